@@ -1,0 +1,11 @@
+"""Headrace: define a view once, in SQL; it is kept exact over all of history and fresh to the second.
+
+>>> import headrace
+>>> headrace.__version__
+'0.1.0'
+"""
+
+from headrace.define.functions import function
+
+__all__ = ["__version__", "function"]
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The laws' nouns: errors, origin, position, time, schema, aggregates. Imports no other room."""

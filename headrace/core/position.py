@@ -1,0 +1,106 @@
+"""A position is a point in a stream's log: one next offset for each partition.
+
+A boundary is a position, never an event time, so lateness cannot cross it. `lower <= upper` compares
+partition by partition; `PositionRange(lower, upper)` holds the offsets `[lower, upper)` of each.
+tests/core/test_position.py checks the algebra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The whole numbers `[lower, upper)`.
+
+    >>> Interval(2, 5).overlaps(Interval(5, 7)), Interval(2, 5).meets(Interval(5, 7))
+    (False, True)
+    """
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        if self.lower > self.upper:
+            raise ValueError(f"an interval cannot end before it begins: [{self.lower}, {self.upper})")
+
+    def __len__(self) -> int:
+        return self.upper - self.lower
+
+    def overlaps(self, other: Interval) -> bool:
+        return self.lower < other.upper and other.lower < self.upper
+
+    def meets(self, other: Interval) -> bool:
+        return self.upper == other.lower
+
+    def split_at(self, point: int) -> tuple[Interval, Interval]:
+        return Interval(self.lower, point), Interval(point, self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """One next offset for each partition; the events before it have been taken.
+
+    >>> Position((3, 5)) <= Position((3, 7)), Position((4, 5)) <= Position((3, 7))
+    (True, False)
+    >>> Position.parse("3,5")
+    Position(offsets=(3, 5))
+    """
+
+    offsets: tuple[int, ...]
+
+    @staticmethod
+    def start(partitions: int) -> Position:
+        return Position((0,) * partitions)
+
+    @staticmethod
+    def parse(text: str) -> Position:
+        return Position(tuple(int(part) for part in text.split(",")))
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.offsets))
+
+    def __le__(self, other: Position) -> bool:
+        return all(a <= b for a, b in zip(self.offsets, other.offsets, strict=True))
+
+    def __sub__(self, other: Position) -> int:
+        """How many events lie between the two."""
+        return sum(self.offsets) - sum(other.offsets)
+
+    def latest(self, other: Position) -> Position:
+        return Position(tuple(map(max, self.offsets, other.offsets)))
+
+    def earliest(self, other: Position) -> Position:
+        return Position(tuple(map(min, self.offsets, other.offsets)))
+
+
+@dataclass(frozen=True, slots=True)
+class PositionRange:
+    """The events from `lower` up to, not including, `upper`, in every partition."""
+
+    lower: Position
+    upper: Position
+
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise ValueError(f"a range cannot end before it begins: {self.lower} .. {self.upper}")
+
+    def __len__(self) -> int:
+        return self.upper - self.lower
+
+    def intervals(self) -> Iterator[tuple[int, Interval]]:
+        """The partitions that hold events of this range, each with its offsets."""
+        pairs = zip(self.lower.offsets, self.upper.offsets, strict=True)
+        for partition, (lower, upper) in enumerate(pairs):
+            if lower < upper:
+                yield partition, Interval(lower, upper)
+
+    def limited(self, events_max: int) -> PositionRange:
+        """At most about `events_max` of these events, shared evenly by the partitions that have any."""
+        if len(self) <= events_max:
+            return self
+        share = max(1, events_max // max(1, sum(1 for _ in self.intervals())))
+        pairs = zip(self.lower.offsets, self.upper.offsets, strict=True)
+        return PositionRange(self.lower, Position(tuple(min(u, lo + share) for lo, u in pairs)))

@@ -1,0 +1,93 @@
+"""Time is whole microseconds since 1970 in UTC, and is handed in through a clock.
+
+tests/core/test_time.py checks the conversions both ways.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+Clock = Callable[[], int]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND, MILLISECOND, SECOND = 1, 1_000, 1_000_000
+MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
+
+_UNITS = {
+    "microsecond": MICROSECOND,
+    "us": MICROSECOND,
+    "millisecond": MILLISECOND,
+    "ms": MILLISECOND,
+    "second": SECOND,
+    "s": SECOND,
+    "minute": MINUTE,
+    "min": MINUTE,
+    "m": MINUTE,
+    "hour": HOUR,
+    "h": HOUR,
+    "day": DAY,
+    "d": DAY,
+    "week": 7 * DAY,
+}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)")
+
+
+def now_us() -> int:
+    """The machine's clock; tests hand in one that they hold."""
+    return time.time_ns() // 1_000
+
+
+def duration_us(text: str) -> int:
+    """The length of a duration, as SQL and settings write it.
+
+    >>> duration_us("10 minutes"), duration_us("1 hour 30 seconds"), duration_us("500ms")
+    (600000000, 3630000000, 500000)
+    """
+    total, end = 0.0, 0
+    for match in _DURATION.finditer(text):
+        if match.start() != end:
+            break
+        unit = match[2].lower()
+        unit = unit if unit in _UNITS else unit.removesuffix("s")
+        if unit not in _UNITS:
+            raise ValueError(f"'{match[2]}' is not a unit of time")
+        total += float(match[1]) * _UNITS[unit]
+        end = match.end()
+    if end == 0 or text[end:].strip():
+        raise ValueError(f"'{text}' is not a duration such as '10 minutes'")
+    return round(total)
+
+
+def duration_text(us: int) -> str:
+    """The shortest way to say a duration.
+
+    >>> duration_text(3_600_000_000), duration_text(1_500_000), duration_text(250_000)
+    ('1h', '1.5s', '250ms')
+    """
+    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (SECOND, "s"), (MILLISECOND, "ms")):
+        if us >= size:
+            return f"{us / size:.3g}{unit}" if us < 1000 * size else f"{us // size}{unit}"
+    return f"{us}us"
+
+
+def iso(us: int) -> str:
+    """ISO 8601 in UTC, with a fraction only where there is one.
+
+    >>> iso(0), iso(1_500_000)
+    ('1970-01-01T00:00:00Z', '1970-01-01T00:00:01.500000Z')
+    """
+    return (_EPOCH + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
+
+
+def from_iso(text: str) -> int:
+    """Microseconds of an ISO 8601 moment; one without a zone is in UTC.
+
+    >>> from_iso("1970-01-01T00:00:01.5Z"), from_iso("1970-01-01 01:00:00+01:00")
+    (1500000, 0)
+    """
+    moment = datetime.fromisoformat(text.strip())
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,1 @@
+"""What the user says: settings, SQL and Python, read into definitions with their origin. Never acts."""
