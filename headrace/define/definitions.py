@@ -1,0 +1,64 @@
+"""What a project says, each thing with the place where it was said. Nothing here is checked against
+anything else: that is `compile`'s work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headrace.core.origin import Origin
+from headrace.core.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """Event time is `column`; an event more than `delay_us` behind the newest before it is late."""
+
+    column: str
+    delay_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDefinition:
+    """`CREATE STREAM name (columns) WITH (…)`: events that come in from outside."""
+
+    name: str
+    schema: Schema
+    origin: Origin
+    watermark: Watermark | None = None
+    source: str = "http"  # http, tcp, files, generator; HTTP may always send
+    format: str = "json"  # json or csv
+    key: str | None = None  # the column whose value chooses the partition
+    id: str | None = None  # the JSON field that tells duplicates; need not be a declared column
+    partitions: int | None = None
+    options: dict[str, str] = field(default_factory=dict)  # the connector's own options
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """`CREATE TABLE name (columns) USING csv|parquet|json LOCATION '…'`: given, not derived."""
+
+    name: str
+    schema: Schema
+    format: str
+    location: str
+    options: dict[str, str]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDefinition:
+    """A name for a SELECT: `CREATE VIEW name AS …`, or `CREATE STREAM name AS …` for stateless steps.
+
+    `query` is the text of the SELECT exactly as written and `query_origin` the place of its first
+    character, so that an error of any parser can be brought back to the user's file.
+    """
+
+    name: str
+    kind: str  # "view" or "stream"
+    query: str
+    origin: Origin
+    query_origin: Origin
+
+
+Definition = StreamDefinition | TableDefinition | QueryDefinition
