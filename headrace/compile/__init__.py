@@ -1,0 +1,1 @@
+"""Definitions -> plan: pure passes, nothing is done. explain, difference and fingerprint live here."""

@@ -1,0 +1,75 @@
+"""Derived streams are stateless steps, so they vanish: each is written into the queries that read it.
+
+The hidden columns (partition, offset, arrival, lateness) go through every step, because an event's place
+in the log decides ties and boundaries wherever the event has become.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.compile.resolve import HIDDEN, Resolved
+from headrace.core.errors import Unsupported
+from headrace.core.schema import Schema
+
+_NOT_STATELESS = ("group", "having", "order", "limit", "distinct", "qualify", "windows", "offset")
+
+
+def check_stateless(resolved: Resolved) -> None:
+    """Refuse a derived stream that needs more than one event at a time."""
+    found = [part for part in _NOT_STATELESS if resolved.select.args.get(part)]
+    found += ["aggregate"] if resolved.select.find(exp.AggFunc) else []
+    found += ["OVER"] if resolved.select.find(exp.Window) else []
+    if found:
+        raise Unsupported(
+            f"stream '{resolved.definition.name}' is not stateless: it has {found[0].upper()}",
+            hint="a derived stream selects, filters, explodes and joins with tables; "
+            "aggregate in a CREATE VIEW that reads it.",
+            origin=resolved.definition.query_origin,
+        )
+
+
+def inlined(resolved: Resolved, ordered: dict[str, Resolved]) -> exp.Select:
+    """The query's SELECT with every derived stream in it replaced by what it stands for."""
+    select = resolved.select.copy()
+    source = ordered.get(resolved.stream or "")
+    if source is None:
+        return select
+    inner = inlined(source, ordered)
+    passed = {item.alias_or_name.lower() for item in inner.expressions}
+    if not any(item.is_star for item in inner.expressions):
+        hidden = [name for name in HIDDEN if name not in passed]
+        inner.select(*(exp.column(n, table=source.stream_alias) for n in hidden), copy=False)
+    for table in list(select.find_all(exp.Table)):
+        if table.name.lower() == (resolved.stream or "").lower():
+            table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
+    return select
+
+
+def base_stream(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
+    """The source stream at the bottom of a chain of derived ones."""
+    name = resolved.stream or ""
+    return base_stream(ordered[name], ordered) if name in ordered else name
+
+
+def all_tables(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str, ...]:
+    """The tables that the query reads, also through derived streams."""
+    below = all_tables(ordered[resolved.stream], ordered) if resolved.stream in ordered else ()
+    return tuple(dict.fromkeys((*resolved.tables, *below)))
+
+
+def column_names(
+    resolved: Resolved, ordered: dict[str, Resolved], schemas: dict[str, Schema]
+) -> set[str]:
+    """The lowercase names of the columns that the query's sources have."""
+    names = {name.lower() for table in resolved.tables for name in schemas[table].names}
+    stream = resolved.stream or ""
+    if stream in schemas:
+        return names | {name.lower() for name in schemas[stream].names}
+    source = ordered[stream]
+    for item in source.select.expressions:
+        names |= column_names(source, ordered, schemas) if item.is_star else {item.alias_or_name.lower()}
+    for lateral in resolved.select.args.get("laterals") or []:
+        names |= {column.name.lower() for column in lateral.args["alias"].columns}
+    return names
+

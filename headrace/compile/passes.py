@@ -1,0 +1,225 @@
+"""The compiler: a project and Spark's analyser in, a plan out. Nothing is changed by it.
+
+definitions -> resolved (names) -> split (structure) -> lowered (types, partials) -> plan.
+tests/plans holds projects beside the plans and the sentences they must give.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Protocol
+
+from sqlglot import exp
+
+from headrace.compile.derive import all_tables, base_stream, check_stateless, column_names, inlined
+from headrace.compile.lower import (
+    lower_finish,
+    lower_map,
+    lower_output,
+    lower_partials,
+    type_of,
+)
+from headrace.compile.plan import (
+    WINDOW,
+    DerivedPlan,
+    OutputPlan,
+    Plan,
+    StreamPlan,
+    TablePlan,
+    ViewPlan,
+    digest,
+)
+from headrace.compile.resolve import HIDDEN, Resolved, resolve
+from headrace.compile.split import split
+from headrace.compile.translate import translate
+from headrace.core.errors import Unsupported
+from headrace.core.origin import Origin
+from headrace.core.schema import Schema
+from headrace.define.definitions import StreamDefinition
+from headrace.define.dialect import sql_of
+from headrace.define.project import Project
+
+HIDDEN_DDL = "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN"
+# What may stand after the aggregates: forms that mean the same in Spark and in the store.
+_FINISH_NODES = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg, exp.Add,
+    exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE,
+    exp.LT, exp.LTE, exp.Is, exp.In, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Nullif,
+    exp.Round, exp.Abs, exp.Concat, exp.DPipe, exp.Ordered, exp.Cast, exp.DataType, exp.Upper, exp.Lower,
+)  # fmt: skip
+
+
+class Analyser(Protocol):
+    """Spark, asked only about names and types."""
+
+    def relation(self, name: str, ddl: str) -> None:
+        """Make an empty relation known."""
+
+    def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
+        """The columns of a query, as (name, Spark type); with `name`, make the query known by it."""
+
+
+def compile_project(project: Project, analyser: Analyser) -> Plan:
+    """Decide everything about a project."""
+    ordered = resolve(project)
+    schemas = {d.name: d.schema for d in (*project.streams.values(), *project.tables.values())}
+    for stream in project.streams.values():
+        analyser.relation(stream.name, f"{stream.schema.spark_ddl}, {HIDDEN_DDL}")
+    for table in project.tables.values():
+        analyser.relation(table.name, table.schema.spark_ddl)
+    compiler = _Compiler(project, analyser, ordered, schemas)
+    for resolved in ordered.values():
+        compiler.add(resolved)
+    return compiler.plan()
+
+
+class _Compiler:
+    def __init__(
+        self,
+        project: Project,
+        analyser: Analyser,
+        ordered: dict[str, Resolved],
+        schemas: dict[str, Schema],
+    ) -> None:
+        self.project, self.analyser = project, analyser
+        self.ordered, self.schemas = ordered, schemas
+        self.views: dict[str, ViewPlan] = {}
+        self.derived: list[DerivedPlan] = []
+
+    def plan(self) -> Plan:
+        streams = tuple(stream_plan(s, self.project) for s in self.project.streams.values())
+        tables = tuple(
+            TablePlan(t.name, t.schema.spark_ddl, t.format, t.location, tuple(sorted(t.options.items())))
+            for t in self.project.tables.values()
+        )
+        return Plan(self.project.settings.name, streams, tables, tuple(self.derived), tuple(self.views.values()))
+
+    def add(self, resolved: Resolved) -> None:
+        definition = resolved.definition
+        if definition.kind == "stream":
+            check_stateless(resolved)
+        types = self.analyser.analyse(definition.query, definition.query_origin, definition.name)
+        if definition.kind == "stream":
+            self.add_derived(resolved)
+        elif resolved.views:
+            self.add_read(resolved, types)
+        else:
+            self.add_mergeable(resolved, types)
+
+    def add_derived(self, resolved: Resolved) -> None:
+        name, sql = resolved.definition.name, sql_of(inlined(resolved, self.ordered))
+        stream = base_stream(resolved, self.ordered)
+        self.derived.append(DerivedPlan(name, stream, all_tables(resolved, self.ordered), sql))
+
+    def add_mergeable(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
+        origin = resolved.definition.query_origin
+        names = column_names(resolved, self.ordered, self.schemas) | set(HIDDEN)
+        parts = split(resolved.select, names, origin)
+        source = inlined(resolved, self.ordered)
+        mapped = lower_map(parts, source, resolved.stream_alias, self.analyser.analyse, origin)
+        partials, finishes = lower_partials(parts, mapped)
+        self.check_finish(resolved, [e for _, e in parts.items] + [parts.having, *parts.order], origin)
+
+        def finish(expression: exp.Expression) -> str:
+            return lower_finish(expression, finishes, mapped.keys)
+
+        outputs = tuple(
+            lower_output(name, expression, spark_type, parts, mapped, finish(expression))
+            for (name, expression), (_, spark_type) in zip(parts.items, types, strict=True)
+        )
+        _refuse_repeats(outputs, resolved)
+        self.views[resolved.definition.name] = ViewPlan(
+            resolved.definition.name,
+            "mergeable",
+            str(resolved.definition.origin),
+            outputs,
+            stream=base_stream(resolved, self.ordered),
+            tables=all_tables(resolved, self.ordered),
+            map_sql=mapped.sql,
+            keys=mapped.keys,
+            partials=tuple(partials),
+            having=finish(parts.having) if parts.having else None,
+            order=tuple(finish(item) for item in parts.order),
+            limit=parts.limit,
+            inputs=self.inputs(resolved),
+        )
+
+    def add_read(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
+        origin = resolved.definition.query_origin
+        relations = {name: self.views[name].outputs for name in resolved.views}
+        translated = translate(resolved.select, relations, origin)
+        outputs = tuple(
+            OutputPlan(
+                result.name,
+                result.type or (getattr(type_of(spark_type), "name", None) or "STRING"),
+                "",
+                estimate=result.estimate,
+            )
+            for result, (_, spark_type) in zip(translated.results, types, strict=True)
+        )
+        _refuse_repeats(outputs, resolved)
+        self.views[resolved.definition.name] = ViewPlan(
+            resolved.definition.name,
+            "read",
+            str(resolved.definition.origin),
+            outputs,
+            reads=resolved.views,
+            read_sql=translated.tree.sql(dialect="sqlite"),
+        )
+
+    def inputs(self, resolved: Resolved) -> str:
+        """Fingerprint of what the view's SQL does not say itself."""
+        stream = self.project.streams[base_stream(resolved, self.ordered)]
+        tables = [self.project.tables[name] for name in all_tables(resolved, self.ordered)]
+        functions = self.project.functions_file
+        code = functions.read_bytes() if functions else b""
+        called = any(isinstance(node, exp.Anonymous) for node in resolved.select.walk())
+        return digest(
+            [
+                stream.schema.spark_ddl,
+                [[t.schema.spark_ddl, t.format, t.location, sorted(t.options.items())] for t in tables],
+                hashlib.sha256(code).hexdigest() if called else "",
+            ]
+        )
+
+    def check_finish(
+        self, resolved: Resolved, expressions: list[exp.Expression | None], origin: Origin
+    ) -> None:
+        for expression in expressions:
+            for node in expression.walk() if expression else ():
+                if not isinstance(node, _FINISH_NODES):
+                    what = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
+                    raise Unsupported(
+                        f"view '{resolved.definition.name}' uses '{what}' on an aggregated value",
+                        hint="after aggregation there are arithmetic, comparisons, CASE, coalesce, "
+                        "nullif, round, abs, concat and casts; apply others to the events, before.",
+                        origin=origin,
+                    )
+
+
+def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
+    """A source stream as its readers need it."""
+    mark = definition.watermark
+    return StreamPlan(
+        definition.name,
+        tuple((c.name, c.type.spark, c.nullable) for c in definition.schema.columns),
+        definition.format,
+        definition.partitions or project.settings.log.partitions,
+        (mark.column, mark.delay_us) if mark else None,
+        definition.key,
+        definition.id,
+    )
+
+
+def _refuse_repeats(outputs: tuple[OutputPlan, ...], resolved: Resolved) -> None:
+    seen: set[str] = set()
+    for output in outputs:
+        edges = {f"{output.name}_start", f"{output.name}_end"} if output.type == WINDOW else set()
+        names = {name.lower() for name in {output.name, *edges}}
+        if names & seen:
+            raise Unsupported(
+                f"view '{resolved.definition.name}' has two columns named '{output.name}'",
+                hint="give one of them another name with AS.",
+                origin=resolved.definition.query_origin,
+            )
+        seen |= names

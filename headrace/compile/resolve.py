@@ -1,0 +1,118 @@
+"""Which definition speaks of which other: names are found, cycles and mixtures refused.
+
+A derived stream reads one stream and any number of tables. A view reads one stream and any number of
+tables, or only other views. Everything after this pass can rely on it.
+tests/plans/error_*.sql hold what is refused, each beside its sentence.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headrace.core.errors import BadDefinition, UnknownName, Unsupported
+from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION
+from headrace.define.definitions import QueryDefinition
+from headrace.define.dialect import parse_query
+from headrace.define.project import Project
+
+HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A query with its structure and all that it reads, by their declared names."""
+
+    definition: QueryDefinition
+    select: exp.Select
+    stream: str | None  # stream or derived stream it reads
+    stream_alias: str
+    tables: tuple[str, ...]
+    views: tuple[str, ...]
+
+
+def resolve(project: Project) -> dict[str, Resolved]:
+    """All queries of a project, in an order in which each comes after what it reads."""
+    found = {name: _resolve_one(project, query) for name, query in project.queries.items()}
+    ordered: dict[str, Resolved] = {}
+    for name in found:
+        _place(name, found, ordered, ())
+    return ordered
+
+
+def _place(
+    name: str, found: dict[str, Resolved], ordered: dict[str, Resolved], path: tuple[str, ...]
+) -> None:
+    if name in ordered or name not in found:
+        return
+    if name in path:
+        circle = " reads ".join((*path[path.index(name) :], name))
+        raise BadDefinition(f"definitions go round in a circle: {circle}", origin=found[name].definition.origin)
+    resolved = found[name]
+    for source in (resolved.stream, *resolved.views):
+        _place(source or "", found, ordered, (*path, name))
+    ordered[name] = resolved
+
+
+def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
+    select = parse_query(query.query, query.query_origin)
+    if not isinstance(select, exp.Select):
+        raise _unsupported(query, "UNION, EXCEPT and INTERSECT are not supported in a definition")
+    if select.args.get("with_") or list(select.find_all(exp.Subquery)):
+        raise _unsupported(
+            query,
+            "a subquery or WITH is not supported in a definition",
+            "give the inner query a name of its own with CREATE STREAM … AS or CREATE VIEW … AS.",
+        )
+    if not select.args.get("from_"):
+        raise _unsupported(query, f"{query.kind} '{query.name}' reads nothing", "add FROM a stream.")
+    sources = [(_find(project, query, table.name), table) for table in select.find_all(exp.Table)]
+    streams = [(name, table) for name, table in sources if _is_stream(project, name)]
+    tables = tuple(dict.fromkeys(name for name, _ in sources if name in project.tables))
+    views = tuple(dict.fromkeys(n for n, _ in sources if n not in tables and not _is_stream(project, n)))
+    _check_mixture(query, [name for name, _ in streams], tables, views)
+    stream, alias = (streams[0][0], streams[0][1].alias_or_name) if streams else (None, "")
+    return Resolved(query, select, stream, alias, tables, views)
+
+
+def _find(project: Project, query: QueryDefinition, name: str) -> str:
+    known = {d.name.lower(): d.name for d in project.definitions}
+    if name.lower() in known:
+        return known[name.lower()]
+    close = difflib.get_close_matches(name, known.values(), 1)
+    hint = f"did you mean '{close[0]}'?" if close else f"defined are: {', '.join(known.values())}."
+    raise UnknownName(
+        f"{query.kind} '{query.name}' reads '{name}', which is not defined",
+        hint=hint,
+        origin=query.query_origin,
+    )
+
+
+def _is_stream(project: Project, name: str) -> bool:
+    query = project.queries.get(name)
+    return name in project.streams or (query is not None and query.kind == "stream")
+
+
+def _check_mixture(
+    query: QueryDefinition, streams: list[str], tables: tuple[str, ...], views: tuple[str, ...]
+) -> None:
+    if query.kind == "stream" and views:
+        raise _unsupported(query, f"stream '{query.name}' reads the view '{views[0]}'", _READS)
+    if len(streams) > 1:
+        raise _unsupported(query, f"'{query.name}' joins streams with each other", _READS)
+    if views and (streams or tables):
+        raise _unsupported(query, f"view '{query.name}' mixes views with streams or tables", _READS)
+    if not streams and not views:
+        raise _unsupported(query, f"'{query.name}' reads no stream", _READS)
+
+
+_READS = (
+    "a stream reads one stream and any number of tables; a view reads one stream and any number of "
+    "tables, or only other views."
+)
+
+
+def _unsupported(query: QueryDefinition, message: str, hint: str | None = None) -> Unsupported:
+    return Unsupported(message, hint=hint, origin=query.query_origin)

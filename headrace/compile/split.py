@@ -1,0 +1,290 @@
+"""A view's SELECT is split where the layers meet: map | group keys and aggregates | finish.
+
+The map reads one event at a time and gives the key values and the aggregates' arguments. Everything
+after the aggregates (expressions over them, HAVING, ORDER BY, LIMIT) is finish, done when read.
+tests/compile/test_split.py checks the parts; `headrace explain` prints them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from headrace.core.aggregate import AGGREGATES, SYNONYMS
+from headrace.core.errors import Unsupported
+from headrace.core.origin import Origin
+from headrace.core.time import duration_us
+from headrace.define.dialect import sql_of
+
+AGGREGATE_NAMES = ", ".join([*AGGREGATES, "count(DISTINCT …)"]).replace("count_distinct, ", "")
+_NODES: dict[type[exp.Expression], str] = {
+    exp.Count: "count",
+    exp.CountIf: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.Any: "bool_or",
+    exp.ArgMax: "max_by",
+    exp.ArgMin: "min_by",
+    exp.ApproxDistinct: "approx_count_distinct",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One aggregate of the view: arguments and condition are expressions over an event."""
+
+    name: str
+    arguments: tuple[str, ...]
+    condition: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One expression that the view is grouped by."""
+
+    name: str
+    sql: str
+    window_us: int | None
+
+
+@dataclass(slots=True)
+class Split:
+    """The parts of a mergeable view. In `items`, `having` and `order` the columns `key_<n>` and `call_<n>`
+    stand for the n-th group and the n-th call.
+    """
+
+    groups: list[Group] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    items: list[tuple[str, exp.Expression]] = field(default_factory=list)
+    having: exp.Expression | None = None
+    order: list[exp.Expression] = field(default_factory=list)
+    limit: int | None = None
+
+
+def split(select: exp.Select, columns: set[str], origin: Origin) -> Split:
+    """Split a SELECT with aggregates; `columns` are the names that its sources have."""
+    return _Splitter(select, columns, origin).run()
+
+
+class _Splitter:
+    def __init__(self, select: exp.Select, columns: set[str], origin: Origin) -> None:
+        self.select, self.columns, self.origin = select, columns, origin
+        self.parts = Split()
+        self.aliases = {
+            item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)
+        }
+
+    def run(self) -> Split:
+        self.refuse_other_clauses()
+        for expression in self.group_expressions():
+            self.parts.groups.append(self.group(expression))
+        for number, item in enumerate(self.select.expressions, 1):
+            if item.is_star:
+                raise self.unsupported("SELECT * cannot be aggregated", "name the columns of the view.")
+            self.parts.items.append((self.name_of(item, number), self.finish(item.unalias())))
+        if having := self.select.args.get("having"):
+            self.parts.having = self.finish(having.this)
+        if order := self.select.args.get("order"):
+            self.parts.order = [self.ordered(item) for item in order.expressions]
+        if limit := self.select.args.get("limit"):
+            self.parts.limit = int(limit.expression.name)
+        if not self.parts.calls and not self.parts.groups:
+            raise self.unsupported(
+                "the view neither groups nor aggregates",
+                "use CREATE STREAM … AS for stateless steps; a view needs GROUP BY or an aggregate.",
+            )
+        return self.parts
+
+    def refuse_other_clauses(self) -> None:
+        for part in ("qualify", "windows", "offset", "sort", "cluster", "distribute", "pivots"):
+            if self.select.args.get(part):
+                raise self.unsupported(f"{part.upper()} is not supported in a view")
+        if self.select.find(exp.Window):
+            raise self.unsupported(
+                "OVER (…) is not supported in a view over a stream",
+                "aggregate with GROUP BY; use OVER in an ad-hoc query.",
+            )
+
+    # Group keys
+
+    def group_expressions(self) -> list[exp.Expression]:
+        group = self.select.args.get("group")
+        if group is None:
+            plain = [item.unalias() for item in self.select.expressions]
+            return plain if self.select.args.get("distinct") else []
+        for part in ("grouping_sets", "cube", "rollup"):
+            if group.args.get(part):
+                raise self.unsupported(f"{part.replace('_', ' ').upper()} is not supported in a view")
+        if group.args.get("all") or [sql_of(e).upper() for e in group.expressions] == ["ALL"]:
+            items = [item.unalias() for item in self.select.expressions]
+            return [item for item in items if not self.aggregates_in(item)]
+        return [self.meant(expression) for expression in group.expressions]
+
+    def meant(self, expression: exp.Expression) -> exp.Expression:
+        """A group expression may be an ordinal or an alias of the select list."""
+        if isinstance(expression, exp.Literal) and not expression.is_string:
+            return self.select.expressions[int(expression.name) - 1].unalias()
+        plain = isinstance(expression, exp.Column) and not expression.table
+        name = expression.name.lower()
+        if plain and name not in self.columns and name in self.aliases:
+            return self.aliases[name]
+        return expression
+
+    def group(self, expression: exp.Expression) -> Group:
+        number = len(self.parts.groups)
+        named = [i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)]
+        name = (named[0] if named else "") or f"key_{number}"
+        if not _is_window(expression):
+            return Group(name, sql_of(expression), None)
+        arguments = expression.expressions
+        if len(arguments) != 2 or not isinstance(arguments[1], exp.Literal):
+            raise self.unsupported(
+                "only tumbling windows are supported", "write window(ts, '1 hour')."
+            )
+        try:
+            size_us = duration_us(arguments[1].name)
+        except ValueError as error:
+            raise self.unsupported(f"the window's size is wrong: {error}") from error
+        if size_us <= 0:
+            raise self.unsupported("a window must be longer than nothing")
+        return Group(name if named else "window", sql_of(arguments[0]), size_us)
+
+    # Finish
+
+    def finish(self, expression: exp.Expression) -> exp.Expression:
+        """The expression with each aggregate and each group key replaced by its placeholder."""
+        for number, group in enumerate(self.parts.groups):
+            if self.is_group(expression, group):
+                return exp.column(f"key_{number}")
+            if group.window_us and (edge := _edge(expression)):
+                end = exp.column(f"key_{number}") + exp.Literal.number(group.window_us)
+                return exp.column(f"key_{number}") if edge == "start" else exp.paren(end)
+        if call := self.call(expression):
+            if call not in self.parts.calls:
+                self.parts.calls.append(call)
+            return exp.column(f"call_{self.parts.calls.index(call)}")
+        if isinstance(expression, exp.AggFunc) or _name(expression) == "window":
+            raise self.unsupported(
+                f"{sql_of(expression)} is not supported here", f"aggregates are {AGGREGATE_NAMES}."
+            )
+        if isinstance(expression, exp.Column):
+            return self.alias(expression)
+        copy = expression.copy()
+        for key, value in expression.args.items():
+            if isinstance(value, exp.Expression):
+                copy.set(key, self.finish(value))
+            elif isinstance(value, list):
+                copy.set(key, [self.finish(v) if isinstance(v, exp.Expression) else v for v in value])
+        return copy
+
+    def alias(self, column: exp.Column) -> exp.Expression:
+        """HAVING and ORDER BY may speak of an output by its name."""
+        if not column.table and column.name.lower() in self.aliases:
+            return self.finish(self.aliases[column.name.lower()])
+        raise self.unsupported(
+            f"'{sql_of(column)}' is neither grouped nor aggregated", "add it to GROUP BY."
+        )
+
+    def ordered(self, item: exp.Expression) -> exp.Expression:
+        expression = item.this
+        if isinstance(expression, exp.Literal) and not expression.is_string:
+            expression = self.select.expressions[int(expression.name) - 1].unalias()
+        copy = item.copy()
+        copy.set("this", self.finish(expression))
+        return copy
+
+    def call(self, expression: exp.Expression) -> Call | None:
+        condition = None
+        if isinstance(expression, exp.Filter):
+            condition, expression = sql_of(expression.expression.this), expression.this
+        name = _NODES.get(type(expression)) or _name(expression)
+        name = SYNONYMS.get(name, name)
+        if name not in AGGREGATES or name == "count_distinct":
+            return None
+        arguments = _arguments(expression)
+        if isinstance(expression, exp.CountIf):
+            both = [text for text in (condition, sql_of(arguments[0])) if text]
+            condition, arguments = " AND ".join(f"({text})" for text in both), [exp.Literal.number(1)]
+        if isinstance(arguments[0], exp.Distinct):
+            name, arguments = self.distinct(name, arguments[0])
+        if len(arguments) != AGGREGATES[name].arguments:
+            raise self.unsupported(f"{name} takes {AGGREGATES[name].arguments} argument(s)")
+        if any(self.aggregates_in(argument) for argument in arguments):
+            raise self.unsupported("an aggregate of an aggregate is not supported", "use a view over this view.")
+        return Call(name, tuple(sql_of(argument) for argument in arguments), condition)
+
+    def distinct(self, name: str, node: exp.Distinct) -> tuple[str, list[exp.Expression]]:
+        if name in {"min", "max", "bool_and", "bool_or"}:
+            return name, node.expressions
+        if name != "count":
+            raise self.unsupported(f"{name}(DISTINCT …) is not supported", "count(DISTINCT …) is.")
+        return "count_distinct", node.expressions
+
+    def aggregates_in(self, expression: exp.Expression) -> bool:
+        return any(
+            isinstance(node, exp.AggFunc) or _NODES.get(type(node)) or _name(node) in SYNONYMS
+            for node in expression.walk()
+        )
+
+    def is_group(self, expression: exp.Expression, group: Group) -> bool:
+        if group.window_us:
+            return _is_window(expression) and sql_of(expression.expressions[0]) == group.sql
+        return _same_text(sql_of(expression), group.sql)
+
+    @staticmethod
+    def same(one: exp.Expression, other: exp.Expression) -> bool:
+        return _same_text(sql_of(one), sql_of(other))
+
+    def name_of(self, item: exp.Expression, number: int) -> str:
+        if name := item.alias_or_name:
+            return str(name)
+        return _name(item) or f"column_{number}"
+
+    def unsupported(self, message: str, hint: str | None = None) -> Unsupported:
+        return Unsupported(message, hint=hint, origin=self.origin)
+
+
+def _arguments(expression: exp.Expression) -> list[exp.Expression]:
+    if isinstance(expression, exp.Anonymous):
+        return list(expression.expressions)
+    first = expression.this.unnest() if isinstance(expression.this, exp.Expression) else expression.this
+    if isinstance(first, exp.Star):
+        return [exp.Literal.number(1)]
+    rest = expression.args.get("expression")
+    return [first, *([rest] if rest is not None else []), *expression.expressions]
+
+
+def _name(expression: exp.Expression) -> str:
+    return expression.name.lower() if isinstance(expression, exp.Anonymous) else ""
+
+
+def _is_window(expression: exp.Expression) -> bool:
+    return _name(expression) == "window"
+
+
+def _edge(expression: exp.Expression) -> str | None:
+    """`start` or `end` for window.start and window(…).end."""
+    if isinstance(expression, exp.Dot) and _is_window(expression.this):
+        return expression.expression.name.lower()
+    if isinstance(expression, exp.Column) and expression.table.lower() == "window":
+        return expression.name.lower()
+    return None
+
+
+def _same_text(one: str, other: str) -> bool:
+    """Equal but for case, and for a qualifier that only one of them has."""
+    one, other = one.lower(), other.lower()
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    return "." not in short and short.isidentifier() and long.endswith("." + short)

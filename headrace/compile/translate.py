@@ -1,0 +1,288 @@
+"""SQL over views, turned into SQL over their stored form.
+
+In the store a timestamp is microseconds, a date is days, and a window `hour` is the two columns
+`hour_start` and `hour_end`. Views that read views and ad-hoc queries both come through here. Only
+known relations, functions and forms pass: whatever is not in the tables below is refused.
+tests/compile/test_translate.py compares answers with the reference interpreter.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headrace.compile.plan import WINDOW, OutputPlan
+from headrace.core.errors import BadQuery, HeadraceError, Unsupported, UnknownColumn
+from headrace.core.origin import Origin
+from headrace.core.time import DAY, HOUR, MINUTE, SECOND, duration_us, from_iso
+
+
+
+def typed_name(view: str) -> str:
+    """The relation in the store that has a view's answer in storage form."""
+    return f"_typed_{view}"
+
+
+Relations = dict[str, tuple[OutputPlan, ...]]
+
+_NODES = (
+    exp.Select, exp.From, exp.Table, exp.TableAlias, exp.Join, exp.Where, exp.Group, exp.Having,
+    exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Distinct, exp.Subquery, exp.With, exp.CTE,
+    exp.Union, exp.Star, exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Null, exp.Boolean,
+    exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.And, exp.Or, exp.Not, exp.EQ,
+    exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Is, exp.In, exp.Between, exp.Like,
+    exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max,
+    exp.Filter, exp.Round, exp.Abs, exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.Substring,
+    exp.Concat, exp.DPipe, exp.Cast, exp.DataType, exp.TimestampTrunc, exp.DateTrunc, exp.Interval,
+    exp.Var, exp.Greatest, exp.Least, exp.Tuple, exp.DataTypeParam, exp.Dot, exp.IntDiv, exp.Floor,
+    exp.Ceil, exp.CountIf,
+)  # fmt: skip
+_CASTS = {"TEXT": "TEXT", "VARCHAR": "TEXT", "INT": "INTEGER", "BIGINT": "INTEGER", "DOUBLE": "REAL"}
+_TRUNC = {"SECOND": SECOND, "MINUTE": MINUTE, "HOUR": HOUR, "DAY": DAY}
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One column of a translated query; a window takes two columns of the store's result."""
+
+    name: str
+    type: str | None  # None: told by the values
+    estimate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    tree: exp.Query
+    results: tuple[Result, ...]
+    relations: tuple[str, ...]
+
+
+def translate(query: exp.Query, relations: Relations, origin: Origin | None = None) -> Translated:
+    """Check a query over views and turn it into one over their stored form."""
+    try:
+        return _Translator(query.copy(), relations).run()
+    except HeadraceError as error:
+        error.origin = error.origin or origin
+        raise
+
+
+class _Translator:
+    def __init__(self, query: exp.Query, relations: Relations) -> None:
+        self.query = query
+        self.known = {name.lower(): (name, outputs) for name, outputs in relations.items()}
+        self.ctes = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+        self.used: dict[str, None] = {}
+
+    def run(self) -> Translated:
+        self.check_nodes()
+        for table in self.query.find_all(exp.Table):
+            self.check_table(table)
+        selects = list(self.query.find_all(exp.Select))
+        results: tuple[Result, ...] = ()
+        for select in selects:
+            found = self.select(select)
+            results = found if select is selects[0] else results
+        for node in list(self.query.walk(prune=None)):
+            self.storage_form(node)
+        return Translated(self.query, results, tuple(self.used))
+
+    # What is let through
+
+    def check_nodes(self) -> None:
+        for node in self.query.walk():
+            if not isinstance(node, _NODES):
+                what = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
+                raise Unsupported(
+                    f"'{what}' is not available over views",
+                    hint="over views there are comparisons, arithmetic, CASE, coalesce, text functions, "
+                    "date_trunc, count, sum, min, max, avg, joins, GROUP BY, ORDER BY and LIMIT.",
+                )
+            if isinstance(node, exp.Cast) and node.to.this.name not in {*_CASTS, "TIMESTAMP", "TIMESTAMPTZ", "DATE"}:
+                raise Unsupported(f"a cast to {node.to.sql()} is not available over views")
+            if isinstance(node, exp.With) and node.args.get("recursive"):
+                raise Unsupported("a recursive query is not available over views")
+
+    def check_table(self, table: exp.Table) -> None:
+        if table.name.lower() in self.ctes and not table.db:
+            return
+        if table.db or table.name.lower() not in self.known:
+            close = difflib.get_close_matches(table.name, [n for n, _ in self.known.values()], 1)
+            raise BadQuery(
+                f"there is no view '{table.name}'", hint=f"did you mean '{close[0]}'?" if close else None
+            )
+        name = self.known[table.name.lower()][0]
+        self.used[name] = None
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias_or_name.lower(), quoted=True)))
+        table.set("this", exp.to_identifier(typed_name(name), quoted=True))
+
+    # One SELECT
+
+    def select(self, select: exp.Select) -> tuple[Result, ...]:
+        scope = self.scope(select)
+        items: list[exp.Expression] = []
+        results: list[Result] = []
+        for item in select.expressions:
+            for expression, result in self.items(item, scope):
+                items += [expression] if isinstance(expression, exp.Expression) else expression
+                results.append(result)
+        select.set("expressions", items)
+        for part in ("where", "group", "having", "order"):
+            if clause := select.args.get(part):
+                self.columns(clause, scope, {r.name.lower() for r in results})
+        for join in select.args.get("joins") or []:
+            self.columns(join, scope, set())
+        return tuple(results)
+
+    def scope(self, select: exp.Select) -> dict[str, dict[str, OutputPlan]] | None:
+        """The outputs of each relation by alias; None when a relation is a subquery or CTE."""
+        tables = [select.args["from_"].this] if select.args.get("from_") else []
+        tables += [join.this for join in select.args.get("joins") or []]
+        scope: dict[str, dict[str, OutputPlan]] = {}
+        for table in tables:
+            if not isinstance(table, exp.Table) or table.name.lower() in self.ctes:
+                return None
+            outputs = self.known[table.name.removeprefix("_typed_").lower()][1]
+            scope[table.alias_or_name.lower()] = {out.name.lower(): out for out in outputs}
+        return scope
+
+    def items(
+        self, item: exp.Expression, scope: dict[str, dict[str, OutputPlan]] | None
+    ) -> list[tuple[exp.Expression | list[exp.Expression], Result]]:
+        if scope is None:
+            return [(item, Result(item.alias_or_name or item.sql(), None))]
+        if item.is_star:
+            wanted = item.table.lower() if isinstance(item, exp.Column) else None
+            return [
+                self.plain(out, alias, out.name)
+                for alias, outputs in scope.items()
+                if wanted in (None, alias)
+                for out in outputs.values()
+            ]
+        inner = item.unalias()
+        name = item.alias_or_name or inner.sql()
+        if isinstance(inner, exp.Column) and (found := self.find(inner, scope)):
+            alias, out, edge = found
+            if edge is None:
+                return [self.plain(out, alias, name)]
+        holder = exp.Alias(this=inner.copy(), alias=exp.to_identifier(name, quoted=True))
+        self.columns(holder, scope, set())
+        result = Result(name, self.type(holder.this), self.estimate(holder.this))
+        return [(holder, result)]
+
+    def plain(
+        self, out: OutputPlan, alias: str, name: str
+    ) -> tuple[exp.Expression | list[exp.Expression], Result]:
+        result = Result(name, out.type, out.estimate)
+        if out.type != WINDOW:
+            return exp.alias_(_column(out.name, alias, out), name, quoted=True), result
+        edges = ("start", "end")
+        return [
+            exp.alias_(_column(f"{out.name}_{e}", alias, out), f"{name}_{e}", quoted=True) for e in edges
+        ], result
+
+    def columns(
+        self, clause: exp.Expression, scope: dict[str, dict[str, OutputPlan]] | None, results: set[str]
+    ) -> None:
+        """Point each column at its stored form."""
+        if scope is None:
+            return
+        for column in [c for c in clause.find_all(exp.Column) if not c.meta.get("stored")]:
+            if column.find_ancestor(exp.Subquery) and not clause.find_ancestor(exp.Subquery):
+                continue
+            found = self.find(column, scope)
+            if found is None:
+                if column.name.lower() in results and not column.table:
+                    continue
+                raise self.unknown(column, scope)
+            alias, out, edge = found
+            name = f"{out.name}_{edge or 'start'}" if out.type == WINDOW else out.name
+            column.replace(_column(name, alias, out))
+
+    def find(
+        self, column: exp.Column, scope: dict[str, dict[str, OutputPlan]]
+    ) -> tuple[str, OutputPlan, str | None] | None:
+        """(relation, output, edge of its window) for url, v.url, hour.start and v.hour.start."""
+        name, table, before = column.name.lower(), column.table.lower(), column.db.lower()
+        for alias, outputs in scope.items():
+            if name in outputs and table in ("", alias) and not before:
+                return alias, outputs[name], None
+            window = outputs.get(table)
+            if window and window.type == WINDOW and name in {"start", "end"} and before in ("", alias):
+                return alias, window, name
+        return None
+
+    def unknown(self, column: exp.Column, scope: dict[str, dict[str, OutputPlan]]) -> UnknownColumn:
+        names = [out.name for outputs in scope.values() for out in outputs.values()]
+        close = difflib.get_close_matches(column.name, names, 1)
+        return UnknownColumn(
+            f"there is no column '{column.sql()}'",
+            detail=f"there are: {', '.join(names)}.",
+            hint=f"did you mean '{close[0]}'?" if close else None,
+        )
+
+    # Values
+
+    def storage_form(self, node: exp.Expression) -> None:
+        if isinstance(node, exp.Cast):
+            self.cast(node)
+        elif isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)):
+            unit = node.args["unit"].name.upper()
+            if unit not in _TRUNC:
+                raise Unsupported(f"date_trunc('{unit}', …) is not available over views")
+            step = exp.Literal.number(_TRUNC[unit])
+            node.replace(exp.paren(node.this.copy() - exp.Mod(this=node.this.copy(), expression=step)))
+        elif isinstance(node, exp.Interval):
+            node.replace(exp.Literal.number(duration_us(f"{node.this.name} {node.args['unit'].name}")))
+        elif isinstance(node, (*_COMPARISONS, exp.Between, exp.In)):
+            self.literals(node)
+
+    def cast(self, node: exp.Cast) -> None:
+        target = node.to.this.name
+        if target in _CASTS:
+            return
+        if not isinstance(node.this, exp.Literal):
+            raise Unsupported("a cast of a value to a time is not available over views")
+        node.replace(exp.Literal.number(_moment(node.this.name, target)))
+
+    def literals(self, node: exp.Expression) -> None:
+        """A text that is compared with a time is that time."""
+        sides = [node.this, *[v for k in ("expression", "low", "high") if (v := node.args.get(k))]]
+        sides += node.expressions
+        types = {self.type(side) for side in sides if isinstance(side, exp.Expression)}
+        times = types & {"TIMESTAMP", "DATE"}
+        for side in sides if times else []:
+            if isinstance(side, exp.Literal) and side.is_string:
+                side.replace(exp.Literal.number(_moment(side.name, next(iter(times)))))
+
+    def type(self, node: exp.Expression) -> str | None:
+        if isinstance(node, exp.Column):
+            return node.meta.get("type")
+        if isinstance(node, (exp.Paren, exp.Min, exp.Max, exp.Filter, exp.Coalesce, exp.TimestampTrunc, exp.DateTrunc)):
+            return self.type(node.this)
+        if isinstance(node, (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean)):
+            return "BOOLEAN"
+        if isinstance(node, (exp.Add, exp.Sub)) and self.type(node.this) == "TIMESTAMP":
+            return "TIMESTAMP" if isinstance(node.expression, exp.Interval) else "BIGINT"
+        return None
+
+    def estimate(self, node: exp.Expression) -> str | None:
+        marks = {column.meta.get("estimate") for column in node.find_all(exp.Column)}
+        return "always" if "always" in marks else "speed" if "speed" in marks else None
+
+
+def _column(name: str, table: str, out: OutputPlan) -> exp.Column:
+    column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
+    type = "TIMESTAMP" if out.type == WINDOW else out.type
+    column.meta.update(stored=True, type=type, estimate=out.estimate)
+    return column
+
+
+def _moment(text: str, type: str) -> int:
+    try:
+        moment = from_iso(text)
+    except ValueError as error:
+        raise BadQuery(f"'{text}' is not a moment such as '2026-11-15T19:00:00Z'") from error
+    return moment // DAY if type == "DATE" else moment

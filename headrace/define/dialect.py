@@ -1,0 +1,49 @@
+"""Headrace's SQL is Spark's; this dialect mends what sqlglot misreads in it.
+
+sqlglot takes `window` for the keyword of a named window, so `GROUP BY window(ts, '1 hour')` fails.
+Here it is a plain name. Spark's own parser stays the authority on what is valid.
+tests/define/test_dialect.py checks the forms that were misread.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+
+from headrace.core.errors import BadDefinition
+from headrace.core.origin import Origin
+
+
+class Headrace(Spark):
+    class Tokenizer(Spark.Tokenizer):
+        KEYWORDS: ClassVar[dict[str, Any]] = {
+            word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
+        }
+
+
+def parse_query(text: str, origin: Origin) -> exp.Query:
+    """The structure of a SELECT, or an error at the right line of the user's file."""
+    try:
+        tree = Headrace().parse(text)
+    except ParseError as error:
+        where = error.errors[0] if error.errors else {}
+        line, column = int(where.get("line") or 1), int(where.get("col") or 0)
+        message = str(where.get("description") or "cannot be read").rstrip(".").lower()
+        near = f" near '{where['highlight']}'" if where.get("highlight") else ""
+        raise BadDefinition(f"{message}{near}", origin=origin.below(line, column)) from error
+    except TokenError as error:
+        raise BadDefinition(f"the statement cannot be read: {error}", origin=origin) from error
+    statements = [statement for statement in tree if statement is not None]
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise BadDefinition(
+            "a SELECT is expected here", hint="write … AS SELECT … FROM …", origin=origin
+        )
+    return statements[0]
+
+
+def sql_of(node: exp.Expression) -> str:
+    """The node as Spark SQL on one line, whatever its author's formatting was."""
+    return node.sql(dialect=Headrace, comments=False, normalize_functions="lower")

@@ -1,0 +1,79 @@
+"""A project is a folder: headrace.toml, .sql files with definitions, and .py files with functions.
+
+Reading a project changes nothing. Files are read in the order of their names; the order of definitions
+does not matter.
+tests/define/test_project.py checks what is found and what is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.core.errors import BadDefinition, BadProject
+from headrace.core.origin import Origin
+from headrace.define.definitions import (
+    Definition,
+    QueryDefinition,
+    StreamDefinition,
+    TableDefinition,
+)
+from headrace.define.settings import Settings, load_settings
+from headrace.define.statements import read_statements
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """All that a folder says."""
+
+    folder: Path
+    settings: Settings
+    definitions: tuple[Definition, ...]
+
+    @property
+    def state(self) -> Path:
+        return (self.folder / self.settings.state).resolve()
+
+    @property
+    def streams(self) -> dict[str, StreamDefinition]:
+        return {d.name: d for d in self.definitions if isinstance(d, StreamDefinition)}
+
+    @property
+    def tables(self) -> dict[str, TableDefinition]:
+        return {d.name: d for d in self.definitions if isinstance(d, TableDefinition)}
+
+    @property
+    def queries(self) -> dict[str, QueryDefinition]:
+        return {d.name: d for d in self.definitions if isinstance(d, QueryDefinition)}
+
+    @property
+    def functions_file(self) -> Path | None:
+        path = self.folder / "functions.py"
+        return path if path.is_file() else None
+
+
+def load_project(folder: Path) -> Project:
+    """Read a project folder."""
+    settings = load_settings(folder)
+    definitions: list[Definition] = []
+    for path in sorted(folder.glob("*.sql")):
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadProject(f"{path.name} is not UTF-8 text", origin=Origin(path.name, 1)) from error
+        definitions += read_statements(text, path.name)
+    _refuse_repeats(definitions)
+    return Project(folder, settings, tuple(definitions))
+
+
+def _refuse_repeats(definitions: list[Definition]) -> None:
+    seen: dict[str, Definition] = {}
+    for definition in definitions:
+        before = seen.setdefault(definition.name.lower(), definition)
+        if before is not definition:
+            raise BadDefinition(
+                f"'{definition.name}' is defined twice",
+                detail=f"the first definition is at {before.origin}.",
+                hint="names are unique in a project, whatever their case and kind.",
+                origin=definition.origin,
+            )

@@ -1,0 +1,100 @@
+"""The connectors: how events come in beside HTTP, which every stream has.
+
+A connector is made for a stream that names it as its source, and runs in a thread of its own until
+it is told to stop. Its options are checked when a project is planned, and checking opens nothing.
+tests/ingest/test_connector.py checks the table and each refusal.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from headrace.core.errors import BadDefinition
+from headrace.core.time import now_us
+from headrace.define.definitions import StreamDefinition
+from headrace.ingest.fields import field_reader
+from headrace.ingest.files import FilesConnector, FilesOptions, read_files_options
+from headrace.ingest.generator import GeneratorConnector
+from headrace.ingest.generator_options import GeneratorOptions, read_generator_options
+from headrace.ingest.intake import Intake
+from headrace.ingest.options import documented, read_options
+from headrace.ingest.tcp import TcpConnector, TcpOptions
+
+
+class Connector(Protocol):
+    """Brings events from one source into one intake."""
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set; return earlier only when there is nothing more to do."""
+
+
+# (definition, intake, project folder, state folder) -> connector
+MakeConnector = Callable[[StreamDefinition, Intake, Path, Path], Connector]
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """HTTP is always there and has nothing to say."""
+
+
+def _tcp(definition: StreamDefinition, intake: Intake, project: Path, state: Path) -> Connector:
+    return TcpConnector(definition, intake)
+
+
+def _files(definition: StreamDefinition, intake: Intake, project: Path, state: Path) -> Connector:
+    return FilesConnector(definition, intake, project, state)
+
+
+def _generator(
+    definition: StreamDefinition, intake: Intake, project: Path, state: Path
+) -> Connector:
+    rng = Random(read_generator_options(definition).seed)
+    return GeneratorConnector(definition, intake, rng=rng, clock=now_us)
+
+
+connectors: dict[str, MakeConnector] = {"tcp": _tcp, "files": _files, "generator": _generator}
+
+_options: dict[str, type[Any]] = {
+    "http": NoOptions,
+    "tcp": TcpOptions,
+    "files": FilesOptions,
+    "generator": GeneratorOptions,
+}
+_readers: dict[str, Callable[[StreamDefinition], object]] = {
+    "http": lambda definition: read_options(definition, NoOptions),
+    "tcp": lambda definition: read_options(definition, TcpOptions),
+    "files": read_files_options,
+    "generator": read_generator_options,
+}
+_COLUMN_OPTIONS = (
+    ("<column>.values", None, "the values of a column with commas, the most frequent first"),
+    ("<column>.cardinality", "50", "how many different values a column has"),
+)
+
+
+def documented_options(source: str) -> tuple[tuple[str, str | None, str], ...]:
+    """Each option of a source as (name, default, meaning); one without a default is required
+    or, for a column, means that values are made up.
+    """
+    own = tuple(documented(_options[source]))
+    return own + _COLUMN_OPTIONS if source == "generator" else own
+
+
+def check_options(definition: StreamDefinition) -> None:
+    """Refuse a source, an option or a value that the stream cannot have; opens nothing."""
+    if definition.source not in _readers:
+        close = difflib.get_close_matches(definition.source, _readers, 1)
+        known = f"known are: {', '.join(_readers)}."
+        raise BadDefinition(
+            f"stream '{definition.name}' has an unknown source: '{definition.source}'",
+            hint=f"did you mean '{close[0]}'? {known}" if close else known,
+            origin=definition.origin,
+        )
+    _readers[definition.source](definition)
+    field_reader(definition)

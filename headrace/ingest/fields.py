@@ -1,0 +1,140 @@
+"""The two fields of a record that the intake reads before the log: its key and its id.
+
+What is read from a record depends on that record alone: a malformed neighbour cannot change it, and
+the same bytes are read the same way when the ids are rebuilt from the log. A string is a `str`, a
+whole number an `int` of any size, another number or a boolean its JSON text in `bytes`; anything
+else, and every field of a malformed record, is None.
+tests/ingest/test_fields.py checks this.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from headrace.core.errors import BadDefinition
+from headrace.define.definitions import StreamDefinition
+
+Value = str | int | bytes | None
+Fields = tuple[list[Value], list[Value]]  # the keys and the ids of some records
+FieldReader = Callable[[Sequence[bytes]], Fields]
+
+_Common = str | int | None
+_ABSENT = msgspec.Raw(b"null")
+_UNREADABLE = (ValueError, RecursionError)  # a msgspec or Unicode error is a ValueError
+
+
+def field_reader(definition: StreamDefinition) -> FieldReader:
+    """The function that reads keys and ids of this stream's records.
+
+    Without a key or an id in the definition, that list is empty.
+    """
+    if definition.format == "csv":
+        return _csv_reader(definition)
+    names = {
+        role: column.name if (column := definition.schema.find(name)) else name
+        for role, name in (("key", definition.key), ("id", definition.id))
+        if name is not None
+    }
+    return _json_reader(names) if names else lambda records: ([], [])
+
+
+def _json_reader(names: dict[str, str]) -> FieldReader:
+    """Record by record. Reading all lines in one call was no faster, and does not mind where a line
+    ends, so that two broken neighbours could pass for one event.
+    """
+    common = _decoder(names, _Common, None)
+    raws = _decoder(names, msgspec.Raw, _ABSENT)
+
+    def read_one(record: bytes) -> Any:
+        try:
+            return common.decode(record)
+        except _UNREADABLE:
+            return _read_rare(raws, names, record)
+
+    def read(records: Sequence[bytes]) -> Fields:
+        found = [read_one(record) for record in records]
+        keys = [item.key for item in found] if "key" in names else []
+        ids = [item.id for item in found] if "id" in names else []
+        return keys, ids
+
+    return read
+
+
+def _decoder(names: dict[str, str], kind: Any, absent: Any) -> msgspec.json.Decoder[Any]:
+    roles = [(role, kind, absent) for role in names]
+    return msgspec.json.Decoder(msgspec.defstruct("Fields", roles, rename=names, gc=False))
+
+
+class _Found(msgspec.Struct):
+    key: Value = None
+    id: Value = None
+
+
+def _read_rare(raws: msgspec.json.Decoder[Any], names: dict[str, str], record: bytes) -> _Found:
+    try:
+        item = raws.decode(record)
+        return _Found(**{role: _value(bytes(getattr(item, role))) for role in names})
+    except _UNREADABLE:
+        return _Found()
+
+
+def _value(text: bytes) -> Value:
+    if text[:1] in (b"{", b"["):
+        return None
+    try:
+        value: Value = msgspec.json.decode(text, type=_Common)
+        return value
+    except msgspec.ValidationError:
+        return text  # a fraction, a boolean, or a number of thousands of digits
+
+
+def _csv_reader(definition: StreamDefinition) -> FieldReader:
+    key = _csv_index(definition, definition.key, "key")
+    identity = _csv_index(definition, definition.id, "id")
+
+    def read(records: Sequence[bytes]) -> Fields:
+        if key is None and identity is None:
+            return [], []
+        rows = [csv_row(record) for record in records]
+        return _csv_column(rows, key), _csv_column(rows, identity)
+
+    return read
+
+
+def _csv_index(definition: StreamDefinition, name: str | None, role: str) -> int | None:
+    if name is None:
+        return None
+    column = definition.schema.find(name)
+    if column is None:
+        raise BadDefinition(
+            f"stream '{definition.name}' takes CSV, and its {role} is not a column: '{name}'",
+            hint=f"its columns are: {', '.join(definition.schema.names)}.",
+            origin=definition.origin,
+        )
+    return definition.schema.columns.index(column)
+
+
+def _csv_column(rows: list[list[str]], index: int | None) -> list[Value]:
+    if index is None:
+        return []
+    return [(row[index] or None) if index < len(row) else None for row in rows]
+
+
+def csv_row(record: bytes) -> list[str]:
+    """The fields of one CSV record; none if it cannot be read.
+
+    >>> csv_row(b'1,"a, b",')
+    ['1', 'a, b', '']
+    """
+    try:
+        text = record.decode()
+        if '"' not in text:
+            return text.split(",")
+        return next(csv.reader(io.StringIO(text, newline=""), strict=True), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []

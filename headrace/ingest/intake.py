@@ -1,0 +1,233 @@
+"""The only way into a stream's log.
+
+What is acknowledged is durable, and what became of each record (event, duplicate, conflict) is
+decided once, in the order in which the records are appended, and written into the log with them. A
+record that repeats an id is not acknowledged before the original is durable. If the original's
+append fails, its id is forgotten before anyone hears of the failure, and the request of the
+repetition fails too: both producers send again, and the event is counted once.
+tests/ingest/test_intake.py and tests/ingest/test_pending.py check this.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from headrace.core.errors import LimitReached
+from headrace.core.event import Status
+from headrace.core.position import Interval
+from headrace.core.time import Clock, now_us
+from headrace.define.definitions import StreamDefinition
+from headrace.define.settings import Settings
+from headrace.ingest.dedup import Decision, IdMemory
+from headrace.ingest.disk import DiskGuard
+from headrace.ingest.fields import Value, field_reader
+from headrace.ingest.partitions import Partitioner
+from headrace.ingest.remember import remember_tail
+from headrace.ingest.waiting import failed, started, when_all_ended
+from headrace.log.topic import Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the log took of one request; `offsets` are (partition, first_offset, next_offset)."""
+
+    accepted: int  # all records, the duplicates and conflicts among them included
+    duplicates: int = 0
+    conflicts: int = 0
+    offsets: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the log took since the start, acknowledged or not, so that it balances with the log."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The records of one request that go to one partition, in order, and their append."""
+
+    partition: int
+    statuses: bytes
+    ids: list[Value]
+    appended: Future[Interval]
+
+    @property
+    def originals(self) -> list[Value]:
+        """The ids that were first seen here; a repetition's id belongs to its original's piece."""
+        pairs = zip(self.ids, self.statuses, strict=True)
+        return [identity for identity, status in pairs if status == Status.EVENT]
+
+
+def split_lines(body: bytes) -> list[bytes]:
+    r"""The records of a body of lines; blank lines are none.
+
+    >>> split_lines(b'{"a":1}\r\n\n  \n{"a":2}')
+    [b'{"a":1}', b'{"a":2}']
+    """
+    lines = body.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
+    return [line for line in lines if line and not line.isspace()]
+
+
+class Intake:
+    """Takes records into one stream's topic.
+
+    `accept` waits until they are durable; `submit` gives a future, for `asyncio.wrap_future`.
+    """
+
+    def __init__(
+        self,
+        definition: StreamDefinition,
+        topic: Topic,
+        *,
+        settings: Settings,
+        clock: Clock = now_us,
+    ) -> None:
+        self.definition, self.settings = definition, settings
+        self._topic, self._clock = topic, clock
+        self._fields = field_reader(definition)
+        self._partitioner = Partitioner(len(topic.end().offsets))
+        self._disk = DiskGuard(topic.path, settings.log.free_bytes_min, clock)
+        self._counters = Counters()
+        # `_order` makes the order of decisions the order of appends. `_state` guards the memory and
+        # the counters and is never held during an append, because the log's writer takes it to
+        # report.
+        self._order, self._state = threading.Lock(), threading.Lock()
+        dedup = settings.dedup
+        self._memory = IdMemory(dedup.horizon_us, dedup.ids_max)
+        if definition.id is not None:
+            since_us = clock() - dedup.horizon_us
+            remember_tail(
+                self._memory, topic.path, self._fields, since_us=since_us, ids_max=dedup.ids_max
+            )
+
+    @property
+    def counters(self) -> Counters:
+        with self._state:
+            return self._counters
+
+    @property
+    def ids_remembered(self) -> int:
+        with self._state:
+            return len(self._memory)
+
+    def accept(self, records: Sequence[bytes]) -> Receipt:
+        """Append the records and wait until they are durable."""
+        return self.submit(records).result()
+
+    def submit(self, records: Sequence[bytes]) -> Future[Receipt]:
+        """Append the records; the future ends when they, and all that they repeat, are durable.
+
+        A request that can be refused at once raises instead: LimitReached, DiskFull.
+        """
+        receipt: Future[Receipt] = started()
+        if not records:
+            receipt.set_result(Receipt(0))
+            return receipt
+        self._check_sizes(records)
+        self._disk.check()
+        pieces, durable, waits_for = self._enter(records)
+        when_all_ended(
+            [durable, *waits_for],
+            lambda error: (
+                receipt.set_exception(error) if error else receipt.set_result(_receipt(pieces))
+            ),
+        )
+        return receipt
+
+    def _check_sizes(self, records: Sequence[bytes]) -> None:
+        limit = self.settings.log.event_bytes_max
+        if max(map(len, records)) <= limit:
+            return
+        index = next(i for i, record in enumerate(records) if len(record) > limit)
+        raise LimitReached(
+            f"record {index + 1} of {len(records)} has {len(records[index])} bytes, "
+            f"and the limit is {limit}",
+            detail=f"nothing of this request to stream '{self.definition.name}' was accepted.",
+            hint="send smaller events, or raise log.event_bytes_max in headrace.toml.",
+        )
+
+    def _enter(
+        self, records: Sequence[bytes]
+    ) -> tuple[list[_Piece], Future[None], tuple[Future[None], ...]]:
+        keys, ids = self._fields(records)
+        durable: Future[None] = started()
+        with self._order:
+            decision = self._decide(ids, records, durable)
+            pieces = self._append(keys, ids, records, decision.statuses)
+        # From here on the log may call back at any time, and does so at once if it is done already.
+        when_all_ended(
+            [piece.appended for piece in pieces],
+            lambda error: self._settle(decision, pieces, durable, error),
+        )
+        return pieces, durable, decision.waits_for
+
+    def _decide(
+        self, ids: Sequence[Value], records: Sequence[bytes], durable: Future[None]
+    ) -> Decision:
+        if not ids:
+            return Decision(0, bytearray(len(records)), ())
+        with self._state:
+            return self._memory.decide(ids, records, self._clock(), durable)
+
+    def _append(
+        self,
+        keys: Sequence[Value],
+        ids: Sequence[Value],
+        records: Sequence[bytes],
+        statuses: bytearray,
+    ) -> list[_Piece]:
+        pieces = []
+        for partition, places in self._partitioner.share(keys, records):
+            words = bytes([statuses[place] for place in places])
+            try:
+                appended = self._topic.append(partition, [records[p] for p in places], words)
+            except Exception as error:
+                # What was appended to other partitions stays: its ids are known, a retry is told
+                # apart.
+                appended = failed(error)
+            own = [ids[place] for place in places] if ids else []
+            pieces.append(_Piece(partition, words, own, appended))
+        return pieces
+
+    def _settle(
+        self,
+        decision: Decision,
+        pieces: list[_Piece],
+        durable: Future[None],
+        error: BaseException | None,
+    ) -> None:
+        """Forget what failed, count the rest, and only then let anybody know."""
+        taken = [piece for piece in pieces if not piece.appended.exception()]
+        lost = [i for piece in pieces if piece.appended.exception() for i in piece.originals]
+        with self._state:
+            self._memory.settle(decision.arrival, lost)
+            self._counters = _added(self._counters, _receipt(taken))
+        if error:
+            durable.set_exception(error)
+        else:
+            durable.set_result(None)
+
+
+def _receipt(pieces: list[_Piece]) -> Receipt:
+    spans = [(piece.partition, piece.appended.result()) for piece in pieces]
+    return Receipt(
+        accepted=sum(len(piece.statuses) for piece in pieces),
+        duplicates=sum(piece.statuses.count(Status.DUPLICATE) for piece in pieces),
+        conflicts=sum(piece.statuses.count(Status.DEAD_LETTER) for piece in pieces),
+        offsets=tuple((partition, span.lower, span.upper) for partition, span in spans),
+    )
+
+
+def _added(counters: Counters, receipt: Receipt) -> Counters:
+    return Counters(
+        counters.accepted + receipt.accepted,
+        counters.duplicates + receipt.duplicates,
+        counters.conflicts + receipt.conflicts,
+    )

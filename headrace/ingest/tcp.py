@@ -1,0 +1,169 @@
+"""Lines over TCP: `nc` is a producer.
+
+    CREATE STREAM clicks (…) WITH (source = 'tcp', port = '7000');
+    echo '{"user": "ada", "url": "/home"}' | nc -N 127.0.0.1 7000
+
+One event a line; the last line needs no newline if the sender ends the connection properly. The
+lines that came together are one group. While a group is being appended nothing more is read from
+that connection, so that TCP itself slows the sender down. Memory for a connection is bounded: a
+line above `log.event_bytes_max` is answered with one line of JSON, and the connection is closed.
+tests/ingest/test_tcp.py checks this on real sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import threading
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from headrace.core.errors import HeadraceError, LimitReached, PortInUse, Unavailable
+from headrace.define.definitions import StreamDefinition
+from headrace.ingest.intake import Intake, split_lines
+from headrace.ingest.options import option, read_options
+from headrace.ingest.patience import accept_patiently
+from headrace.ingest.reading import switch, text, whole
+
+_READ_BYTES = 256 << 10
+_STOP_LOOK_S = 0.1
+_GOODBYE_S = 2.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpOptions:
+    host: str = option("127.0.0.1", "address to listen on", text)
+    port: int = option(None, "port to listen on; 0 takes a free one", whole(0, 65535))
+    acks: bool = option(
+        "off", 'on: answer each group of lines with {"accepted": n}', switch("on", "off")
+    )
+
+
+class TcpConnector:
+    """Listens until it is told to stop; `port` is the real one once `listening` is set."""
+
+    def __init__(self, definition: StreamDefinition, intake: Intake) -> None:
+        self._options = read_options(definition, TcpOptions)
+        self._name, self._intake = definition.name, intake
+        self._line_bytes_max = intake.settings.log.event_bytes_max
+        self._connections: set[asyncio.Task[None]] = set()
+        self.port = self._options.port
+        self.listening = threading.Event()
+
+    def run(self, stop: threading.Event) -> None:
+        asyncio.run(self._run(stop))
+
+    async def _run(self, stop: threading.Event) -> None:
+        server = await self._listen(stop)
+        self.port = server.sockets[0].getsockname()[1]
+        self.listening.set()
+        try:
+            while not stop.is_set():
+                await asyncio.sleep(_STOP_LOOK_S)
+        finally:
+            server.close()
+            for connection in self._connections:
+                connection.cancel()
+            await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _listen(self, stop: threading.Event) -> asyncio.Server:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None  # asyncio runs this function as a task
+            self._connections.add(task)
+            try:
+                await self._serve(reader, writer, stop)
+            finally:
+                self._connections.discard(task)
+                writer.close()
+
+        host, port = self._options.host, self._options.port
+        try:
+            return await asyncio.start_server(serve, host, port)
+        except OSError as error:
+            raise _cannot_listen(self._name, host, port, error) from error
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stop: threading.Event
+    ) -> None:
+        unfinished = bytearray()
+        try:
+            while chunk := await reader.read(_READ_BYTES):
+                lines = _finished(unfinished, chunk)
+                await self._take(split_lines(lines), writer, stop)
+                self._check_line(len(unfinished))
+            await self._take(split_lines(bytes(unfinished)), writer, stop)
+        except HeadraceError as error:
+            _log.warning("connection refused", stream=self._name, reason=error.message)
+            await _refuse(error, reader, writer)
+        except ConnectionError as error:
+            # The sender broke off within a line, so that line was never an event.
+            _log.warning(
+                "connection lost", stream=self._name, unfinished=len(unfinished), reason=str(error)
+            )
+
+    async def _take(
+        self, records: list[bytes], writer: asyncio.StreamWriter, stop: threading.Event
+    ) -> None:
+        """Append the records up to the first that is too long, and refuse from there."""
+        limit = self._line_bytes_max
+        whole = next((i for i, r in enumerate(records) if len(r) > limit), len(records))
+        if whole:
+            # In a thread, so that a full disk holds up this connection and not the others.
+            receipt = await asyncio.to_thread(accept_patiently, self._intake, records[:whole], stop)
+            if receipt and self._options.acks:
+                writer.write(b'{"accepted": %d}\n' % receipt.accepted)
+                await writer.drain()
+        if whole < len(records):
+            self._check_line(len(records[whole]))
+
+    def _check_line(self, size: int) -> None:
+        if size > self._line_bytes_max:
+            raise LimitReached(
+                f"a line has {size} bytes or more, and the limit is {self._line_bytes_max}",
+                detail="the lines before it were accepted; the connection is closed.",
+                hint="send smaller events, or raise log.event_bytes_max in headrace.toml.",
+            )
+
+
+async def _refuse(
+    error: HeadraceError, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Say why, then read on for a moment without taking anything.
+
+    A connection closed with bytes unread is reset, and the sender would not get the answer.
+    """
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        writer.write(msgspec.json.encode(error.as_dict()) + b"\n")
+        writer.write_eof()
+        async with asyncio.timeout(_GOODBYE_S):
+            while await reader.read(_READ_BYTES):
+                pass
+
+
+def _finished(unfinished: bytearray, chunk: bytes) -> bytes:
+    """The lines that `chunk` ends; what follows its last newline stays in `unfinished`."""
+    end = chunk.rfind(b"\n") + 1
+    # Only the new bytes are searched, so that a line sent byte by byte costs no more than another.
+    lines = bytes(unfinished) + chunk[:end] if end else b""
+    if end:
+        unfinished.clear()
+    unfinished += chunk[end:]
+    return lines
+
+
+def _cannot_listen(name: str, host: str, port: int, error: OSError) -> Unavailable:
+    if error.errno == errno.EADDRINUSE:
+        return PortInUse(
+            f"stream '{name}' cannot listen on {host}:{port}: another process listens there",
+            hint="stop the other process, or give the stream another port.",
+        )
+    return Unavailable(
+        f"stream '{name}' cannot listen on {host}:{port}",
+        detail=str(error),
+        hint="check the options host and port of the stream.",
+    )

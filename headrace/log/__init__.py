@@ -1,0 +1,1 @@
+"""The hot log: topics of partitions of segments with offsets. Imports no pyspark."""

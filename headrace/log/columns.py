@@ -1,0 +1,154 @@
+"""Values of decoded events -> Arrow columns, a whole column at a time.
+
+What a value means never depends on its neighbours: `refused` finds the rows that a column cannot
+take by halving, with the very function that converts the column. A time is read as ISO 8601 with
+'T' or a space; `Z` or an offset gives its zone, and one without a zone is in UTC; digits of a
+fraction after the sixth are cut off. Years are 1 to 9999, as in Spark.
+tests/log/test_columns.py checks that a column converts as its values do one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.core.schema import Type
+
+TIME, _ZONELESS = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+_ARROW = {
+    "STRING": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "TIMESTAMP": TIME,
+    "DATE": pa.date32(),
+}
+_PARSED = {"TIMESTAMP", "DATE"}  # these come as text and may still be refused here
+_TIME_CHARS_MIN = len("2026-01-01T00")
+_ZONED = r"(Z|[T ].*[+-]\d{2}(:?\d{2})?)$"
+_FINE_FRACTION = r"(\.\d{6})\d{1,3}([^\d]|$)"
+_DATE = (
+    r"^(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)"
+    r"|02-(0[1-9]|1\d|2[0-8]))|\d\d([02468][048]|[13579][26])-02-29)"
+)
+_USUAL_DATE = _DATE + "$"
+_USUAL_TIME = (
+    _DATE + r"[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)?$"
+)
+_YEARS_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+_YEARS_DAYS = (-719_162, 2_932_896)
+
+
+def arrow_type(type_: Type) -> pa.DataType:
+    """The Arrow type of a declared type.
+
+    >>> arrow_type(Type("BIGINT", array=True))
+    ListType(list<item: int64>)
+    """
+    return pa.list_(_ARROW[type_.name]) if type_.array else _ARROW[type_.name]
+
+
+def parsed(type_: Type) -> bool:
+    """Whether the values of this type come as text that is read only here."""
+    return type_.name in _PARSED
+
+
+def convert(type_: Type, values: Sequence[Any]) -> pa.Array:
+    """The Arrow array of these values; raises ArrowInvalid if one of them cannot be taken."""
+    if not parsed(type_):
+        return pa.array(values, arrow_type(type_))
+    if not type_.array:
+        return _read(type_, pa.array(values, pa.string()))
+    lists = pa.array(values, pa.list_(pa.string()))
+    items = _read(type_, lists.values)
+    return pa.ListArray.from_arrays(lists.offsets, items, mask=lists.is_null())
+
+
+def refused(type_: Type, values: Sequence[Any]) -> list[int]:
+    """The indexes of the values that `convert` cannot take.
+
+    >>> refused(Type("DATE"), ["2026-02-28", "2026-02-29", None, "soon"])
+    [1, 3]
+    """
+    suspects = _suspects(type_, values)
+    rest = list(values)
+    for i in suspects:
+        rest[i] = None
+    bad = [i for i in suspects if _refused_by_halves(type_, values[i : i + 1], i)]
+    return sorted(bad + _refused_by_halves(type_, rest, 0))
+
+
+def _suspects(type_: Type, values: Sequence[Any]) -> list[int]:
+    """Values that do not look right. Only `convert` decides; this saves it most of the halving."""
+    if type_.array:
+        return []
+    usual = _USUAL_TIME if type_.name == "TIMESTAMP" else _USUAL_DATE
+    odd = pc.invert(pc.match_substring_regex(pa.array(values, pa.string()), usual))
+    found: list[int] = pc.indices_nonzero(odd.fill_null(False)).to_pylist()
+    return found
+
+
+def _refused_by_halves(type_: Type, values: Sequence[Any], first: int) -> list[int]:
+    try:
+        convert(type_, values)
+    except pa.ArrowInvalid:
+        if len(values) == 1:
+            return [first]
+        half = len(values) // 2
+        lower = _refused_by_halves(type_, values[:half], first)
+        return lower + _refused_by_halves(type_, values[half:], first + half)
+    return []
+
+
+def _read(type_: Type, texts: pa.Array) -> pa.Array:
+    return _times(texts) if type_.name == "TIMESTAMP" else _dates(texts)
+
+
+def _dates(texts: pa.Array) -> pa.Array:
+    days = texts.cast(pa.date32())
+    _check_within(days.view(pa.int32()), _YEARS_DAYS)
+    return days
+
+
+def _times(texts: pa.Array) -> pa.Array:
+    """Times from texts. The common case, all with a zone and a short fraction, is one cast."""
+    try:
+        times = texts.cast(TIME)
+    except pa.ArrowInvalid:
+        times = _times_of_any_form(texts)
+    _check_within(times.view(pa.int64()), _YEARS_US)
+    return times
+
+
+def _times_of_any_form(texts: pa.Array) -> pa.Array:
+    """Times from texts of which some have no zone or a long fraction."""
+    shortest = pc.min(pc.binary_length(texts)).as_py()
+    if shortest is not None and shortest < _TIME_CHARS_MIN:
+        raise pa.ArrowInvalid("a time has a date and an hour at least")
+    try:
+        return _in_utc(texts.cast(_ZONELESS))
+    except pa.ArrowInvalid:
+        return _times_of_mixed_forms(texts)
+
+
+def _times_of_mixed_forms(texts: pa.Array) -> pa.Array:
+    texts = pc.replace_substring_regex(texts, _FINE_FRACTION, r"\1\2", max_replacements=1)
+    zoned = pc.match_substring_regex(texts, _ZONED)
+    nothing = pa.scalar(None, pa.string())
+    with_zone = pc.if_else(zoned, texts, nothing).cast(TIME)
+    without = pc.if_else(zoned, nothing, texts).cast(_ZONELESS)
+    return pc.coalesce(with_zone, _in_utc(without))
+
+
+def _in_utc(times: pa.Array) -> pa.Array:
+    return times.view(pa.int64()).view(TIME)
+
+
+def _check_within(numbers: pa.Array, bounds: tuple[int, int]) -> None:
+    found = pc.min_max(numbers).as_py()
+    if found["min"] is not None and not bounds[0] <= found["min"] <= found["max"] <= bounds[1]:
+        raise pa.ArrowInvalid("the year is not within 1 to 9999")

@@ -1,0 +1,253 @@
+"""Blocks of the log -> a table: the declared columns, and what the log knows of each event.
+
+Every record of the log is one row, in log order. All declared columns are checked, also those that
+nobody asked for, so the same bytes are a dead letter for every reader. Cutting a range anywhere
+changes nothing: decode(a + b) == decode(a), then decode(b, high of a).
+tests/log/test_decode.py checks both; tests/log/test_poison.py feeds it what no decoder likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from headrace.core import event
+from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
+from headrace.core.event import Status
+from headrace.core.schema import Schema, Type
+from headrace.define.definitions import Watermark
+from headrace.log.block import Block
+from headrace.log.columns import TIME, arrow_type, convert, parsed, refused
+from headrace.log.csv_events import CsvEvents
+from headrace.log.json_events import JsonEvents
+from headrace.log.late import mark_late
+from headrace.log.refusals import BadEventError, unreadable
+
+CONFLICT = "an event with this id and another body came before"
+_CHUNK_RECORDS, _CHUNK_BYTES = 16_384, 8 << 20
+# As plain integers: comparing with an enum costs more than decoding a short event.
+_EVENT, _DEAD_LETTER = int(Status.EVENT), int(Status.DEAD_LETTER)
+Times = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """A table, and the highest event time after it; None before the first or without watermark."""
+
+    table: pa.Table
+    high_us: int | None
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Some adjacent blocks while they are decoded: one row, status and perhaps reason a record."""
+
+    blocks: list[Block]
+    lengths: NDArray[np.uint32]
+    statuses: NDArray[np.int8]
+    body: bytes | None  # of all blocks; None if one of them is framed
+    rows: list[Any]
+    reasons: dict[int, str]
+
+    @staticmethod
+    def of(blocks: list[Block]) -> _Chunk:
+        framed = any(block.framed for block in blocks)
+        return _Chunk(
+            blocks,
+            np.concatenate([block.lengths for block in blocks]),
+            np.concatenate([block.statuses for block in blocks]).astype(np.int8),
+            None if framed else b"".join([block.body for block in blocks]),
+            rows=[],
+            reasons={},
+        )
+
+    def records(self) -> list[bytes]:
+        if self.body is not None:
+            return self.body.split(b"\n")[:-1]
+        return [record for block in self.blocks for record in block.records()]
+
+    def refuse(self, row: int, blank: Any, reason: str) -> None:
+        self.rows[row], self.reasons[row] = blank, reason
+        self.statuses[row] = Status.DEAD_LETTER
+
+
+class Decoder:
+    """Decodes the events of one stream; pickled as what it was made from."""
+
+    def __init__(
+        self, schema: Schema, format: str = "json", watermark: Watermark | None = None
+    ) -> None:
+        self.schema, self.format, self.watermark = schema, format, watermark
+        if format not in ("json", "csv"):
+            raise Unsupported(f"events cannot be in format '{format}'", hint="use json or csv.")
+        self._events = JsonEvents(schema) if format == "json" else CsvEvents(schema)
+        self._time_column = self._index(watermark.column) if watermark else None
+        if self._time_column is not None and self._type(self._time_column) != Type("TIMESTAMP"):
+            name = schema.columns[self._time_column].name
+            raise BadDefinition(f"the watermark's column '{name}' is not a TIMESTAMP")
+
+    def __reduce__(self) -> tuple[type[Decoder], tuple[Schema, str, Watermark | None]]:
+        return Decoder, (self.schema, self.format, self.watermark)
+
+    def arrow_schema(self, raw: bool, columns: Sequence[str] | None = None) -> pa.Schema:
+        """The schema of the tables that `decode` makes."""
+        wanted = [self.schema.columns[i] for i in self._wanted(columns)]
+        fields = [(column.name, arrow_type(column.type)) for column in wanted]
+        fields += [
+            (event.PARTITION, pa.int32()),
+            (event.OFFSET, pa.int64()),
+            (event.ARRIVED_AT, TIME),
+            (event.LATE, pa.bool_()),
+            (event.STATUS, pa.int8()),
+            (event.REASON, pa.string()),
+        ]
+        return pa.schema(fields + [(event.RAW, pa.binary())] * raw)
+
+    def decode(
+        self,
+        blocks: Iterable[Block],
+        partition: int,
+        high_us: int | None,
+        *,
+        raw: bool,
+        columns: Sequence[str] | None = None,
+    ) -> Decoded:
+        """Decode blocks of one partition; `high_us` is the highest event time before them."""
+        schema, wanted = self.arrow_schema(raw, columns), self._wanted(columns)
+        batches = []
+        for group in _grouped(blocks):
+            chunk = _Chunk.of(group)
+            self._read_rows(chunk)
+            made = self._columns(chunk, wanted)
+            arrived = _each([block.arrived_at_us for block in group], group)
+            late, high_us = self._late(made, arrived, high_us)
+            arrays = [made[i] for i in wanted]
+            arrays += _log_columns(chunk, partition, arrived, late)
+            arrays += [_raw(chunk)] if raw else []
+            batches.append(pa.record_batch(arrays, schema=schema))
+        return Decoded(pa.Table.from_batches(batches, schema), high_us)
+
+    def _read_rows(self, chunk: _Chunk) -> None:
+        """All at once if they are all well, else one by one: the rows are the same."""
+        if chunk.body is not None and not chunk.statuses.any():
+            rows = self._events.rows_of(chunk.body, chunk.lengths)
+            if rows is not None:
+                chunk.rows = rows
+                return
+        self._read_rows_one_by_one(chunk)
+
+    def _read_rows_one_by_one(self, chunk: _Chunk) -> None:
+        row_of, blank = self._events.row_of, self._events.blank
+        rows = chunk.rows = [blank] * len(chunk.lengths)
+        for i, (line, status) in enumerate(
+            zip(chunk.records(), chunk.statuses.tolist(), strict=True)
+        ):
+            if status == _EVENT:
+                try:
+                    rows[i] = row_of(line)
+                except BadEventError as error:
+                    chunk.refuse(i, blank, str(error))
+            elif status == _DEAD_LETTER:
+                chunk.reasons[i] = CONFLICT
+
+    def _columns(self, chunk: _Chunk, wanted: Sequence[int]) -> dict[int, pa.Array]:
+        """The Arrow columns that are wanted or must be read to be checked, by index."""
+        checked = [i for i, c in enumerate(self.schema.columns) if parsed(c.type)]
+        try:
+            made = {i: self._column(chunk, i) for i in checked}
+        except pa.ArrowInvalid:
+            for i in checked:
+                self._refuse_unreadable(chunk, i)
+            made = {i: self._column(chunk, i) for i in checked}
+        return made | {i: self._column(chunk, i) for i in wanted if i not in made}
+
+    def _column(self, chunk: _Chunk, index: int) -> pa.Array:
+        return convert(self._type(index), list(map(self._events.getter(index), chunk.rows)))
+
+    def _refuse_unreadable(self, chunk: _Chunk, index: int) -> None:
+        column = self.schema.columns[index]
+        values = list(map(self._events.getter(index), chunk.rows))
+        for row in refused(column.type, values):
+            chunk.refuse(row, self._events.blank, unreadable(column, values[row]))
+
+    def _late(
+        self, made: dict[int, pa.Array], arrived: Times, high_us: int | None
+    ) -> tuple[NDArray[np.bool_], int | None]:
+        if self.watermark is None or self._time_column is None:
+            return np.zeros(len(arrived), bool), None
+        times = made[self._time_column]
+        known = times.is_valid().to_numpy(zero_copy_only=False)
+        times_us = times.view(pa.int64()).fill_null(0).to_numpy()
+        return mark_late(times_us, known, arrived, self.watermark.delay_us, high_us)
+
+    def _wanted(self, columns: Sequence[str] | None) -> list[int]:
+        if columns is None:
+            return list(range(len(self.schema.columns)))
+        return [self._index(name) for name in columns]
+
+    def _index(self, name: str) -> int:
+        column = self.schema.find(name)
+        if column is None:
+            known = ", ".join(self.schema.names)
+            raise UnknownColumn(f"there is no column '{name}'", detail=f"there are: {known}.")
+        return self.schema.columns.index(column)
+
+    def _type(self, index: int) -> Type:
+        return self.schema.columns[index].type
+
+
+def _grouped(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """Adjacent blocks together, so that many small ones cost no more than a large one."""
+    group: list[Block] = []
+    records = size = 0
+    for block in blocks:
+        if not block.count:
+            continue
+        group.append(block)
+        records, size = records + block.count, size + len(block.body)
+        if records >= _CHUNK_RECORDS or size >= _CHUNK_BYTES:
+            yield group
+            group, records, size = [], 0, 0
+    if group:
+        yield group
+
+
+def _each(values: list[int], blocks: list[Block]) -> Times:
+    """A value of each block, once for each of its records."""
+    return np.repeat(np.array(values, np.int64), [block.count for block in blocks])
+
+
+def _log_columns(
+    chunk: _Chunk, partition: int, arrived: Times, late: NDArray[np.bool_]
+) -> list[pa.Array]:
+    """What the log knows of each event, in the order of `arrow_schema`."""
+    count = len(chunk.rows)
+    # Within a block an offset minus the record's place in the chunk is always the same.
+    starts = np.cumsum([0] + [block.count for block in chunk.blocks[:-1]])
+    shifts = np.array([block.first_offset for block in chunk.blocks]) - starts
+    offsets = np.arange(count) + _each(shifts.tolist(), chunk.blocks)
+    reasons = pa.nulls(count, pa.string())
+    if chunk.reasons:
+        reasons = pa.array([chunk.reasons.get(i) for i in range(count)], pa.string())
+    return [
+        pa.array(np.full(count, partition, np.int32)),
+        pa.array(offsets),
+        pa.array(arrived).view(TIME),
+        pa.array(late),
+        pa.array(chunk.statuses),
+        reasons,
+    ]
+
+
+def _raw(chunk: _Chunk) -> pa.Array:
+    """The exact bytes of each record, as one buffer and the places where they end."""
+    ends = np.concatenate(([0], np.cumsum(chunk.lengths, dtype=np.int64))).astype(np.int32)
+    body = chunk.body
+    data = b"".join(chunk.records()) if body is None else body.replace(b"\n", b"")
+    buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(chunk.lengths), buffers)

@@ -1,0 +1,76 @@
+"""The durable mark of a partition: how far its log is synced, and so how far others may read.
+
+It is rewritten in place after each fdatasync and not synced itself. After the death of the process
+it is exact; after a power cut it may be older than the data, never newer, so it is a lower bound.
+tests/log/test_recovery.py opens a log with each kind of mark.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+from headrace.core.errors import Unavailable
+from headrace.log.files import Files, write_all
+
+_LAYOUT = struct.Struct("<4sqqqI")  # magic, segment, length, next_offset, crc
+_MAGIC = b"HRmk"
+_TRIES, _PAUSE_S = 20, 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The active segment's first offset, its synced bytes, and the offset that comes next."""
+
+    segment: int
+    length: int
+    next_offset: int
+
+    def encoded(self) -> bytes:
+        """
+        >>> len(Mark(0, 0, 0).encoded())
+        32
+        """
+        data = _LAYOUT.pack(_MAGIC, self.segment, self.length, self.next_offset, 0)[:-4]
+        return data + struct.pack("<I", crc32(data))
+
+    @staticmethod
+    def decoded(data: bytes) -> Mark | None:
+        """The mark in these bytes, or None if they are damaged."""
+        if len(data) != _LAYOUT.size or data[:4] != _MAGIC:
+            return None
+        _, segment, length, next_offset, crc = _LAYOUT.unpack(data)
+        return Mark(segment, length, next_offset) if crc == crc32(data[:-4]) else None
+
+
+def mark_path(folder: Path) -> Path:
+    return folder / "durable"
+
+
+def write_mark(files: Files, fd: int, mark: Mark) -> None:
+    write_all(files, fd, mark.encoded(), 0)
+
+
+def load_mark(folder: Path) -> Mark | None:
+    """The mark as it is on disk now; None if it is missing or damaged."""
+    try:
+        return Mark.decoded(mark_path(folder).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def published(folder: Path) -> Mark:
+    """The mark as a reader beside a running writer sees it."""
+    for _ in range(_TRIES):
+        if mark := load_mark(folder):
+            return mark
+        # The writer may be in the middle of its 32 bytes: they are whole again in a moment.
+        time.sleep(_PAUSE_S)
+    raise Unavailable(
+        f"the log at {folder} does not say how far it may be read",
+        detail=f"{mark_path(folder)} is missing or damaged.",
+        hint="it is rebuilt when the log is next opened for writing.",
+    )

@@ -1,0 +1,261 @@
+"""The writer of one partition: one thread, one block a group, one fdatasync for all that wait.
+
+A future is resolved only after its records are synced and the mark says so: written, synced,
+marked, acknowledged, in this order. If any of these fails, everything since the last acknowledged
+group is cut off and its futures fail; until that has worked, nothing more is written. So what is
+below the mark is what was acknowledged, and a producer that was refused may send again.
+tests/log/test_io_faults.py lets each I/O fail, tests/log/test_kill.py kills at each step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headrace.core.errors import HeadraceError, Unavailable
+from headrace.core.failpoint import failpoint
+from headrace.core.position import Interval
+from headrace.core.time import Clock
+from headrace.log.block import encode_block
+from headrace.log.files import Files, refusal, write_all
+from headrace.log.mark import Mark, mark_path, write_mark
+from headrace.log.recover import recover
+from headrace.log.segment import (
+    ENTRY,
+    Segment,
+    list_segments,
+    load_index,
+    make_index,
+    read_sound_blocks,
+    wants_entry,
+)
+
+BLOCK_BYTES_MAX, BLOCK_RECORDS_MAX = 4 << 20, 65_536
+GROUP_BYTES_MAX = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Records that a caller wants appended, and the promise it was given."""
+
+    records: Sequence[bytes]
+    statuses: bytes
+    size: int
+    future: Future[Interval]
+
+
+class PartitionWriter:
+    """Appends to one partition. `append` may be called from any thread."""
+
+    def __init__(self, folder: Path, segment_bytes_max: int, clock: Clock, files: Files) -> None:
+        self.folder = folder
+        self._segment_bytes_max, self._clock, self._files = segment_bytes_max, clock, files
+        found = recover(folder)
+        self._confirmed, self._arrived_at_us = found.mark, found.arrived_at_us
+        self._segment_fd: int | None = None
+        self._mark_fd: int | None = None
+        self._indexed_at: int | None = None
+        self._repair()
+        self._index_all()
+        self._waiting: deque[Waiting] = deque()
+        self._closing = False
+        self._wake = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name=f"log {folder}", daemon=True)
+        self._thread.start()
+
+    @property
+    def confirmed(self) -> Mark:
+        """The end of what was acknowledged."""
+        return self._confirmed
+
+    def append(self, records: Sequence[bytes], statuses: bytes) -> Future[Interval]:
+        future: Future[Interval] = Future()
+        future.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+        item = Waiting(records, statuses, sum(map(len, records)), future)
+        with self._wake:
+            if self._closing:
+                raise Unavailable(f"the log at {self.folder} is closed")
+            self._waiting.append(item)
+            self._wake.notify()
+        return future
+
+    def close(self) -> None:
+        """Write what waits, then let go of the files; a second close does nothing."""
+        with self._wake:
+            if self._closing:  # by now the files may belong to another writer
+                return
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+        if self._segment_fd is None:
+            # Refused events that are still in the file would be found there by the next open.
+            with contextlib.suppress(OSError):
+                self._repair()
+        self._release()
+
+    def _run(self) -> None:
+        while group := self._take():
+            self._serve(group)
+
+    def _take(self) -> list[Waiting]:
+        """All that waits, up to a bound: a long queue must not need as much memory again."""
+        with self._wake:
+            self._wake.wait_for(lambda: self._waiting or self._closing)
+            group: list[Waiting] = []
+            size = 0
+            while self._waiting and size < GROUP_BYTES_MAX:
+                group.append(self._waiting.popleft())
+                size += group[-1].size
+            return group
+
+    def _serve(self, group: list[Waiting]) -> None:
+        """Commit a group and tell each caller what became of its records."""
+        first_offset = self._confirmed.next_offset
+        try:
+            self._commit(group)
+        except Exception as error:
+            failure = self._failed(error)
+            for item in group:
+                item.future.set_exception(failure)
+            return
+        for item in group:
+            interval = Interval(first_offset, first_offset + len(item.records))
+            item.future.set_result(interval)
+            first_offset = interval.upper
+
+    def _failed(self, error: Exception) -> Exception:
+        """Give up what was not acknowledged; a failed repair is tried again with the next group."""
+        self._release()
+        with contextlib.suppress(OSError):
+            self._repair()
+        return refusal(error, self.folder) if isinstance(error, OSError) else error
+
+    def _commit(self, group: list[Waiting]) -> None:
+        records = [record for item in group for record in item.records]
+        if not records:
+            return
+        if self._segment_fd is None:
+            self._repair()
+        if self._confirmed.length >= self._segment_bytes_max:
+            self._roll()
+        # Arrival never goes back, whatever the clock does: replay by time rests on it.
+        self._arrived_at_us = max(self._arrived_at_us, self._clock())
+        start, offset = self._confirmed.length, self._confirmed.next_offset
+        data = self._encoded(records, b"".join(item.statuses for item in group))
+        self._make_durable(
+            data, Mark(self._confirmed.segment, start + len(data), offset + len(records))
+        )
+        self._index(offset, start)
+
+    def _encoded(self, records: list[bytes], statuses: bytes) -> bytes:
+        offset = self._confirmed.next_offset
+        return b"".join(
+            encode_block(offset + a, self._arrived_at_us, records[a:b], statuses[a:b])
+            for a, b in _block_cuts(records)
+        )
+
+    def _make_durable(self, data: bytes, mark: Mark) -> None:
+        fd, mark_fd = self._segment_fd, self._mark_fd
+        assert fd is not None
+        assert mark_fd is not None
+        write_all(self._files, fd, data, self._confirmed.length)
+        failpoint("log.written")
+        self._files.fdatasync(fd)
+        failpoint("log.synced")
+        write_mark(self._files, mark_fd, mark)
+        failpoint("log.marked")
+        self._confirmed = mark
+
+    def _repair(self) -> None:
+        """Open the files again and cut off all that was not acknowledged."""
+        self._release()
+        mark = self._confirmed
+        segment = Segment(self.folder, mark.segment)
+        self._mark_fd = self._files.open(mark_path(self.folder))
+        segment_fd = self._files.open(segment.path)
+        try:
+            # The mark comes after the segment's name and before the cut: it must never speak of a
+            # file that is not there, nor of bytes that are already cut off.
+            self._files.fsync_dir(self.folder)
+            write_mark(self._files, self._mark_fd, mark)
+            self._files.truncate(segment_fd, mark.length)
+            self._files.fsync(segment_fd)
+        except OSError:
+            self._files.close(segment_fd)
+            raise
+        # Set last: a partition without it is one that has still to be repaired.
+        self._segment_fd = segment_fd
+
+    def _roll(self) -> None:
+        """Seal the active segment and begin the next."""
+        assert self._segment_fd is not None
+        self._files.fsync(self._segment_fd)
+        before, offset = self._confirmed, self._confirmed.next_offset
+        self._confirmed, self._indexed_at = Mark(offset, 0, offset), None
+        try:
+            self._repair()
+        except OSError:
+            self._confirmed = before
+            raise
+
+    def _release(self) -> None:
+        for fd in (self._segment_fd, self._mark_fd):
+            if fd is not None:
+                with contextlib.suppress(OSError):
+                    self._files.close(fd)
+        self._segment_fd = self._mark_fd = None
+
+    def _index(self, offset: int, at: int) -> None:
+        if wants_entry(self._indexed_at, at):
+            entry = np.array([(offset, at, self._arrived_at_us)], ENTRY)
+            self._write_index(Segment(self.folder, self._confirmed.segment), entry.tobytes(), at)
+
+    def _index_all(self) -> None:
+        """Make the indexes that are missing or make no sense, and the active one in any case."""
+        active = Segment(self.folder, self._confirmed.segment)
+        for segment in list_segments(self.folder):
+            if segment != active and not len(load_index(segment)):
+                with contextlib.suppress(HeadraceError):  # damage is told to whoever reads it
+                    self._rebuild_index(segment, segment.size)
+        self._rebuild_index(active, self._confirmed.length)
+
+    def _rebuild_index(self, segment: Segment, limit: int) -> None:
+        entries = make_index(read_sound_blocks(segment, limit))
+        self._files.unlink(segment.index_path)
+        last_at = int(entries["at"][-1]) if len(entries) else None
+        self._write_index(segment, entries.tobytes(), last_at)
+
+    def _write_index(self, segment: Segment, data: bytes, last_at: int | None) -> None:
+        """Put entries behind those that are there. The index is a hint: it may fail."""
+        with contextlib.suppress(OSError):
+            fd = self._files.open(segment.index_path)
+            try:
+                write_all(self._files, fd, data, segment.index_path.stat().st_size)
+                self._indexed_at = last_at
+            finally:
+                self._files.close(fd)
+
+
+def _block_cuts(records: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Half-open index ranges of the records, each small enough for one block."""
+    if (
+        len(records) <= BLOCK_RECORDS_MAX
+        and sum(map(len, records)) + len(records) <= BLOCK_BYTES_MAX
+    ):
+        yield 0, len(records)
+        return
+    first = size = 0
+    for i, record in enumerate(records):
+        size += len(record) + 1
+        full = size > BLOCK_BYTES_MAX or i - first >= BLOCK_RECORDS_MAX
+        if full and i > first:
+            yield first, i
+            first, size = i, len(record) + 1
+    yield first, len(records)

@@ -1,0 +1,138 @@
+"""Reading a topic from any process, beside its writer, without a lock.
+
+The durable mark is the published end: no byte behind it is read, so a reader sees only events that
+were acknowledged or are about to be. Every block is verified; damage is CorruptLog, never a gap.
+tests/log/test_reader.py reads from another process while a topic is written.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+
+from headrace.core.errors import NotFound
+from headrace.core.position import Interval, Position
+from headrace.log.block import Block, BlockError
+from headrace.log.mark import Mark, published
+from headrace.log.segment import Segment, corrupt, list_segments, read_sound_blocks, seek
+from headrace.log.topic import read_description
+
+
+class TopicReader:
+    """A topic to read from; cheap to make, and pickled as its path.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from headrace.log.topic import Topic
+    >>> folder = TemporaryDirectory()
+    >>> topic = Topic.open(Path(folder.name), 1, segment_bytes_max=1 << 20)
+    >>> _ = topic.append(0, [b"a", b"b", b"c"], bytes(3)).result()
+    >>> reader = TopicReader(Path(folder.name))
+    >>> [block.records() for block in reader.blocks(0, Interval(1, 3))]
+    [[b'b', b'c']]
+    >>> topic.close(); folder.cleanup()
+    """
+
+    def __init__(self, path: Path) -> None:
+        partitions = read_description(path)
+        if partitions is None:
+            raise NotFound(
+                f"there is no log at {path}", hint="it is made when its stream first runs."
+            )
+        self.path = path
+        self.partitions = partitions
+
+    def __reduce__(self) -> tuple[type[TopicReader], tuple[Path]]:
+        return TopicReader, (self.path,)
+
+    def start(self) -> Position:
+        """The oldest event that is still here, in each partition."""
+        return Position(tuple(list_segments(f)[0].first_offset for f in self._folders()))
+
+    def end(self) -> Position:
+        """The position after the last published event."""
+        return Position(tuple(published(folder).next_offset for folder in self._folders()))
+
+    def blocks(self, partition: int, interval: Interval) -> Iterator[Block]:
+        """Exactly the events with these offsets, in order; the first and last block are trimmed."""
+        if not len(interval):
+            return
+        folder = self.path / str(partition)
+        # The mark is read before the names: all that it speaks of is there, or was and is archived.
+        mark = published(folder)
+        segments = list_segments(folder)
+        self._check_held(partition, interval, Interval(segments[0].first_offset, mark.next_offset))
+        for segment, end in _held(segments, mark):
+            if interval.overlaps(Interval(segment.first_offset, end)):
+                yield from _blocks_of(segment, mark, interval, end)
+
+    def position_at(self, time_us: int) -> Position:
+        """The first event of each partition that arrived at or after this time."""
+        return Position(tuple(_offset_at(folder, time_us) for folder in self._folders()))
+
+    def _folders(self) -> list[Path]:
+        return [self.path / str(partition) for partition in range(self.partitions)]
+
+    def _check_held(self, partition: int, wanted: Interval, held: Interval) -> None:
+        where = f"partition {partition} of the log at {self.path}"
+        span = f"offsets [{wanted.lower}, {wanted.upper})"
+        if wanted.lower < held.lower:
+            raise NotFound(
+                f"{span} are no longer in {where}",
+                detail=f"retention has removed all before offset {held.lower}.",
+                hint="older events are in the master dataset.",
+            )
+        if wanted.upper > held.upper:
+            raise NotFound(
+                f"{span} are not yet in {where}", detail=f"it ends at offset {held.upper}."
+            )
+
+
+def _held(segments: list[Segment], mark: Mark) -> Iterator[tuple[Segment, int]]:
+    """Each published segment and the offset after its last event."""
+    ends = [after.first_offset for after in segments[1:]] + [mark.next_offset]
+    for segment, end in zip(segments, ends, strict=True):
+        if segment.first_offset < mark.next_offset:
+            yield segment, min(end, mark.next_offset)
+
+
+def _limit(segment: Segment, mark: Mark) -> int:
+    """How many bytes of the segment are published; a sealed one is so as a whole."""
+    return mark.length if segment.first_offset == mark.segment else segment.size
+
+
+def _blocks_of(segment: Segment, mark: Mark, interval: Interval, end: int) -> Iterator[Block]:
+    """The wanted events of one segment, which holds all offsets before `end`."""
+    try:
+        limit = _limit(segment, mark)
+        at, offset = seek(segment, limit, "offset", interval.lower)
+        for placed in read_sound_blocks(segment, limit, at=at, offset=offset):
+            at, offset = placed.end, placed.block.next_offset
+            if offset > interval.lower:
+                yield placed.block.trimmed(interval)
+            if offset >= interval.upper:
+                return
+    except FileNotFoundError as error:
+        raise NotFound(f"{segment.path} was removed by retention while it was read") from error
+    if offset != end:
+        raise corrupt(segment, at, offset, BlockError("the blocks at its end are missing"))
+
+
+def _offset_at(folder: Path, time_us: int) -> int:
+    mark = published(folder)
+    held = [segment for segment, _ in _held(list_segments(folder), mark)]
+    later = bisect_left(held, time_us, key=lambda segment: _first_arrival(segment, mark))
+    if later == 0:
+        return held[0].first_offset if held else mark.next_offset
+    # The time falls within the last segment that began before it, or right behind that segment.
+    segment, limit = held[later - 1], _limit(held[later - 1], mark)
+    at, offset = seek(segment, limit, "arrived_at_us", time_us)
+    for placed in read_sound_blocks(segment, limit, at=at, offset=offset):
+        if placed.block.arrived_at_us >= time_us:
+            return placed.block.first_offset
+        offset = placed.block.next_offset
+    return offset
+
+
+def _first_arrival(segment: Segment, mark: Mark) -> int:
+    return next(read_sound_blocks(segment, _limit(segment, mark))).block.arrived_at_us

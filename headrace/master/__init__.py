@@ -1,0 +1,1 @@
+"""The cold log: every event for ever, in one Delta table a stream."""

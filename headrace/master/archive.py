@@ -1,0 +1,169 @@
+"""The archive: a Spark job moves a range of the log into the master.
+
+Each log partition is one task, because lateness is decided in the log's own order. The task decodes the
+range and writes Parquet files; the driver then commits them all with the new position. A crash before the
+commit leaves files that no version names; the range is archived again.
+tests/master/test_archive.py checks contents and counts; the kill tests that nothing is lost or doubled.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from headrace.compile.plan import StreamPlan
+from headrace.core.event import ARRIVED_AT, OFFSET, STATUS, Status
+from headrace.core.failpoint import failpoint
+from headrace.core.position import Interval, Position, PositionRange
+from headrace.define.definitions import Watermark
+from headrace.log.block import Block
+from headrace.log.decode import Decoder
+from headrace.log.reader import TopicReader
+from headrace.master.table import MasterFile, MasterTable, file_schema
+
+CHUNK_EVENTS = 65_536
+
+
+def decoder_of(stream: StreamPlan) -> Decoder:
+    mark = Watermark(*stream.watermark) if stream.watermark else None
+    return Decoder(stream.schema, stream.format, mark)
+
+
+def declared_schema(stream: StreamPlan) -> pa.Schema:
+    names = stream.schema.names
+    schema = decoder_of(stream).arrow_schema(raw=False, columns=names)
+    return pa.schema([schema.field(name) for name in names])
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveTask:
+    """One log partition's part of a step; small, because it travels to an executor."""
+
+    log: Path
+    master: Path
+    decoder: Decoder
+    partition: int
+    interval: Interval
+    high_us: int | None
+
+
+class Archive:
+    """Moves one stream's log into its master, a step at a time."""
+
+    def __init__(self, spark: Any, stream: StreamPlan, log: Path, master: Path) -> None:
+        self.spark, self.stream, self.log = spark, stream, log
+        self.decoder = decoder_of(stream)
+        self.table = MasterTable(master, declared_schema(stream), stream.partitions)
+
+    def step(self, events_max: int) -> int:
+        """Archive what has come since, up to about `events_max` events; how many there were."""
+        lower = self.table.position()
+        highs = list(self.table.highs())
+        range = PositionRange(lower, TopicReader(self.log).end().latest(lower)).limited(events_max)
+        if not len(range):
+            return 0
+        tasks = [
+            ArchiveTask(self.log, self.table.path, self.decoder, partition, interval, highs[partition])
+            for partition, interval in range.intervals()
+        ]
+        results = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(run_task).collect()
+        failpoint("archive.written")
+        for task, (_, high) in zip(tasks, results, strict=True):
+            highs[task.partition] = high
+        self.table.append(range, [file for files, _ in results for file in files], highs)
+        return len(range)
+
+    def step_to_end(self, events_max: int) -> Position:
+        """Archive all that is in the log now."""
+        while self.step(events_max):
+            pass
+        return self.table.position()
+
+
+def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None]:
+    """Decode a partition's range and write it as Parquet; runs in a Spark executor."""
+    writers = _Writers(task)
+    blocks = TopicReader(task.log).blocks(task.partition, task.interval)
+    high = task.high_us
+    for chunk in _chunks(blocks):
+        decoded = task.decoder.decode(chunk, task.partition, high, raw=True)
+        high = decoded.high_us
+        writers.write(decoded.table)
+    return writers.close(), high
+
+
+def _chunks(blocks: Iterator[Block]) -> Iterator[list[Block]]:
+    chunk: list[Block] = []
+    events = 0
+    for block in blocks:
+        chunk.append(block)
+        events += block.count
+        if events >= CHUNK_EVENTS:
+            yield chunk
+            chunk, events = [], 0
+    if chunk:
+        yield chunk
+
+
+class _Writers:
+    """One Parquet file for each status and arrival day."""
+
+    def __init__(self, task: ArchiveTask) -> None:
+        self.task = task
+        declared = task.decoder.arrow_schema(raw=False, columns=task.decoder.schema.names)
+        names = task.decoder.schema.names
+        self.schema = file_schema(pa.schema([declared.field(name) for name in names]))
+        self.open: dict[tuple[str, str], tuple[str, pq.ParquetWriter]] = {}
+        self.seen: dict[tuple[str, str], list[int]] = {}
+
+    def write(self, table: pa.Table) -> None:
+        days = pc.strftime(table[ARRIVED_AT], "%Y-%m-%d")
+        keys = pc.unique(pc.binary_join_element_wise(pc.cast(table[STATUS], pa.string()), days, " "))
+        for key in keys.to_pylist():
+            status, day = key.split(" ")
+            part = table
+            if len(keys) > 1:
+                here = pc.and_(pc.equal(table[STATUS], int(status)), pc.equal(days, day))
+                part = table.filter(here)
+            self._write_part((Status(int(status)).word, day), part.select(self.schema.names))
+
+    def _write_part(self, key: tuple[str, str], part: pa.Table) -> None:
+        if key not in self.open:
+            status, day = key
+            name = f"_status={status}/_day={day}/{uuid.uuid4().hex}.parquet"
+            path = self.task.master / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.open[key] = name, pq.ParquetWriter(path, self.schema, compression="zstd")
+            self.seen[key] = [0, part[OFFSET][0].as_py(), 0]
+        self.open[key][1].write_table(part.cast(self.schema))
+        self.seen[key][0] += len(part)
+        self.seen[key][2] = part[OFFSET][-1].as_py() + 1
+
+    def close(self) -> list[MasterFile]:
+        files = []
+        for key, (name, writer) in self.open.items():
+            writer.close()
+            path = self.task.master / name
+            _make_durable(path)
+            rows, first, after = self.seen[key]
+            files.append(MasterFile(name, rows, path.stat().st_size, *key, first, after))
+        return files
+
+
+def _make_durable(path: Path) -> None:
+    """The data must outlive a power cut before a commit names it."""
+    import os
+
+    for target in (path, path.parent):
+        handle = os.open(target, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

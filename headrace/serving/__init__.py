@@ -1,0 +1,1 @@
+"""The store, and how it merges generations with later epochs and answers."""

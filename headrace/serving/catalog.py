@@ -1,0 +1,208 @@
+"""What is deployed: the plan, the streams' progress and the views' versions.
+
+Deploying is one transaction. A view whose partials mean something else starts as a new version beside the
+live one, which keeps answering until the new one is promoted. A view that is only read differently is changed
+at once. tests/serving/test_catalog.py checks each kind of change.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+
+from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.compile.translate import typed_name
+from headrace.core.errors import BadDefinition, NotFound
+from headrace.core.position import Position
+from headrace.serving.finish import quoted, readable_sql, typed_sql
+from headrace.serving.merge import create_tables, generation_table, speed_table, values_table
+from headrace.serving.store import Change, StreamState, Version
+
+
+def read_plan(db: sqlite3.Connection) -> Plan | None:
+    row = db.execute("SELECT value FROM _meta WHERE key = 'plan'").fetchone()
+    return msgspec.json.decode(row[0], type=Plan) if row else None
+
+
+def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
+    row = db.execute(
+        "SELECT plan, boundary, generation, committed_at, promoted_at FROM _streams WHERE name = ?", (name,)
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no stream '{name}'")
+    progress = db.execute(
+        "SELECT next_offset, high_us FROM _progress WHERE stream = ? ORDER BY partition", (name,)
+    ).fetchall()
+    return StreamState(
+        msgspec.json.decode(row[0], type=StreamPlan),
+        Position(tuple(offset for offset, _ in progress)),
+        Position.parse(row[1]),
+        row[2],
+        tuple(high for _, high in progress),
+        row[3],
+        row[4],
+    )
+
+
+def read_highs(path: Path, stream: str, position: Position) -> tuple[int | None, ...]:
+    """The highest event times that an epoch beginning at `position` starts from."""
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
+    try:
+        state = read_stream(db, stream)
+    finally:
+        db.close()
+    return state.highs if state.position == position else (None,) * len(position.offsets)
+
+
+def read_versions(db: sqlite3.Connection, stream: str) -> list[Version]:
+    rows = db.execute(
+        "SELECT plan, state, since FROM _views WHERE stream = ? ORDER BY name, state", (stream,)
+    )
+    return [
+        Version(msgspec.json.decode(plan, type=ViewPlan), state, Position.parse(since))
+        for plan, state, since in rows
+    ]
+
+
+def deploy(db: sqlite3.Connection, plan: Plan, now_us: int) -> list[Change]:
+    """Make the plan the deployed one, inside the caller's transaction."""
+    for stream in plan.streams:
+        _deploy_stream(db, stream)
+    changes = [_deploy_view(db, view, now_us) for view in plan.views if view.kind == "mergeable"]
+    before = read_plan(db)
+    names = {view.name for view in plan.views}
+    for view in before.views if before else ():
+        if view.name not in names:
+            drop_view(db, view.name)
+            changes.append(Change(view.name, "removed"))
+    old = {view.name: view.fingerprint for view in before.views} if before else {}
+    for view in plan.views:
+        if view.kind == "read":
+            what = "new" if view.name not in old else "reread"
+            changes.append(Change(view.name, "unchanged" if old.get(view.name) == view.fingerprint else what))
+    db.execute("INSERT OR REPLACE INTO _meta VALUES ('plan', ?)", (msgspec.json.encode(plan).decode(),))
+    refresh_readable_views(db, plan)
+    return changes
+
+
+def changes_of(deployed: Plan | None, plan: Plan) -> list[Change]:
+    """What deploying the plan would do; nothing is changed."""
+    old = {view.name: view for view in deployed.views} if deployed else {}
+    changes = []
+    for view in plan.views:
+        before = old.pop(view.name, None)
+        if before is None:
+            changes.append(Change(view.name, "new", "built from the whole history"))
+        elif before.recompute != view.recompute:
+            changes.append(Change(view.name, "rebuild", "built beside the old one, then swapped"))
+        elif before.fingerprint != view.fingerprint:
+            changes.append(Change(view.name, "reread", "read differently; nothing is recomputed"))
+        else:
+            changes.append(Change(view.name, "unchanged"))
+    return changes + [Change(name, "removed", "no longer kept") for name in old]
+
+
+def _deploy_stream(db: sqlite3.Connection, stream: StreamPlan) -> None:
+    text = msgspec.json.encode(stream).decode()
+    row = db.execute("SELECT plan FROM _streams WHERE name = ?", (stream.name,)).fetchone()
+    if row:
+        _check_history(msgspec.json.decode(row[0], type=StreamPlan), stream)
+        db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, stream.name))
+        return
+    start = Position.start(stream.partitions)
+    db.execute("INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL)", (stream.name, text, str(start)))
+    rows = [(stream.name, partition) for partition in range(stream.partitions)]
+    db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL)", rows)
+
+
+def _check_history(old: StreamPlan, new: StreamPlan) -> None:
+    """History does not change: columns may be added, and nothing that is there may mean another thing."""
+    columns = dict((name, (type, nullable)) for name, type, nullable in new.columns)
+    kept = all(columns.get(name) == (type, nullable) for name, type, nullable in old.columns)
+    added = [c for c in new.columns if c[0] not in {name for name, _, _ in old.columns}]
+    if kept and all(nullable for _, _, nullable in added) and old.partitions == new.partitions and old.format == new.format:
+        return
+    raise BadDefinition(
+        f"stream '{new.name}' has changed in a way that its history does not allow",
+        detail="columns can be added if they may be NULL; types, names, NOT NULL, format and partitions stay.",
+        hint="give the new form another name, or put the old definition back.",
+    )
+
+
+def _deploy_view(db: sqlite3.Connection, plan: ViewPlan, now_us: int) -> Change:
+    rows = db.execute("SELECT version, state, plan FROM _views WHERE name = ?", (plan.name,)).fetchall()
+    text = msgspec.json.encode(plan).decode()
+    for version, _, old in rows:
+        if version == plan.recompute:
+            for other, state, _ in rows:
+                if other != version and state == "building":
+                    _drop_version(db, plan.name, other)
+            db.execute("UPDATE _views SET plan = ? WHERE name = ? AND version = ?", (text, plan.name, version))
+            same = msgspec.json.decode(old, type=ViewPlan).fingerprint == plan.fingerprint
+            return Change(plan.name, "unchanged" if same else "reread")
+    for version, state, _ in rows:
+        if state == "building":
+            _drop_version(db, plan.name, version)
+    close_group(db, plan.stream)
+    since = read_stream(db, plan.stream).position
+    db.execute(
+        "INSERT INTO _views VALUES (?, ?, ?, ?, 'building', ?)",
+        (plan.name, plan.recompute, plan.stream, text, str(since)),
+    )
+    for statement in create_tables(plan, *tables_of(plan)):
+        db.execute(statement)
+    return Change(plan.name, "rebuild" if rows else "new")
+
+
+def close_group(db: sqlite3.Connection, stream: str) -> None:
+    """No later epoch joins the open group."""
+    db.execute("UPDATE _groups SET closed = 1 WHERE stream = ? AND closed = 0", (stream,))
+
+
+def tables_of(plan: ViewPlan) -> tuple[str, str, str]:
+    name, version = plan.name, plan.recompute
+    return generation_table(name, version), speed_table(name, version), values_table(name, version)
+
+
+def drop_view(db: sqlite3.Connection, name: str) -> None:
+    for (version,) in db.execute("SELECT version FROM _views WHERE name = ?", (name,)).fetchall():
+        _drop_version(db, name, version)
+    db.execute(f"DROP VIEW IF EXISTS {quoted(name)}")
+    db.execute(f"DROP VIEW IF EXISTS {quoted(typed_name(name))}")
+
+
+def _drop_version(db: sqlite3.Connection, name: str, version: str) -> None:
+    db.execute("DELETE FROM _views WHERE name = ? AND version = ?", (name, version))
+    for table in (generation_table, speed_table, values_table):
+        db.execute(f"DROP TABLE IF EXISTS {table(name, version)}")
+
+
+def go_live(db: sqlite3.Connection, version: Version) -> None:
+    """The version becomes the one that answers; the one before it is dropped."""
+    for (other,) in db.execute(
+        "SELECT version FROM _views WHERE name = ? AND version <> ?", (version.name, version.id)
+    ).fetchall():
+        _drop_version(db, version.name, other)
+    db.execute(
+        "UPDATE _views SET state = 'live' WHERE name = ? AND version = ?", (version.name, version.id)
+    )
+
+
+def refresh_readable_views(db: sqlite3.Connection, plan: Plan) -> None:
+    """SQL views with the users' names, so that any SQLite tool can read the answers."""
+    live = {
+        name: msgspec.json.decode(text, type=ViewPlan)
+        for name, text in db.execute("SELECT name, plan FROM _views WHERE state = 'live'")
+    }
+    for view in plan.views:
+        typed = quoted(typed_name(view.name))
+        db.execute(f"DROP VIEW IF EXISTS {quoted(view.name)}")
+        db.execute(f"DROP VIEW IF EXISTS {typed}")
+        shown = live.get(view.name) if view.kind == "mergeable" else view
+        if shown is None:
+            continue
+        sql = shown.read_sql if view.kind == "read" else typed_sql(shown, *tables_of(shown)[:2])
+        db.execute(f"CREATE VIEW {typed} AS {sql}")
+        db.execute(f"CREATE VIEW {quoted(view.name)} AS {readable_sql(shown, typed)}")

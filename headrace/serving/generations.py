@@ -1,0 +1,200 @@
+"""A generation is promoted in one transaction: its rows, its boundary, and the end of the groups it covers.
+
+A build is staged first, in tables beside the answer, so that promotion itself is short. A full build replaces
+the generation's table by renaming; an incremental one is merged into it. Exact distinct counts are kept by
+remembering which values have been counted.
+tests/serving/test_generations.py checks both kinds and what a crash between the two leaves.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from headrace.compile.plan import ViewPlan
+from headrace.core.aggregate import Merge
+from headrace.core.position import Position
+from headrace.serving.catalog import (
+    go_live,
+    read_plan,
+    read_stream,
+    refresh_readable_views,
+    tables_of,
+)
+from headrace.serving.merge import columns_of, create_tables, merged, source, upsert
+from headrace.serving.rows import sketch_columns, stored_rows
+from headrace.serving.store import AuditResult, Row, Staged, Version
+
+GENERATIONS_KEPT = 1_000
+STAGED = "_staged"
+
+
+def staged_tables(plan: ViewPlan) -> tuple[str, str]:
+    generation, _, values = tables_of(plan)
+    return generation[:-1] + STAGED + '"', values[:-1] + STAGED + '"'
+
+
+def stage(
+    db: sqlite3.Connection, version: Version, full: bool, rows: Sequence[Row], values: Sequence[Row]
+) -> Staged:
+    """Put a build's rows beside the answer. `values` are (column, key values…, value) rows."""
+    plan = version.plan
+    generation, seen = staged_tables(plan)
+    drop_staged(db, plan)
+    unused = generation[:-1] + '_speed"'
+    statements = create_tables(plan, generation, unused, seen)
+    for statement in statements:
+        if unused not in statement and "CREATE INDEX" not in statement:
+            db.execute(statement)
+    places = ", ".join("?" * (1 + len(columns_of(plan))))
+    db.executemany(f"INSERT INTO {generation} VALUES ({places})", stored_rows(plan, rows))
+    if plan.counted:
+        encode = msgspec.json.encode
+        pairs = ((row[0], encode(row[1:-1]).decode(), row[-1]) for row in values)
+        db.executemany(f"INSERT OR IGNORE INTO {seen} VALUES (?, ?, ?)", pairs)
+    return Staged(version, full, len(rows))
+
+
+def drop_staged(db: sqlite3.Connection, plan: ViewPlan) -> None:
+    for table in staged_tables(plan):
+        db.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+def promote(
+    db: sqlite3.Connection,
+    stream: str,
+    boundary: Position,
+    group: int,
+    staged: Sequence[Staged],
+    audits: Sequence[AuditResult],
+    highs: Sequence[int | None],
+    now_us: int,
+) -> int:
+    """Make staged builds the answer up to `boundary`, inside the caller's transaction."""
+    state = read_stream(db, stream)
+    for build in staged:
+        _replace(db, build.version.plan) if build.full else _add(db, build.version.plan)
+        _, speed, _ = tables_of(build.version.plan)
+        db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
+        go_live(db, build.version)
+    # The newest group's row stays, so that numbers are never given twice.
+    db.execute("UPDATE _groups SET closed = 1 WHERE stream = ? AND number <= ?", (stream, group))
+    db.execute(
+        "DELETE FROM _groups WHERE stream = ?1 AND number <= ?2 "
+        "AND number < (SELECT max(number) FROM _groups WHERE stream = ?1)",
+        (stream, group),
+    )
+    if not boundary <= state.position:
+        _jump(db, stream, boundary, highs)
+    number = state.generation + 1
+    db.execute(
+        "UPDATE _streams SET boundary = ?, generation = ?, promoted_at = ? WHERE name = ?",
+        (str(boundary), number, now_us, stream),
+    )
+    found = msgspec.json.encode(list(audits)).decode()
+    db.execute(
+        "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)", (stream, number, str(boundary), now_us, found)
+    )
+    db.execute(
+        "DELETE FROM _generations WHERE stream = ? AND number <= ?", (stream, number - GENERATIONS_KEPT)
+    )
+    if plan := read_plan(db):
+        refresh_readable_views(db, plan)
+    return number
+
+
+def _jump(db: sqlite3.Connection, stream: str, boundary: Position, highs: Sequence[int | None]) -> None:
+    """Batch has gone past speed, which goes on from the boundary."""
+    for partition, (offset, high) in enumerate(zip(boundary.offsets, highs, strict=True)):
+        db.execute(
+            "UPDATE _progress SET next_offset = ?, high_us = ? WHERE stream = ? AND partition = ?",
+            (offset, high, stream, partition),
+        )
+
+
+def _replace(db: sqlite3.Connection, plan: ViewPlan) -> None:
+    generation, speed, values = tables_of(plan)
+    staged, staged_values = staged_tables(plan)
+    for _, number, counted in sketch_columns(plan):
+        db.execute(_set_number(staged, number, staged_values, counted))
+    db.execute(f"DROP TABLE {generation}")
+    db.execute(f"ALTER TABLE {staged} RENAME TO {generation}")
+    if plan.counted:
+        db.execute(f"DROP TABLE {values}")
+        db.execute(f"ALTER TABLE {staged_values} RENAME TO {values}")
+    for statement in create_tables(plan, generation, speed, values):
+        db.execute(statement)
+
+
+def _set_number(staged: str, number: str, values: str, counted: bool) -> str:
+    sketch = number.removesuffix("_1") + "_0"
+    if not counted:
+        return f"UPDATE {staged} SET {number} = hll_estimate({sketch})"
+    count = f"(SELECT count(*) FROM {values} v WHERE v._column = '{sketch}' AND v._key = {staged}._key)"
+    return f"UPDATE {staged} SET {number} = {count}"
+
+
+def _add(db: sqlite3.Connection, plan: ViewPlan) -> None:
+    generation, _, values = tables_of(plan)
+    staged, staged_values = staged_tables(plan)
+    columns = ", ".join(["_key", *columns_of(plan)])
+    db.execute(upsert(plan, generation, f"SELECT {columns} FROM {staged} WHERE true", grouped=False))
+    for sketch, number, counted in sketch_columns(plan):
+        changed = f"WHERE _key IN (SELECT _key FROM {staged})"
+        value = f"coalesce({number}, 0) + ({_new_values(sketch, generation, values, staged_values)})"
+        value = value if counted else f"hll_estimate({sketch})"
+        db.execute(f"UPDATE {generation} SET {number} = {value} {changed}")
+    if plan.counted:
+        db.execute(f"INSERT OR IGNORE INTO {values} SELECT * FROM {staged_values}")
+    drop_staged(db, plan)
+
+
+def _new_values(sketch: str, generation: str, values: str, staged_values: str) -> str:
+    same = "v._column = s._column AND v._key = s._key AND v._value = s._value"
+    return (
+        f"SELECT count(*) FROM {staged_values} s WHERE s._column = '{sketch}' "
+        f"AND s._key = {generation}._key AND NOT EXISTS (SELECT 1 FROM {values} v WHERE {same})"
+    )
+
+
+def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResult:
+    """Compare a build with what speed held for the same positions, before it is promoted."""
+    plan = build.version.plan
+    generation, speed, _ = tables_of(plan)
+    staged, _ = staged_tables(plan)
+    if build.version.state != "live":
+        return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
+    sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
+    if build.full:
+        sources.insert(0, source(plan, generation, group="0"))
+    keys = " AND ".join(f"a.{key.column} IS b.{key.column}" for key in plan.keys) or "1"
+    served, built = f"({merged(plan, sources)})", f"(SELECT *, 0 AS _group FROM {staged})"
+    differ = " OR ".join(c for p in plan.partials for c in _differences(p.merge, p.columns, p.storages)) or "0"
+    missing = "a._group IS NULL" if plan.keys else "0"
+    rows = db.execute(
+        f"SELECT {_label(plan, 'b')} FROM {built} b LEFT JOIN {served} a ON {keys} WHERE {missing} OR {differ} "
+        f"UNION ALL SELECT {_label(plan, 'a')} FROM {served} a WHERE NOT EXISTS (SELECT 1 FROM {built} b WHERE {keys})"
+    ).fetchall()
+    examples = tuple(str(row[0]) for row in rows[:5])
+    return AuditResult(plan.name, build.rows, len(rows), examples)
+
+
+def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) -> list[str]:
+    if merge == Merge.SKETCH:
+        return []
+    found = []
+    for column, storage in zip(columns, storages, strict=True):
+        a, b = f"a.{column}", f"b.{column}"
+        if storage == "REAL":
+            near = f"abs({a} - {b}) <= 1e-9 * max(abs({a}), abs({b}), 1e-3)"
+            found.append(f"(({a} IS NULL) <> ({b} IS NULL) OR NOT coalesce({near}, 1))")
+        else:
+            found.append(f"{a} IS NOT {b}")
+    return found
+
+
+def _label(plan: ViewPlan, alias: str) -> str:
+    parts = [f"coalesce({alias}.{key.column}, 'NULL')" for key in plan.keys]
+    return " || ', ' || ".join(parts) or "'all'"

@@ -1,0 +1,174 @@
+"""The seam, as SQL in the store: generation rows and speed rows of a key become one.
+
+A view has two tables with the same key and partial columns: `generation` (batch, up to the boundary) and
+`speed` (one row a key and group of epochs, after the boundary). `merged` is their union, merged:
+    merge(batch(log[:b]), speed(log[b:e])) = batch(log[:e])
+Only plain SQL is used when reading, so any SQLite tool can do it. tests/laws/test_seam.py checks the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.compile.plan import PartialPlan, ViewPlan
+from headrace.core.aggregate import Merge
+
+
+def generation_table(name: str, version: str) -> str:
+    return f'"_generation_{name}_{version}"'
+
+
+def speed_table(name: str, version: str) -> str:
+    return f'"_speed_{name}_{version}"'
+
+
+def values_table(name: str, version: str) -> str:
+    """The values that batch has counted, for exact count(DISTINCT)."""
+    return f'"_values_{name}_{version}"'
+
+
+def columns_of(plan: ViewPlan) -> list[str]:
+    """Key and partial columns, in the order in which rows are written."""
+    return [key.column for key in plan.keys] + [c for p in plan.partials for c in p.columns]
+
+
+def create_tables(plan: ViewPlan, generation: str, speed: str, values: str) -> list[str]:
+    """The statements that make a view's tables."""
+    keys = [f"{key.column} {_storage(key.type)}" for key in plan.keys]
+    partials = [f"{c} {s}" for p in plan.partials for c, s in zip(p.columns, p.storages, strict=True)]
+    columns = ", ".join([*keys, *partials])
+    columns = f", {columns}" if columns else ""
+    statements = [
+        f"CREATE TABLE IF NOT EXISTS {generation} (_key TEXT PRIMARY KEY{columns})",
+        f"CREATE TABLE IF NOT EXISTS {speed} "
+        f"(_key TEXT NOT NULL, _group INTEGER NOT NULL{columns}, PRIMARY KEY (_key, _group))",
+    ]
+    if plan.counted:
+        statements.append(
+            f"CREATE TABLE IF NOT EXISTS {values} (_column TEXT, _key TEXT, _value, "
+            "PRIMARY KEY (_column, _key, _value)) WITHOUT ROWID"
+        )
+    for table in (generation, speed):
+        statements += _indexes(plan, table)
+    return statements
+
+
+def _indexes(plan: ViewPlan, table: str) -> list[str]:
+    plain = [key.column for key in plan.keys if not key.window_us]
+    windows = [key.column for key in plan.keys if key.window_us]
+    indexes = [columns for columns in ([*plain, *windows] if plain else [], windows) if columns]
+    bare = table.strip('"')
+    return [
+        f'CREATE INDEX IF NOT EXISTS "{bare}_{n}" ON {table} ({", ".join(columns)})'
+        for n, columns in enumerate(indexes)
+    ]
+
+
+def _storage(type: str) -> str:
+    return {"STRING": "TEXT", "DOUBLE": "REAL"}.get(type, "INTEGER")
+
+
+def upsert(plan: ViewPlan, table: str, source: str, *, grouped: bool) -> str:
+    """Merge rows of `source` (a VALUES clause or SELECT) into a table by key."""
+    columns = ["_key", *(["_group"] if grouped else []), *columns_of(plan)]
+    sets = [f"{c} = {sql}" for p in plan.partials for c, sql in _merge_two(p)]
+    action = f"DO UPDATE SET {', '.join(sets)}" if sets else "DO NOTHING"
+    target = "_key, _group" if grouped else "_key"
+    return f"INSERT INTO {table} AS old ({', '.join(columns)}) {source} ON CONFLICT ({target}) {action}"
+
+
+def _merge_two(partial: PartialPlan) -> list[tuple[str, str]]:
+    """(column, SQL over old.* and excluded.*) for two partials of one key; NULL is zero."""
+    columns = partial.columns
+    olds, news = [f"old.{c}" for c in columns], [f"excluded.{c}" for c in columns]
+    old, new = olds[0], news[0]
+    match Merge(partial.merge):
+        case Merge.SUM:
+            return [(columns[0], f"coalesce({old} + {new}, {old}, {new})")]
+        case Merge.MIN | Merge.MAX as merge:
+            return [(columns[0], f"coalesce({merge}({old}, {new}), {old}, {new})")]
+        case Merge.MOMENTS:
+            return list(zip(columns, _merge_moments(olds, news), strict=True))
+        case Merge.MAX_BY | Merge.MIN_BY as merge:
+            sign = ">" if merge is Merge.MAX_BY else "<"
+            later = f"{news[1]} = {olds[1]} AND {news[2]} > {olds[2]}"
+            wins = f"{news[2]} IS NOT NULL AND ({olds[2]} IS NULL OR {news[1]} {sign} {olds[1]} OR {later})"
+            pairs = zip(columns, olds, news, strict=True)
+            return [(c, f"CASE WHEN {wins} THEN {n} ELSE {o} END") for c, o, n in pairs]
+        case Merge.SKETCH:
+            # The number is brought up to date by whoever wrote the sketch.
+            return [(columns[0], f"hll_union({old}, {new})"), (columns[1], olds[1])]
+
+
+def _merge_moments(olds: list[str], news: list[str]) -> list[str]:
+    """Chan's merge of counts, means and squared distances: stable for any sizes."""
+    (n1, mean1, m1), (n2, mean2, m2) = olds, news
+    total = f"nullif(coalesce({n1}, 0) + coalesce({n2}, 0), 0)"
+    step = f"({mean2} - {mean1})"
+    mean = f"{mean1} + {step} * {n2} / {total}"
+    spread = f"{m1} + {m2} + {step} * {step} * {n1} * {n2} / {total}"
+    return [
+        f"coalesce({n1} + {n2}, {n1}, {n2})",
+        f"coalesce({mean}, {mean1}, {mean2})",
+        f"coalesce({spread}, {m1}, {m2})",
+    ]
+
+
+def merged(plan: ViewPlan, sources: Sequence[str]) -> str:
+    """One row a key from several sources, each a SELECT of `_group`, key and partial columns."""
+    keys = [key.column for key in plan.keys]
+    over = f"PARTITION BY {', '.join(keys)}" if keys else ""
+    steps = [step for partial in plan.partials for step in _before_merge(partial, over)]
+    rows = " UNION ALL ".join(sources)
+    if steps:
+        rows = f"SELECT *, {', '.join(steps)} FROM ({rows})"
+    items = keys + [
+        f"{sql} AS {column}"
+        for partial in plan.partials
+        for column, sql in zip(partial.columns, _merge_many(partial), strict=True)
+    ]
+    group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join([*items, 'max(_group) AS _group'])} FROM ({rows}){group}"
+
+
+def source(plan: ViewPlan, table: str, *, group: str, where: str = "") -> str:
+    """The rows of one table as a source of `merged`."""
+    columns = ", ".join([f"{group} AS _group", *columns_of(plan)])
+    return f"SELECT {columns} FROM {table}" + (f" WHERE {where}" if where else "")
+
+
+def _before_merge(partial: PartialPlan, over: str) -> list[str]:
+    """Columns that need all rows of a key at once, so that the merge itself is a plain aggregate."""
+    first = partial.columns[0]
+    match Merge(partial.merge):
+        case Merge.MOMENTS:
+            n, mean, _ = partial.columns
+            return [f"sum({n} * {mean}) OVER ({over}) / nullif(sum({n}) OVER ({over}), 0) AS {first}_all"]
+        case Merge.MAX_BY | Merge.MIN_BY as merge:
+            x, y, place = partial.columns
+            direction = "DESC" if merge is Merge.MAX_BY else "ASC"
+            order = f"ORDER BY {place} IS NULL, {y} {direction}, {place} DESC"
+            return [f"first_value({x}) OVER ({over} {order}) AS {first}_all"]
+        case Merge.SKETCH:
+            value = partial.columns[1]
+            order = f"ORDER BY {value} IS NULL, _group DESC"
+            return [f"first_value({value}) OVER ({over} {order}) AS {first}_all"]
+    return []
+
+
+def _merge_many(partial: PartialPlan) -> list[str]:
+    """The SQL aggregate for each column of a partial."""
+    columns = partial.columns
+    match Merge(partial.merge):
+        case Merge.SUM | Merge.MIN | Merge.MAX as merge:
+            return [f"{merge}({columns[0]})"]
+        case Merge.MOMENTS:
+            n, mean, spread = columns
+            distance = f"({mean} - {n}_all)"
+            return [f"sum({n})", f"max({n}_all)", f"sum({spread} + {n} * {distance} * {distance})"]
+        case Merge.MAX_BY | Merge.MIN_BY as merge:
+            x, y, place = columns
+            return [f"max({x}_all)", f"{merge.value[:3]}({y})", f"max({place})"]
+        case Merge.SKETCH:
+            # The sketch itself is merged when rows are written; reading needs only its number.
+            return ["NULL", f"max({columns[0]}_all)"]

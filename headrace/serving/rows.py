@@ -1,0 +1,50 @@
+"""Rows on their way into the store: from lifted columns to stored columns.
+
+A stored row begins with `_key`, the key values as JSON: SQL's NULL is equal to nothing, but a NULL key is
+one key. A sketch has a second column for its number, which the store fills in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from headrace.compile.plan import ViewPlan
+from headrace.core.aggregate import Merge
+from headrace.serving.store import Row
+
+
+def stored_rows(plan: ViewPlan, lifted: Iterable[Row], *before: object) -> Iterator[Row]:
+    """`_key`, then `before`, then key and partial columns, for each lifted row."""
+    width = len(plan.keys)
+    gaps = _gaps(plan)
+    encode = msgspec.json.encode
+    for row in lifted:
+        key = encode(row[:width]).decode()
+        if gaps:
+            values = list(row)
+            for place in gaps:
+                values.insert(place, None)
+            yield (key, *before, *values)
+        else:
+            yield (key, *before, *row)
+
+
+def _gaps(plan: ViewPlan) -> list[int]:
+    """Where a stored column has no lifted one."""
+    gaps, place = [], len(plan.keys)
+    for partial in plan.partials:
+        place += len(partial.columns)
+        if partial.merge == Merge.SKETCH:
+            gaps.append(place - 1)
+    return gaps
+
+
+def sketch_columns(plan: ViewPlan) -> list[tuple[str, str, bool]]:
+    """(sketch column, number column, whether batch counts it exactly) of each sketch."""
+    return [
+        (p.columns[0], p.columns[1], p.counted is not None)
+        for p in plan.partials
+        if p.merge == Merge.SKETCH
+    ]

@@ -1,0 +1,137 @@
+"""The store on SQLite: one file, one writer, any number of readers.
+
+WAL mode gives each reader the state of one transaction while the writer goes on. Every write happens inside
+`Sqlite.write()`, which checks the fencing token first, so a process that was paused and replaced cannot
+commit. tests/serving/test_sqlite.py checks fencing, snapshots and recovery.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from headrace.core.errors import DiskFull, Fenced, Unavailable
+from headrace.serving.sketches import estimate, union
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _streams (
+  name TEXT PRIMARY KEY, plan TEXT NOT NULL, boundary TEXT NOT NULL, generation INTEGER NOT NULL,
+  committed_at INTEGER, promoted_at INTEGER);
+CREATE TABLE IF NOT EXISTS _progress (
+  stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER,
+  PRIMARY KEY (stream, partition)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _groups (
+  stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL, closed INTEGER NOT NULL,
+  PRIMARY KEY (stream, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _epochs (
+  number INTEGER PRIMARY KEY, stream TEXT NOT NULL, lower TEXT NOT NULL, upper TEXT NOT NULL,
+  events INTEGER, late INTEGER, duplicates INTEGER, dead_letters INTEGER,
+  started_at INTEGER, committed_at INTEGER);
+CREATE TABLE IF NOT EXISTS _views (
+  name TEXT, version TEXT, stream TEXT, plan TEXT NOT NULL, state TEXT NOT NULL, since TEXT NOT NULL,
+  PRIMARY KEY (name, version)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _generations (
+  stream TEXT, number INTEGER, boundary TEXT NOT NULL, promoted_at INTEGER NOT NULL,
+  audits TEXT NOT NULL, PRIMARY KEY (stream, number)) WITHOUT ROWID;
+"""
+
+
+class Sqlite:
+    """Connections to one SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.token = 0
+        self._lock = threading.RLock()
+        self._local = threading.local()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = self._connect()
+        self._writer.executescript(_TABLES)
+        _register_functions(self._writer)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=512
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA case_sensitive_like = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        # A staged table takes its name while views still speak of the one it replaces.
+        connection.execute("PRAGMA legacy_alter_table = ON")
+        return connection
+
+    def take_over(self) -> None:
+        """Become the writer: the token that this process must find at each write."""
+        with self._lock, _errors():
+            connection = self._writer
+            connection.execute("BEGIN IMMEDIATE")
+            row = connection.execute("SELECT value FROM _meta WHERE key = 'writer'").fetchone()
+            self.token = int(row[0]) + 1 if row else 1
+            connection.execute(
+                "INSERT OR REPLACE INTO _meta VALUES ('writer', ?)", (str(self.token),)
+            )
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One write transaction of the current writer."""
+        with self._lock, _errors():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                self._check_token()
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def _check_token(self) -> None:
+        row = self._writer.execute("SELECT value FROM _meta WHERE key = 'writer'").fetchone()
+        if row is None or int(row[0]) != self.token:
+            raise Fenced(
+                "another process has taken over this project", hint="this one can only be stopped."
+            )
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A snapshot: all reads inside see the same transaction."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+            connection.execute("PRAGMA query_only = ON")
+        with _errors():
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.set_progress_handler(None, 0)
+                connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        with self._lock:
+            self._writer.close()
+
+
+def _register_functions(connection: sqlite3.Connection) -> None:
+    connection.create_function("hll_union", 2, lambda a, b: union((a, b)), deterministic=True)
+    connection.create_function("hll_estimate", 1, lambda a: estimate((a,)), deterministic=True)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "full" in str(error):
+            raise DiskFull(
+                "the store's disk is full", hint="free some space; the work goes on by itself."
+            ) from error
+        if "locked" in str(error) or "busy" in str(error) or "disk I/O" in str(error):
+            raise Unavailable(f"the store cannot be written now: {error}") from error
+        raise

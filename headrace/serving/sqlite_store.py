@@ -1,0 +1,104 @@
+"""`Store` on SQLite: each method is one transaction around the functions of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headrace.compile.plan import Plan
+from headrace.core.failpoint import failpoint
+from headrace.core.position import Position
+from headrace.core.time import SECOND, Clock, now_us
+from headrace.serving import catalog, epochs, generations
+from headrace.serving.sqlite import Sqlite
+from headrace.serving.store import (
+    AuditResult,
+    Change,
+    Epoch,
+    Row,
+    Staged,
+    StreamState,
+    Version,
+)
+
+
+class SqliteStore:
+    """The serving store of a project, in `serving.db`.
+
+    >>> import tempfile
+    >>> store = SqliteStore(Path(tempfile.mkdtemp()) / "serving.db")
+    >>> store.deployed() is None
+    True
+    """
+
+    def __init__(self, path: Path, *, group_us: int = 10 * SECOND, clock: Clock = now_us) -> None:
+        self.path = path
+        self.db = Sqlite(path)
+        self.group_us, self.clock = group_us, clock
+
+    def take_over(self) -> None:
+        self.db.take_over()
+
+    def deploy(self, plan: Plan) -> list[Change]:
+        with self.db.write() as db:
+            return catalog.deploy(db, plan, self.clock())
+
+    def deployed(self) -> Plan | None:
+        with self.db.read() as db:
+            return catalog.read_plan(db)
+
+    def stream(self, name: str) -> StreamState:
+        with self.db.read() as db:
+            return catalog.read_stream(db, name)
+
+    def versions(self, stream: str) -> list[Version]:
+        with self.db.read() as db:
+            return catalog.read_versions(db, stream)
+
+    def commit_epoch(self, epoch: Epoch) -> bool:
+        with self.db.write() as db:
+            added = epochs.commit_epoch(db, epoch, self.group_us, self.clock())
+            failpoint("epoch.committing")
+        failpoint("epoch.committed")
+        return added
+
+    def close_group(self, stream: str) -> None:
+        with self.db.write() as db:
+            catalog.close_group(db, stream)
+
+    def closed_groups(self, stream: str) -> list[tuple[int, Position]]:
+        with self.db.read() as db:
+            rows = db.execute(
+                "SELECT number, upper FROM _groups WHERE stream = ? AND closed = 1 ORDER BY number", (stream,)
+            )
+            return [(number, Position.parse(upper)) for number, upper in rows]
+
+    def stage(
+        self, version: Version, full: bool, rows: Sequence[Row], values: Sequence[Row]
+    ) -> Staged:
+        with self.db.write() as db:
+            return generations.stage(db, version, full, rows, values)
+
+    def audit_staged(self, staged: Staged, group: int) -> AuditResult:
+        with self.db.read() as db:
+            return generations.audit_staged(db, staged, group)
+
+    def promote(
+        self,
+        stream: str,
+        boundary: Position,
+        group: int,
+        staged: Sequence[Staged],
+        audits: Sequence[AuditResult],
+        highs: Sequence[int | None],
+    ) -> int:
+        with self.db.write() as db:
+            number = generations.promote(
+                db, stream, boundary, group, staged, audits, highs, self.clock()
+            )
+            failpoint("generation.promoting")
+        failpoint("generation.promoted")
+        return number
+
+    def close(self) -> None:
+        self.db.close()

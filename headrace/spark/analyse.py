@@ -1,0 +1,91 @@
+"""Spark's analyser as the authority on names and types, with its errors at the user's file and line.
+
+Relations are empty: nothing is read while a project is compiled.
+tests/plans checks the sentences; tests/spark/test_analyse.py the types.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import SparkSession
+
+from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, UnknownName
+from headrace.core.origin import Origin
+
+
+# PySpark logs each analysis error with its Java stack; the error itself says it all.
+logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+
+class SparkAnalyser:
+    """Answers what a query's columns are, in a session of its own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        # A session apart, so that the relations made here are not seen by what runs.
+        self.spark = spark.newSession()
+
+    def relation(self, name: str, ddl: str) -> None:
+        self.spark.createDataFrame([], ddl).createOrReplaceTempView(f"`{name}`")
+
+    def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
+        try:
+            frame = self.spark.sql(sql)
+            if name:
+                frame.createOrReplaceTempView(f"`{name}`")
+        except (AnalysisException, ParseException) as error:
+            raise translated(error, origin) from error
+        return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+
+
+def translated(error: PySparkException, origin: Origin) -> HeadraceError:
+    """One of our conditions for one of Spark's, at the place in the user's file."""
+    condition = error.getCondition() or ""
+    parameters: dict[str, Any] = error.getMessageParameters() or {}
+    where = _place(error, origin)
+    name = str(parameters.get("objectName", "")).replace("`", "")
+    if condition.startswith("UNRESOLVED_COLUMN"):
+        proposal = str(parameters.get("proposal", "")).replace("`", "")
+        near = [word.strip() for word in proposal.split(",") if not word.strip().startswith("_")]
+        close = difflib.get_close_matches(name, [word.split(".")[-1] for word in near], 1)
+        return UnknownColumn(
+            f"there is no column '{name}'",
+            detail=f"there are, among others: {', '.join(near)}." if near else None,
+            hint=f"did you mean '{close[0]}'?" if close else None,
+            origin=where,
+        )
+    if condition in {"UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABLE_VALUED_FUNCTION"}:
+        routine = str(parameters.get("routineName", name)).replace("`", "")
+        return UnknownName(
+            f"there is no function '{routine}'",
+            hint="Spark's functions are available, and those that functions.py gives.",
+            origin=where,
+        )
+    return BadDefinition(sentence(error), detail=condition or None, origin=where)
+
+
+def sentence(error: PySparkException) -> str:
+    """Spark's message without its condition, its SQLSTATE and the quoted query."""
+    text = str(error.getMessage() if hasattr(error, "getMessage") else error)
+    text = re.sub(r"^\[[A-Z_.0-9]+\]\s*", "", text.split("\n==")[0].split(";\n")[0])
+    text = re.sub(r"\s*SQLSTATE: \w+", "", text)
+    text = " ".join(text.split())
+    return text[:1].lower() + text[1:].rstrip(".") if text else "the query is not valid"
+
+
+def _place(error: PySparkException, origin: Origin) -> Origin:
+    line = getattr(error, "line", None) or 0
+    for context in error.getQueryContext() or []:
+        fragment, start = context.fragment(), context.startIndex()
+        summary = context.summary()
+        match = re.search(r"\(line (\d+), position (\d+)\)", summary)
+        if match:
+            return origin.below(int(match[1]), int(match[2]))
+        if fragment and start >= 0:
+            return origin
+    match = re.search(r"\(line (\d+), pos (\d+)\)", str(error))
+    return origin.below(int(match[1]), int(match[2])) if match else origin.below(line or 1)

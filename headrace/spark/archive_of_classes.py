@@ -1,0 +1,106 @@
+"""A JVM that maps Spark's classes from an archive starts Spark in about two thirds of the time.
+
+The archive is made once, by `make_class_archive()`, in a child that runs a short Spark program. Its name
+says the Java, the PySpark and the class path it was made from; the JVM checks it again and silently
+does without one that does not fit, so a stale archive costs time and never a wrong answer.
+tests/spark/test_session.py checks that it is used where it is, and that a broken one goes unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+from headrace.core.errors import EngineFailed
+from headrace.spark.java import Java, cache_folder, find_java
+
+_MAKING = "HEADRACE_CLASS_ARCHIVE"  # the child's order to write one, and where
+_SECONDS_MAX = 300
+_PROGRAM = """
+import sys, tempfile
+from pathlib import Path
+from headrace.define.settings import SparkSettings
+from headrace.spark.session import start_session, stop_session
+
+with tempfile.TemporaryDirectory() as work:
+    spark = start_session(SparkSettings(master="local[2]"), app_name="archive", work=Path(work))
+    path = work + "/events"
+    spark.range(100).selectExpr("id", "timestamp_seconds(id) AS ts").write.parquet(path)
+    spark.read.parquet(path).createOrReplaceTempView("events")
+    spark.sql("SELECT window(ts, '10 seconds') w, count(*), hll_sketch_agg(id) FROM events"
+              " GROUP BY 1 ORDER BY 1 LIMIT 10").toArrow()
+    spark.sql("SELECT * FROM events a JOIN events b USING (id) WHERE id < 7").collect()
+    stream = spark.readStream.schema("id BIGINT, ts TIMESTAMP").parquet(path)
+    query = stream.writeStream.trigger(availableNow=True).foreachBatch(
+        lambda batch, _: batch.groupBy("id").count().toArrow()).start()
+    query.awaitTermination()
+    stop_session(spark)
+"""
+
+
+def make_class_archive() -> Path:
+    """Make the archive for this installation, if there is none yet; takes about half a minute."""
+    target = archive_path(find_java())
+    if target.is_file():
+        return target
+    descriptor, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
+    os.close(descriptor)
+    os.unlink(name)
+    try:
+        _run_child(name)
+        # A reader sees no archive or a whole one.
+        os.replace(name, target)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return target
+
+
+def archive_path(java: Java) -> Path:
+    """Where the archive for `java` and the installed PySpark is kept."""
+    jars = Path(pyspark.__path__[0], "jars")
+    listing = sorted(f"{p.name} {p.stat().st_size}" for p in jars.glob("*.jar"))
+    text = "\n".join([str(java.home), str(jars), os.environ.get("SPARK_CONF_DIR", ""), *listing])
+    key = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return cache_folder("classes") / f"java{java.version}-spark{pyspark.__version__}-{key}.jsa"
+
+
+def archive_options(java: Java) -> str:
+    """The JVM options that use the archive, or make it; nothing if there is none.
+
+    The JVM's own log is off in both, since it would complain on the terminal of a stale archive.
+    """
+    if making := os.environ.get(_MAKING):
+        return shlex.quote(f"-XX:ArchiveClassesAtExit={making}") + " -Xlog:disable -Xlog:all=off"
+    try:
+        path = archive_path(java)
+    except OSError:  # no cache folder: a slower start is no reason to fail
+        return ""
+    if not path.is_file():
+        return ""
+    return (
+        shlex.quote(f"-XX:SharedArchiveFile={path}") + " -Xshare:auto -Xlog:disable -Xlog:all=off"
+    )
+
+
+def _run_child(name: str) -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", _PROGRAM],
+        env=os.environ | {_MAKING: name},
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS_MAX,
+        check=False,
+    )
+    if child.returncode or not Path(name).is_file():
+        raise EngineFailed(
+            "the archive of Spark's classes could not be made",
+            detail=child.stderr[-500:] or "the JVM wrote none.",
+            hint="Headrace works without it and starts more slowly.",
+        )

@@ -1,0 +1,214 @@
+"""No ad-hoc SQL reaches Spark's analyzer unless every part of it is on an allow-list.
+
+The text is first bounded without a parser (length, nesting, one statement), since a hostile text can
+stall the parser itself. Then Spark's own parser reads it, so there is no second grammar to disagree
+with, and every node, value and function in its plan is looked up in fence_tables. The walk follows
+every field of every node, so that a place which this page never heard of cannot hide anything; what it
+does not know it refuses. tests/spark/test_fence.py holds the hostile statements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headrace.core.errors import BadQuery, LimitReached, Refused
+from headrace.spark import fence_tables as tables
+from headrace.spark.fence_text import HINT, FenceLimits, check_text
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    functions: frozenset[str]
+    limits: FenceLimits
+
+
+def check(
+    spark: SparkSession,
+    text: str,
+    *,
+    relations: Collection[str],
+    functions: Collection[str] = (),
+    limits: FenceLimits | None = None,
+) -> None:
+    """Return if `text` may run; else raise Refused, BadQuery or LimitReached."""
+    limits = limits or FenceLimits()
+    check_text(text, limits)
+    plan = _parse(spark, text)
+    rules = _Rules(tables.FUNCTIONS | {name.lower() for name in functions}, limits)
+    _walk(plan, frozenset(name.lower() for name in relations), rules)
+
+
+def bad_query(error: PySparkException) -> BadQuery:
+    """Spark's complaint as one sentence, with the condition and the place in the detail."""
+    text = str(error)
+    first = next((line for line in text.splitlines() if line.strip()), "the query cannot be read")
+    sentence = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first.strip())
+    sentence = re.split(r"\s*SQLSTATE:|;\s*line \d+|\s*\(line \d+", sentence)[0].strip().rstrip(".")
+    place = re.search(r"line (\d+),? pos (\d+)", text)
+    where = f"line {place[1]}, column {int(place[2]) + 1}" if place else None
+    detail = ", ".join(part for part in (error.getCondition(), where) if part)
+    return BadQuery(sentence[:1].lower() + sentence[1:], detail=detail or None)
+
+
+def _parse(spark: SparkSession, text: str) -> JavaObject:
+    try:
+        return spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    except PySparkException as error:
+        if error.getCondition() == "FAILED_TO_PARSE_TOO_COMPLEX":
+            raise LimitReached("the query is too complex to be read") from error
+        raise bad_query(error) from error
+    except Py4JJavaError as error:  # a stack overflow inside the parser
+        raise LimitReached("the query is too complex to be read") from error
+
+
+def _walk(plan: JavaObject, names: frozenset[str], rules: _Rules) -> None:
+    """Look at everything that hangs on `plan`; `names` are the relations that can be seen there."""
+    waiting: list[tuple[Any, frozenset[str]]] = [(plan, names)]
+    seen = 0
+    while waiting:
+        item, names = waiting.pop()
+        if not isinstance(item, JavaObject):  # a text, number or truth value, which py4j has copied
+            continue
+        seen += 1
+        if seen > rules.limits.nodes_max:
+            raise LimitReached(f"the query has more than {rules.limits.nodes_max:,} parts")
+        waiting.extend(_inside(item, names, rules))
+
+
+def _inside(
+    item: JavaObject, names: frozenset[str], rules: _Rules
+) -> list[tuple[Any, frozenset[str]]]:
+    package, _, name = item.getClass().getName().rpartition(".")
+    if package.startswith("scala.collection"):
+        return [(part, names) for part in _elements(item)]
+    if package == "scala" and name in ("Some", "Tuple2", "Tuple3"):
+        return [(part, names) for part in _fields(item)]
+    if name in tables.VALUES or package == "org.apache.spark.sql.types":
+        return []
+    spark_node = package.startswith("org.apache.spark.sql.catalyst.")
+    if not spark_node or name not in tables.PLANS | tables.EXPRESSIONS:
+        raise Refused(f"an ad-hoc query may not use {_words(name)}", hint=HINT)
+    if name == "UnresolvedWith":
+        return _inside_with(item, names)
+    if name == "UnresolvedRelation":
+        _check_relation(item, names)
+        return []
+    if name in _CHECKS:
+        _CHECKS[name](item, rules)
+    return [(part, names) for part in _fields(item)]
+
+
+def _inside_with(item: JavaObject, names: frozenset[str]) -> list[tuple[Any, frozenset[str]]]:
+    if item.allowRecursion():
+        raise Refused("an ad-hoc query may not use WITH RECURSIVE", hint=HINT)
+    inside: list[tuple[Any, frozenset[str]]] = []
+    for relation in _elements(item.cteRelations()):
+        alias, plan, *rest = _fields(relation)
+        inside += [(part, names) for part in (plan, *rest)]
+        names = names | {alias.lower()}
+    return [*inside, (item.child(), names)]
+
+
+def _fields(item: JavaObject) -> list[Any]:
+    return [item.productElement(i) for i in range(item.productArity())]
+
+
+def _elements(items: JavaObject) -> Iterator[Any]:
+    iterator = items.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def _check_relation(item: JavaObject, names: frozenset[str]) -> None:
+    parts = list(_elements(item.multipartIdentifier()))
+    shown = ".".join(parts)
+    if len(parts) > 1 or parts[0].lower() not in names:
+        known = ", ".join(sorted(names)) or "none"
+        raise Refused(f"there is no relation '{shown}' for ad-hoc queries", hint=f"known: {known}.")
+    if not item.options().isEmpty() or item.isStreaming():
+        raise Refused(f"an ad-hoc query may not give options to '{shown}'", hint=HINT)
+
+
+def _check_function(item: JavaObject, rules: _Rules) -> None:
+    name = _check_name(list(_elements(item.nameParts())), rules.functions)
+    sized = tables.SIZED.get(name, ())
+    arguments = list(_elements(item.arguments())) if sized else []
+    for index in sized:
+        if index < len(arguments) and not _small(arguments[index], rules.limits.size_max):
+            raise Refused(
+                f"the function '{name}' may be used only with a size written as a number",
+                hint=f"write a whole number of at most {rules.limits.size_max:,}.",
+            )
+
+
+def _check_name(parts: list[str], allowed: Collection[str]) -> str:
+    name = ".".join(parts).lower()
+    if len(parts) > 1 or name not in allowed:
+        raise Refused(
+            f"the function '{name}' is not for ad-hoc queries",
+            hint="allowed are Spark's functions that compute a value, and the project's own.",
+        )
+    return name
+
+
+def _small(argument: Any, size_max: int) -> bool:
+    text = argument.toString()
+    return re.fullmatch(r"-?\d{1,9}", text) is not None and abs(int(text)) <= size_max
+
+
+def _check_generator(item: JavaObject, _: _Rules) -> None:
+    _check_name([item.name().unquotedString()], tables.GENERATORS)
+
+
+def _check_table_function(item: JavaObject, _: _Rules) -> None:
+    _check_name(list(_elements(item.name())), tables.GENERATORS)
+
+
+def _check_attribute(item: JavaObject, _: _Rules) -> None:
+    if any(part.lower() == "_metadata" for part in _elements(item.nameParts())):
+        raise Refused(
+            "an ad-hoc query may not read _metadata", hint="it would show the files' paths."
+        )
+
+
+def _check_star(item: JavaObject, _: _Rules) -> None:
+    if "_metadata" in item.toString().lower():
+        raise Refused(
+            "an ad-hoc query may not read _metadata", hint="it would show the files' paths."
+        )
+
+
+def _check_in(item: JavaObject, rules: _Rules) -> None:
+    if item.list().length() > rules.limits.list_max:
+        raise LimitReached(f"a list in the query has more than {rules.limits.list_max:,} values")
+
+
+def _check_hint(item: JavaObject, _: _Rules) -> None:
+    if item.name().upper() not in tables.HINTS:
+        raise Refused(f"an ad-hoc query may not use the hint {item.name()}", hint=HINT)
+
+
+_CHECKS = {
+    "UnresolvedFunction": _check_function,
+    "UnresolvedGenerator": _check_generator,
+    "UnresolvedTableValuedFunction": _check_table_function,
+    "UnresolvedAttribute": _check_attribute,
+    "UnresolvedStar": _check_star,
+    "UnresolvedStarExceptOrReplace": _check_star,
+    "In": _check_in,
+    "UnresolvedHint": _check_hint,
+}
+
+
+def _words(name: str) -> str:
+    """A class's name as words: `SetCommand` is SET."""
+    plain = re.sub(r"\$$|^Unresolved|Command$|Statement$", "", name)
+    return tables.WORDS.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plain).upper()

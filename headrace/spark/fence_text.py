@@ -1,0 +1,94 @@
+"""What can be said of an ad-hoc query before any parser sees it: its length, nesting and end.
+
+A hostile text can stall or overflow a parser, so these are bounded first. Quotes and comments are read as
+Spark reads them; where this page does not know a character it refuses it, so that a disagreement
+with Spark's lexer makes the fence stricter and never wider.
+tests/spark/test_fence.py holds the hostile texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headrace.core.errors import BadQuery, LimitReached, Refused
+
+HINT = "an ad-hoc query is one SELECT over the project's streams, tables and views."
+_TOKEN = re.compile(
+    r"""(?P<comment>--(?:\\\n|[^\r\n])*|/\*(?!\+))
+      | (?P<string>[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|''|[^'\\])*'|"(?:\\.|""|[^"\\])*")
+      | (?P<quoted>`(?:``|[^`])*`)
+      | (?P<open>[(\[{]|\b(?:CASE|BEGIN)\b|\b(?:ARRAY|MAP|STRUCT)\s*<)
+      | (?P<close>[)\]}]|\bEND\b)
+      | (?P<end>;)
+      | (?P<word>\w+)
+      | (?P<space>\s+)
+      | (?P<other>.)""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL | re.ASCII,
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+
+@dataclass(frozen=True, slots=True)
+class FenceLimits:
+    """How large a query may be; each is far above what a person writes."""
+
+    text_max: int = 20_000
+    depth_max: int = 64
+    string_max: int = 10_000
+    list_max: int = 1_000
+    size_max: int = 10_000  # of what repeat, sequence and their like are asked to make
+    nodes_max: int = 5_000
+
+
+def check_text(text: str, limits: FenceLimits) -> None:
+    """What can be said of a query before any parser sees it."""
+    if len(text) > limits.text_max:
+        raise LimitReached(
+            f"the query has {len(text):,} characters, and {limits.text_max:,} are the limit",
+            hint="the limit is the setting query.text_max.",
+        )
+    if "${" in text:  # Spark puts its settings and the process's environment in its place
+        raise Refused(
+            "an ad-hoc query may not use ${…}", hint="write concat('$', '{') for the text."
+        )
+    depth, ended = 0, False
+    for kind, token in _tokens(text):
+        if ended and kind != "end":
+            raise Refused("an ad-hoc query is one statement, and this text has more", hint=HINT)
+        ended = ended or kind == "end"
+        # ARRAY< is never counted as closed: `>` is also an operator, and types are short.
+        depth += (kind == "open") - (kind == "close")
+        _check_token(kind, token, depth, limits)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        assert match is not None and match.lastgroup is not None  # `other` takes any character
+        at = _comment_end(text, at) if match[0] == "/*" else match.end()
+        if match.lastgroup not in ("space", "comment"):
+            yield match.lastgroup, match[0]
+
+
+def _comment_end(text: str, at: int) -> int:
+    """Where the comment that opens at `at` ends; as in Spark, comments nest."""
+    depth = 0
+    for edge in _COMMENT_EDGE.finditer(text, at):
+        depth += 1 if edge[0] == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    raise BadQuery("a comment of the query is not closed")
+
+
+def _check_token(kind: str, token: str, depth: int, limits: FenceLimits) -> None:
+    if depth > limits.depth_max:
+        raise LimitReached(f"the query is nested deeper than {limits.depth_max} levels")
+    if kind == "string" and len(token) > limits.string_max:
+        raise LimitReached(f"a text in the query is longer than {limits.string_max:,} characters")
+    if kind == "other" and token in "'\"`":
+        raise BadQuery("a quote of the query is not closed")
+    if kind == "other" and (token == "$" or not token.isascii()):
+        raise Refused(f"an ad-hoc query may not have {token!r} outside of quotes", hint=HINT)

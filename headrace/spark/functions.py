@@ -1,0 +1,52 @@
+"""A project's functions as functions of Spark SQL.
+
+They travel to Spark's workers by value, so that no worker needs the project's file.
+tests/spark/test_query_worker.py calls one of each kind.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import ArrowUDFType, PandasUDFType, arrow_udf, pandas_udf
+
+from headrace.define.functions import MODULE, FunctionDefinition
+
+
+def register_functions(spark: SparkSession, definitions: Iterable[FunctionDefinition]) -> None:
+    """Make each definition callable by its name in the session's SQL."""
+    for definition in definitions:
+        _pickle_by_value(definition.body.__module__)
+        spark.udf.register(definition.name, _column_function(definition))
+
+
+def _pickle_by_value(name: str) -> None:
+    if name.startswith(MODULE) and name in sys.modules:
+        cloudpickle.register_pickle_by_value(sys.modules[name])
+
+
+def _column_function(definition: FunctionDefinition) -> Any:
+    body, returns = _unmarked(definition.body), definition.returns.spark
+    if definition.kind == "arrow":
+        return arrow_udf(body, returns, ArrowUDFType.SCALAR)
+    with warnings.catch_warnings():
+        # PySpark would rather read the kind from type hints, which a user need not write.
+        warnings.simplefilter("ignore")
+        return pandas_udf(body, returns, PandasUDFType.SCALAR)
+
+
+def _unmarked(body: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy without our mark, which would make a worker import headrace to read it."""
+    if not isinstance(body, types.FunctionType):
+        return body
+    parts = (body.__code__, body.__globals__, body.__name__, body.__defaults__, body.__closure__)
+    copy = types.FunctionType(*parts)
+    copy.__kwdefaults__ = body.__kwdefaults__
+    copy.__module__ = body.__module__
+    return copy

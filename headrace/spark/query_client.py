@@ -1,0 +1,222 @@
+"""Ad-hoc SQL runs in a process of its own, so that it can never hurt the pipeline.
+
+One worker is started when it is first needed and kept warm; it takes one query at a time. A query that
+passes its time is ended by killing the worker's whole process group, which works whatever the
+query does; the next query starts a new worker. The worker dies when this process does.
+This page imports no pyspark: the API may hold a client without a JVM.
+tests/spark/test_query_worker.py checks all of this with a real worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, TypeVar
+
+import msgspec
+
+import headrace
+from headrace.core import errors
+from headrace.core.errors import EngineFailed, HeadraceError, LimitReached, Unavailable
+from headrace.define.settings import QuerySettings, SparkSettings
+
+_START_SECONDS_MAX = 120.0
+T = TypeVar("T")
+
+
+class Relation(msgspec.Struct, frozen=True):
+    """A name that the query may read: files, or a SELECT over the relations before it."""
+
+    name: str
+    kind: Literal["parquet", "csv", "json", "arrow_file"] = "parquet"
+    paths: list[str] = []
+    schema_ddl: str = ""
+    options: dict[str, str] = {}
+    filter: str | None = None  # a Spark predicate, written by us and never by a user
+    query: str | None = None  # in place of files
+
+
+class QueryRequest(msgspec.Struct, frozen=True):
+    """One query; only `sql` comes from a user."""
+
+    sql: str
+    relations: list[Relation] = []
+    functions_file: str | None = None
+
+
+class ResultColumn(msgspec.Struct, frozen=True):
+    name: str
+    type: str
+
+
+class QueryResult(msgspec.Struct, frozen=True):
+    """An answer as JSON values; `truncated` if there were more rows than the limit."""
+
+    columns: list[ResultColumn]
+    rows: list[list[Any]]
+    truncated: bool = False
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """The first line to a worker."""
+
+    spark: SparkSettings
+    query: QuerySettings
+    work: str
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """A line from a worker: an error, a result, or neither when it is ready for the first request."""
+
+    error: dict[str, str | None] | None = None
+    result: QueryResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    lines: queue.SimpleQueue[bytes]  # an empty line says that the worker has ended
+
+    def send(self, message: Any) -> None:
+        pipe = self.process.stdin
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError):  # its end is seen when the answer is read
+            pipe.write(msgspec.json.encode(message) + b"\n")
+            pipe.flush()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+
+class QueryClient:
+    """Runs ad-hoc queries on Spark, one at a time, each within the limits of `query_settings`."""
+
+    def __init__(
+        self, spark_settings: SparkSettings, query_settings: QuerySettings, work: Path
+    ) -> None:
+        self._hello = Hello(spark_settings, query_settings, str(work))
+        self._work = work
+        self._seconds_max = query_settings.seconds_max
+        self._turn = threading.Lock()
+        self._worker: _Worker | None = None
+
+    def run(self, request: QueryRequest) -> QueryResult:
+        """Answer the query; may be called from any thread."""
+        reply = self._in_turn(lambda: self._ask(request))
+        if reply.result is None:
+            raise EngineFailed("the process for ad-hoc queries gave no answer")
+        return reply.result
+
+    def start(self) -> None:
+        """Start the worker now, so that the first query need not wait for it."""
+        self._in_turn(self._ready_worker)
+
+    def close(self) -> None:
+        """End the worker, and with it a query that runs."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+
+    def _in_turn(self, action: Callable[[], T]) -> T:
+        if not self._turn.acquire(timeout=self._seconds_max):
+            raise Unavailable(
+                f"other ad-hoc queries took all of {self._seconds_max:g} seconds",
+                hint="try again; one query runs at a time.",
+            )
+        try:
+            return action()
+        finally:
+            self._turn.release()
+
+    def _ask(self, request: QueryRequest) -> Reply:
+        worker = self._ready_worker()
+        worker.send(request)
+        try:
+            return self._read(worker, self._seconds_max)
+        except queue.Empty:
+            self.close()
+            raise LimitReached(
+                f"the query took longer than {self._seconds_max:g} seconds and was ended",
+                hint="ask for less, or raise the setting query.seconds_max.",
+            ) from None
+
+    def _ready_worker(self) -> _Worker:
+        if self._worker is not None and self._worker.process.poll() is None:
+            return self._worker
+        self.close()
+        self._worker = worker = _start(self._work)
+        worker.send(self._hello)
+        try:
+            self._read(worker, _START_SECONDS_MAX)
+        except queue.Empty:
+            self.close()
+            raise Unavailable("the process for ad-hoc queries did not start in time") from None
+        except HeadraceError:
+            self.close()
+            raise
+        return worker
+
+    def _read(self, worker: _Worker, seconds_max: float) -> Reply:
+        line = worker.lines.get(timeout=seconds_max)
+        if not line:
+            self.close()
+            raise Unavailable(
+                "the process for ad-hoc queries ended before it answered",
+                detail="most often it ran out of memory.",
+                hint="ask for less, or raise the setting query.memory; the next query starts anew.",
+            )
+        reply = msgspec.json.decode(line, type=Reply)
+        if reply.error is not None:
+            raise _as_raised(reply.error)
+        return reply
+
+
+def _start(work: Path) -> _Worker:
+    work.mkdir(parents=True, exist_ok=True)
+    root = str(Path(headrace.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    with (work / "worker.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.spark.query_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=os.environ | {"PYTHONPATH": path},
+            start_new_session=True,  # a process group of its own, which can be killed as one
+        )
+    assert process.stdout is not None
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    reader = threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True)
+    reader.start()
+    return _Worker(process, lines)
+
+
+def _pump(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    with contextlib.suppress(ValueError, OSError):  # the pipe was closed by kill()
+        for line in pipe:
+            lines.put(line)
+    lines.put(b"")
+
+
+def _as_raised(error: dict[str, str | None]) -> HeadraceError:
+    """The worker's error, raised again here as the same condition."""
+    kind = getattr(errors, error.get("condition") or "", EngineFailed)
+    message = error.get("message") or "the query failed"
+    raised: HeadraceError = kind(
+        message, detail=error.get("detail"), hint=error.get("hint"), origin=error.get("origin")
+    )
+    return raised

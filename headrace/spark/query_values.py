@@ -1,0 +1,79 @@
+"""An answer's values as JSON: what a value is written as follows from its Spark type alone.
+
+Moments are ISO 8601 in UTC, a window is {"start", "end"}, a decimal is text so that no digit is lost,
+bytes are base64, and NaN or infinity, which JSON does not have, is null.
+tests/spark/test_query_worker.py checks one value of each type.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable
+from datetime import UTC
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+
+_AS_TEXT = (t.AnsiIntervalType, t.CalendarIntervalType, t.VariantType, t.TimeType)
+
+
+def as_text_columns(frame: DataFrame) -> DataFrame:
+    """Columns by number, since names may repeat; the types that Arrow lacks as Spark's text."""
+    numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+    columns = (
+        numbered[f"c{i}"].cast("string")
+        if isinstance(field.dataType, _AS_TEXT)
+        else numbered[f"c{i}"]
+        for i, field in enumerate(frame.schema.fields)
+    )
+    return numbered.select(*columns)
+
+
+def json_rows(table: pa.Table, schema: t.StructType) -> list[list[Any]]:
+    """The rows of `table`; `schema` is the query's own."""
+    columns = []
+    for column, field in zip(table.columns, schema.fields, strict=True):
+        write = writer(field.dataType)
+        columns.append([None if value is None else write(value) for value in column.to_pylist()])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def writer(kind: t.DataType) -> Callable[[Any], Any]:
+    """How a value of this type that is not null is written."""
+    if isinstance(kind, t.ArrayType):
+        element = optional(kind.elementType)
+        return lambda values: [element(value) for value in values]
+    if isinstance(kind, t.MapType):
+        key, value = writer(kind.keyType), optional(kind.valueType)
+        return lambda pairs: {str(key(k)): value(v) for k, v in pairs}
+    if isinstance(kind, t.StructType):
+        fields = [(field.name, optional(field.dataType)) for field in kind.fields]
+        return lambda values: {name: write(values[name]) for name, write in fields}
+    return next(
+        (write for known, write in _WRITERS if isinstance(kind, known)), lambda value: value
+    )
+
+
+def optional(kind: t.DataType) -> Callable[[Any], Any]:
+    write = writer(kind)
+    return lambda value: None if value is None else write(value)
+
+
+def _moment(value: Any) -> str:
+    return str(value.astimezone(UTC).isoformat().replace("+00:00", "Z"))
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+_WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (t.TimestampType, _moment),
+    ((t.TimestampNTZType, t.DateType), lambda value: value.isoformat()),
+    ((t.DoubleType, t.FloatType), _number),
+    (t.DecimalType, str),
+    (t.BinaryType, lambda value: base64.b64encode(value).decode("ascii")),
+)

@@ -1,0 +1,50 @@
+"""What a query may name besides its stream: the project's tables and functions.
+
+Tables are read once and kept in memory, since every epoch joins with them.
+tests/spark/test_relations.py reads each format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from headrace.compile.plan import TablePlan
+from headrace.core.errors import NotFound
+from headrace.define.functions import FunctionDefinition
+from headrace.spark.functions import register_functions
+
+
+def register(
+    spark: Any, tables: Iterable[TablePlan], functions: Iterable[FunctionDefinition], folder: Path
+) -> None:
+    """Make tables and functions known in a session."""
+    register_functions(spark, functions)
+    for table in tables:
+        read_table(spark, table, folder).cache().createOrReplaceTempView(f"`{table.name}`")
+
+
+def read_table(spark: Any, table: TablePlan, folder: Path) -> Any:
+    path = table_path(table, folder)
+    defaults = {"header": "true"} if table.format == "csv" else {}
+    reader = spark.read.schema(table.ddl).options(**(defaults | dict(table.options)))
+    return reader.format(table.format).load(str(path))
+
+
+def table_path(table: TablePlan, folder: Path) -> Path:
+    path = (folder / table.location).resolve()
+    if not path.exists():
+        raise NotFound(
+            f"table '{table.name}' has no file at {table.location}",
+            hint="LOCATION is relative to the project's folder.",
+        )
+    return path
+
+
+def rows_of(frame: Any) -> list[tuple[Any, ...]]:
+    """The rows of a small result, as tuples."""
+    table = frame.toArrow()
+    if not table.num_columns:
+        return [()] * table.num_rows
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -1,0 +1,102 @@
+"""The log as a Spark streaming source: offsets are positions, rows are typed columns.
+
+The reader starts where it is told to (the store's position) and takes at most `events_max` events a batch. One
+log partition is one input partition, because lateness is decided in the log's own order.
+tests/spark/test_source.py reads a live log through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from headrace.compile.plan import StreamPlan
+from headrace.core.position import Interval, Position, PositionRange
+from headrace.log.decode import Decoder
+from headrace.log.reader import TopicReader
+from headrace.master.archive import CHUNK_EVENTS, decoder_of
+from headrace.serving.catalog import read_highs
+
+FORMAT = "headrace_log"
+
+
+class LogSource(DataSource):
+    """`spark.readStream.format("headrace_log")` with options log, stream (a plan), start and columns."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> Any:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(self._decoder().arrow_schema(raw=False, columns=self._columns()))
+
+    def _decoder(self) -> Decoder:
+        return decoder_of(msgspec.json.decode(self.options["stream"], type=StreamPlan))
+
+    def _columns(self) -> list[str]:
+        return [name for name in self.options["columns"].split(",") if name]
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802, ARG002
+        return LogStreamReader(
+            Path(self.options["log"]),
+            self._decoder(),
+            Position.parse(self.options["start"]),
+            self._columns(),
+            int(self.options["events_max"]),
+            Path(self.options["store"]),
+        )
+
+
+class LogPartition(InputPartition):
+    def __init__(self, partition: int, interval: Interval, high_us: int | None) -> None:
+        super().__init__(partition)
+        self.partition, self.interval, self.high_us = partition, interval, high_us
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(
+        self,
+        log: Path,
+        decoder: Decoder,
+        start: Position,
+        columns: list[str],
+        events_max: int,
+        store: Path,
+    ) -> None:
+        self.log, self.decoder, self.start = log, decoder, start
+        self.columns, self.events_max, self.store = columns, events_max, store
+        self.last: Position | None = None
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+        return {"position": str(self.start)}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(self.events_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self.last = TopicReader(self.log).end()
+
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+        lower = Position.parse(start["position"])
+        upper = self.last or TopicReader(self.log).end().latest(lower)
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else len(PositionRange(lower, upper))
+        return {"position": str(PositionRange(lower, upper).limited(rows).upper)}
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[LogPartition]:
+        range = PositionRange(Position.parse(start["position"]), Position.parse(end["position"]))
+        # Asked on the driver's machine, after the epoch before has been committed.
+        highs = read_highs(self.store, self.log.name, range.lower)
+        return [LogPartition(number, interval, highs[number]) for number, interval in range.intervals()]
+
+    def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
+        blocks = TopicReader(self.log).blocks(part.partition, part.interval)
+        decoded = self.decoder.decode(blocks, part.partition, part.high_us, raw=False, columns=self.columns)
+        yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)

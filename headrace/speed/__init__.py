@@ -1,0 +1,1 @@
+"""log[b, …) -> epochs of partials. Never imports batch: they meet only in serving."""

@@ -1,0 +1,102 @@
+"""The speed layer of one stream: a Structured Streaming query whose progress is the store's position.
+
+Spark's checkpoint is scratch: each start makes a new one and begins at the position that the store holds, so a
+lost, older or foreign checkpoint cannot matter. Within a run Spark tells the batch's end by its offset log; the
+epoch is then known by its position range, and the store skips what it already has.
+tests/speed/test_query.py and the kill tests check this.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headrace.compile.plan import StreamPlan
+from headrace.core.failpoint import failpoint
+from headrace.core.position import Position, PositionRange
+from headrace.core.time import MILLISECOND, Clock, now_us
+from headrace.define.settings import SpeedSettings
+from headrace.serving.store import Store
+from headrace.spark.source import FORMAT, LogSource
+from headrace.speed.epoch import compute_epoch
+
+
+class SpeedQuery:
+    """Keeps the views of one stream fresh while it runs."""
+
+    def __init__(
+        self,
+        spark: Any,
+        stream: StreamPlan,
+        store: Store,
+        log: Path,
+        work: Path,
+        settings: SpeedSettings,
+        clock: Clock = now_us,
+    ) -> None:
+        self.spark, self.stream, self.store = spark, stream, store
+        self.log, self.settings, self.clock = log, settings, clock
+        self.checkpoints = work / "checkpoints" / stream.name
+        self.checkpoint = self.checkpoints
+        self.query: Any = None
+        self.stopping = False
+
+    def start(self, *, available_now: bool = False) -> Any:
+        """Begin at the store's position; with `available_now`, end at the log's present end."""
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+        self.checkpoint = self.checkpoints / uuid.uuid4().hex
+        self.spark.dataSource.register(LogSource)
+        trigger = f"{max(1, self.settings.trigger_us // MILLISECOND)} milliseconds"
+        writer = (
+            self._frame()
+            .writeStream.foreachBatch(self.epoch)
+            .option("checkpointLocation", str(self.checkpoint))
+            .queryName(f"speed-{self.stream.name}")
+        )
+        when = {"availableNow": True} if available_now else {"processingTime": trigger}
+        self.query = writer.trigger(**when).start()
+        return self.query
+
+    def _frame(self) -> Any:
+        return (
+            self.spark.readStream.format(FORMAT)
+            .option("log", str(self.log))
+            .option("stream", msgspec.json.encode(self.stream).decode())
+            .option("columns", ",".join(self.stream.schema.names))
+            .option("start", str(self.store.stream(self.stream.name).position))
+            .option("events_max", self.settings.epoch_events_max)
+            .option("store", str(self.store.path))
+            .load()
+        )
+
+    def epoch(self, frame: Any, batch: int) -> None:
+        """Commit one micro-batch as an epoch."""
+        if self.stopping:
+            return
+        started_at = self.clock()
+        failpoint("epoch.started")
+        state = self.store.stream(self.stream.name)
+        upper = self._end_of(batch)
+        if upper <= state.position:
+            return
+        range = PositionRange(state.position, upper)
+        versions = self.store.versions(self.stream.name)
+        epoch = compute_epoch(frame, self.stream, versions, range, state.highs, started_at)
+        failpoint("epoch.computed")
+        self.store.commit_epoch(epoch)
+
+    def _end_of(self, batch: int) -> Position:
+        """The end position of a micro-batch, which Spark has logged before running it."""
+        lines = (self.checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
+        return Position.parse(json.loads(lines[-1])["position"])
+
+    def stop(self) -> None:
+        """Let the epoch in progress finish, then end the query."""
+        self.stopping = True
+        if self.query is not None:
+            self.query.stop()

@@ -1,0 +1,27 @@
+"""Shipped to users: stories about views (transcripts), and the interpreter that says what is right.
+
+>>> story = '''
+... name: two clicks of one user
+... view: SELECT user, count(*) AS n FROM clicks GROUP BY user
+... steps:
+...   - events: [{at: 1s, user: a}, {at: 2s, user: a}]
+...   - expect: {a: 2}
+... '''
+>>> play(loads(story), ReferenceEngine())
+"""
+
+from headrace.testing.compare import differences
+from headrace.testing.play import Engine, StoryFailed, play
+from headrace.testing.reference_engine import ReferenceEngine
+from headrace.testing.transcript import Transcript, load, loads
+
+__all__ = [
+    "Engine",
+    "ReferenceEngine",
+    "StoryFailed",
+    "Transcript",
+    "differences",
+    "load",
+    "loads",
+    "play",
+]

@@ -1,0 +1,145 @@
+"""What a transcript's CREATE statements say, read without the compiler.
+
+The reference must not owe its understanding of a definition to the code that it checks, so this is
+a second, small reader: streams with their columns, watermark and id; tables with their file; and
+the text of each query. It trusts that the statements are well formed, which is `define`'s work to
+check.
+tests/testing/test_declared.py checks it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headrace.core.errors import BadDefinition
+from headrace.core.schema import Column, Type
+from headrace.core.time import duration_us
+
+_NAME = r"`?(?P<name>\w+)`?"
+_QUERY = re.compile(rf"CREATE\s+(?P<kind>STREAM|VIEW)\s+{_NAME}\s+AS\s+(?P<query>.+)", re.I | re.S)
+_STREAM = re.compile(rf"CREATE\s+STREAM\s+{_NAME}\s*\(", re.I)
+_TABLE = re.compile(rf"CREATE\s+TABLE\s+{_NAME}\s*\(", re.I)
+_COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?P<required>\s+NOT\s+NULL)?", re.I | re.S)
+_WATERMARK = re.compile(
+    rf"WATERMARK\s+{_NAME}\s+DELAY\s+OF\s+INTERVAL\s+(?P<delay>.+)", re.I | re.S
+)
+_ID = re.compile(r"\bid\s*=\s*'([^']*)'", re.I)
+_LOCATION = re.compile(r"LOCATION\s+'([^']*)'", re.I)
+# Quoted text and comments are one piece each, so that nothing inside them separates.
+_PIECE = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|--[^\n]*|.", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream that takes events in; late is what is more than `delay_us` behind."""
+
+    name: str
+    columns: tuple[Column, ...]
+    time_column: str | None = None
+    delay_us: int | None = None
+    id_field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTable:
+    name: str
+    columns: tuple[Column, ...]
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    name: str
+    kind: str  # "stream" or "view"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Everything that a transcript's definitions declare, in the order in which they do."""
+
+    streams: tuple[Stream, ...] = ()
+    tables: tuple[GivenTable, ...] = ()
+    queries: tuple[Query, ...] = ()
+
+    def stream(self, name: str) -> Stream:
+        found = next((s for s in self.streams if s.name.lower() == name.lower()), None)
+        if found is None:
+            raise BadDefinition(f"the transcript sends events to '{name}', which takes none in")
+        return found
+
+
+def declared(sql: str) -> Declared:
+    """Read the CREATE statements of a text.
+
+    >>> found = declared("CREATE STREAM s (a STRING NOT NULL, n INT) WITH (id = 'k');")
+    >>> found.streams[0].id_field, found.streams[0].columns[0].nullable
+    ('k', False)
+    """
+    parts = [_statement(text) for text in split(without_comments(sql), ";") if text.strip()]
+    return Declared(
+        streams=tuple(part for part in parts if isinstance(part, Stream)),
+        tables=tuple(part for part in parts if isinstance(part, GivenTable)),
+        queries=tuple(part for part in parts if isinstance(part, Query)),
+    )
+
+
+def without_comments(sql: str) -> str:
+    return "".join(piece for piece in _PIECE.findall(sql) if not piece.startswith("--"))
+
+
+def split(text: str, separator: str) -> Iterator[str]:
+    """The parts between separators that stand outside quotes, parentheses and angle brackets."""
+    depth, part = 0, ""
+    for piece in _PIECE.findall(text):
+        depth += (piece in "(<") - (piece in ")>") if separator == "," else 0
+        if piece == separator and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += piece
+    yield part
+
+
+def _statement(text: str) -> Stream | GivenTable | Query:
+    text = text.strip()
+    if match := _QUERY.match(text):
+        return Query(match["name"], match["kind"].lower(), match["query"].strip())
+    if match := _STREAM.match(text):
+        return _stream(match["name"], *_body(text, match.end()))
+    if match := _TABLE.match(text):
+        body, rest = _body(text, match.end())
+        location = _LOCATION.search(rest)
+        return GivenTable(match["name"], _columns(body), location[1] if location else "")
+    raise BadDefinition(f"a transcript cannot read this statement: {text[:60]}")
+
+
+def _body(text: str, start: int) -> tuple[str, str]:
+    """What is inside the parentheses that opened before `start`, and what comes after them."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if depth == 0:
+            return text[start:place], text[place + 1 :]
+    raise BadDefinition(f"a parenthesis is not closed: {text[:60]}")
+
+
+def _stream(name: str, body: str, options: str) -> Stream:
+    watermark = next(
+        filter(None, (_WATERMARK.fullmatch(p.strip()) for p in split(body, ","))), None
+    )
+    delay = duration_us(watermark["delay"].replace("'", "")) if watermark else None
+    columns = _columns(body)
+    first = next((c.name for c in columns if c.type == Type("TIMESTAMP")), None)
+    id_field = _ID.search(options)
+    return Stream(
+        name, columns, watermark["name"] if watermark else first, delay, id_field and id_field[1]
+    )
+
+
+def _columns(body: str) -> tuple[Column, ...]:
+    parts = [part.strip() for part in split(body, ",")]
+    matches = [_COLUMN.fullmatch(part) for part in parts if not _WATERMARK.fullmatch(part)]
+    return tuple(Column(m["name"], Type.parse(m["type"]), not m["required"]) for m in matches if m)

@@ -1,0 +1,13 @@
+"""The reference interpreter: the specification of what a view's answer is.
+
+Plain Python over lists of dicts, written to be read. It shares no code with the engine (an import
+contract says so), so that agreeing with it means something. For all events and every view:
+    engine.answer(view) == Reference(streams, tables, queries).answer(view, events),
+however the engine cut the log into batch and speed.
+tests/transcripts/ plays stories against it; tests/testing/ compares it with DuckDB.
+"""
+
+from headrace.testing.reference.interpreter import Reference
+from headrace.testing.reference.values import Duration, Timestamp, Window
+
+__all__ = ["Duration", "Reference", "Timestamp", "Window"]

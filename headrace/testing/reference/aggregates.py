@@ -1,0 +1,171 @@
+"""What an aggregate is worth over the rows of a group: `aggregate(node, rows)`.
+
+NULL inputs are passed over; of nothing, a count is 0 and everything else NULL. Sums of whole
+numbers are exact, and NULL outside 64 bits (ours: Spark wraps). Variances are computed in
+fractions, so that the reference has no rounding of its own but the last. For max_by and min_by the
+key alone must not be NULL, and among equal keys the event latest in the log wins, by (_offset,
+_partition).
+tests/testing/test_aggregates.py has a table of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import cmp_to_key
+
+from sqlglot import exp
+
+from headrace.testing.reference.casts import cast, number
+from headrace.testing.reference.expressions import evaluate, operands, true, unknown
+from headrace.testing.reference.values import (
+    INT64_MAX,
+    INT64_MIN,
+    Row,
+    Value,
+    grouping,
+    order,
+)
+
+_RANK = cmp_to_key(order)
+
+
+def aggregating(node: exp.Expr) -> bool:
+    """Whether the node itself is a call of an aggregate, with or without FILTER."""
+    special = exp.Filter | exp.ArgMax | exp.ArgMin | exp.Count
+    return type(node) in _OF_VALUES or isinstance(node, special)
+
+
+def aggregate(node: exp.Expr, rows: list[Row]) -> Value:
+    """The value of one aggregate call over the rows of its group."""
+    if isinstance(node, exp.Filter):
+        condition = node.args["expression"].this
+        return aggregate(node.this, [row for row in rows if true(condition, row)])
+    if isinstance(node, exp.ArgMax | exp.ArgMin):
+        return _by(node, rows, -1 if isinstance(node, exp.ArgMin) else 1)
+    if isinstance(node, exp.Count):
+        return len(_counted(node, rows))
+    if type(node) not in _OF_VALUES:
+        raise unknown(node)
+    return _OF_VALUES[type(node)](_values(node, rows))
+
+
+def _counted(node: exp.Expr, rows: list[Row]) -> list[Value]:
+    if isinstance(node.this, exp.Star):
+        return [*rows]
+    return _distinct_if_asked(node, _tuples(node, rows))
+
+
+def _values(node: exp.Expr, rows: list[Row]) -> list[Value]:
+    return [value for value, *_ in _distinct_if_asked(node, _tuples(node, rows))]
+
+
+def _tuples(node: exp.Expr, rows: list[Row]) -> list[tuple[Value, ...]]:
+    """The arguments in each row in which none of them is NULL."""
+    distinct = isinstance(node.this, exp.Distinct)
+    parts = node.this.expressions if distinct else list(operands(node))
+    tuples = (tuple(evaluate(part, row) for part in parts) for row in rows)
+    return [values for values in tuples if all(value is not None for value in values)]
+
+
+def _distinct_if_asked(node: exp.Expr, tuples: list[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
+    if not isinstance(node.this, exp.Distinct):
+        return tuples
+    return list({tuple(map(grouping, values)): values for values in tuples}.values())
+
+
+def _by(node: exp.Expr, rows: list[Row], sign: int) -> Value:
+    keyed = [(evaluate(node.args["expression"], row), row) for row in rows]
+    keyed = [(key, row) for key, row in keyed if key is not None]
+    if not keyed:
+        return None
+    rank = cmp_to_key(lambda a, b: sign * order(a, b))
+    _, winner = max(keyed, key=lambda pair: (rank(pair[0]), log_position(pair[1])))
+    return evaluate(node.this, winner)
+
+
+def log_position(row: Row) -> tuple[int, int]:
+    """Where in the log the row's event was; the row of a view was nowhere."""
+    found = {name: value for (_, name), value in row.items() if name in {"_offset", "_partition"}}
+    return found.get("_offset") or 0, found.get("_partition") or 0
+
+
+def _sum(values: list[Value]) -> Value:
+    numbers = _numbers(values)
+    if not numbers:
+        return None
+    total = _total(numbers)
+    return None if isinstance(total, int) and not INT64_MIN <= total <= INT64_MAX else total
+
+
+def _total(numbers: list[Value]) -> Value:
+    """Exact for whole numbers; rounded once, at the end, for others."""
+    if all(isinstance(value, int) for value in numbers):
+        return sum(numbers)
+    finite = all(math.isfinite(value) for value in numbers)
+    return float(_fraction_sum(numbers)) if finite else sum(map(float, numbers))
+
+
+def _numbers(values: Iterable[Value]) -> list[Value]:
+    return [value for value in map(number, values) if value is not None]
+
+
+def _fraction_sum(numbers: Iterable[Value]) -> Fraction:
+    return sum((Fraction(value) for value in numbers), Fraction(0))
+
+
+def _average(values: list[Value]) -> float | None:
+    numbers = _numbers(values)
+    return _total(numbers) / len(numbers) if numbers else None
+
+
+def _variance(spare: int) -> Callable[[list[Value]], float | None]:
+    """Squared distances from the mean over `n - spare`; NULL when that is not positive."""
+
+    def compute(values: list[Value]) -> float | None:
+        numbers = _numbers(values)
+        if len(numbers) <= spare or not numbers:
+            return None
+        if not all(math.isfinite(value) for value in numbers):
+            return math.nan
+        mean = _fraction_sum(numbers) / len(numbers)
+        squares = sum(((Fraction(value) - mean) ** 2 for value in numbers), Fraction(0))
+        return float(squares / (len(numbers) - spare))
+
+    return compute
+
+
+def _root(variance: Callable[[list[Value]], float | None]) -> Callable[[list[Value]], float | None]:
+    def compute(values: list[Value]) -> float | None:
+        found = variance(values)
+        return None if found is None else math.sqrt(found)
+
+    return compute
+
+
+def _every(values: list[Value]) -> bool | None:
+    return all(cast(value, "BOOLEAN") for value in values) if values else None
+
+
+def _some(values: list[Value]) -> bool | None:
+    return any(cast(value, "BOOLEAN") for value in values) if values else None
+
+
+_sample, _population = _variance(1), _variance(0)
+_OF_VALUES: dict[type[exp.Expr], Callable[[list[Value]], Value]] = {
+    exp.Sum: _sum,
+    exp.Avg: _average,
+    exp.Min: lambda values: min(values, key=_RANK, default=None),
+    exp.Max: lambda values: max(values, key=_RANK, default=None),
+    exp.Variance: _sample,
+    exp.VariancePop: _population,
+    exp.Stddev: _root(_sample),
+    exp.StddevSamp: _root(_sample),
+    exp.StddevPop: _root(_population),
+    exp.LogicalAnd: _every,
+    exp.LogicalOr: _some,
+    # The reference counts exactly what the engine may estimate.
+    exp.ApproxDistinct: lambda values: len({grouping(value) for value in values}),
+    exp.CountIf: lambda values: sum(1 for value in values if cast(value, "BOOLEAN")),
+}

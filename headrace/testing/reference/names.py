@@ -1,0 +1,132 @@
+"""From text to a tree whose every column is a key of the row.
+
+`read` parses a SELECT. `Scope` knows the columns in reach; `resolve` replaces each column by its
+one meaning, `alias.column` in lower case, so that two spellings of one thing are equal trees: that
+is how `SELECT url … GROUP BY c.URL` is understood. Names of the select list are in reach after
+columns, or before them in HAVING and ORDER BY (but never inside an aggregate), as in Spark.
+tests/testing/test_views.py checks the precedence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
+from headrace.testing.reference.aggregates import aggregating
+from headrace.testing.reference.values import Key
+
+# Columns that every event has beside the declared ones; SELECT * leaves them out.
+HIDDEN = ("_partition", "_offset", "_arrived_at", "_late", "_raw")
+
+
+class _Dialect(Spark):
+    """Spark's, but `window` is a function's name everywhere, also just after GROUP BY."""
+
+    class Tokenizer(Spark.Tokenizer):
+        KEYWORDS = {  # noqa: RUF012
+            word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
+        }
+        # Since Spark 4 a doubled quote inside a literal is one quote, not the end of a literal.
+        STRING_ESCAPES = ["\\", "'"]  # noqa: RUF012
+
+
+def read(text: str) -> exp.Select:
+    """Parse a SELECT in Spark's dialect."""
+    try:
+        tree = sqlglot.parse_one(text, read=_Dialect)
+    except sqlglot.errors.SqlglotError as problem:
+        raise BadDefinition("the query cannot be read", detail=str(problem)) from problem
+    if not isinstance(tree, exp.Select):
+        raise Unsupported(f"the reference reads a SELECT, not: {text[:60]}")
+    return tree.transform(_one_spelling).assert_is(exp.Select)
+
+
+def _one_spelling(node: exp.Expr) -> exp.Expr:
+    """Synonyms that sqlglot leaves apart, and parentheses, which mean nothing in a tree."""
+    if isinstance(node, exp.Any) and isinstance(node.this, exp.Paren):
+        return exp.LogicalOr(this=node.this.this)
+    if isinstance(node, exp.Paren):
+        return _one_spelling(node.this)
+    if not isinstance(node, exp.Anonymous):
+        return node
+    name = node.name.lower()
+    synonyms = {"every": exp.LogicalAnd, "some": exp.LogicalOr, "any": exp.LogicalOr}
+    if name in synonyms:
+        return synonyms[name](this=node.expressions[0])
+    return exp.Anonymous(this=name, expressions=node.expressions)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column in reach: `alias.name`."""
+
+    alias: str
+    name: str
+    hidden: bool = False
+
+    @property
+    def key(self) -> Key:
+        return self.alias.lower(), self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a name can mean: columns in reach, then (or first) names of the select list."""
+
+    fields: tuple[Field, ...]
+    names: Mapping[str, exp.Expr] = field(default_factory=dict)
+    names_first: bool = False
+
+    def column(self, node: exp.Column) -> exp.Expr | None:
+        """The one column of that name; declared ones come before hidden ones."""
+        name, alias = node.name.lower(), node.text("table").lower()
+        found = [f for f in self.fields if f.key == (alias or f.key[0], name)]
+        found = [f for f in found if not f.hidden] or found[:1]
+        if len(found) > 1:
+            raise UnknownColumn(
+                f"the column '{node.name}' is ambiguous: {len(found)} sources have it"
+            )
+        return key_column(found[0].key) if found else None
+
+    def named(self, node: exp.Column) -> exp.Expr | None:
+        found = None if node.text("table") else self.names.get(node.name.lower())
+        return None if found is None else found.copy()
+
+
+def key_column(key: Key) -> exp.Column:
+    """The tree for a key of the row."""
+    return exp.Column(this=exp.to_identifier(key[1]), table=exp.to_identifier(key[0]))
+
+
+def resolve(node: exp.Expr, scope: Scope) -> exp.Expr:
+    """The same expression with each column replaced by what it means."""
+
+    def change(part: exp.Expr) -> exp.Expr:
+        if scope.names_first and aggregating(part):
+            return resolve(part, Scope(scope.fields))
+        return _meaning(part, scope) if isinstance(part, exp.Column) else part
+
+    return node.copy().transform(change)
+
+
+def _meaning(node: exp.Column, scope: Scope) -> exp.Expr:
+    readers = (scope.named, scope.column) if scope.names_first else (scope.column, scope.named)
+    found = readers[0](node) or readers[1](node) or _struct_field(node, scope)
+    if found is None:
+        names = ", ".join(f.name for f in scope.fields if not f.hidden)
+        raise UnknownColumn(f"there is no column '{node.sql()}'", detail=f"there are: {names}.")
+    return found
+
+
+def _struct_field(node: exp.Column, scope: Scope) -> exp.Expr | None:
+    """`w.start` where w is a column that holds a window."""
+    if not node.text("table"):
+        return None
+    whole = exp.Column(this=node.args["table"].copy(), table=node.args.get("db"))
+    found = scope.column(whole) or scope.named(whole)
+    return None if found is None else exp.Dot(this=found, expression=node.this.copy())

@@ -1,0 +1,104 @@
+"""The values that an expression can have, how they compare and how an answer shows them.
+
+A value is None (SQL's NULL), bool, int, float, str, a list, or one of the three nouns below.
+Comparing with None is unknown, never false: `compare` gives None. Strings compare by code point,
+which is the order of their UTF-8 bytes and so Spark's; NaN equals itself and is above every other
+number.
+tests/testing/test_expressions.py checks the order, tests/testing/test_views.py the shown form.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from headrace.core.time import iso
+
+Value: TypeAlias = Any
+Key: TypeAlias = tuple[str, str]  # (alias, column), both in lower case
+Row: TypeAlias = dict[Key, Value]
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Timestamp:
+    """A moment: microseconds since 1970 in UTC. No int, so that nobody adds two by mistake."""
+
+    us: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """The value of an INTERVAL expression."""
+
+    us: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Window:
+    """The moments `[start, end)`; the value of `window(…)`."""
+
+    start: Timestamp
+    end: Timestamp
+
+
+def shown(value: Value) -> Value:
+    """A value as an answer carries it.
+
+    >>> shown(Window(Timestamp(0), Timestamp(1_500_000)))
+    {'start': '1970-01-01T00:00:00Z', 'end': '1970-01-01T00:00:01.500000Z'}
+    """
+    if isinstance(value, Timestamp):
+        return iso(value.us)
+    if isinstance(value, Window):
+        return {"start": shown(value.start), "end": shown(value.end)}
+    if isinstance(value, list):
+        return [shown(item) for item in value]
+    return value
+
+
+def grouping(value: Value) -> Value:
+    """A hashable stand-in; equal ones are one value to GROUP BY and DISTINCT."""
+    if isinstance(value, list):
+        return tuple(grouping(item) for item in value)
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN", None  # a pair, so that the text 'NaN' is not taken for it
+    return value
+
+
+def wrapped(number: int, bits: int = 64) -> int:
+    """The whole number as Java keeps it: beyond the largest comes the smallest.
+
+    >>> wrapped(2**63), wrapped(128, bits=8)
+    (-9223372036854775808, -128)
+    """
+    half = 1 << (bits - 1)
+    return (number + half) % (1 << bits) - half
+
+
+def order(a: Value, b: Value) -> int:
+    """-1, 0 or 1 for two values of one type, neither of them None."""
+    if isinstance(a, list):
+        return _order_of_lists(a, b)
+    left, right = _nan(a), _nan(b)
+    if left or right:
+        return int(left) - int(right)
+    return int(a > b) - int(a < b)
+
+
+def sort_order(a: Value, b: Value) -> int:
+    """`order`, with NULL below everything, as in Spark's ascending sort and inside arrays."""
+    if a is None or b is None:
+        return int(b is None) - int(a is None)
+    return order(a, b)
+
+
+def _order_of_lists(a: list[Value], b: list[Value]) -> int:
+    pairs = (sort_order(x, y) for x, y in zip(a, b, strict=False))
+    return next((found for found in pairs if found), int(len(a) > len(b)) - int(len(a) < len(b)))
+
+
+def _nan(value: Value) -> bool:
+    return isinstance(value, float) and math.isnan(value)

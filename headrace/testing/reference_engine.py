@@ -1,0 +1,107 @@
+"""The reference as an engine: takes the bytes of a stream and answers by the reference interpreter.
+
+Each stream has one partition, 0; a record's offset is its number, whatever becomes of it. It is
+  a duplicate    if its id was seen with the same bytes,
+  a dead letter  if its id was seen with other bytes, or it cannot be decoded (see `decode.py`),
+  late           if it is an event more than the delay behind the newest event before it,
+tried in that order. A late event counts in every view. A record without id is never a duplicate.
+tests/testing/test_reference_engine.py checks it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace.core.errors import BadDefinition
+from headrace.testing.declared import Declared, GivenTable, Stream
+from headrace.testing.decode import NotDecoded, decoded, id_of, typed
+from headrace.testing.reference import Reference, Timestamp
+
+if TYPE_CHECKING:
+    from headrace.testing.transcript import Transcript
+
+
+@dataclass
+class _Partition:
+    """What became of the records of one stream so far."""
+
+    stream: Stream
+    events: list[dict[str, Any]] = field(default_factory=list)
+    bytes_by_id: dict[Any, bytes] = field(default_factory=dict)
+    newest_us: int | None = None
+    next_offset: int = 0
+
+    def take(self, record: bytes) -> str:
+        """Append one record and say in a word what became of it."""
+        offset, self.next_offset = self.next_offset, self.next_offset + 1
+        known = id_of(record, self.stream.id_field)
+        if known in self.bytes_by_id:
+            return "duplicates" if self.bytes_by_id[known] == record else "dead_letters"
+        if known is not None:
+            self.bytes_by_id[known] = record
+        try:
+            event = decoded(record, self.stream.columns)
+        except NotDecoded:
+            return "dead_letters"
+        late = self._late(event)
+        position = {"_partition": 0, "_offset": offset, "_late": late, "_raw": record.decode()}
+        self.events.append(event | position)
+        return "late" if late else "events"
+
+    def _late(self, event: Mapping[str, Any]) -> bool:
+        time, delay = event.get(self.stream.time_column or ""), self.stream.delay_us
+        if delay is None or not isinstance(time, Timestamp):
+            return False
+        late = self.newest_us is not None and time.us < self.newest_us - delay
+        self.newest_us = max(time.us, self.newest_us if self.newest_us is not None else time.us)
+        return late
+
+
+class ReferenceEngine:
+    """An `Engine` without an engine.
+
+    >>> from headrace.testing import loads
+    >>> engine = ReferenceEngine()
+    >>> engine.start(loads("{name: n, view: SELECT count(*) AS n FROM clicks, steps: []}"))
+    >>> engine.send("clicks", [b'{"user": "a"}', b"not json"])
+    >>> engine.answer("answer"), engine.counts()["dead_letters"]
+    ([{'n': 1}], 1)
+    """
+
+    def start(self, transcript: Transcript) -> None:
+        self._reference = reference_of(transcript.declared, transcript.tables)
+        self._partitions = {s.name: _Partition(s) for s in transcript.declared.streams}
+        self._counts: Counter[str] = Counter()
+
+    def send(self, stream: str, records: list[bytes]) -> None:
+        self._counts.update(self._partitions[stream].take(record) for record in records)
+
+    def answer(self, view: str) -> list[dict[str, Any]]:
+        events = {name: partition.events for name, partition in self._partitions.items()}
+        return self._reference.answer(view, events)
+
+    def counts(self) -> dict[str, int]:
+        return {name: self._counts[name] for name in ("late", "dead_letters", "duplicates")}
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+def reference_of(declared: Declared, tables: Mapping[str, list[dict[str, Any]]]) -> Reference:
+    """The interpreter for what a transcript declares."""
+    return Reference(
+        streams={s.name: [c.name for c in s.columns] for s in declared.streams},
+        tables={t.name: _rows(t, tables.get(t.name, [])) for t in declared.tables},
+        queries={query.name: query.text for query in declared.queries},
+        table_columns={t.name: [c.name for c in t.columns] for t in declared.tables},
+    )
+
+
+def _rows(table: GivenTable, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        return [{c.name: typed(row.get(c.name), c.type) for c in table.columns} for row in rows]
+    except NotDecoded as problem:
+        raise BadDefinition(f"a row of table '{table.name}' is wrong: {problem}") from problem

@@ -1,0 +1,1 @@
+"""Tests of headrace/ingest, on real topics, files and sockets."""

@@ -1,0 +1,125 @@
+"""The table of connectors, their documented options, and every refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import BadDefinition
+from headrace.ingest.connector import check_options, connectors, documented_options
+from headrace.ingest.files import FilesConnector
+from headrace.ingest.generator import GeneratorConnector
+from headrace.ingest.tcp import TcpConnector
+
+from .conftest import Bench, stream
+
+GOOD = {
+    "http": {},
+    "tcp": {"port": "7000", "host": "0.0.0.0", "acks": "on"},
+    "files": {"path": "inbox/*.ndjson", "mode": "tail", "poll": "5 seconds", "header": "false"},
+    "generator": {"rate": "0.5", "seed": "7", "late_by": "1 hour", "user.values": "a,b"},
+}
+
+
+@pytest.mark.parametrize("source", GOOD)
+def test_good_options_pass_and_nothing_is_opened(source: str) -> None:
+    check_options(stream(source=source, options=GOOD[source]))
+
+
+def test_each_source_but_http_has_a_connector(bench: Bench, tmp_path: Path) -> None:
+    intake = bench.intake()
+    made = {
+        source: type(make(stream(source=source, options=GOOD[source]), intake, tmp_path, tmp_path))
+        for source, make in connectors.items()
+    }
+    assert made == {"tcp": TcpConnector, "files": FilesConnector, "generator": GeneratorConnector}
+
+
+@pytest.mark.parametrize("source", GOOD)
+def test_every_option_has_a_meaning_and_every_default_can_be_written(source: str) -> None:
+    for name, default, meaning in documented_options(source):
+        assert meaning
+        if default is not None and "<" not in name:
+            check_options(stream(source=source, options=GOOD[source] | {name: default}))
+
+
+def refusal(source: str, **options: str) -> str:
+    with pytest.raises(BadDefinition) as refused:
+        check_options(stream(source=source, options=options))
+    return str(refused.value)
+
+
+def test_an_unknown_source_is_refused() -> None:
+    assert refusal("tpc") == (
+        "BadDefinition: stream 'clicks' has an unknown source: 'tpc'\n"
+        "  hint: did you mean 'tcp'? known are: http, tcp, files, generator.\n"
+        "  at shop.sql:3"
+    )
+
+
+def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
+    assert refusal("tcp", prot="7000") == (
+        "BadDefinition: the source 'tcp' of stream 'clicks' has no option 'prot'\n"
+        "  hint: did you mean 'port'? known are: host, port, acks.\n"
+        "  at shop.sql:3"
+    )
+    assert "hint: it takes none." in refusal("http", port="1")
+
+
+def test_a_required_option_is_asked_for() -> None:
+    assert refusal("files") == (
+        "BadDefinition: the source 'files' of stream 'clicks' needs the option 'path'\n"
+        "  hint: its meaning: pattern of files in the project, such as 'inbox/*.ndjson'.\n"
+        "  at shop.sql:3"
+    )
+
+
+def test_a_wrong_value_is_refused_with_what_it_must_be() -> None:
+    assert refusal("generator", malformed="2") == (
+        "BadDefinition: the option 'malformed' of stream 'clicks' is '2', "
+        "but must be a share from 0 to 1\n"
+        "  hint: its meaning: share of events that are broken. Without it, '0.01' is taken.\n"
+        "  at shop.sql:3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "text", "must_be"),
+    [
+        ("tcp", "port", "70000", "a whole number from 0 to 65535"),
+        ("tcp", "port", "7_0", "a whole number from 0 to 65535"),
+        ("tcp", "acks", "yes", "'on' or 'off'"),
+        ("tcp", "host", " ", "a text that is not empty"),
+        ("files", "path", "/etc/*", "a pattern of files inside the project"),
+        ("files", "path", "in/../../x", "a pattern of files inside the project"),
+        ("files", "poll", "soon", "a duration such as '10 minutes'"),
+        ("files", "poll", "0 seconds", "a duration such as '10 minutes'"),
+        ("files", "mode", "follow", "'import' or 'tail'"),
+        ("generator", "rate", "0", "a number above 0"),
+        ("generator", "rate", "nan", "a number above 0"),
+        ("generator", "out_of_order", "often", "a share from 0 to 1"),
+        ("generator", "user.values", " , ", "a list of STRING with commas"),
+        ("generator", "ms.values", "1,x", "a list of BIGINT with commas"),
+        ("generator", "user.cardinality", "0", "a whole number from 1 to 1000000"),
+    ],
+)
+def test_each_value_is_checked(source: str, name: str, text: str, must_be: str) -> None:
+    told = refusal(source, **(GOOD[source] | {name: text}))
+    assert f"the option '{name}' of stream 'clicks' is '{text}', but must be {must_be}" in told
+
+
+def test_options_of_a_column_that_is_not_there_are_refused() -> None:
+    told = refusal("generator", **{"usr.values": "a"})
+    assert "has no option 'usr.values'" in told
+    assert "did you mean 'user.values'?" in told
+
+
+def test_packed_files_cannot_be_followed() -> None:
+    told = refusal("files", path="in/*.gz", mode="tail")
+    assert "'mode' of stream 'clicks' is 'tail', but must be 'import' for compressed files" in told
+
+
+def test_a_csv_stream_with_an_undeclared_id_is_refused() -> None:
+    with pytest.raises(BadDefinition, match="its id is not a column: 'event_id'"):
+        check_options(stream(format="csv", id="event_id"))

@@ -1,0 +1,60 @@
+"""A producer that sends again after a kill is counted once, wherever the kill fell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Bench
+
+PRODUCER = """
+import sys
+from pathlib import Path
+from headrace.core.origin import Origin
+from headrace.core.schema import Schema
+from headrace.define.definitions import StreamDefinition
+from headrace.define.settings import LogSettings, Settings
+from headrace.ingest.intake import Intake
+from headrace.log.topic import Topic
+
+topic = Topic.open(Path(sys.argv[1]), 2, segment_bytes_max=1 << 20)
+definition = StreamDefinition("clicks", Schema(()), Origin("shop.sql", 1), key="user", id="event_id")
+intake = Intake(definition, topic, settings=Settings("shop", log=LogSettings(free_bytes_min=0)))
+for group in range(5):
+    numbers = range(group * 20, group * 20 + 20)
+    intake.accept([b'{"event_id":%d,"user":"user-%d"}' % (n, n) for n in numbers])
+    print(group, flush=True)
+topic.close()
+"""
+
+
+def produce(folder: Path, failpoint: str) -> tuple[int, list[str]]:
+    """Send all events; the exit code, and the groups that were acknowledged."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRODUCER, str(folder)],
+        env={**os.environ, "HEADRACE_FAILPOINT": failpoint},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout.split()
+
+
+@pytest.mark.parametrize("place", ["log.written", "log.synced", "log.marked"])
+def test_events_sent_again_after_a_kill_are_counted_once(bench: Bench, place: str) -> None:
+    topic = bench.folder / "topic"
+    code, acknowledged = produce(topic, f"{place}:6")
+    assert code == -signal.SIGKILL
+    assert 0 < len(acknowledged) < 5
+    before = {record for _, record, status in bench.logged() if status == 0}
+    assert all(b'{"event_id":%d,' % n in b"".join(before) for n in range(20 * len(acknowledged)))
+    assert produce(topic, "") == (0, list("01234"))
+    events = [record for _, record, status in bench.logged() if status == 0]
+    assert sorted(events) == sorted(
+        b'{"event_id":%d,"user":"user-%d"}' % (n, n) for n in range(100)
+    )

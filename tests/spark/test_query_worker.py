@@ -1,0 +1,276 @@
+"""Ad-hoc queries in a process of their own: answers, limits, refusals, and life after a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headrace.core.errors import BadProject, BadQuery, LimitReached, Refused, Unavailable
+from headrace.define.settings import QuerySettings, SparkSettings
+from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
+
+FUNCTIONS = """
+import time
+import pyarrow.compute as pc
+from headrace.define.functions import function
+
+PREFIX = "<"
+
+def decorated(text):
+    return pc.binary_join_element_wise(PREFIX, text, "")
+
+@function(takes=["STRING"], returns="STRING")
+def shout(text):
+    return decorated(pc.utf8_upper(text))
+
+@function(takes=["BIGINT"], returns="BIGINT", kind="pandas")
+def twice(number):
+    return number * 2
+
+@function(takes=["BIGINT"], returns="BIGINT")
+def stuck(number):
+    time.sleep(1000)
+
+@function(takes=["BIGINT"], returns="BIGINT")
+def broken(number):
+    raise ValueError("no such number")
+"""
+LIMITS = QuerySettings(seconds_max=60.0, rows_max=5, bytes_max=20_000)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("query")
+    table = pa.table({"user": ["ann", "bob", "ann"], "ms": [1, 2, 3], "_offset": [0, 1, 2]})
+    pq.write_table(table, folder / "clicks.parquet")
+    (folder / "sections.csv").write_text("url,section\n/a,news\n")
+    with pa.ipc.new_file(folder / "answer.arrow", table.schema) as file:
+        file.write_table(table)
+    (folder / "functions.py").write_text(FUNCTIONS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[QueryClient]:
+    client = QueryClient(SparkSettings(), LIMITS, folder / "work")
+    yield client
+    client.close()
+
+
+def clicks(folder: Path, **more: str) -> Relation:
+    ddl = "user STRING, ms BIGINT, _offset BIGINT"
+    return Relation("clicks", "parquet", [str(folder / "clicks.parquet")], ddl, **more)
+
+
+def ask(client: QueryClient, folder: Path, sql: str) -> QueryResult:
+    return client.run(QueryRequest(sql, [clicks(folder)], str(folder / "functions.py")))
+
+
+def test_answer_has_columns_with_types_and_rows(client: QueryClient, folder: Path) -> None:
+    result = ask(
+        client, folder, "SELECT user, sum(ms) AS ms FROM clicks GROUP BY user ORDER BY user"
+    )
+    assert [(c.name, c.type) for c in result.columns] == [("user", "string"), ("ms", "bigint")]
+    assert result.rows == [["ann", 4], ["bob", 2]]
+    assert not result.truncated
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("timestamp '2020-01-02 03:04:05.678'", "2020-01-02T03:04:05.678000Z"),
+        ("timestamp_ntz '2020-01-02 03:04:05'", "2020-01-02T03:04:05"),
+        ("date '2020-01-02'", "2020-01-02"),
+        (
+            "window(timestamp '2020-01-01 00:30:00', '1 hour')",
+            {"start": "2020-01-01T00:00:00Z", "end": "2020-01-01T01:00:00Z"},
+        ),
+        ("9007199254740993L", 9007199254740993),
+        ("double('NaN')", None),
+        ("-double('Infinity')", None),
+        ("1.50BD", "1.50"),
+        ("X'00FF'", "AP8="),
+        ("array(1, null)", [1, None]),
+        ("map(1, date '2020-01-02')", {"1": "2020-01-02"}),
+        ("named_struct('a', 1, 'b', array(struct(true AS c)))", {"a": 1, "b": [{"c": True}]}),
+        ("interval '1' day", "INTERVAL '1' DAY"),
+        ("""parse_json('{"a": 1}')""", '{"a":1}'),
+        ("null", None),
+        ("user", "headrace"),
+    ],
+)
+def test_each_type_is_written_as_json(client: QueryClient, expression: str, value: object) -> None:
+    assert client.run(QueryRequest(f"SELECT {expression}, 1 AS x, 1 AS x")).rows == [[value, 1, 1]]
+
+
+def test_relations_may_be_files_queries_and_filtered(client: QueryClient, folder: Path) -> None:
+    relations = [
+        clicks(folder, filter="_offset < 2"),
+        Relation("late", query="SELECT user, ms * 10 AS ms FROM clicks WHERE ms > 1"),
+        Relation("sections", "csv", [str(folder / "sections.csv")], "url STRING, section STRING", {"header": "true"}),
+        Relation("answer", "arrow_file", [str(folder / "answer.arrow")]),
+        Relation("nothing", schema_ddl="x INT"),
+    ]  # fmt: skip
+    sql = (
+        "SELECT (SELECT count(*) FROM clicks), (SELECT max(ms) FROM late),"
+        " (SELECT max(section) FROM sections), (SELECT sum(ms) FROM answer), (SELECT count(*) FROM nothing)"
+    )
+    assert client.run(QueryRequest(sql, relations)).rows == [[2, 20, "news", 6, 0]]
+
+
+def test_relations_are_gone_before_the_next_query(client: QueryClient, folder: Path) -> None:
+    ask(client, folder, "SELECT 1 FROM clicks LIMIT 1")
+    with pytest.raises(Refused, match="there is no relation 'clicks'"):
+        client.run(QueryRequest("SELECT * FROM clicks"))
+
+
+def test_functions_of_the_project_can_be_called(client: QueryClient, folder: Path) -> None:
+    result = ask(client, folder, "SELECT shout(user), twice(ms) FROM clicks WHERE user = 'bob'")
+    assert result.rows == [["<BOB", 4]]
+
+
+def test_error_inside_a_function_is_told(client: QueryClient, folder: Path) -> None:
+    with pytest.raises(BadQuery) as caught:
+        ask(client, folder, "SELECT broken(ms) FROM clicks")
+    assert caught.value.message == "a function of the query failed: ValueError: no such number"
+
+
+def test_unreadable_function_file_is_told_with_its_line(
+    client: QueryClient, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.py").write_text("x = 1\ny = 1 / 0\n")
+    with pytest.raises(BadProject, match="ZeroDivisionError") as caught:
+        client.run(QueryRequest("SELECT 1", [], str(tmp_path / "bad.py")))
+    assert caught.value.origin == "bad.py:2"
+
+
+def test_more_rows_than_the_limit_are_cut_and_said(client: QueryClient) -> None:
+    result = client.run(QueryRequest("SELECT explode(sequence(1, 100)) AS x"))
+    assert [row[0] for row in result.rows] == [1, 2, 3, 4, 5]
+    assert result.truncated
+
+
+def test_answer_larger_than_the_limit_is_refused(client: QueryClient) -> None:
+    with pytest.raises(LimitReached) as caught:
+        client.run(QueryRequest("SELECT repeat(repeat('x', 300), 300)"))
+    assert caught.value.message == "the answer is larger than 20,000 bytes"
+    assert "query.bytes_max" in str(caught.value)
+
+
+def test_unknown_column_is_one_sentence_with_its_place(client: QueryClient, folder: Path) -> None:
+    with pytest.raises(BadQuery) as caught:
+        ask(client, folder, "SELECT user,\n  usr FROM clicks")
+    assert caught.value.message.startswith(
+        "a column, variable, or function parameter with name `usr`"
+    )
+    assert "\n" not in caught.value.message
+    assert caught.value.detail == "UNRESOLVED_COLUMN.WITH_SUGGESTION, line 2, column 3"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT * FROM text.`/etc/passwd`", "SET a = 1", "SELECT reflect('java.lang.System', 'exit')"],
+)
+def test_hostile_query_is_refused(client: QueryClient, folder: Path, sql: str) -> None:
+    with pytest.raises(Refused):
+        ask(client, folder, sql)
+
+
+def test_query_past_its_time_is_killed_and_the_next_one_works(folder: Path) -> None:
+    limits = QuerySettings(seconds_max=60.0, memory="512m")
+    client = QueryClient(SparkSettings(master="local[1]"), limits, folder / "slow")
+    assert ask(client, folder, "SELECT twice(ms) FROM clicks").rows == [[2], [4], [6]]
+    client._seconds_max = 3.0
+    assert client._worker is not None
+    worker, family = client._worker.process.pid, set[int]()
+    snapshot = threading.Timer(2.0, lambda: family.update(family_of(worker)))
+    snapshot.start()
+    began = time.monotonic()
+    with pytest.raises(LimitReached) as caught:
+        ask(client, folder, "SELECT stuck(ms) FROM clicks")
+    assert time.monotonic() - began < 6
+    assert caught.value.message == "the query took longer than 3 seconds and was ended"
+    assert "query.seconds_max" in str(caught.value)
+    assert len(family) >= 4  # the worker, its JVM, Spark's Python daemon and the stuck function
+    assert soon(lambda: not any(map(alive, family)))
+    client._seconds_max = 60.0
+    assert ask(client, folder, "SELECT 1").rows == [[1]]
+    client.close()
+
+
+def test_waiting_for_a_turn_ends_in_time(tmp_path: Path) -> None:
+    client = QueryClient(SparkSettings(), QuerySettings(seconds_max=0.1), tmp_path)
+    with client._turn, pytest.raises(Unavailable) as caught:
+        client.run(QueryRequest("SELECT 1"))
+    assert caught.value.message == "other ad-hoc queries took all of 0.1 seconds"
+
+
+def test_worker_without_memory_is_replaced(folder: Path) -> None:
+    limits = QuerySettings(seconds_max=60.0, memory="512m")
+    client = QueryClient(SparkSettings(master="local[1]"), limits, folder / "small")
+    doubling = "aggregate(sequence(1, 27), 'xxxxxxxxxxxxxxxx', (a, x) -> concat(a, a))"
+    with pytest.raises(Unavailable) as caught:
+        ask(client, folder, f"SELECT length({doubling}), ms FROM clicks")
+    assert caught.value.message == "the process for ad-hoc queries ended before it answered"
+    assert ask(client, folder, "SELECT 1").rows == [[1]]
+    client.close()
+
+
+def test_worker_ends_when_its_client_is_killed(folder: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from headrace.define.settings import *;"
+        "from headrace.spark.query_client import QueryClient;"
+        f"c = QueryClient(SparkSettings(), QuerySettings(), Path({str(folder / 'orphan')!r}));"
+        "c.start(); print(c._worker.process.pid, flush=True); sys.stdin.read()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.getcwd()},
+    )
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    family = family_of(worker)
+    assert len(family) >= 2  # the worker and its JVM
+    parent.kill()
+    parent.communicate()
+    assert soon(lambda: not any(map(alive, family)))
+
+
+def family_of(pid: int) -> set[int]:
+    """A process and all that descend from it."""
+    found, size = {pid}, 0
+    while size != len(found):
+        size = len(found)
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                if int(entry.read_text().rpartition(")")[2].split()[1]) in found:
+                    found.add(int(entry.parent.name))
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def soon(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
