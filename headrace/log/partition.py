@@ -17,25 +17,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from headrace.core.errors import HeadraceError, Unavailable
+from headrace.core.errors import Unavailable
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Interval
 from headrace.core.time import Clock
 from headrace.log.block import encode_block
 from headrace.log.files import Files, refusal, write_all
+from headrace.log.index import IndexWriter
 from headrace.log.mark import Mark, mark_path, write_mark
 from headrace.log.recover import recover
-from headrace.log.segment import (
-    ENTRY,
-    Segment,
-    list_segments,
-    load_index,
-    make_index,
-    read_sound_blocks,
-    wants_entry,
-)
+from headrace.log.segment import Segment
 
 BLOCK_BYTES_MAX, BLOCK_RECORDS_MAX = 4 << 20, 65_536
 GROUP_BYTES_MAX = 8 << 20
@@ -61,9 +52,9 @@ class PartitionWriter:
         self._confirmed, self._arrived_at_us = found.mark, found.arrived_at_us
         self._segment_fd: int | None = None
         self._mark_fd: int | None = None
-        self._indexed_at: int | None = None
         self._repair()
-        self._index_all()
+        self._index = IndexWriter(folder, files)
+        self._index.make_sound(self._confirmed)
         self._waiting: deque[Waiting] = deque()
         self._closing = False
         self._wake = threading.Condition()
@@ -152,7 +143,8 @@ class PartitionWriter:
         self._make_durable(
             data, Mark(self._confirmed.segment, start + len(data), offset + len(records))
         )
-        self._index(offset, start)
+        segment = Segment(self.folder, self._confirmed.segment)
+        self._index.note(segment, offset, start, self._arrived_at_us)
 
     def _encoded(self, records: list[bytes], statuses: bytes) -> bytes:
         offset = self._confirmed.next_offset
@@ -176,29 +168,28 @@ class PartitionWriter:
     def _repair(self) -> None:
         """Open the files again and cut off all that was not acknowledged."""
         self._release()
-        mark = self._confirmed
-        segment = Segment(self.folder, mark.segment)
-        self._mark_fd = self._files.open(mark_path(self.folder))
-        segment_fd = self._files.open(segment.path)
         try:
-            # The mark comes after the segment's name and before the cut: it must never speak of a
-            # file that is not there, nor of bytes that are already cut off.
-            self._files.fsync_dir(self.folder)
-            write_mark(self._files, self._mark_fd, mark)
-            self._files.truncate(segment_fd, mark.length)
-            self._files.fsync(segment_fd)
+            self._reopen(self._confirmed)
         except OSError:
-            self._files.close(segment_fd)
+            self._release()  # a partition without open files is one that has still to be repaired
             raise
-        # Set last: a partition without it is one that has still to be repaired.
-        self._segment_fd = segment_fd
+
+    def _reopen(self, mark: Mark) -> None:
+        self._mark_fd = self._files.open(mark_path(self.folder))
+        self._segment_fd = self._files.open(Segment(self.folder, mark.segment).path)
+        # The mark comes after the segment's name and before the cut: it must never speak of a file
+        # that is not there, nor of bytes that are already cut off.
+        self._files.fsync_dir(self.folder)
+        write_mark(self._files, self._mark_fd, mark)
+        self._files.truncate(self._segment_fd, mark.length)
+        self._files.fsync(self._segment_fd)
 
     def _roll(self) -> None:
         """Seal the active segment and begin the next."""
         assert self._segment_fd is not None
         self._files.fsync(self._segment_fd)
         before, offset = self._confirmed, self._confirmed.next_offset
-        self._confirmed, self._indexed_at = Mark(offset, 0, offset), None
+        self._confirmed = Mark(offset, 0, offset)
         try:
             self._repair()
         except OSError:
@@ -211,36 +202,6 @@ class PartitionWriter:
                 with contextlib.suppress(OSError):
                     self._files.close(fd)
         self._segment_fd = self._mark_fd = None
-
-    def _index(self, offset: int, at: int) -> None:
-        if wants_entry(self._indexed_at, at):
-            entry = np.array([(offset, at, self._arrived_at_us)], ENTRY)
-            self._write_index(Segment(self.folder, self._confirmed.segment), entry.tobytes(), at)
-
-    def _index_all(self) -> None:
-        """Make the indexes that are missing or make no sense, and the active one in any case."""
-        active = Segment(self.folder, self._confirmed.segment)
-        for segment in list_segments(self.folder):
-            if segment != active and not len(load_index(segment)):
-                with contextlib.suppress(HeadraceError):  # damage is told to whoever reads it
-                    self._rebuild_index(segment, segment.size)
-        self._rebuild_index(active, self._confirmed.length)
-
-    def _rebuild_index(self, segment: Segment, limit: int) -> None:
-        entries = make_index(read_sound_blocks(segment, limit))
-        self._files.unlink(segment.index_path)
-        last_at = int(entries["at"][-1]) if len(entries) else None
-        self._write_index(segment, entries.tobytes(), last_at)
-
-    def _write_index(self, segment: Segment, data: bytes, last_at: int | None) -> None:
-        """Put entries behind those that are there. The index is a hint: it may fail."""
-        with contextlib.suppress(OSError):
-            fd = self._files.open(segment.index_path)
-            try:
-                write_all(self._files, fd, data, segment.index_path.stat().st_size)
-                self._indexed_at = last_at
-            finally:
-                self._files.close(fd)
 
 
 def _block_cuts(records: Sequence[bytes]) -> Iterator[tuple[int, int]]:

@@ -14,8 +14,9 @@ from pathlib import Path
 from headrace.core.errors import NotFound
 from headrace.core.position import Interval, Position
 from headrace.log.block import Block, BlockError
+from headrace.log.index import seek
 from headrace.log.mark import Mark, published
-from headrace.log.segment import Segment, corrupt, list_segments, read_sound_blocks, seek
+from headrace.log.segment import Segment, corrupt, list_segments, read_sound_blocks
 from headrace.log.topic import read_description
 
 

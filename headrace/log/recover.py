@@ -15,6 +15,7 @@ from pathlib import Path
 
 from headrace.core.errors import CorruptLog
 from headrace.log.block import MAGIC, BlockError
+from headrace.log.index import seek
 from headrace.log.mark import Mark, load_mark
 from headrace.log.segment import (
     Placed,
@@ -23,7 +24,6 @@ from headrace.log.segment import (
     list_segments,
     read_blocks,
     read_sound_blocks,
-    seek,
 )
 
 

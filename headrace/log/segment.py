@@ -1,9 +1,9 @@
-"""A segment is a file of blocks, named by its first offset; its index is a hint and nothing more.
+"""A segment is a file of blocks, named by its first offset.
 
-`read_blocks` yields only verified blocks whose offsets follow each other without a gap. An index
-entry says "a block begins at this byte": it is believed only if that block is there and is the one
-named, so a lost or wrong index costs time and never an answer.
-tests/log/test_segment.py reads through missing, torn and lying indexes.
+`read_blocks` yields only verified blocks whose offsets follow each other without a gap. For bytes
+that were acknowledged, `read_sound_blocks` turns anything else into CorruptLog, which names the file
+and the offset: damage is reported, never skipped.
+tests/log/test_recovery.py flips a bit in every byte of a segment.
 """
 
 from __future__ import annotations
@@ -12,14 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from headrace.core.errors import CorruptLog
 from headrace.log.block import HEADER, Block, BlockError, decode_block, rest_bytes
-
-INDEX_STRIDE_BYTES = 256 << 10
-ENTRY = np.dtype([("offset", "<i8"), ("at", "<i8"), ("arrived_at_us", "<i8")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,60 +102,3 @@ def corrupt(segment: Segment, at: int, offset: int, bad: BlockError) -> CorruptL
         hint="restore this file from a copy; nothing was skipped and nothing was removed.",
         origin=str(segment.path),
     )
-
-
-def load_index(segment: Segment) -> NDArray[np.void]:
-    """The index; empty unless it begins with the segment and rises in each column."""
-    try:
-        data = segment.index_path.read_bytes()
-    except FileNotFoundError:
-        return np.empty(0, ENTRY)
-    entries = np.frombuffer(data, ENTRY, len(data) // ENTRY.itemsize)
-    rising = (np.diff(entries["offset"]) > 0) & (np.diff(entries["at"]) > 0)
-    rising &= np.diff(entries["arrived_at_us"]) >= 0
-    begins = len(entries) > 0 and (entries["offset"][0], entries["at"][0]) == (
-        segment.first_offset,
-        0,
-    )
-    return entries if begins and rising.all() else np.empty(0, ENTRY)
-
-
-def make_index(placed: Iterator[Placed]) -> NDArray[np.void]:
-    """The index of a segment with these blocks."""
-    entries: list[tuple[int, int, int]] = []
-    for item in placed:
-        if wants_entry(entries[-1][1] if entries else None, item.at):
-            entries.append((item.block.first_offset, item.at, item.block.arrived_at_us))
-    return np.array(entries, ENTRY)
-
-
-def wants_entry(last_at: int | None, at: int) -> bool:
-    return last_at is None or at - last_at >= INDEX_STRIDE_BYTES
-
-
-def seek(segment: Segment, limit: int, column: str, value: int) -> tuple[int, int]:
-    """(byte, offset) of a block from which to read so as not to miss `value` in `column`.
-
-    With "offset" it is the last indexed block that begins at or before the value, with
-    "arrived_at_us" the last one that arrived before it; without a sound index, the first block.
-    """
-    entries = load_index(segment)
-    entries = entries[entries["at"] < limit]
-    # Arrivals may repeat, and the first of equals is wanted; offsets do not.
-    bound = value + 1 if column == "offset" else value
-    place = int(np.searchsorted(entries[column], bound)) - 1
-    if place < 0:
-        return 0, segment.first_offset
-    offset, at, arrived_at_us = (int(part) for part in entries[place].item())
-    if _begins(segment, limit, at, offset, arrived_at_us):
-        return at, offset
-    return 0, segment.first_offset
-
-
-def _begins(segment: Segment, limit: int, at: int, offset: int, arrived_at_us: int) -> bool:
-    """Whether the block that an index entry speaks of is where it says."""
-    try:
-        block = next(read_blocks(segment, limit, at=at, offset=offset)).block
-    except (BlockError, StopIteration):
-        return False
-    return block.arrived_at_us == arrived_at_us

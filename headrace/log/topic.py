@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
@@ -59,16 +60,17 @@ class Topic:
         """Open the topic for writing, and make it if it is not there."""
         _check_partitions(path, partitions)
         writers: list[PartitionWriter] = []
-        lock_fd = _lock(path, partitions)
-        try:
-            for folder in _folders(path, partitions):
-                writers.append(PartitionWriter(folder, segment_bytes_max, clock, files))
-            _describe(path, partitions, files)
-        except BaseException as error:
-            for writer in writers:
-                writer.close()
-            os.close(lock_fd)
-            raise refusal(error, path) if isinstance(error, OSError) else error from error
+        with ExitStack() as undo:
+            try:
+                lock_fd = _lock(path, partitions)
+                undo.callback(os.close, lock_fd)
+                for folder in _folders(path, partitions):
+                    writers.append(PartitionWriter(folder, segment_bytes_max, clock, files))
+                    undo.callback(writers[-1].close)
+                _describe(path, partitions, files)
+            except OSError as error:
+                raise refusal(error, path) from error
+            undo.pop_all()
         return Topic(path, writers, clock, files, lock_fd)
 
     def append(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ class SpeedQuery:
         self.checkpoint = self.checkpoints
         self.query: Any = None
         self.stopping = False
+        self._in_epoch = threading.Lock()
 
     def start(self, *, available_now: bool = False) -> Any:
         """Begin at the store's position; with `available_now`, end at the log's present end."""
@@ -76,8 +78,11 @@ class SpeedQuery:
 
     def epoch(self, frame: Any, batch: int) -> None:
         """Commit one micro-batch as an epoch."""
-        if self.stopping:
-            return
+        with self._in_epoch:
+            if not self.stopping:
+                self._epoch(frame, batch)
+
+    def _epoch(self, frame: Any, batch: int) -> None:
         started_at = self.clock()
         failpoint("epoch.started")
         state = self.store.stream(self.stream.name)
@@ -98,5 +103,6 @@ class SpeedQuery:
     def stop(self) -> None:
         """Let the epoch in progress finish, then end the query."""
         self.stopping = True
-        if self.query is not None:
-            self.query.stop()
+        with self._in_epoch:
+            if self.query is not None:
+                self.query.stop()

@@ -48,9 +48,10 @@ def same(wanted: Any, found: Any, relative: float = 0.0) -> bool:
         return type(wanted) is type(found) and bool(wanted == found)
     if wanted == found or (math.isnan(wanted) and math.isnan(found)):
         return True
-    doubles = isinstance(wanted, float) or isinstance(found, float)
-    closeness = max(relative, _RELATIVE if doubles else 0.0)
-    return math.isclose(wanted, found, rel_tol=closeness, abs_tol=_ABSOLUTE if doubles else 0.0)
+    if isinstance(wanted, int) and isinstance(found, int):
+        # Not by math.isclose, which would make doubles of them.
+        return abs(wanted - found) <= relative * max(abs(wanted), abs(found))
+    return math.isclose(wanted, found, rel_tol=max(relative, _RELATIVE), abs_tol=_ABSOLUTE)
 
 
 def _number(value: Any) -> bool:

@@ -109,7 +109,7 @@ BAD: list[tuple[bytes, str]] = [
     (b"5", "an event should be an object, not an integer"),
     (b"hello", "not JSON: invalid character (byte 0)"),
     (b'{"user":"ada"', "not JSON: it ends too early"),
-    (event() + event(), f"not JSON: trailing characters (byte {len(event())})"),
+    (event() + event(), f"not JSON: trailing characters (byte {len(event()) + 1})"),
 ]  # fmt: skip
 
 

@@ -76,9 +76,10 @@ def test_poison_is_a_dead_letter_and_its_neighbours_are_well(poison: bytes) -> N
 
 
 def test_duplicate_keys_are_not_poison_and_the_last_counts() -> None:
-    records = [b'{"user":"a","user":"b"}', b'{"user":"a","user":null,"user":"c"}']
-    table = DECODER.decode([Block.of(0, 0, records[:1], bytes(1))], 0, None, raw=False).table
-    assert table["user"].to_pylist() == ["b"]
+    records = [b'{"user":"a","user":"b"}', b'{"user":null,"user":"c"}']
+    table = DECODER.decode([Block.of(0, 0, records, bytes(2))], 0, None, raw=False).table
+    assert table["user"].to_pylist() == ["b", None]
+    assert table["_reason"].to_pylist() == [None, "field 'user' must not be null"]
 
 
 def deep_in_the_stack(levels: int, work: Callable[[], object]) -> object:

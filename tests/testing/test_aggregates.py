@@ -66,7 +66,10 @@ NOTHING = [
     ("count(*)", 0),
     ("count(DISTINCT a)", 0),
     ("approx_count_distinct(a)", 0),
-    *((f"{name}(a)", None) for name in ("sum", "min", "max", "avg", "var_samp", "var_pop", "stddev")),
+    *(
+        (f"{name}(a)", None)
+        for name in ("sum", "min", "max", "avg", "var_samp", "var_pop", "stddev")
+    ),
     ("bool_and(ok)", None),
     ("max_by(a, b)", None),
 ]
@@ -81,7 +84,9 @@ def value_of(aggregate: str, rows: list[dict[str, Any]]) -> Any:
 
 @pytest.mark.parametrize(("aggregate", "expected"), TABLE + OURS, ids=lambda x: str(x))
 def test_an_aggregate_has_its_value(aggregate: str, expected: Any) -> None:
-    assert value_of(aggregate, ROWS) == expected or math.isclose(value_of(aggregate, ROWS), expected)
+    assert value_of(aggregate, ROWS) == expected or math.isclose(
+        value_of(aggregate, ROWS), expected
+    )
 
 
 @pytest.mark.parametrize(("aggregate", "expected"), NOTHING, ids=lambda x: str(x))
@@ -94,8 +99,11 @@ def test_duckdb_agrees_on_aggregates(aggregate: str, expected: Any) -> None:
     # DuckDB's max_by passes over a NULL value, where Spark's gives it.
     if aggregate == "max_by(b, a)":
         pytest.skip("DuckDB means something else")
-    values = "(4, 1.5::DOUBLE, 'x', true), (NULL, 2.5, 'y', NULL), (7, NULL, NULL, false), (4, .25, 'x', true)"
-    found = duckdb.execute(f"SELECT {aggregate} FROM (VALUES {values}) t(a, b, c, ok)").fetchone()[0]
+    values = "(4, 1.5::DOUBLE, 'x', true), (NULL, 2.5, 'y', NULL),"
+    values += "(7, NULL, NULL, false), (4, 0.25, 'x', true)"
+    found = duckdb.execute(f"SELECT {aggregate} FROM (VALUES {values}) t(a, b, c, ok)").fetchone()[
+        0
+    ]
     assert found == expected or math.isclose(found, expected)
 
 

@@ -129,7 +129,7 @@ def name_of(node: exp.Expr) -> str:
 def _keys(group: exp.Expr | None, items: tuple[Item, ...], scope: Scope) -> tuple[exp.Expr, ...]:
     if group is None:
         return ()
-    if any(group.args.get(name) for name in ("grouping_sets", "cube", "rollup", "totals")):
+    if group.find(exp.Cube, exp.Rollup, exp.GroupingSets):
         raise Unsupported("the reference does not know GROUPING SETS, CUBE and ROLLUP")
     if group.args.get("all"):
         return tuple(item.expression for item in items if not _aggregates(item.expression))

@@ -33,12 +33,21 @@ def evaluate(node: exp.Expr, row: Row) -> Value:
     elif kind in NULL_AWARE:
         value = NULL_AWARE[kind](*_arguments(node, row))
     elif kind in STRICT:
-        arguments = list(_arguments(node, row))
-        value = None if any(a is None for a in arguments) else STRICT[kind](*arguments)
+        value = _strict(node, list(_arguments(node, row)))
     else:
         raise unknown(node)
     # sqlglot says NOT LIKE by a flag on LIKE.
     return NULL_AWARE[exp.Not](value) if node.args.get("negate") else value
+
+
+def _strict(node: exp.Expr, arguments: list[Value]) -> Value:
+    if any(argument is None for argument in arguments):
+        return None
+    try:
+        return STRICT[type(node)](*arguments)
+    except (TypeError, AttributeError) as problem:
+        # Spark would have refused such types before any row was seen; the reference has no types.
+        raise unknown(node) from problem
 
 
 def true(node: exp.Expr, row: Row) -> bool:

@@ -1,4 +1,4 @@
-"""The law of headrace/log/segment.py: an index is a hint, and a wrong one changes no answer."""
+"""The law of headrace/log/index.py: an index is a hint, and a wrong one changes no answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from headrace.core.position import Interval, Position
+from headrace.log.index import ENTRY, load_index, seek
 from headrace.log.reader import TopicReader
-from headrace.log.segment import ENTRY, Segment, list_segments, load_index, seek
+from headrace.log.segment import Segment, list_segments
 
 from .conftest import OpenTopic, put
 

@@ -1,0 +1,261 @@
+"""Reading: a view by its keys, or SQL over views. No Spark is needed.
+
+Conditions on keys go inside, to the indexes of both tables, before anything is merged. A read has a limit of
+rows and of time.
+tests/serving/test_read.py compares both ways with each other and with the reference interpreter.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sqlite3
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from sqlglot import exp
+
+from headrace.compile.plan import WINDOW, OutputPlan, Plan, ViewPlan
+from headrace.compile.translate import Relations, Result, Translated, translate, typed_name
+from headrace.core.errors import BadQuery, BadRequest, LimitReached, NotFound, NotReady
+from headrace.core.origin import Origin
+from headrace.core.time import DAY, Clock, from_iso, now_us
+from headrace.define.dialect import parse_query
+from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
+from headrace.serving.catalog import read_plan, read_stream, tables_of
+from headrace.serving.finish import quoted, typed_sql
+from headrace.serving.sqlite import Sqlite
+
+ROWS_MAX = 10_000
+
+
+class Reader:
+    """Answers questions about views from the store."""
+
+    def __init__(
+        self, db: Sqlite, *, rows_max: int = ROWS_MAX, seconds_max: float = 30.0, clock: Clock = now_us
+    ) -> None:
+        self.db, self.rows_max, self.seconds_max, self.clock = db, rows_max, seconds_max, clock
+
+    def view(
+        self,
+        name: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> Answer:
+        """Rows of a view with these key values, and with windows that begin in [since, until)."""
+        with self.db.read() as db:
+            plan = _live_plan(db, name)
+            results = tuple(Result(out.name, out.type, out.estimate) for out in plan.outputs)
+            where, values = _conditions(plan, keys or {}, since, until)
+            if plan.kind == "mergeable":
+                sql = typed_sql(plan, *tables_of(plan)[:2], where=" AND ".join(where))
+                # The condition stands in both arms of the union.
+                values = values * 2
+            else:
+                sql = f"SELECT *, 1 AS _fresh FROM {quoted(typed_name(plan.name))}"
+                sql += f" WHERE {' AND '.join(where)}" if where else ""
+            return self._answer(db, sql, values, results, limit, fresh_column=True, views=(plan.name,))
+
+    def sql(self, text: str, limit: int | None = None) -> Answer:
+        """An ad-hoc SELECT over views."""
+        with self.db.read() as db:
+            relations, plan = _relations(db)
+            translated = translate(_parsed(text), relations)
+            for name in translated.relations:
+                _live_plan(db, name)
+            sql = _pushed(translated, plan, db)
+            return self._answer(
+                db, sql, [], translated.results, limit, fresh_column=False, views=translated.relations
+            )
+
+    def views(self) -> set[str]:
+        """The names that `sql` can answer about."""
+        with self.db.read() as db:
+            plan = read_plan(db)
+            return {view.name.lower() for view in plan.views} if plan else set()
+
+    def _answer(
+        self,
+        db: sqlite3.Connection,
+        sql: str,
+        values: list[Any],
+        results: tuple[Result, ...],
+        limit: int | None,
+        *,
+        fresh_column: bool,
+        views: tuple[str, ...],
+    ) -> Answer:
+        wanted = min(limit if limit is not None else self.rows_max, self.rows_max)
+        raw = self._run(db, f"SELECT * FROM ({sql}) LIMIT {wanted + 1}", values)
+        streams = _streams_of(db, views)
+        states = [read_stream(db, stream) for stream in streams]
+        fresh = any(row[-1] for row in raw) if fresh_column else any(s.position != s.boundary for s in states)
+        rows = rows_as_objects(raw[:wanted], results)
+        return Answer(
+            rows,
+            as_of(states, self.clock()),
+            column_info(results, rows, fresh),
+            truncated=limit is None and len(raw) > wanted,
+        )
+
+    def _run(self, db: sqlite3.Connection, sql: str, values: list[Any]) -> list[Any]:
+        deadline = time.monotonic() + self.seconds_max
+        db.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+        try:
+            return db.execute(sql, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if "interrupted" in str(error):
+                raise LimitReached(
+                    f"the query took longer than {self.seconds_max:g} s",
+                    hint="ask for fewer rows, or raise query.seconds_max.",
+                ) from error
+            raise BadQuery(f"the query cannot be answered: {error}") from error
+
+
+def _live_plan(db: sqlite3.Connection, name: str) -> ViewPlan:
+    plan = read_plan(db)
+    view = plan.view(name) if plan else None
+    if view is None or plan is None:
+        names = [v.name for v in plan.views] if plan else []
+        close = difflib.get_close_matches(name, names, 1)
+        hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(names) or 'none'}."
+        raise NotFound(f"there is no view '{name}'", hint=hint)
+    if view.kind == "read":
+        for source in view.reads:
+            _live_plan(db, source)
+        return view
+    row = db.execute("SELECT plan FROM _views WHERE name = ? AND state = 'live'", (view.name,)).fetchone()
+    if row is None:
+        raise NotReady(
+            f"view '{view.name}' is being built for the first time", hint="try again in a moment."
+        )
+    return msgspec.json.decode(row[0], type=ViewPlan)
+
+
+def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
+    plan = read_plan(db)
+    found: dict[str, None] = {}
+    for name in views:
+        view = plan.view(name) if plan else None
+        if view is not None:
+            names = [view.stream] if view.stream else _streams_of(db, view.reads)
+            found |= dict.fromkeys(names)
+    return list(found)
+
+
+def _relations(db: sqlite3.Connection) -> tuple[Relations, Plan]:
+    plan = read_plan(db)
+    if plan is None:
+        raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+    return {view.name: view.outputs for view in plan.views}, plan
+
+
+def _parsed(text: str) -> exp.Query:
+    try:
+        return parse_query(text.strip().rstrip(";"), Origin("query", 1))
+    except Exception as error:
+        message = getattr(error, "message", str(error))
+        raise BadQuery(message, origin=getattr(error, "origin", None)) from error
+
+
+# Conditions on keys
+
+
+def _conditions(
+    plan: ViewPlan, keys: Mapping[str, str], since: str | None, until: str | None
+) -> tuple[list[str], list[Any]]:
+    where: list[str] = []
+    values: list[Any] = []
+    for name, text in keys.items():
+        output = plan.output(name)
+        if output is None or (plan.kind == "mergeable" and (output.key is None or output.window_us)):
+            known = [out.name for out in plan.outputs if (out.key and not out.window_us) or plan.kind == "read"]
+            raise BadRequest(
+                f"'{name}' is not a key of view '{plan.name}'", detail=f"keys are: {', '.join(known) or 'none'}."
+            )
+        where.append(f"{output.key or quoted(output.name)} IS ?")
+        values.append(_stored(output, text))
+    if since is not None or until is not None:
+        column = _window_column(plan)
+        for sign, text in ((">=", since), ("<", until)):
+            if text is not None:
+                where.append(f"{column} {sign} ?")
+                values.append(_moment(text))
+    return where, values
+
+
+def _window_column(plan: ViewPlan) -> str:
+    output = next((out for out in plan.outputs if out.type == WINDOW), None)
+    if output is None:
+        raise BadRequest(f"view '{plan.name}' has no window, so 'from' and 'to' have no meaning")
+    return output.key or quoted(f"{output.name}_start")
+
+
+def _stored(output: OutputPlan, text: str) -> Any:
+    """A value of a query parameter in storage form."""
+    if text == "" and output.type != "STRING":
+        return None
+    try:
+        match output.type:
+            case "INT" | "BIGINT":
+                return int(text)
+            case "DOUBLE":
+                return float(text)
+            case "BOOLEAN":
+                return {"true": 1, "1": 1, "false": 0, "0": 0}[text.lower()]
+            case "TIMESTAMP":
+                return from_iso(text)
+            case "DATE":
+                return from_iso(text) // DAY
+    except (ValueError, KeyError) as error:
+        raise BadRequest(f"'{text}' is not a {output.type}, which '{output.name}' is") from error
+    return text
+
+
+def _moment(text: str) -> int:
+    try:
+        return from_iso(text)
+    except ValueError as error:
+        raise BadRequest(f"'{text}' is not a moment such as 2026-11-15T19:00:00Z") from error
+
+
+_PUSHED = {exp.EQ: "IS", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+
+
+def _pushed(translated: Translated, plan: Plan, db: sqlite3.Connection) -> str:
+    """The query, with conditions on keys also put inside the one view that it reads."""
+    tree = translated.tree
+    if len(translated.relations) != 1 or not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Table))) != 1:
+        return tree.sql(dialect="sqlite")
+    view = _live_plan(db, translated.relations[0])
+    where = tree.args.get("where")
+    # A limit or order inside the view decides on its rows before the query's condition does.
+    if view.kind != "mergeable" or where is None or view.limit is not None:
+        return tree.sql(dialect="sqlite")
+    inner = [text for part in where.this.flatten() if (text := _inner(part, view))] if isinstance(
+        where.this, exp.And
+    ) else [text for text in [_inner(where.this, view)] if text]
+    sql = typed_sql(view, *tables_of(view)[:2], where=" AND ".join(inner))
+    table = next(iter(tree.find_all(exp.Table)))
+    alias = quoted(table.alias_or_name)
+    marker = "_headrace_inner_"
+    table.replace(exp.to_table(marker))
+    return tree.sql(dialect="sqlite").replace(marker, f"({sql}) AS {alias}")
+
+
+def _inner(part: exp.Expression, view: ViewPlan) -> str | None:
+    """A condition `key <op> literal` over the view's key column, if it is one."""
+    part = part.unnest()
+    sign = _PUSHED.get(type(part))
+    if sign is None or not isinstance(part.this, exp.Column) or not isinstance(part.expression, exp.Literal):
+        return None
+    name = part.this.name
+    output = view.output(name) or view.output(name.removesuffix("_start"))
+    if output is None or output.key is None or (output.type == WINDOW and not name.endswith("_start")):
+        return None
+    return f"{output.key} {sign} {part.expression.sql(dialect='sqlite')}"

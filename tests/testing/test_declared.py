@@ -1,0 +1,42 @@
+"""The small reader of CREATE statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.errors import BadDefinition
+from headrace.core.schema import Type
+from headrace.testing.declared import declared
+
+SQL = """
+-- a comment; with a semicolon
+CREATE STREAM clicks (
+  user STRING NOT NULL, ts TIMESTAMP NOT NULL, tags ARRAY<STRING>, code VARCHAR(3),
+  WATERMARK ts DELAY OF INTERVAL 10 MINUTES
+) WITH (source = 'http', id = 'event_id');
+create table Sections (url STRING) USING json LOCATION 'sections.json';
+CREATE STREAM odd AS SELECT * FROM clicks WHERE user = 'a;b' AND code <> ')';
+CREATE VIEW n AS SELECT count(*) AS n FROM odd
+"""
+
+
+def test_everything_that_is_created_is_read() -> None:
+    found = declared(SQL)
+    clicks = found.stream("CLICKS")
+    assert [column.name for column in clicks.columns] == ["user", "ts", "tags", "code"]
+    assert [column.nullable for column in clicks.columns] == [False, False, True, True]
+    assert clicks.columns[2].type == Type("STRING", array=True)
+    assert (clicks.time_column, clicks.delay_us, clicks.id_field) == ("ts", 600_000_000, "event_id")
+    assert [table.location for table in found.tables] == ["sections.json"]
+    assert [(query.name, query.kind) for query in found.queries] == [
+        ("odd", "stream"),
+        ("n", "view"),
+    ]
+    assert found.queries[0].text.endswith("user = 'a;b' AND code <> ')'")
+
+
+def test_what_is_not_a_definition_is_refused() -> None:
+    with pytest.raises(BadDefinition, match="cannot read this statement: DROP TABLE x"):
+        declared("DROP TABLE x")
+    with pytest.raises(BadDefinition, match="a parenthesis is not closed"):
+        declared("CREATE STREAM s (a STRING")

@@ -1,0 +1,109 @@
+"""The format of transcripts: short forms, defaults, refusals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headrace.core.errors import BadDefinition
+from headrace.testing import ReferenceEngine, StoryFailed, loads, play
+from headrace.testing.short import record
+from headrace.testing.transcript import Boundary, Counts, Expect, Send
+
+STORY = """
+name: a late event updates its closed window
+view: >
+  SELECT window(ts, '10 seconds') AS w, count(*) AS n
+  FROM clicks GROUP BY window(ts, '10 seconds')
+watermark: 20 seconds
+steps:
+  - events: [1s, 3s, 31s]
+  - boundary: true
+  - expect: {"[0s, 10s)": 2, "[30s, 40s)": 1}
+  - {events: [7s], expect: {"[0s, 10s)": 3}, late: 1}
+"""
+
+
+def test_a_story_becomes_steps_in_order() -> None:
+    story = loads(STORY)
+    kinds = [type(step) for step in story.steps]
+    assert kinds == [Send, Boundary, Expect, Send, Expect, Counts]
+    assert [len(batch.records) for batch in story.batches()] == [3, 1]
+    assert story.boundaries() == [1]
+    assert story.views() == ["answer"]
+
+
+def test_a_map_says_what_changed_and_the_rest_must_stay() -> None:
+    last = [step for step in loads(STORY).steps if isinstance(step, Expect)][-1]
+    assert [row["n"] for row in last.rows] == [3, 1]
+
+
+def test_the_default_stream_is_written_out_with_its_watermark() -> None:
+    first = loads(STORY).definitions_sql.splitlines()[0]
+    assert first == (
+        "CREATE STREAM clicks (user STRING, url STRING, ts TIMESTAMP, ms BIGINT, price DOUBLE, "
+        "ok BOOLEAN, tags ARRAY<STRING>, WATERMARK ts DELAY OF INTERVAL 20 seconds);"
+    )
+
+
+def test_tables_get_a_definition_and_a_file() -> None:
+    story = loads(
+        "{name: n, view: SELECT count(*) AS n FROM clicks, steps: [],"
+        " tables: {t: [{a: x, b: null}, {a: é, b: 2}]}}"
+    )
+    created = "CREATE TABLE t (a STRING, b BIGINT) USING json LOCATION 't.json';"
+    assert created in story.definitions_sql
+    assert story.table_files() == {"t.json": '{"a": "x", "b": null}\n{"a": "é", "b": 2}\n'.encode()}
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ("7s", {"ts": "2026-01-01T00:00:07Z"}),
+        ({"at": "-1.5s", "user": "a"}, {"ts": "2025-12-31T23:59:58.500000Z", "user": "a"}),
+        ({"at": None}, {"ts": None}),
+        ({"id": "x", "seen": "@1s"}, {"event_id": "x", "seen": "2026-01-01T00:00:01Z"}),
+        ({"at": 0}, {"ts": "2026-01-01T00:00:00Z"}),
+    ],
+)
+def test_an_event_is_sent_as_json(event: Any, expected: dict[str, Any]) -> None:
+    assert json.loads(record(event, time_column="ts", id_field="event_id")) == expected
+
+
+def test_a_raw_event_is_sent_as_it_is() -> None:
+    assert record({"raw": "{not json"}, time_column="ts", id_field=None) == b"{not json"
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        ("{expects: 1}", "a transcript does not know 'expects'"),
+        ("{events: [soon]}", "'soon' is not a moment such as 7s"),
+        ("{expect: {a | b: 1}}", "has 3 values"),
+        ("{stream: other, events: [1s]}", "sends events to 'other', which takes none in"),
+    ],
+)
+def test_a_mistake_in_a_transcript_is_said(step: str, sentence: str) -> None:
+    with pytest.raises(BadDefinition, match=sentence):
+        loads(f"{{name: n, view: 'SELECT user AS u, 1 AS n FROM clicks', steps: [{step}]}}")
+
+
+def test_a_story_that_does_not_come_true_says_where_and_what() -> None:
+    story = loads(STORY.replace('{"[0s, 10s)": 3}, late: 1', '{"[0s, 10s)": 4}, late: 1'))
+    with pytest.raises(StoryFailed) as caught:
+        play(story, ReferenceEngine())
+    assert str(caught.value) == (
+        "'a late event updates its closed window' does not come true at step 5:\n"
+        "  - row w=[2026-01-01T00:00:00Z, 2026-01-01T00:00:10Z): n should be 4 but is 3"
+    )
+
+
+def test_a_wrong_count_and_a_wrong_order_are_said() -> None:
+    view = "SELECT ms FROM clicks ORDER BY ms"
+    order = "{events: [{ms: 2}, {ms: 1}], in_order: [{ms: 2}, {ms: 1}]}"
+    with pytest.raises(StoryFailed, match="not in order, from row 1 on"):
+        play(loads(f"{{name: n, view: {view}, steps: [{order}]}}"), ReferenceEngine())
+    with pytest.raises(StoryFailed, match="late should be 1 but is 0"):
+        play(loads(f"{{name: n, view: {view}, steps: [{{late: 1}}]}}"), ReferenceEngine())
