@@ -1,8 +1,8 @@
 """Functions that a project's Python files give to its SQL.
 
-A function works on whole columns: Arrow arrays or pandas series in, one of the same length out. It must
-give the same result for the same input, since batch and speed both call it.
-tests/define/test_functions.py checks registration and refusals.
+A function works on whole columns: Arrow arrays or pandas series in, one of the same length out. It
+must give the same result for the same input, since batch and speed both call it.
+tests/spark/test_functions.py checks loading and refusals.
 """
 
 from __future__ import annotations

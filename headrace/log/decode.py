@@ -144,9 +144,8 @@ class Decoder:
     def _read_rows_one_by_one(self, chunk: _Chunk) -> None:
         row_of, blank = self._events.row_of, self._events.blank
         rows = chunk.rows = [blank] * len(chunk.lengths)
-        for i, (line, status) in enumerate(
-            zip(chunk.records(), chunk.statuses.tolist(), strict=True)
-        ):
+        statuses = chunk.statuses.tolist()
+        for i, (line, status) in enumerate(zip(chunk.records(), statuses, strict=True)):
             if status == _EVENT:
                 try:
                     rows[i] = row_of(line)
@@ -247,7 +246,6 @@ def _log_columns(
 def _raw(chunk: _Chunk) -> pa.Array:
     """The exact bytes of each record, as one buffer and the places where they end."""
     ends = np.concatenate(([0], np.cumsum(chunk.lengths, dtype=np.int64))).astype(np.int32)
-    body = chunk.body
-    data = b"".join(chunk.records()) if body is None else body.replace(b"\n", b"")
+    data = chunk.body.replace(b"\n", b"") if chunk.body is not None else b"".join(chunk.records())
     buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(chunk.lengths), buffers)

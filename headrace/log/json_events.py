@@ -3,7 +3,8 @@
 An event means the same whatever its neighbours are, and whoever reads it. `rows_of` decodes a whole
 body at once only when each line opens and closes with a brace and yields exactly one row: a value
 that ran over a line's end would meet a raw newline in a string, or a brace where JSON has none.
-Fields that are not declared are ignored; of a key that comes twice the last counts, and both are checked.
+Fields that are not declared are ignored; of a key that comes twice the last value counts, though
+each is checked.
 tests/log/test_decode.py has the table of cases; tests/log/test_poison.py the hostile ones.
 """
 

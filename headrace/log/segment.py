@@ -1,8 +1,8 @@
 """A segment is a file of blocks, named by its first offset.
 
 `read_blocks` yields only verified blocks whose offsets follow each other without a gap. For bytes
-that were acknowledged, `read_sound_blocks` turns anything else into CorruptLog, which names the file
-and the offset: damage is reported, never skipped.
+that were acknowledged, `read_sound_blocks` turns anything else into CorruptLog, which names the
+file and the offset: damage is reported, never skipped.
 tests/log/test_recovery.py flips a bit in every byte of a segment.
 """
 

@@ -1,9 +1,9 @@
 """A JVM that maps Spark's classes from an archive starts Spark in about two thirds of the time.
 
-The archive is made once, by `make_class_archive()`, in a child that runs a short Spark program. Its name
-says the Java, the PySpark and the class path it was made from; the JVM checks it again and silently
-does without one that does not fit, so a stale archive costs time and never a wrong answer.
-tests/spark/test_session.py checks that it is used where it is, and that a broken one goes unnoticed.
+The archive is made once, by `make_class_archive()`, in a child that runs a short Spark program. Its
+name says the Java, the PySpark and the class path it was made from; the JVM checks it again and
+silently does without one that does not fit, so a stale archive costs time and never a wrong answer.
+tests/spark/test_session.py checks that it is used where it is, and that a broken one goes unseen.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What can be said of an ad-hoc query before any parser sees it: its length, nesting and end.
 
-A hostile text can stall or overflow a parser, so these are bounded first. Quotes and comments are read as
-Spark reads them; where this page does not know a character it refuses it, so that a disagreement
-with Spark's lexer makes the fence stricter and never wider.
+A hostile text can stall or overflow a parser, so these are bounded first. Quotes and comments are
+read as Spark reads them. This page only refuses: what it misreads still has to pass Spark's parser
+and the walk over its plan.
 tests/spark/test_fence.py holds the hostile texts.
 """
 
@@ -67,10 +67,11 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
-        assert match is not None and match.lastgroup is not None  # `other` takes any character
+        assert match is not None  # `other` takes any character
         at = _comment_end(text, at) if match[0] == "/*" else match.end()
-        if match.lastgroup not in ("space", "comment"):
-            yield match.lastgroup, match[0]
+        kind = str(match.lastgroup)
+        if kind not in ("space", "comment"):
+            yield kind, match[0]
 
 
 def _comment_end(text: str, at: int) -> int:

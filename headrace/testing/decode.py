@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headrace.core.errors import Unsupported
 from headrace.core.schema import Column, Type
 from headrace.core.time import from_iso
 from headrace.testing.reference import Timestamp
@@ -56,7 +57,7 @@ def typed(value: Any, type_: Type) -> Any:
 def _object(record: bytes) -> dict[str, Any]:
     try:
         found = json.loads(record.decode(), parse_constant=_refused)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise NotDecoded(f"not JSON: {problem}") from problem
     if not isinstance(found, dict):
         raise NotDecoded("not a JSON object")
@@ -93,7 +94,10 @@ def _whole(bits: int) -> Callable[[Any], int]:
 
 
 def _double(value: Any) -> float:
-    number = float(value if type(value) is int else _exactly(float)(value))
+    try:
+        number = float(value if type(value) is int else _exactly(float)(value))
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise NotDecoded(f"{value} does not fit a double")
     return number
@@ -107,7 +111,8 @@ def _timestamp(value: Any) -> Timestamp:
 
 
 def _unsupported(value: Any) -> Any:
-    raise NotDecoded("the reference does not know DATE")
+    # No dead letter: the event may be right, it is the reference that cannot tell.
+    raise Unsupported(f"the reference does not know the type DATE, here of {value!r}")
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {

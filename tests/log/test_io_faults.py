@@ -7,7 +7,9 @@ not there; and when the disk works again, the log does so by itself.
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -51,19 +53,27 @@ def check(path: Path, acknowledged: dict[int, bytes]) -> None:
     assert read_all(path) == [*expected, b"afterwards"]
 
 
-def changes_of_the_story(tmp_path: Path) -> int:
+@pytest.fixture
+def memory_path() -> Iterator[Path]:
+    """A folder in memory, if there is such: these faults are made up, and real syncs are slow."""
+    shared = Path("/dev/shm")
+    with TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+def changes_of_the_story(path: Path) -> int:
     files = FaultyFiles("eio", lambda n: False)
-    assert len(story(tmp_path / "counted", files)) == APPENDS
+    assert len(story(path / "counted", files)) == APPENDS
     return files.count
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_when_the_nth_change_fails_the_acknowledged_is_all_there(
-    tmp_path: Path, fault: str
+    memory_path: Path, fault: str
 ) -> None:
-    total = changes_of_the_story(tmp_path)
+    total = changes_of_the_story(memory_path)
     for n in range(1, total + 1):
-        path = tmp_path / f"{fault}{n}"
+        path = memory_path / f"{fault}{n}"
         acknowledged = story(path, FaultyFiles(fault, lambda count, n=n: count == n))
         check(path, acknowledged)
         assert not acknowledged or len(acknowledged) >= APPENDS - 1
@@ -72,12 +82,12 @@ def test_when_the_nth_change_fails_the_acknowledged_is_all_there(
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("every", [2, 3, 5])
 def test_when_every_nth_change_fails_the_acknowledged_is_all_there(
-    tmp_path: Path, fault: str, every: int
+    memory_path: Path, fault: str, every: int
 ) -> None:
     # The log is made on a sound disk; a repair may then fail too, and again.
-    Topic.open(tmp_path / "log", 1, segment_bytes_max=4096).close()
+    Topic.open(memory_path / "log", 1, segment_bytes_max=4096).close()
     for phase in range(every):
-        path = tmp_path / "log"
+        path = memory_path / "log"
         files = FaultyFiles(fault, lambda count, phase=phase: count > 12 and count % every == phase)
         before = dict(enumerate(read_all(path)))
         acknowledged = before | story(path, files)

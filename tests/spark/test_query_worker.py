@@ -45,7 +45,7 @@ def stuck(number):
 def broken(number):
     raise ValueError("no such number")
 """
-LIMITS = QuerySettings(seconds_max=60.0, rows_max=5, bytes_max=20_000)
+LIMITS = QuerySettings(seconds_max=60.0, rows_max=5, bytes_max=20_000, memory="512m")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[QueryClient]:
-    client = QueryClient(SparkSettings(), LIMITS, folder / "work")
+    client = QueryClient(SparkSettings(master="local[1]"), LIMITS, folder / "work")
     yield client
     client.close()
 
@@ -114,16 +114,18 @@ def test_each_type_is_written_as_json(client: QueryClient, expression: str, valu
 
 
 def test_relations_may_be_files_queries_and_filtered(client: QueryClient, folder: Path) -> None:
+    sections = str(folder / "sections.csv")
     relations = [
         clicks(folder, filter="_offset < 2"),
         Relation("late", query="SELECT user, ms * 10 AS ms FROM clicks WHERE ms > 1"),
-        Relation("sections", "csv", [str(folder / "sections.csv")], "url STRING, section STRING", {"header": "true"}),
+        Relation("sections", "csv", [sections], "url STRING, section STRING", {"header": "true"}),
         Relation("answer", "arrow_file", [str(folder / "answer.arrow")]),
         Relation("nothing", schema_ddl="x INT"),
-    ]  # fmt: skip
+    ]
     sql = (
         "SELECT (SELECT count(*) FROM clicks), (SELECT max(ms) FROM late),"
-        " (SELECT max(section) FROM sections), (SELECT sum(ms) FROM answer), (SELECT count(*) FROM nothing)"
+        " (SELECT max(section) FROM sections), (SELECT sum(ms) FROM answer),"
+        " (SELECT count(*) FROM nothing)"
     )
     assert client.run(QueryRequest(sql, relations)).rows == [[2, 20, "news", 6, 0]]
 
@@ -145,9 +147,7 @@ def test_error_inside_a_function_is_told(client: QueryClient, folder: Path) -> N
     assert caught.value.message == "a function of the query failed: ValueError: no such number"
 
 
-def test_unreadable_function_file_is_told_with_its_line(
-    client: QueryClient, tmp_path: Path
-) -> None:
+def test_bad_function_file_is_told_with_its_line(client: QueryClient, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("x = 1\ny = 1 / 0\n")
     with pytest.raises(BadProject, match="ZeroDivisionError") as caught:
         client.run(QueryRequest("SELECT 1", [], str(tmp_path / "bad.py")))
@@ -186,9 +186,9 @@ def test_hostile_query_is_refused(client: QueryClient, folder: Path, sql: str) -
         ask(client, folder, sql)
 
 
-def test_query_past_its_time_is_killed_and_the_next_one_works(folder: Path) -> None:
-    limits = QuerySettings(seconds_max=60.0, memory="512m")
-    client = QueryClient(SparkSettings(master="local[1]"), limits, folder / "slow")
+def test_query_past_its_time_is_killed_and_the_next_one_works(
+    client: QueryClient, folder: Path
+) -> None:
     assert ask(client, folder, "SELECT twice(ms) FROM clicks").rows == [[2], [4], [6]]
     client._seconds_max = 3.0
     assert client._worker is not None
@@ -205,7 +205,6 @@ def test_query_past_its_time_is_killed_and_the_next_one_works(folder: Path) -> N
     assert soon(lambda: not any(map(alive, family)))
     client._seconds_max = 60.0
     assert ask(client, folder, "SELECT 1").rows == [[1]]
-    client.close()
 
 
 def test_waiting_for_a_turn_ends_in_time(tmp_path: Path) -> None:
@@ -215,15 +214,12 @@ def test_waiting_for_a_turn_ends_in_time(tmp_path: Path) -> None:
     assert caught.value.message == "other ad-hoc queries took all of 0.1 seconds"
 
 
-def test_worker_without_memory_is_replaced(folder: Path) -> None:
-    limits = QuerySettings(seconds_max=60.0, memory="512m")
-    client = QueryClient(SparkSettings(master="local[1]"), limits, folder / "small")
+def test_worker_without_memory_is_replaced(client: QueryClient, folder: Path) -> None:
     doubling = "aggregate(sequence(1, 27), 'xxxxxxxxxxxxxxxx', (a, x) -> concat(a, a))"
     with pytest.raises(Unavailable) as caught:
         ask(client, folder, f"SELECT length({doubling}), ms FROM clicks")
     assert caught.value.message == "the process for ad-hoc queries ended before it answered"
     assert ask(client, folder, "SELECT 1").rows == [[1]]
-    client.close()
 
 
 def test_worker_ends_when_its_client_is_killed(folder: Path) -> None:

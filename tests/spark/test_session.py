@@ -171,7 +171,8 @@ def test_start_that_fails_says_why(tmp_path: Path, settings: SparkSettings, reas
     program = (
         "import sys; from pathlib import Path; from headrace.define.settings import SparkSettings;"
         "from headrace.spark.session import start_session; from headrace.core.errors import *\n"
-        "try: start_session(SparkSettings(sys.argv[1], sys.argv[2]), app_name='t', work=Path('w'))\n"
+        "settings = SparkSettings(sys.argv[1], sys.argv[2])\n"
+        "try: start_session(settings, app_name='t', work=Path('w'))\n"
         "except EngineFailed as error: print(error)"
     )
     command = [sys.executable, "-c", program, settings.master, settings.memory]

@@ -31,6 +31,7 @@ REFUSED = [
     (2**63, "BIGINT"),
     (True, "DOUBLE"),
     ("1.5", "DOUBLE"),
+    (10**400, "DOUBLE"),
     (1_767_222_000, "TIMESTAMP"),
     ("soon", "TIMESTAMP"),
     ("a", "ARRAY<STRING>"),

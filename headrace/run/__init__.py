@@ -1,0 +1,1 @@
+"""The only room that acts: apply, supervise, recover, schedule."""

@@ -1,0 +1,72 @@
+"""Compiling with Spark's analyser: in a session that runs already, or one started for it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from collections.abc import Iterator
+from typing import Any
+
+from headrace.compile.passes import compile_project
+from headrace.compile.plan import Plan
+from headrace.define.functions import FunctionDefinition, load_functions
+from headrace.define.project import Project
+from headrace.ingest.connector import check_options
+from headrace.run.layout import Layout
+from headrace.serving.sqlite_store import SqliteStore
+
+
+def functions_of(project: Project) -> tuple[FunctionDefinition, ...]:
+    return load_functions(project.functions_file) if project.functions_file else ()
+
+
+def check_without_spark(project: Project) -> None:
+    """All that can be said about a project before Spark is asked."""
+    from headrace.compile.resolve import resolve
+
+    for stream in project.streams.values():
+        check_options(stream)
+    resolve(project)
+    functions_of(project)
+
+
+def compile_with(spark: Any, project: Project) -> Plan:
+    """Compile in a session that runs."""
+    from headrace.spark.analyse import SparkAnalyser
+    from headrace.spark.functions import register_functions
+
+    check_without_spark(project)
+    analyser = SparkAnalyser(spark)
+    register_functions(analyser.spark, functions_of(project))
+    return compile_project(project, analyser)
+
+
+def compile_in_spark(project: Project) -> Plan:
+    """Compile in a session of its own. Nothing is changed but scratch files."""
+    check_without_spark(project)
+    with session(project, "compile") as spark:
+        return compile_with(spark, project)
+
+
+@contextmanager
+def session(project: Project, purpose: str) -> Iterator[Any]:
+    """A Spark session for the time of a block."""
+    from headrace.spark.session import start_session, stop_session
+
+    work = Layout.of(project).work(purpose)
+    spark = start_session(project.settings.spark, app_name=f"headrace-{project.settings.name}", work=work)
+    try:
+        yield spark
+    finally:
+        stop_session(spark)
+
+
+def deployed_plan(project: Project) -> Plan | None:
+    """The plan that was last deployed; no Spark is needed."""
+    layout = Layout.of(project)
+    if not layout.store.is_file():
+        return None
+    store = SqliteStore(layout.store)
+    try:
+        return store.deployed()
+    finally:
+        store.close()

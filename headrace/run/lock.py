@@ -1,0 +1,73 @@
+"""One process runs a project. The kernel holds the lock, so it is gone when the process is, however it ended.
+
+`run.json` says where the running instance answers; it counts only while the lock is held.
+tests/run/test_lock.py checks both, with a process that is killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+from headrace.core.errors import AlreadyRunning
+from headrace.run.layout import Layout
+
+
+class RunLock:
+    """Held by the process that runs a project."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._handle: int | None = None
+
+    def take(self) -> None:
+        self.layout.state.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.layout.lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(handle)
+            url = running_url(self.layout)
+            raise AlreadyRunning(
+                "this project is already running" + (f" at {url}" if url else ""),
+                hint="stop it first, or use another folder.",
+            ) from error
+        self._handle = handle
+
+    def announce(self, url: str) -> None:
+        """Say where this instance answers."""
+        text = json.dumps({"url": url, "pid": os.getpid()})
+        temporary = self.layout.running.with_suffix(".new")
+        temporary.write_text(text, "utf-8")
+        temporary.replace(self.layout.running)
+
+    def release(self) -> None:
+        if self._handle is not None:
+            self.layout.running.unlink(missing_ok=True)
+            os.close(self._handle)
+            self._handle = None
+
+
+def running_url(layout: Layout) -> str | None:
+    """Where the project answers, if it runs."""
+    if not _held(layout.lock) or not layout.running.is_file():
+        return None
+    try:
+        return str(json.loads(layout.running.read_text("utf-8"))["url"])
+    except (json.JSONDecodeError, KeyError):
+        return None
+
+
+def _held(path: Path) -> bool:
+    if not path.exists():
+        return False
+    handle = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

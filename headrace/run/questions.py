@@ -1,0 +1,192 @@
+"""An ad-hoc query goes to the store when it speaks of views, and to Spark when it speaks of streams and tables.
+
+On Spark it runs in a process of its own behind the fence, over the master plus the part of the log that is not yet
+archived: all events up to one position. `TIMESTAMP AS OF` asks for the events that had arrived by a time,
+`VERSION AS OF` for those before a position such as '120,98'.
+tests/run/test_questions.py checks both ways and the hostile ones.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+from sqlglot import exp
+
+from headrace.compile.plan import Plan, StreamPlan
+from headrace.core.errors import BadQuery, NotReady
+from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, Status
+from headrace.core.position import Position, PositionRange
+from headrace.core.time import from_iso, iso
+from headrace.define.dialect import Headrace
+from headrace.define.project import Project
+from headrace.log.reader import TopicReader
+from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.table import MasterTable, event_files
+from headrace.run.layout import Layout
+from headrace.serving.answer import Answer, AsOf, ColumnInfo
+from headrace.serving.read import Reader
+from headrace.serving.sqlite_store import SqliteStore
+from headrace.spark.query_client import QueryClient, QueryRequest, Relation
+
+_HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE)
+
+
+class Questions:
+    """Answers ad-hoc SQL about a project."""
+
+    def __init__(self, project: Project, store: SqliteStore) -> None:
+        self.project, self.store, self.layout = project, store, Layout.of(project)
+        query = project.settings.query
+        self.reader = Reader(store.db, rows_max=query.rows_max, seconds_max=query.seconds_max)
+        self.client = QueryClient(project.settings.spark, query, self.layout.work("query"))
+
+    def answer(self, text: str, limit: int | None = None) -> Answer:
+        names = _names(text, self.project.settings.query.text_max)
+        if names and names <= self.reader.views():
+            return self.reader.sql(text, limit)
+        plan = self.store.deployed()
+        if plan is None:
+            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+        return self._on_spark(text, plan, names, limit)
+
+    def close(self) -> None:
+        self.client.close()
+
+    # Streams and tables, on Spark
+
+    def _on_spark(self, text: str, plan: Plan, names: set[str], limit: int | None) -> Answer:
+        if mixed := names & self.reader.views():
+            raise BadQuery(
+                f"a query reads views or streams, not both: '{min(mixed)}' is a view",
+                hint="ask for each in a query of its own.",
+            )
+        with tempfile.TemporaryDirectory(dir=self._scratch()) as folder:
+            sql, moments = _without_time_travel(text)
+            relations, positions = self._relations(plan, moments, Path(folder))
+            functions = self.project.functions_file
+            request = QueryRequest(sql, relations, str(functions) if functions else None)
+            result = self.client.run(request)
+        names_ = [column.name for column in result.columns]
+        rows = [dict(zip(names_, row, strict=True)) for row in result.rows]
+        cut = limit is not None and len(rows) > limit
+        columns = {column.name: ColumnInfo(column.type, True) for column in result.columns}
+        asked = {stream.name: stream for stream in plan.streams if stream.name.lower() in names}
+        as_of = {name: _as_of(positions[name]) for name in asked}
+        return Answer(rows[:limit], as_of, columns, result.truncated and not cut)
+
+    def _scratch(self) -> Path:
+        path = self.layout.work("query")
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _relations(
+        self, plan: Plan, moments: dict[str, tuple[str, str, str]], folder: Path
+    ) -> tuple[list[Relation], dict[str, Position]]:
+        relations: list[Relation] = []
+        positions: dict[str, Position] = {}
+        for stream in plan.streams:
+            made, positions[stream.name] = self._stream_relations(stream, folder)
+            relations += made
+        for table in plan.tables:
+            defaults = {"header": "true"} if table.format == "csv" else {}
+            path = str((self.project.folder / table.location).resolve())
+            relations.append(
+                Relation(table.name, table.format, [path], table.ddl, defaults | dict(table.options))  # type: ignore[arg-type]
+            )
+        relations += [Relation(derived.name, query=derived.sql) for derived in plan.derived]
+        for alias, (name, kind, value) in moments.items():
+            relations.append(Relation(alias, query=_as_of_query(name, kind, value)))
+        return relations, positions
+
+    def _stream_relations(self, stream: StreamPlan, folder: Path) -> tuple[list[Relation], Position]:
+        """The stream as master files and a file with the rest of the log."""
+        table = MasterTable(self.layout.master(stream.name), declared_schema(stream), stream.partitions)
+        archived = table.position()
+        end = TopicReader(self.layout.log(stream.name)).end().latest(archived)
+        ddl = f"{stream.schema.spark_ddl}, {_hidden_ddl()}"
+        paths = event_files(table.files(), PositionRange(Position.start(stream.partitions), archived))
+        hot = folder / f"{stream.name}.arrow"
+        _write_tail(self.layout.log(stream.name), stream, PositionRange(archived, end), hot)
+        columns = ", ".join(f"`{name}`" for name in (*stream.schema.names, *_HIDDEN))
+        parts = [f"SELECT {columns} FROM `_{stream.name}_log`"]
+        made = [Relation(f"_{stream.name}_log", "arrow_file", [str(hot)], ddl)]
+        if paths:
+            made.append(Relation(f"_{stream.name}_master", "parquet", paths, ddl))
+            parts.append(f"SELECT {columns} FROM `_{stream.name}_master`")
+        made.append(Relation(stream.name, query=" UNION ALL ".join(parts)))
+        return made, end
+
+
+def _write_tail(log: Path, stream: StreamPlan, range: PositionRange, path: Path) -> None:
+    decoder, reader = decoder_of(stream), TopicReader(log)
+    schema = decoder.arrow_schema(raw=False)
+    keep = [schema.field(name) for name in (*stream.schema.names, *_HIDDEN)]
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema(keep)) as writer:
+        for partition, interval in range.intervals():
+            table = decoder.decode(reader.blocks(partition, interval), partition, None, raw=False).table
+            events = table.filter(pa.compute.equal(table["_status"], int(Status.EVENT)))
+            writer.write_table(events.select([field.name for field in keep]))
+
+
+def _hidden_ddl() -> str:
+    return "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN"
+
+
+def _as_of(position: Position) -> AsOf:
+    return AsOf(0, [], list(position.offsets), None, None, None)
+
+
+def _names(text: str, text_max: int) -> set[str]:
+    """The relations a query speaks of, as far as its structure can be read here.
+
+    This only chooses who answers: whatever is not plainly about views goes to the fence.
+    """
+    if len(text) > text_max:
+        return set()
+    try:
+        trees = [tree for tree in Headrace().parse(text.strip().rstrip(";")) if tree is not None]
+    except Exception:
+        return set()
+    inner = {cte.alias.lower() for tree in trees for cte in tree.find_all(exp.CTE)}
+    return {t.name.lower() for tree in trees for t in tree.find_all(exp.Table) if not t.db} - inner
+
+
+def _without_time_travel(text: str) -> tuple[str, dict[str, tuple[str, str, str]]]:
+    """The query with each `name … AS OF value` replaced by a relation of its own."""
+    if " as of " not in " ".join(text.lower().split()):
+        return text, {}
+    try:
+        tree = Headrace().parse(text.strip().rstrip(";"))[0]
+    except Exception:
+        return text, {}
+    found: dict[str, tuple[str, str, str]] = {}
+    for table in tree.find_all(exp.Table) if tree else ():
+        version = table.args.get("version")
+        if version is None or version.expression is None:
+            continue
+        alias = f"_as_of_{len(found)}"
+        found[alias] = table.name, version.name.upper(), version.expression.name
+        table.set("version", None)
+        shown = table.alias_or_name
+        table.set("this", exp.to_identifier(alias))
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(shown)))
+    return (tree.sql(dialect=Headrace) if tree and found else text), found
+
+
+def _as_of_query(name: str, kind: str, value: str) -> str:
+    if kind == "TIMESTAMP":
+        try:
+            moment = iso(from_iso(value))
+        except ValueError as error:
+            raise BadQuery(f"'{value}' is not a moment such as '2026-11-15T19:00:00Z'") from error
+        return f"SELECT * FROM `{name}` WHERE {ARRIVED_AT} <= TIMESTAMP '{moment}'"
+    try:
+        offsets = Position.parse(value).offsets
+    except ValueError as error:
+        raise BadQuery(
+            f"'{value}' is not a position", hint="write one offset a partition, such as '120,98'."
+        ) from error
+    conditions = [f"({PARTITION} = {n} AND {OFFSET} < {offset})" for n, offset in enumerate(offsets)]
+    return f"SELECT * FROM `{name}` WHERE {' OR '.join(conditions)}"

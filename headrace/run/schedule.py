@@ -1,0 +1,135 @@
+"""What happens again and again: archive, build, mend, tidy. One thread, one step at a time.
+
+A step that fails is reported and tried again at its next turn; it never stops the others. `rebuild` asks for a full
+build at the next turn and waits for it.
+tests/run/test_schedule.py drives it with a held clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import structlog
+
+from headrace.batch.build import Promoted
+from headrace.core.errors import Fenced, HeadraceError
+from headrace.core.time import SECOND, Clock, now_us
+from headrace.define.settings import Settings
+from headrace.log.topic import Topic
+from headrace.run.pipeline import StreamPipeline
+
+log = structlog.get_logger()
+TICK_S = 0.1
+TIDY_US = 60 * SECOND
+Report = Callable[[str, dict[str, object]], None]
+
+
+class Schedule:
+    """Runs the periodic work of all streams."""
+
+    def __init__(
+        self,
+        pipelines: dict[str, StreamPipeline],
+        topics: dict[str, Topic],
+        settings: Settings,
+        report: Report,
+        clock: Clock = now_us,
+    ) -> None:
+        self.pipelines, self.topics, self.settings = pipelines, topics, settings
+        self.report, self.clock = report, clock
+        self.generations = 0
+        self.differences = 0
+        self.problems: dict[str, str] = {}
+        self._stop = threading.Event()
+        self._wishes: list[tuple[str, str, Future[Promoted]]] = []
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="schedule", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def rebuild(self, stream: str, view: str) -> Future[Promoted]:
+        """Ask for a full build of a view."""
+        wish: Future[Promoted] = Future()
+        with self._lock:
+            self._wishes.append((stream, view, wish))
+        return wish
+
+    def _run(self) -> None:
+        archive_at = build_at = self.clock()
+        build_at += self.settings.batch.interval_us
+        tidy_at = self.clock() + TIDY_US
+        while not self._stop.wait(TICK_S):
+            now = self.clock()
+            self._each("speed", lambda name, pipeline: pipeline.mend())
+            self._grant_wishes()
+            if now >= archive_at:
+                self._each("archive", lambda name, pipeline: pipeline.archive())
+                archive_at = self.clock() + self.settings.archive.interval_us
+            if now >= build_at:
+                self._each("batch", self._build)
+                build_at = now + self.settings.batch.interval_us
+            if now >= tidy_at:
+                self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics[name]))
+                tidy_at = now + TIDY_US
+
+    def _each(self, what: str, action: Callable[[str, StreamPipeline], object]) -> None:
+        for name, pipeline in self.pipelines.items():
+            try:
+                action(name, pipeline)
+                self.problems.pop(f"{what} {name}", None)
+            except Fenced:
+                self._stop.set()
+                raise
+            except Exception as error:
+                self._note(what, name, error)
+
+    def _note(self, what: str, name: str, error: Exception) -> None:
+        message = error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
+        sentence = f"{what} of stream '{name}' failed: {message.splitlines()[0][:300]}"
+        if self.problems.get(f"{what} {name}") != sentence:
+            self.problems[f"{what} {name}"] = sentence
+            log.error("schedule.failed", what=what, stream=name, exc_info=error)
+            self.report("problem", {"message": sentence})
+
+    def _build(self, name: str, pipeline: StreamPipeline, full: frozenset[str] = frozenset()) -> Promoted | None:
+        # What is archived limits how far a build can go.
+        pipeline.archive()
+        promoted = pipeline.build(full)
+        if promoted is not None:
+            self.note_promoted(promoted)
+        return promoted
+
+    def note_promoted(self, promoted: Promoted) -> None:
+        """Count and report a generation."""
+        self.generations += 1
+        differences = sum(audit.differences for audit in promoted.audits)
+        self.differences += differences
+        self.report(
+            "generation",
+            {
+                "stream": promoted.stream,
+                "generation": promoted.generation,
+                "boundary": list(promoted.boundary.offsets),
+                "events": promoted.events,
+                "differences": differences,
+            },
+        )
+
+    def _grant_wishes(self) -> None:
+        with self._lock:
+            wishes, self._wishes = self._wishes, []
+        for stream, view, wish in wishes:
+            try:
+                promoted = self._build(stream, self.pipelines[stream], frozenset({view}))
+                if promoted is None:
+                    raise HeadraceError(f"view '{view}' was not built")
+                wish.set_result(promoted)
+            except Exception as error:
+                wish.set_exception(error)
