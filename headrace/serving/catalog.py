@@ -112,7 +112,7 @@ def _deploy_stream(db: sqlite3.Connection, stream: StreamPlan) -> None:
         db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, stream.name))
         return
     start = Position.start(stream.partitions)
-    db.execute("INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL)", (stream.name, text, str(start)))
+    db.execute("INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0)", (stream.name, text, str(start)))
     rows = [(stream.name, partition) for partition in range(stream.partitions)]
     db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL)", rows)
 

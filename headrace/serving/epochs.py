@@ -84,8 +84,11 @@ def _advance(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
             "UPDATE _progress SET next_offset = ?, high_us = ? WHERE stream = ? AND partition = ?",
             (offset, high, epoch.stream, partition),
         )
-    db.execute("UPDATE _streams SET committed_at = ? WHERE name = ?", (now_us, epoch.stream))
     counts = epoch.counts
+    db.execute(
+        "UPDATE _streams SET committed_at = ?, late = late + ? WHERE name = ?",
+        (now_us, counts["late"], epoch.stream),
+    )
     cursor = db.execute(
         "INSERT INTO _epochs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (

@@ -20,7 +20,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _streams (
   name TEXT PRIMARY KEY, plan TEXT NOT NULL, boundary TEXT NOT NULL, generation INTEGER NOT NULL,
-  committed_at INTEGER, promoted_at INTEGER);
+  committed_at INTEGER, promoted_at INTEGER, late INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS _progress (
   stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER,
   PRIMARY KEY (stream, partition)) WITHOUT ROWID;

@@ -1,9 +1,9 @@
 """No ad-hoc SQL reaches Spark's analyzer unless every part of it is on an allow-list.
 
 The text is first bounded without a parser, by fence_text. Then Spark's own parser reads it, so that
-there is no second grammar to disagree with, and every node, value and function in its plan is looked
-up in fence_tables. The walk follows every field of every node, so that a place which this page
-never heard of cannot hide anything; what it does not know it refuses.
+there is no second grammar to disagree with, and every node, value and function in its plan is
+looked up in fence_tables. The walk follows every field of every node, so that a place which this
+page never heard of cannot hide anything; what it does not know it refuses.
 tests/spark/test_fence.py runs good_queries.sql and refuses hostile_queries.sql.
 """
 

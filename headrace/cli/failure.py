@@ -1,0 +1,111 @@
+"""What is shown when a command fails: one sentence, and never a traceback.
+
+A `HeadraceError` has five fields, which are shown as lines on stderr, or with `--json` as one document
+on stdout. A wrong use of the command line has the condition `Usage`. Anything else is a defect of ours:
+its traceback goes to a crash log, whose path is told.
+tests/cli/test_failure.py reads each of them.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from typer._click.exceptions import ClickException
+
+from headrace.cli.folder import found_folder
+from headrace.core.errors import HeadraceError
+
+Fields = dict[str, Any]
+
+
+def guarded(work: Callable[[], int | None], *, json: bool) -> int:
+    """The exit code of `work`, whatever happens in it."""
+    try:
+        return work() or 0
+    except ClickException as error:
+        if json:
+            show(_usage(error), json=True)
+        else:
+            error.show()
+        return error.exit_code
+    except HeadraceError as error:
+        show(error.as_dict(), json=json)
+        return error.exit_code
+    except Exception as error:
+        show(_unexpected(error), json=json)
+        return 1
+
+
+def show(fields: Fields, *, json: bool) -> None:
+    """Show the five fields of an error."""
+    if json:
+        from headrace.cli.report import print_json
+
+        print_json(fields)
+        return
+    from headrace.cli.report import console
+
+    screen = console(stderr=True)
+    for line in lines_of(fields):
+        screen.print(line, soft_wrap=True)
+
+
+def lines_of(fields: Fields) -> list[Any]:
+    """The condition in red with its sentence, then detail, hint and origin where there are any."""
+    from rich.text import Text
+
+    lines = [Text.assemble((fields["condition"], "bold red"), f": {fields['message']}")]
+    lines += [Text(f"  detail: {fields['detail']}")] if fields["detail"] else []
+    lines += [Text(f"  hint: {fields['hint']}", style="cyan")] if fields["hint"] else []
+    lines += [Text(f"  at {fields['origin']}", style="dim")] if fields["origin"] else []
+    return lines
+
+
+def _usage(error: ClickException) -> Fields:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "headrace"
+    return _fields("Usage", error.format_message(), hint=f"`{path} --help` shows how it is used.")
+
+
+def _unexpected(error: Exception) -> Fields:
+    said = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    message = f"something happened that headrace does not expect: {said}"
+    try:
+        return _fields("Unexpected", message, detail=f"the crash log is {_crash_log(error)}")
+    except OSError as second:
+        # Without a disk to write to, the terminal is the only log left.
+        traceback.print_exception(error, file=sys.stderr)
+        return _fields("Unexpected", message, detail=f"no crash log could be written: {second}")
+
+
+def _fields(
+    condition: str, message: str, *, detail: str | None = None, hint: str | None = None
+) -> Fields:
+    said = {"condition": condition, "message": message, "detail": detail, "hint": hint}
+    return said | {"origin": None}
+
+
+def _crash_log(error: Exception) -> Path:
+    name = f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 1_000_000:06d}.log"
+    path = _crash_folder() / name
+    command = " ".join(["headrace", *sys.argv[1:]])
+    path.write_text(f"{command}\n\n{''.join(traceback.format_exception(error))}", "utf-8")
+    return path
+
+
+def _crash_folder() -> Path:
+    """The state folder of the project around here if it has one, else the machine's temporary one."""
+    from headrace.define.settings import load_settings
+
+    folder = found_folder(None)
+    try:
+        state = folder / load_settings(folder).state
+    except HeadraceError:
+        return Path(tempfile.gettempdir())
+    return state if state.is_dir() else Path(tempfile.gettempdir())

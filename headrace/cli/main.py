@@ -1,0 +1,192 @@
+"""The commands and their options, and nothing else: what a command does is in the file it imports.
+
+`headrace --help` answers without Spark, Arrow or a parser, because nothing is imported before it is
+needed. Every command takes `--json` and then prints one JSON document to stdout, errors included.
+Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 5 unavailable, 130 interrupted.
+tests/cli/test_main.py checks the modules, the time and the codes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from headrace.cli.failure import guarded
+from headrace.cli.folder import found_folder
+
+
+class Commands(TyperGroup):
+    """The group of all commands: whatever goes wrong in one of them is shown in one way."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
+        arguments = sys.argv[1:] if args is None else list(args)
+        extra["standalone_mode"] = False
+        run = super().main
+        sys.exit(guarded(lambda: run(arguments, *rest, **extra), json="--json" in arguments))
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Define a view once, in SQL; it is kept exact over all of history and fresh to the second.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # Rich's help pages alone would take longer than the help may take
+)
+
+
+class Format(StrEnum):
+    NDJSON = "ndjson"
+    CSV = "csv"
+
+
+_FOLDER = "the project's folder; else the current one or the nearest above it with headrace.toml"
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, errors included.")]
+Folder = Annotated[Path | None, typer.Argument(metavar="[DIR]", help=_FOLDER, show_default=False)]
+ProjectOption = Annotated[
+    Path | None, typer.Option("--project", metavar="DIR", help=_FOLDER, show_default=False)
+]
+View = Annotated[str, typer.Argument(metavar="VIEW", help="the view's name")]
+Stream = Annotated[str, typer.Argument(metavar="STREAM", help="the stream's name")]
+
+
+@app.command()
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="where to make it")],
+    json: Json = False,
+) -> int:
+    """Make a small project that works."""
+    from headrace.cli import new as body
+
+    return body.new(folder).say(json)
+
+
+@app.command()
+def check(folder: Folder = None, json: Json = False) -> int:
+    """Say whether the project can run, or what is wrong and where."""
+    from headrace.cli import planning as body
+
+    return body.check(found_folder(folder)).say(json)
+
+
+@app.command()
+def plan(folder: Folder = None, json: Json = False) -> int:
+    """Show what a run would change. Nothing is changed by it."""
+    from headrace.cli import planning as body
+
+    return body.plan(found_folder(folder)).say(json)
+
+
+@app.command()
+def explain(view: View, project: ProjectOption = None, json: Json = False) -> int:
+    """Show how a view is kept: map, partial, merge and finish."""
+    from headrace.cli import planning as body
+
+    return body.explain(found_folder(project), view).say(json)
+
+
+@app.command()
+def run(
+    folder: Folder = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 takes a free one")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--for", metavar="60s", help="stop after this time")
+    ] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="stop when all events are in the answers")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Run the project until Ctrl-C: log, Spark, serving and HTTP."""
+    from headrace.cli import running as body
+
+    seconds = body.seconds_of(time) if time is not None else None
+    return body.run(
+        found_folder(folder), port=port, seconds=seconds, until_idle=until_idle, json=json
+    )
+
+
+@app.command()
+def send(
+    stream: Stream,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="a file, or - for stdin")],
+    project: ProjectOption = None,
+    format: Annotated[
+        Format | None, typer.Option(help="what the file holds; else its ending or the stream says")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Send the events of a file to a stream, whether the project runs or not."""
+    from headrace.cli import send as body
+
+    kind = format.value if format else None
+    return body.send(found_folder(project), stream, file, kind, quiet=json).say(json)
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SELECT…", help="SQL over views, streams, tables")],
+    limit: Annotated[int | None, typer.Option(min=0, help="rows at most")] = None,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Answer a SELECT, and say how fresh and how exact the answer is."""
+    from headrace.cli import query as body
+
+    return body.query(found_folder(project), sql, limit).say(json)
+
+
+@app.command()
+def status(project: ProjectOption = None, json: Json = False) -> int:
+    """Show how the project's streams and views are doing."""
+    from headrace.cli import status as body
+
+    return body.status(found_folder(project)).say(json)
+
+
+@app.command()
+def rebuild(view: View, project: ProjectOption = None, json: Json = False) -> int:
+    """Recompute a view from its whole history and swap it in."""
+    from headrace.cli import upkeep as body
+
+    return body.rebuild(found_folder(project), view).say(json)
+
+
+@app.command()
+def audit(
+    view: Annotated[str | None, typer.Argument(metavar="[VIEW]", help="one view; else all")] = None,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Compare answers with a second engine; exit 1 if they differ."""
+    from headrace.cli import upkeep as body
+
+    return body.audit(found_folder(project), view).say(json)
+
+
+@app.command("dead-letters")
+def dead_letters(
+    stream: Stream,
+    limit: Annotated[int, typer.Option(min=1, help="the newest so many")] = 100,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Show the events of a stream that could not be read, and why."""
+    from headrace.cli import upkeep as body
+
+    return body.dead_letters(found_folder(project), stream, limit).say(json)
+
+
+@app.command()
+def doctor(project: ProjectOption = None, json: Json = False) -> int:
+    """Look at this machine: Java, memory, disk, clock and port; exit 1 if one of them fails."""
+    from headrace.cli import doctor as body
+
+    return body.doctor(found_folder(project)).say(json)

@@ -1,0 +1,71 @@
+"""`headrace query`: an answer, and below it what the answer speaks for.
+
+A person never sees a number without how fresh and how exact it is: the lines below the table say the
+generation, position, watermark and age of each stream, and which columns are estimates.
+tests/cli/test_query.py reads a whole answer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from headrace.cli.folder import connected, loaded
+from headrace.cli.report import Report, dim, table, waiting
+from headrace.cli.words import age, cell, counted, moment
+from headrace.serving.answer import Answer, AsOf
+
+_NUMBERS = {"INT", "BIGINT", "DOUBLE"}
+
+
+def query(folder: Path, sql: str, limit: int | None) -> Report:
+    """Ask the project a SELECT."""
+    with connected(loaded(folder)) as service, waiting("asking"):
+        answer = service.sql(sql, limit)
+    return Report(answer, shown(answer))
+
+
+def shown(answer: Answer) -> list[RenderableType]:
+    """The answer as a table and the lines below it."""
+    lines = [_said(stream, as_of) for stream, as_of in answer.as_of.items()]
+    exactness = _exactness(answer)
+    cut = [Text("there are more rows; ask for fewer, or give --limit", style="yellow")]
+    return [_rows(answer), *map(dim, [*lines, exactness]), *(cut if answer.truncated else [])]
+
+
+def _rows(answer: Answer) -> RenderableType:
+    if not answer.rows:
+        return Text("no rows")
+    columns = answer.columns
+    rows = [
+        [_cell(row.get(name), info.type, info.exact) for name, info in columns.items()]
+        for row in answer.rows
+    ]
+    right = [name for name, info in columns.items() if info.type in _NUMBERS]
+    return table(*columns, rows=rows, right=right)
+
+
+def _cell(value: object, type: str, exact: bool) -> Text:
+    text = cell(value, type)
+    if value is None:
+        return dim(text)
+    return Text(text if exact else f"~{text}")
+
+
+def _said(stream: str, as_of: AsOf) -> str:
+    position = ",".join(map(str, as_of.position))
+    watermark = f"{moment(as_of.watermark)} UTC" if as_of.watermark else "none"
+    return (
+        f"{stream}: generation {as_of.generation} · position {position} · watermark {watermark} · "
+        f"{age(as_of.age_ms)}"
+    )
+
+
+def _exactness(answer: Answer) -> str:
+    rows = counted(len(answer.rows), "row")
+    rough = [f"{n} (± {i.error or 0:.1%})" for n, i in answer.columns.items() if not i.exact]
+    if not rough:
+        return f"{rows}, every column exact"
+    return f"{rows}; estimated: {', '.join(rough)}; every other column exact"

@@ -1,0 +1,94 @@
+"""What a command has to say, once as a document and once for a person.
+
+Law: with `--json` stdout gets exactly one JSON document on one line and no colours; without it, Rich
+shows the same facts. No command prints in another way, except `run`, which prints one line a report.
+tests/cli/test_report.py checks both.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+# A pipe has no width. Tables for one are wide, so that no cell is folded that a program will cut.
+_PIPE_WIDTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A command's result; `parts` are shown one below the other."""
+
+    document: Any
+    parts: Sequence[RenderableType]
+    exit_code: int = 0
+
+    def say(self, json: bool) -> int:
+        """Print it, and give the exit code."""
+        if json:
+            print_json(self.document)
+        else:
+            for part in self.parts:
+                console().print(part)
+        return self.exit_code
+
+
+def print_json(document: Any) -> None:
+    """One document on one line; flushed, so that a reader of `run --json` sees it at once."""
+    sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+    sys.stdout.flush()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console as we use it: nothing is coloured that was not asked to be."""
+    file = sys.stderr if stderr else sys.stdout
+    piped = not file.isatty() and "COLUMNS" not in os.environ
+    return Console(
+        stderr=stderr, highlight=False, markup=False, width=_PIPE_WIDTH if piped else None
+    )
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """A sign on stderr that something takes its time; only a person at a terminal sees it."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield
+        return
+    with screen.status(Text(text)):
+        yield
+
+
+def table(
+    *heads: str, rows: Iterable[Sequence[str | Text]], right: Iterable[str] = (), title: str = ""
+) -> Table:
+    """A compact table; the columns in `right` hold numbers."""
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    if title:
+        made.title, made.title_justify, made.title_style = title, "left", "bold"
+    numbers = set(right)
+    for head in heads:
+        made.add_column(Text(head), justify="right" if head in numbers else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return made
+
+
+def dim(text: str) -> Text:
+    return Text(text, style="dim")
+
+
+def good(text: str) -> Text:
+    return Text(text, style="green")
+
+
+def bad(text: str) -> Text:
+    return Text(text, style="red")

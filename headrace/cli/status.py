@@ -1,0 +1,93 @@
+"""`headrace status`: the state, the streams with their balance, the views.
+
+The balance is written out as an equation, because a sum that anyone can check is worth more than a
+green light. What is off is red.
+tests/cli/test_status.py reads a whole page.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import RenderableType
+from rich.text import Text
+
+from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
+from headrace.cli.folder import connected, loaded
+from headrace.cli.report import Report, bad, dim, good, table
+from headrace.cli.words import equation, moment
+
+_STREAM = ("stream", "source", "log end", "lag", "watermark", "generation", "late")
+_VIEW = ("view", "kind", "state", "stream", "rows", "generation", "last audit")
+
+
+def status(folder: Path) -> Report:
+    """How the project is doing."""
+    with connected(loaded(folder)) as service:
+        found = service.status()
+    return Report(document(found), shown(found))
+
+
+def document(found: Status) -> dict[str, Any]:
+    """The status as JSON, with what each balance is off by."""
+    said: dict[str, Any] = msgspec.to_builtins(found)
+    for stream, fields in zip(found.streams, said["streams"], strict=True):
+        fields["balance"] = balance_document(stream.balance)
+    return said
+
+
+def balance_document(balance: Balance) -> dict[str, int]:
+    said: dict[str, int] = msgspec.to_builtins(balance)
+    return said | {"off": balance.off}
+
+
+def shown(found: Status) -> list[RenderableType]:
+    parts: list[RenderableType] = [_state(found)]
+    if found.streams:
+        rows = [_stream(stream) for stream in found.streams]
+        parts += ["", table(*_STREAM, rows=rows, right=("log end", "lag", "generation", "late"))]
+        parts += ["", *(balance_line(s.name, s.balance) for s in found.streams)]
+    if found.views:
+        rows = [_view(view) for view in found.views]
+        parts += ["", table(*_VIEW, rows=rows, right=("rows", "generation"))]
+    parts += [bad(f"{s.name}: {s.problem}") for s in found.streams if s.problem]
+    return parts
+
+
+def balance_line(stream: str, balance: Balance) -> Text:
+    """One stream's balance; red if something is missing."""
+    line = f"{stream}: {equation(balance)}"
+    return bad(line) if balance.off else dim(line)
+
+
+def _state(found: Status) -> Text:
+    line = Text(f"{found.name}: ", style="bold")
+    line.append(good(found.state) if found.state == "running" else Text(found.state, style="yellow"))
+    line.append(f" at {found.url}" if found.url else "", style="default")
+    line.append(f" since {moment(found.started_at)} UTC" if found.started_at else "", style="dim")
+    return line.append(f" ({found.reason})" if found.reason else "", style="yellow")
+
+
+def _stream(stream: StreamStatus) -> list[str]:
+    return [
+        stream.name,
+        stream.source,
+        ",".join(map(str, stream.end)),
+        f"{stream.lag_events:,}",
+        moment(stream.watermark) if stream.watermark else "none",
+        str(stream.generation),
+        f"{stream.late:,}",
+    ]
+
+
+def _view(view: ViewStatus) -> list[str | Text]:
+    named = [view.name, view.kind, view.state, view.stream]
+    return [*named, f"{view.rows:,}", str(view.generation), _audit(view.differences)]
+
+
+def _audit(differences: int | None) -> Text:
+    if differences is None:
+        return dim("none yet")
+    return bad(f"{differences:,} differences") if differences else good("no difference")

@@ -1,0 +1,102 @@
+"""Values as a person reads them in a terminal: windows, moments, ages, numbers, the balance.
+
+All moments are in UTC. JSON documents never come through here.
+tests/cli/test_words.py reads each form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.api.service import Balance
+
+
+def moment(text: str) -> str:
+    """An ISO moment, without seconds where they are zero.
+
+    >>> moment("2026-11-15T19:00:00Z"), moment("2026-11-15T19:00:03.500000Z")
+    ('2026-11-15 19:00', '2026-11-15 19:00:03.5')
+    """
+    day, _, clock = text.removesuffix("Z").partition("T")
+    if "." in clock:
+        clock = clock.rstrip("0").rstrip(".")
+    return f"{day} {clock.removesuffix(':00') if clock.count(':') == 2 else clock}".strip()
+
+
+def window(value: dict[str, str]) -> str:
+    """A window; its day is said twice only if it ends on another.
+
+    >>> window({"start": "2026-11-15T19:00:00Z", "end": "2026-11-15T20:00:00Z"})
+    '2026-11-15 19:00 – 20:00'
+    """
+    start, end = moment(value["start"]), moment(value["end"])
+    same_day = start.partition(" ")[0] == end.partition(" ")[0]
+    return f"{start} – {end.partition(' ')[2] if same_day else end}"
+
+
+def cell(value: Any, type: str) -> str:
+    """One value of an answer.
+
+    >>> cell(None, "STRING"), cell(True, "BOOLEAN"), cell(2.0, "DOUBLE"), cell(0.00012345, "DOUBLE")
+    ('null', 'true', '2.0', '0.00012345')
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict) and value.keys() == {"start", "end"} and value["start"]:
+        return window(value)
+    if isinstance(value, float):
+        return str(round(value, 3)) if abs(value) >= 1 or value == 0 else f"{value:.6g}"
+    if isinstance(value, list):
+        return ", ".join(cell(item, type) for item in value)
+    return moment(value) if type == "TIMESTAMP" and isinstance(value, str) else str(value)
+
+
+def age(ms: int | None) -> str:
+    """How old an answer is.
+
+    >>> age(430), age(95_000), age(None)
+    ('0.4 s old', '1.6 min old', 'no events yet')
+    """
+    if ms is None:
+        return "no events yet"
+    for size, unit in ((86_400_000, "days"), (3_600_000, "h"), (60_000, "min")):
+        if ms >= size:
+            return f"{ms / size:.1f} {unit} old"
+    return f"{ms / 1000:.1f} s old"
+
+
+def size(many: float) -> str:
+    """Bytes.
+
+    >>> size(512), size(3 << 30)
+    ('512 B', '3.0 GiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if many < 1024:
+            return f"{many:.0f} B" if unit == "B" else f"{many:.1f} {unit}"
+        many /= 1024
+    return f"{many:.1f} TiB"
+
+
+def counted(many: int, one: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "view"), counted(1_203, "event"), counted(2, "dead letter")
+    ('1 view', '1,203 events', '2 dead letters')
+    """
+    return f"{many:,} {one}" if many == 1 else f"{many:,} {one}s"
+
+
+def equation(balance: Balance) -> str:
+    """The balance written out.
+
+    >>> equation(Balance(1203, 1180, 12, 11, 0))
+    'accepted 1,203 = events 1,180 + duplicates 12 + dead letters 11 + in log 0 (off by 0)'
+    """
+    return (
+        f"accepted {balance.accepted:,} = events {balance.events:,} + "
+        f"duplicates {balance.duplicates:,} + dead letters {balance.dead_letters:,} + "
+        f"in log {balance.in_log:,} (off by {balance.off:,})"
+    )

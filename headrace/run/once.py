@@ -1,0 +1,47 @@
+"""Work on a stopped project that needs Spark: work through the log, or rebuild a view, and stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.batch.build import Promoted
+from headrace.compile.plan import Plan
+from headrace.core.errors import NotFound
+from headrace.define.project import Project
+from headrace.run.compiling import compile_with, functions_of, session
+from headrace.run.pipeline import StreamPipeline
+from headrace.run.project_service import ProjectService
+from headrace.serving.sqlite_store import SqliteStore
+
+
+def pipelines_of(spark: Any, project: Project, plan: Plan, store: SqliteStore) -> dict[str, StreamPipeline]:
+    """A pipeline for each stream."""
+    functions = functions_of(project)
+    return {
+        stream.name: StreamPipeline(spark, project, plan, stream, store, functions) for stream in plan.streams
+    }
+
+
+def rebuild_once(service: ProjectService, view: str) -> dict[str, Any]:
+    """Recompute one view from the whole history, in a Spark session made for it."""
+    with session(service.project, "run") as spark:
+        plan = compile_with(spark, service.project)
+        found = plan.view(view)
+        if found is None or not found.stream:
+            raise NotFound(f"there is no view '{view}' that is kept")
+        service.store.take_over()
+        service.store.deploy(plan)
+        pipeline = pipelines_of(spark, service.project, plan, service.store)[found.stream]
+        pipeline.archive_.step_to_end(service.project.settings.archive.step_events_max)
+        return rebuilt(found.name, pipeline.build(frozenset({found.name})))
+
+
+def rebuilt(view: str, promoted: Promoted | None) -> dict[str, Any]:
+    """What `rebuild` answers."""
+    audit = next((a for a in promoted.audits if a.view == view), None) if promoted else None
+    return {
+        "view": view,
+        "generation": promoted.generation if promoted else None,
+        "rows": audit.compared if audit else 0,
+        "differences": audit.differences if audit else None,
+    }

@@ -1,0 +1,180 @@
+"""What `Instance` and `Offline` share: everything that needs the project's files but not its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, ViewStatus
+from headrace.audit.oracle import audit_view
+from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.core.errors import NotFound, NotReady
+from headrace.core.time import iso
+from headrace.define.project import Project
+from headrace.log.reader import TopicReader
+from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.balance import balance, dead_letters
+from headrace.master.table import MasterTable
+from headrace.run.compiling import functions_of
+from headrace.run.layout import Layout
+from headrace.run.questions import Questions
+from headrace.serving.answer import Answer
+from headrace.serving.catalog import tables_of
+from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.store import AuditResult
+
+
+class ProjectService:
+    """Answers about a project from its store, master and log."""
+
+    def __init__(self, project: Project, store: SqliteStore) -> None:
+        self.project, self.store, self.layout = project, store, Layout.of(project)
+        self.questions = Questions(project, store)
+
+    # Questions
+
+    def view(
+        self,
+        name: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> Answer:
+        return self.questions.reader.view(name, keys, since=since, until=until, limit=limit)
+
+    def sql(self, text: str, limit: int | None = None) -> Answer:
+        return self.questions.answer(text, limit)
+
+    def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
+        plan = self.stream_plan(stream)
+        rows = dead_letters(self.master(plan), decoder_of(plan), self.log_reader(plan), limit)
+        return [
+            DeadLetter(
+                row["_partition"],  # type: ignore[arg-type]
+                row["_offset"],  # type: ignore[arg-type]
+                row["_arrived_at"].isoformat().replace("+00:00", "Z"),  # type: ignore[attr-defined]
+                str(row["_reason"]),
+                row["_raw"].decode("utf-8", "backslashreplace"),  # type: ignore[attr-defined]
+            )
+            for row in rows
+        ]
+
+    def audit(self, view: str | None = None) -> list[AuditResult]:
+        """Compare the answers with DuckDB over the same events."""
+        plan = self.deployed()
+        if view is not None and plan.view(view) is None:
+            raise NotFound(f"there is no view '{view}'")
+        wanted = [v for v in plan.views if v.kind == "mergeable" and (view is None or v.name == view)]
+        if view is not None and not wanted:
+            wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
+        functions = functions_of(self.project)
+        return [audit_view(self.store, self.layout.state, plan, v.name, self.project, functions) for v in wanted]
+
+    def _sources(self, plan: Plan, view: str) -> set[str]:
+        found = plan.view(view)
+        if found is None or found.kind == "mergeable":
+            return {view}
+        return {name for read in found.reads for name in self._sources(plan, read)}
+
+    # Status
+
+    def stream_statuses(self, plan: Plan, problems: dict[str, str]) -> list[StreamStatus]:
+        return [self._stream_status(stream, problems) for stream in plan.streams]
+
+    def _stream_status(self, stream: StreamPlan, problems: dict[str, str]) -> StreamStatus:
+        table = self.master(stream)
+        numbers = balance(table, self.log_reader(stream).end())
+        archived, end = table.position(), self.log_reader(stream).end()
+        state = self.store.stream(stream.name)
+        late, last_ms = self._epoch_numbers(stream.name)
+        problem = next((text for key, text in problems.items() if key.endswith(f" {stream.name}")), None)
+        definition = self.project.streams.get(stream.name)
+        return StreamStatus(
+            stream.name,
+            definition.source if definition else "http",
+            list(end.offsets),
+            list(state.position.offsets),
+            list(archived.offsets),
+            list(state.boundary.offsets),
+            state.generation,
+            end - state.position,
+            late,
+            iso(state.watermark) if state.watermark is not None else None,
+            Balance(**numbers),
+            last_ms,
+            problem,
+        )
+
+    def _epoch_numbers(self, stream: str) -> tuple[int, int | None]:
+        with self.store.db.read() as db:
+            late = db.execute("SELECT late FROM _streams WHERE name = ?", (stream,)).fetchone()[0]
+            row = db.execute(
+                "SELECT committed_at - started_at FROM _epochs WHERE stream = ? ORDER BY number DESC LIMIT 1",
+                (stream,),
+            ).fetchone()
+        return late, row[0] // 1000 if row else None
+
+    def view_statuses(self, plan: Plan) -> list[ViewStatus]:
+        found = []
+        for view in plan.views:
+            versions = self.store.versions(view.stream) if view.stream else []
+            live = next((v for v in versions if v.name == view.name and v.state == "live"), None)
+            building = any(v.name == view.name and v.state == "building" for v in versions)
+            state = "read" if view.kind == "read" else "building" if building or not live else "live"
+            generation = self.store.stream(view.stream).generation if view.stream else 0
+            rows, differences = self._view_numbers(live.plan if live else None, view.stream)
+            found.append(ViewStatus(view.name, view.kind, state, view.stream, rows, generation, differences))
+        return found
+
+    def _view_numbers(self, plan: ViewPlan | None, stream: str) -> tuple[int, int | None]:
+        if plan is None:
+            return 0, None
+        generation, speed, _ = tables_of(plan)
+        with self.store.db.read() as db:
+            rows = db.execute(
+                f"SELECT count(*) FROM (SELECT _key FROM {generation} UNION SELECT _key FROM {speed})"
+            ).fetchone()[0]
+            row = db.execute(
+                "SELECT audits FROM _generations WHERE stream = ? ORDER BY number DESC LIMIT 1", (stream,)
+            ).fetchone()
+        audits = msgspec.json.decode(row[0], type=list[AuditResult]) if row else []
+        return rows, next((a.differences for a in audits if a.view == plan.name), None)
+
+    # Parts
+
+    def deployed(self) -> Plan:
+        plan = self.store.deployed()
+        if plan is None:
+            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+        return plan
+
+    def stream_plan(self, name: str) -> StreamPlan:
+        plan = self.deployed()
+        found = next((s for s in plan.streams if s.name.lower() == name.lower()), None)
+        if found is None:
+            raise NotFound(
+                f"there is no stream '{name}'", hint=f"there are: {', '.join(s.name for s in plan.streams)}."
+            )
+        return found
+
+    def master(self, stream: StreamPlan) -> MasterTable:
+        return MasterTable(self.layout.master(stream.name), declared_schema(stream), stream.partitions)
+
+    def log_reader(self, stream: StreamPlan) -> TopicReader:
+        return TopicReader(self.layout.log(stream.name))
+
+    def close_questions(self) -> None:
+        self.questions.close()
+
+
+def stopped_status(service: ProjectService) -> Status:
+    """The status of a project that does not run."""
+    plan = service.store.deployed()
+    streams = service.stream_statuses(plan, {}) if plan else []
+    views = service.view_statuses(plan) if plan else []
+    name = service.project.settings.name
+    return Status(name, "stopped", "the project does not run", None, None, streams, views)
+
