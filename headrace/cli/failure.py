@@ -70,23 +70,25 @@ def lines_of(fields: Fields) -> list[Any]:
 def _usage(error: ClickException) -> Fields:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "headrace"
-    return _fields("Usage", error.format_message(), hint=f"`{path} --help` shows how it is used.")
+    return fields_of("Usage", error.format_message(), hint=f"`{path} --help` shows how it is used.")
 
 
 def _unexpected(error: Exception) -> Fields:
+    """The five fields of an error that is no HeadraceError."""
     said = f"{type(error).__name__}: {error}".strip().rstrip(":")
     message = f"something happened that headrace does not expect: {said}"
     try:
-        return _fields("Unexpected", message, detail=f"the crash log is {_crash_log(error)}")
+        return fields_of("Unexpected", message, detail=f"the crash log is {_crash_log(error)}")
     except OSError as second:
         # Without a disk to write to, the terminal is the only log left.
         traceback.print_exception(error, file=sys.stderr)
-        return _fields("Unexpected", message, detail=f"no crash log could be written: {second}")
+        return fields_of("Unexpected", message, detail=f"no crash log could be written: {second}")
 
 
-def _fields(
+def fields_of(
     condition: str, message: str, *, detail: str | None = None, hint: str | None = None
 ) -> Fields:
+    """The five fields of an error that is no HeadraceError."""
     said = {"condition": condition, "message": message, "detail": detail, "hint": hint}
     return said | {"origin": None}
 

@@ -40,7 +40,10 @@ def next_commands(folder: Path) -> list[str]:
     """What to type next; `cd` is not needed in the folder itself."""
     go = [] if folder.resolve() == Path.cwd() else [f"cd {folder}"]
     query = 'headrace query "SELECT * FROM visitors ORDER BY hits DESC"'
-    return [" && ".join([*go, step]) for step in ("headrace run", "headrace send clicks events.ndjson", query)]
+    return [
+        " && ".join([*go, step])
+        for step in ("headrace run", "headrace send clicks events.ndjson", query)
+    ]
 
 
 def _refuse_if_used(folder: Path) -> None:

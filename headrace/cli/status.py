@@ -64,7 +64,9 @@ def balance_line(stream: str, balance: Balance) -> Text:
 
 def _state(found: Status) -> Text:
     line = Text(f"{found.name}: ", style="bold")
-    line.append(good(found.state) if found.state == "running" else Text(found.state, style="yellow"))
+    line.append(
+        good(found.state) if found.state == "running" else Text(found.state, style="yellow")
+    )
     line.append(f" at {found.url}" if found.url else "", style="default")
     line.append(f" since {moment(found.started_at)} UTC" if found.started_at else "", style="dim")
     return line.append(f" ({found.reason})" if found.reason else "", style="yellow")

@@ -1,6 +1,7 @@
 """`headrace rebuild`, `audit` and `dead-letters`: looking after what is kept.
 
-An audit that finds a difference exits with 1, so that a script notices; so does a rebuild that does.
+An audit that finds a difference exits with 1, so that a script notices. A rebuild that finds one has
+put it right, so it exits with 0 and says how many there were.
 tests/cli/test_upkeep.py reads each page.
 """
 
@@ -37,9 +38,7 @@ def audit(folder: Path, view: str | None) -> Report:
 
 
 def _audited(results: list[AuditResult]) -> list[RenderableType]:
-    rows = [
-        [r.view, f"{r.compared:,}", _differences(r.differences), dim(r.note)] for r in results
-    ]
+    rows = [[r.view, f"{r.compared:,}", _differences(r.differences), dim(r.note)] for r in results]
     examples = [Text(f"  {r.view}: {example}") for r in results for example in r.examples]
     if not rows:
         return [dim("there is nothing to compare yet")]
@@ -56,12 +55,20 @@ def dead_letters(folder: Path, stream: str, limit: int) -> Report:
     with connected(loaded(folder)) as service:
         letters = service.dead_letters(stream, limit)
     document = {"stream": stream, "dead_letters": letters}
-    return Report(document, [_letters(letters) if letters else dim(f"{stream} has no dead letters")])
+    return Report(
+        document, [_letters(letters) if letters else dim(f"{stream} has no dead letters")]
+    )
 
 
 def _letters(letters: list[DeadLetter]) -> RenderableType:
     rows = [
-        [f"{letter.partition}", f"{letter.offset}", moment(letter.arrived_at), letter.reason, letter.raw]
+        [
+            f"{letter.partition}",
+            f"{letter.offset}",
+            moment(letter.arrived_at),
+            letter.reason,
+            letter.raw,
+        ]
         for letter in letters
     ]
     heads = ("partition", "offset", "arrived", "reason", "raw")

@@ -142,6 +142,7 @@ class _Compiler:
             order=tuple(finish(item) for item in parts.order),
             limit=parts.limit,
             inputs=self.inputs(resolved),
+            definition=sql_of(source),
         )
 
     def add_read(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:

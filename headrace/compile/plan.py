@@ -72,6 +72,7 @@ class ViewPlan(_Noun, frozen=True):
     reads: tuple[str, ...] = ()  # views
     read_sql: str = ""  # for kind "read": SQL over the typed answers of `reads`
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
+    definition: str = ""  # the whole SELECT with derived streams written out, for the audit
 
     @property
     def partial_sql(self) -> str:

@@ -109,11 +109,23 @@ class NotFound(HeadraceError):
     http_status = 404
 
 
+class MethodNotAllowed(HeadraceError):
+    """The API has the path, but not for this method."""
+
+    http_status = 405
+
+
 class Unavailable(HeadraceError):
     """Something needed is not there now; trying again later may help."""
 
     exit_code = 5
     http_status = 503
+
+
+class Overloaded(Unavailable):
+    """More requests are in progress than a stated limit; nothing was done for this one."""
+
+    http_status = 429
 
 
 class NotReady(Unavailable):

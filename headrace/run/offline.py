@@ -11,11 +11,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from headrace.api.service import Status
-from headrace.compile.passes import stream_plan
-from headrace.core.errors import NotFound
 from headrace.define.project import Project
-from headrace.ingest.intake import Intake, Receipt
-from headrace.log.topic import Topic
+from headrace.ingest.intake import Receipt
+from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
@@ -30,28 +28,11 @@ class Offline(ProjectService):
         layout = Layout.of(project)
         super().__init__(project, SqliteStore(layout.store, group_us=project.settings.speed.group_us))
         self._lock: RunLock | None = None
-        self._topics: dict[str, Topic] = {}
-        self._intakes: dict[str, Intake] = {}
+        self.inlets = Inlets(project)
 
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
-        return self._intake(stream).submit(records)
-
-    def _intake(self, stream: str) -> Intake:
-        definition = next((d for n, d in self.project.streams.items() if n.lower() == stream.lower()), None)
-        if definition is None:
-            known = ", ".join(self.project.streams) or "none"
-            raise NotFound(f"there is no stream '{stream}'", hint=f"there are: {known}.")
-        if definition.name not in self._intakes:
-            self._take_lock()
-            plan = stream_plan(definition, self.project)
-            topic = Topic.open(
-                self.layout.log(definition.name),
-                plan.partitions,
-                segment_bytes_max=self.project.settings.log.segment_bytes_max,
-            )
-            self._topics[definition.name] = topic
-            self._intakes[definition.name] = Intake(definition, topic, settings=self.project.settings)
-        return self._intakes[definition.name]
+        self._take_lock()
+        return self.inlets.intake(stream).submit(records)
 
     def _take_lock(self) -> None:
         if self._lock is None:
@@ -76,8 +57,7 @@ class Offline(ProjectService):
         return exposition(self.status())
 
     def close(self) -> None:
-        for topic in self._topics.values():
-            topic.close()
+        self.inlets.close()
         self.close_questions()
         self.store.close()
         if self._lock is not None:

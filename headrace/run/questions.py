@@ -124,6 +124,8 @@ def _write_tail(log: Path, stream: StreamPlan, range: PositionRange, path: Path)
     schema = decoder.arrow_schema(raw=False)
     keep = [schema.field(name) for name in (*stream.schema.names, *_HIDDEN)]
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema(keep)) as writer:
+        # A file without any batch has no columns for its readers.
+        writer.write_batch(pa.RecordBatch.from_pylist([], pa.schema(keep)))
         for partition, interval in range.intervals():
             table = decoder.decode(reader.blocks(partition, interval), partition, None, raw=False).table
             events = table.filter(pa.compute.equal(table["_status"], int(Status.EVENT)))

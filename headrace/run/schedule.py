@@ -40,6 +40,7 @@ class Schedule:
         self.pipelines, self.topics, self.settings = pipelines, topics, settings
         self.report, self.clock = report, clock
         self.generations = 0
+        self.events = 0
         self.differences = 0
         self.problems: dict[str, str] = {}
         self._stop = threading.Event()
@@ -52,7 +53,8 @@ class Schedule:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def rebuild(self, stream: str, view: str) -> Future[Promoted]:
         """Ask for a full build of a view."""
@@ -109,6 +111,7 @@ class Schedule:
     def note_promoted(self, promoted: Promoted) -> None:
         """Count and report a generation."""
         self.generations += 1
+        self.events += promoted.events
         differences = sum(audit.differences for audit in promoted.audits)
         self.differences += differences
         self.report(

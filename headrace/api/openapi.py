@@ -1,0 +1,78 @@
+"""The table of routes as an OpenAPI 3.1 document.
+
+Every schema is derived from the type that is really encoded or decoded, so the document cannot
+describe another answer than the one that is sent. Every error of every route has one shape.
+tests/api/test_openapi.py checks the document against the table and the references within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from headrace import __version__
+from headrace.api.errors import ErrorShape
+from headrace.api.routes import Parameter, Route
+
+Schemas = dict[int, dict[str, Any]]
+_REFERENCE = "#/components/schemas/{name}"
+
+
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    types = [ErrorShape, *(type for route in routes for type in _types(route))]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    given = iter(schemas)
+    error = _content("application/json", next(given))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, given, error)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Headrace", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _types(route: Route) -> Iterator[Any]:
+    """The types of a route, in the order in which `_operation` takes their schemas."""
+    yield route.response
+    yield from (parameter.type for parameter in route.parameters)
+    yield from (body.type for body in route.bodies)
+
+
+def _operation(route: Route, given: Iterator[Any], error: dict[str, Any]) -> dict[str, Any]:
+    answer = _content(route.media, next(given))
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "responses": {
+            "200": {"description": "as asked", "content": answer},
+            "default": {"description": "what is wrong", "content": error},
+        },
+    }
+    if route.parameters:
+        operation["parameters"] = [_parameter(p, next(given)) for p in route.parameters]
+    if route.bodies:
+        content = {body.media: {"schema": next(given)} for body in route.bodies}
+        operation["requestBody"] = {"required": route.body_required, "content": content}
+    return operation
+
+
+def _content(media: str, schema: Any) -> dict[str, Any]:
+    return {media: {"schema": schema}}
+
+
+def _parameter(parameter: Parameter, schema: dict[str, Any]) -> dict[str, Any]:
+    said = {
+        "name": parameter.name,
+        "in": parameter.where,
+        "required": parameter.where == "path",
+        "description": parameter.meaning,
+        "schema": schema,
+    }
+    # Written out as ?column=value for each of its fields, which only this style means.
+    free = {"style": "form", "explode": True} if schema.get("type") == "object" else {}
+    return said | free

@@ -1,0 +1,129 @@
+"""The one table of routes.
+
+What the server answers, what the OpenAPI document says and what the page at `/` lists are all made
+from `ROUTES`, so that none of them can say something else than the others.
+tests/api/test_openapi.py compares the document with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.api import handlers
+from headrace.api.body import JSON, NDJSON, ONE
+from headrace.api.handlers import Api
+from headrace.api.shapes import (
+    Accepted,
+    Alive,
+    AuditQuestion,
+    Audits,
+    DeadLetters,
+    Limit,
+    Ready,
+    Rebuilt,
+    SqlQuestion,
+    StatusReport,
+)
+from headrace.serving.answer import Answer
+
+Handler = Callable[[Api, Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    where: Literal["path", "query"]
+    type: Any
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class BodyKind:
+    """A media type that a route takes, and the type of what it holds."""
+
+    media: str
+    type: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    method: Literal["GET", "POST"]
+    path: str
+    name: str
+    summary: str
+    handler: Handler
+    response: Any = str  # the type of the answer's body
+    media: str = JSON  # the answer's media type
+    parameters: tuple[Parameter, ...] = ()
+    bodies: tuple[BodyKind, ...] = ()
+    body_required: bool = True
+
+
+_STREAM = Parameter("stream", "path", str, "name of a stream")
+_VIEW = Parameter("view", "path", str, "name of a view")
+_LIMIT = Parameter("limit", "query", Limit, "rows wanted at most")
+_KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value it must have")
+_FROM = Parameter("from", "query", str, "time at or after which windows start")
+_TO = Parameter("to", "query", str, "time before which windows start")
+_EVENTS = (
+    BodyKind(JSON, dict[str, Any] | list[dict[str, Any]]),
+    BodyKind(NDJSON, str),
+    BodyKind("text/plain", str),
+    BodyKind(ONE, bytes),
+)
+
+# The busiest route is first, because the router looks at them in this order.
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "POST", "/v1/streams/{stream}/events", "send_events",
+        "Append events: one JSON object, an array, or one event a line; gzip is welcome. "
+        "Answered when they are durable.",
+        handlers.send_events, Accepted, parameters=(_STREAM,), bodies=_EVENTS,
+    ),
+    Route(
+        "GET", "/v1/views/{view}", "read_view",
+        "The rows of a view, by key values and window range.",
+        handlers.read_view, Answer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
+    ),
+    Route(
+        "POST", "/v1/sql", "query", "Answer an ad-hoc SQL query.",
+        handlers.query, Answer, bodies=(BodyKind(JSON, SqlQuestion),),
+    ),
+    Route(
+        "GET", "/v1/status", "status",
+        "How the project, its streams and its views are doing.",
+        handlers.status, StatusReport,
+    ),
+    Route(
+        "GET", "/v1/streams/{stream}/dead-letters", "dead_letters",
+        "The newest events that could not be read, with the reason and their bytes.",
+        handlers.dead_letters, DeadLetters, parameters=(_STREAM, _LIMIT),
+    ),
+    Route(
+        "POST", "/v1/views/{view}/rebuild", "rebuild",
+        "Recompute a view from its whole history and swap it in.",
+        handlers.rebuild, Rebuilt, parameters=(_VIEW,),
+    ),
+    Route(
+        "POST", "/v1/audit", "audit",
+        "Compare the answers of one view, or of all, with a second engine over the same events.",
+        handlers.audit, Audits, bodies=(BodyKind(JSON, AuditQuestion),), body_required=False,
+    ),
+    Route("GET", "/livez", "alive", "Whether the process lives.", handlers.alive, Alive),
+    Route("GET", "/readyz", "ready", "Whether questions can be answered.", handlers.ready, Ready),
+    Route(
+        "GET", "/metrics", "metrics", "Counters and gauges for Prometheus.",
+        handlers.metrics, media="text/plain",
+    ),
+    Route(
+        "GET", "/openapi.json", "openapi", "This table as an OpenAPI document.",
+        handlers.openapi, dict[str, Any],
+    ),
+    Route("GET", "/", "page", "This list as a page.", handlers.page, media="text/html"),
+    Route("GET", "/style.css", "style", "The style of the page.", handlers.style, media="text/css"),
+)  # fmt: skip

@@ -1,0 +1,125 @@
+"""The HTTP server of a running project.
+
+`start` binds the port before anything else is begun, so that a port in use is told at once and not
+from a thread; it returns when requests are answered. `stop` lets requests in progress end, for a
+few seconds at most.
+tests/api/test_server.py checks it.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import time
+from ipaddress import ip_address
+
+import uvicorn
+
+from headrace.api.app import make_app
+from headrace.api.service import Service
+from headrace.core.errors import HeadraceError, PortInUse, Unavailable
+from headrace.define.settings import HttpSettings
+
+BACKLOG = 2048
+START_S_MAX = 10.0
+STOP_S_MAX, GRACE_S = 5.0, 3
+_LOOK_S = 0.005
+
+
+class HttpServer:
+    """Serves a service over HTTP from a thread of its own.
+
+    server = HttpServer(instance, settings.http)
+    server.start()
+    print(server.url)
+    """
+
+    def __init__(self, service: Service, http: HttpSettings) -> None:
+        self._service, self._http = service, http
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self.url = ""
+
+    def start(self) -> None:
+        listening = bind(self._http.host, self._http.port)
+        host, port = listening.getsockname()[:2]
+        self.url = f"http://{_reachable(host)}:{port}"
+        server = uvicorn.Server(_config(self._service, self._http))
+        thread = threading.Thread(
+            target=server.run, args=([listening],), name="headrace-http", daemon=True
+        )
+        self._server, self._thread = server, thread
+        thread.start()
+        _wait_until_started(server, thread)
+
+    def stop(self) -> None:
+        """End within a few seconds; again, or without a start, it does nothing."""
+        server, thread = self._server, self._thread
+        self._server = self._thread = None
+        if server is None or thread is None:
+            return
+        server.should_exit = True
+        thread.join(STOP_S_MAX)
+
+
+def _config(service: Service, http: HttpSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        make_app(service, http),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        # Loopback clients could otherwise choose their own address and scheme.
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:
+    deadline = time.monotonic() + START_S_MAX
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise Unavailable("the HTTP server did not start", hint="the log says why.")
+        time.sleep(_LOOK_S)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens. It listens at once, because two may share a port until one does."""
+    listening = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        if listening:
+            listening.close()
+        raise _refusal(error, host, port) from error
+    return listening
+
+
+def _refusal(error: OSError | OverflowError, host: str, port: int) -> HeadraceError:
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return PortInUse(
+            f"port {port} is in use by another process",
+            hint=f"choose another with --port, such as --port {port + 1}, or --port 0 for a free one.",
+        )
+    return Unavailable(
+        f"the HTTP server cannot listen on {host}:{port}",
+        detail=str(error),
+        hint="see http.host and http.port in headrace.toml, or use --port.",
+    )
+
+
+def _reachable(host: str) -> str:
+    """The address to reach a server that listens on `host`."""
+    address = ip_address(host.partition("%")[0])
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "[::1]"
+    return host if address.version == 4 else f"[{host}]"

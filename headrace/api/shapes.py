@@ -1,0 +1,137 @@
+"""The JSON that goes over the wire where it is not a noun of another room.
+
+Each answer is an object, never a bare array or value, so that a field can be added later.
+tests/api/test_openapi.py checks that each of them is described in the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from headrace.api.service import DeadLetter, Status, ViewStatus
+from headrace.ingest.intake import Receipt
+from headrace.serving.store import AuditResult
+
+LIMIT_MAX = 10_000
+Limit = Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)]
+
+
+class Offsets(msgspec.Struct, frozen=True):
+    """Where events lie in one partition of the log: [first_offset, next_offset)."""
+
+    partition: int
+    first_offset: int
+    next_offset: int
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """What the log took of one request; all of it is durable."""
+
+    accepted: int
+    duplicates: int
+    conflicts: int
+    offsets: list[Offsets]
+
+    @staticmethod
+    def of(receipt: Receipt) -> Accepted:
+        spans = [Offsets(*span) for span in receipt.offsets]
+        return Accepted(receipt.accepted, receipt.duplicates, receipt.conflicts, spans)
+
+    def receipt(self) -> Receipt:
+        spans = tuple((o.partition, o.first_offset, o.next_offset) for o in self.offsets)
+        return Receipt(self.accepted, self.duplicates, self.conflicts, spans)
+
+
+class SqlQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An ad-hoc query, and the number of rows wanted at most."""
+
+    sql: str
+    limit: Limit | None = None
+
+
+class AuditQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The view to audit; all of them if none is named."""
+
+    view: str | None = None
+
+
+class Audits(msgspec.Struct, frozen=True):
+    """What each comparison found."""
+
+    audits: list[AuditResult]
+
+
+class DeadLetters(msgspec.Struct, frozen=True):
+    """The newest dead letters of a stream."""
+
+    dead_letters: list[DeadLetter]
+
+
+class Rebuilt(msgspec.Struct, frozen=True):
+    """A view after its rebuild."""
+
+    view: str
+    generation: int
+    rows: int
+    differences: int | None = None
+
+
+class Alive(msgspec.Struct, frozen=True):
+    """The process lives."""
+
+    ok: bool
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Questions can be answered."""
+
+    ok: bool
+    reason: str
+
+
+class BalanceReport(msgspec.Struct, frozen=True):
+    """accepted = events + duplicates + dead letters + in the log + off; `off` must be zero."""
+
+    accepted: int
+    events: int
+    duplicates: int
+    dead_letters: int
+    in_log: int
+    off: int
+
+
+class StreamReport(msgspec.Struct, frozen=True):
+    """How one stream is doing. Positions are one offset a partition."""
+
+    name: str
+    source: str
+    end: list[int]
+    position: list[int]
+    archived: list[int]
+    boundary: list[int]
+    generation: int
+    lag_events: int
+    late: int
+    watermark: str | None
+    balance: BalanceReport
+    last_epoch_ms: int | None = None
+    problem: str | None = None
+
+
+class StatusReport(msgspec.Struct, frozen=True):
+    """How the project is doing: the service's Status, with what is computed from it."""
+
+    name: str
+    state: str
+    reason: str
+    started_at: str | None
+    url: str | None
+    streams: list[StreamReport]
+    views: list[ViewStatus]
+
+    @staticmethod
+    def of(status: Status) -> StatusReport:
+        # By attributes, so that `Balance.off`, a property, becomes a field.
+        return msgspec.convert(status, StatusReport, from_attributes=True)

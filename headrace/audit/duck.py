@@ -1,0 +1,120 @@
+"""A view's definition in DuckDB's SQL, with each output in storage form.
+
+Spark's `window` becomes a bucket of microseconds, ties of max_by are decided by the place in the log, and
+estimates are asked for exactly.
+tests/audit/test_oracle.py compares it with the reference interpreter.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.compile.plan import OutputPlan, ViewPlan
+from headrace.core.origin import Origin
+from headrace.core.time import duration_us
+from headrace.define.dialect import parse_query
+
+_SEQ = "_offset * 65536 + _partition"
+_BIGINT = "CASE WHEN {0} BETWEEN -9223372036854775808 AND 9223372036854775807 THEN CAST({0} AS BIGINT) END"
+
+
+def oracle_sql(plan: ViewPlan) -> str:
+    """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the comparison."""
+    tree = parse_query(plan.definition, Origin("plan", 1))
+    select = tree.copy()
+    for part in ("order", "limit"):
+        select.set(part, None)
+    windows = [node for node in select.find_all(exp.Anonymous) if node.name.lower() == "window"]
+    if windows:
+        select.where(exp.Not(this=exp.Is(this=windows[0].expressions[0].copy(), expression=exp.null())), copy=False)
+    select = select.transform(lambda node: _translated(node, windows))
+    inner = [f"{item.unalias().sql(dialect='duckdb')} AS o{n}" for n, item in enumerate(select.expressions)]
+    body = _with_items(select, inner)
+    items = [_storage_form(output, f"o{n}") for n, output in enumerate(plan.outputs)]
+    return f"SELECT {', '.join(items)} FROM ({body})"
+
+
+def _with_items(select: exp.Expression, items: list[str]) -> str:
+    """The SELECT with other items; aliases that GROUP BY and HAVING speak of are written out first."""
+    aliases = {i.alias.lower(): i.this for i in select.expressions if isinstance(i, exp.Alias)}
+    expressions = [item.unalias() for item in select.expressions]
+    if group := select.args.get("group"):
+        group.set("expressions", [_meant(e, aliases, expressions) for e in group.expressions])
+    if having := select.args.get("having"):
+        having.set("this", having.this.transform(lambda n: _alias(n, aliases)))
+    marker = "'_items_'"
+    select.set("expressions", [exp.Literal.string("_items_")])
+    return select.sql(dialect="duckdb").replace(marker, ", ".join(items), 1)
+
+
+def _meant(
+    node: exp.Expression, aliases: dict[str, exp.Expression], items: list[exp.Expression]
+) -> exp.Expression:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return items[int(node.name) - 1].copy()
+    return _alias(node, aliases)
+
+
+def _alias(node: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression:
+    plain = isinstance(node, exp.Column) and not node.table and node.name.lower() in aliases
+    found = aliases[node.name.lower()] if plain else None
+    # An alias of its own column (url AS url) means the column.
+    return exp.paren(found.copy()) if found is not None and found.name.lower() != node.name.lower() else node
+
+
+def _translated(node: exp.Expression, windows: list[exp.Anonymous]) -> exp.Expression:
+    if node in windows or (isinstance(node, exp.Anonymous) and node.name.lower() == "window"):
+        return _bucket(node)
+    if isinstance(node, exp.Column) and node.table.lower() == "window" and windows:
+        return _edge(windows[0], node.name.lower())
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "window":
+        return _edge(node.this, node.expression.name.lower())
+    if isinstance(node, (exp.ArgMax, exp.ArgMin)):
+        return _by(node)
+    if isinstance(node, exp.ApproxDistinct):
+        return exp.Count(this=exp.Distinct(expressions=[node.this]))
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _SPARK_NAMES:
+        return exp.Anonymous(this=_SPARK_NAMES[node.name.lower()], expressions=node.expressions)
+    if isinstance(node, exp.Any):
+        return exp.LogicalOr(this=node.this.unnest())
+    return node
+
+
+_SPARK_NAMES = {"every": "bool_and", "some": "bool_or", "std": "stddev_samp", "mean": "avg"}
+
+
+def _bucket(node: exp.Expression) -> exp.Expression:
+    size = duration_us(node.expressions[1].name)
+    time = f"epoch_us({node.expressions[0].sql(dialect='duckdb')})"
+    return exp.maybe_parse(f"make_timestamp({time} - (({time} % {size}) + {size}) % {size})", dialect="duckdb")
+
+
+def _edge(window: exp.Anonymous, name: str) -> exp.Expression:
+    size = duration_us(window.expressions[1].name)
+    start = _bucket(window)
+    return start if name == "start" else exp.maybe_parse(f"{start.sql('duckdb')} + to_microseconds({size})", dialect="duckdb")
+
+
+def _by(node: exp.ArgMax | exp.ArgMin) -> exp.Expression:
+    """The value of the event with the greatest or least order; the latest in the log among equals."""
+    value, order = node.this.sql(dialect="duckdb"), node.expression.sql(dialect="duckdb")
+    if isinstance(node, exp.ArgMax):
+        text = f"last({value} ORDER BY {order} ASC, {_SEQ} ASC) FILTER (WHERE {order} IS NOT NULL)"
+    else:
+        text = f"first({value} ORDER BY {order} ASC, {_SEQ} DESC) FILTER (WHERE {order} IS NOT NULL)"
+    return exp.maybe_parse(text, dialect="duckdb")
+
+
+def _storage_form(output: OutputPlan, column: str) -> str:
+    match output.type:
+        case "TIMESTAMP" | "WINDOW":
+            return f"epoch_us({column})"
+        case "DATE":
+            return f"date_diff('day', DATE '1970-01-01', CAST({column} AS DATE))"
+        case "BOOLEAN":
+            return f"CAST({column} AS INTEGER)"
+        case "DOUBLE":
+            return f"CAST({column} AS DOUBLE)"
+        case "INT" | "BIGINT":
+            return _BIGINT.format(column)
+    return column

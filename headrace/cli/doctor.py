@@ -1,0 +1,85 @@
+"""`headrace doctor`: whether this machine can run the project, and if not, what to do.
+
+It works without a project too: then the settings are the defaults and the folder is the current one.
+A broken headrace.toml is itself a finding, and the other checkups go on without it.
+tests/cli/test_doctor.py checks the page and the exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import headrace
+from headrace.cli import checkups
+from headrace.cli.checkups import Finding
+from headrace.cli.report import Report, table
+from headrace.core.errors import HeadraceError
+from headrace.core.time import now_us
+from headrace.define.project import Project
+from headrace.define.settings import Settings, load_settings
+
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def doctor(folder: Path) -> Report:
+    """Look at the machine with the eyes of a project."""
+    settings, first = _settings(folder)
+    project = Project(folder, settings, ())
+    return reported([first, *examined(project)])
+
+
+def _settings(folder: Path) -> tuple[Settings, Finding]:
+    try:
+        settings = load_settings(folder)
+    except HeadraceError as error:
+        if (folder / "headrace.toml").exists():
+            return Settings("none"), Finding("project", "fail", error.message, error.hint)
+        do = "defaults are assumed; `headrace new DIR` makes a project."
+        return Settings("none"), Finding("project", "warn", error.message, do)
+    return settings, Finding("project", "ok", f"{settings.name} in {folder}")
+
+
+def examined(project: Project) -> list[Finding]:
+    """Every checkup, with what this project asks for."""
+    from headrace.run.connect import running
+
+    settings, state = project.settings, project.state
+    there = _nearest(state)
+    wanted = checkups.memory_wanted(settings.spark.memory, settings.query.memory)
+    url = running(project)
+    return [
+        checkups.python(),
+        checkups.java(),
+        # What a running project has taken already is not wanted a second time.
+        checkups.memory(checkups.memory_available(), 0 if url else wanted),
+        checkups.disk(there, settings.log.free_bytes_min),
+        checkups.writable(state, there),
+        checkups.fsync(there),
+        checkups.clock(now_us, _newest_us(there)),
+        checkups.port(settings.http.host, settings.http.port, url),
+    ]
+
+
+def _nearest(path: Path) -> Path:
+    """The folder itself, or the nearest above it that exists."""
+    return next(each for each in (path, *path.parents) if each.is_dir())
+
+
+def _newest_us(folder: Path) -> int:
+    """When the newest of our own files and of the state's was written."""
+    paths = [Path(headrace.__file__), folder, *folder.iterdir()]
+    return max(int(path.stat().st_mtime * 1e6) for path in paths if path.exists())
+
+
+def reported(findings: Sequence[Finding]) -> Report:
+    """All findings, one a line; the exit code is 1 if one failed."""
+    from rich.text import Text
+
+    failed = any(finding.state == "fail" for finding in findings)
+    rows = [
+        [Text(f.state, style=_STYLES[f.state]), f.name, f.found, Text(f.do or "", style="cyan")]
+        for f in findings
+    ]
+    page = table("", "", "found", "what to do", rows=rows)
+    return Report({"ok": not failed, "findings": findings}, [page], 1 if failed else 0)

@@ -1,0 +1,203 @@
+"""`headrace check`, `plan` and `explain`: what a project says, before anything runs.
+
+None of them changes anything. What can be found without Spark is looked for first, so that a wrong
+option is told at once and a JVM is started only for a project that may be right.
+tests/cli/test_planning.py reads the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from headrace.cli.failure import lines_of
+from headrace.cli.folder import loaded
+from headrace.cli.report import Report, good, table, waiting
+from headrace.cli.words import counted
+from headrace.compile import explain as explaining
+from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.compile.resolve import resolve
+from headrace.core.errors import BadDefinition, HeadraceError, Unavailable
+from headrace.core.time import duration_text
+from headrace.define.definitions import TableDefinition
+from headrace.define.project import Project
+from headrace.ingest.connector import check_options
+from headrace.serving.catalog import changes_of
+from headrace.serving.store import Change
+
+_STYLES = {
+    "new": "green",
+    "rebuild": "yellow",
+    "changed": "yellow",
+    "reread": "cyan",
+    "removed": "red",
+}
+
+
+def compiled(project: Project) -> Plan:
+    """The plan of a project, by a Spark session started for it."""
+    from headrace.run.compiling import compile_in_spark
+
+    with waiting("asking Spark"):
+        return compile_in_spark(project)
+
+
+# check
+
+
+def check(folder: Path) -> Report:
+    """Whether the project can run."""
+    try:
+        project = loaded(folder)
+    except Unavailable:
+        raise
+    except HeadraceError as error:
+        return _checked({}, [error])
+    views = [query for query in project.queries.values() if query.kind == "view"]
+    streams = len(project.streams) + len(project.queries) - len(views)
+    counts = {"stream": streams, "table": len(project.tables), "view": len(views)}
+    return _checked(counts, problems(project, compiled))
+
+
+def problems(project: Project, compile: Callable[[Project], Plan]) -> list[HeadraceError]:
+    """What is wrong with a project; Spark is asked only if nothing was found without it."""
+    steps: list[Callable[[], object]] = [
+        *(partial(check_options, stream) for stream in project.streams.values()),
+        *(partial(_check_location, given, project.folder) for given in project.tables.values()),
+        partial(resolve, project),
+    ]
+    found = [error for step in steps if (error := _error_of(step))]
+    last = None if found else _error_of(partial(compile, project))
+    return [*found, last] if last else found
+
+
+def _error_of(step: Callable[[], object]) -> HeadraceError | None:
+    try:
+        step()
+    except Unavailable:
+        raise  # no fault of the project
+    except HeadraceError as error:
+        return error
+    return None
+
+
+def _check_location(given: TableDefinition, folder: Path) -> None:
+    if not (folder / given.location).exists():
+        raise BadDefinition(
+            f"table '{given.name}' has no file at {given.location}",
+            hint="LOCATION is relative to the project's folder.",
+            origin=given.origin,
+        )
+
+
+def _checked(counts: dict[str, int], errors: list[HeadraceError]) -> Report:
+    fields = [error.as_dict() for error in errors]
+    said = {f"{word}s": many for word, many in counts.items()}
+    document = {"ok": not errors, **said, "errors": fields}
+    if errors:
+        return Report(document, [line for each in fields for line in lines_of(each)], 1)
+    words = ", ".join(counted(many, word) for word, many in counts.items())
+    return Report(document, [good("ok").append(f": {words}", style="default")])
+
+
+# plan
+
+
+def plan(folder: Path) -> Report:
+    """What a run would change."""
+    from headrace.run.compiling import deployed_plan
+
+    project = loaded(folder)
+    made = compiled(project)
+    return planned(project, made, deployed_plan(project))
+
+
+def planned(project: Project, made: Plan, deployed: Plan | None) -> Report:
+    """The plan beside what is deployed."""
+    changes = {change.name: change for change in changes_of(deployed, made)}
+    streams = {stream.name: _stream_change(stream, deployed) for stream in made.streams}
+    gone = [change for change in changes.values() if change.what == "removed"]
+    document = {
+        "project": made.name,
+        "streams": [_stream_document(s, project, streams[s.name]) for s in made.streams],
+        "derived": [{"name": each.name, "stream": each.stream} for each in made.derived],
+        "tables": [
+            {"name": t.name, "format": t.format, "location": t.location} for t in made.tables
+        ],
+        "views": [_view_document(view, changes[view.name]) for view in made.views],
+        "removed": [change.name for change in gone],
+    }
+    return Report(document, _planned_parts(document, made, gone))
+
+
+def _stream_change(stream: StreamPlan, deployed: Plan | None) -> str:
+    before = {each.name: each for each in deployed.streams} if deployed else {}
+    if stream.name not in before:
+        return "new"
+    return "unchanged" if before[stream.name] == stream else "changed"
+
+
+def _stream_document(stream: StreamPlan, project: Project, change: str) -> dict[str, Any]:
+    mark = stream.watermark
+    return {
+        "name": stream.name,
+        "source": project.streams[stream.name].source,
+        "columns": {name: type for name, type, _ in stream.columns},
+        "partitions": stream.partitions,
+        "watermark": f"{mark[0]} less {duration_text(mark[1])}" if mark else None,
+        "change": change,
+    }
+
+
+def _view_document(view: ViewPlan, change: Change) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "kind": view.kind,
+        "reads": list(view.reads or (view.stream, *view.tables)),
+        "fingerprint": view.fingerprint,
+        "change": change.what,
+        "reason": change.detail,
+    }
+
+
+def _planned_parts(
+    document: dict[str, Any], made: Plan, gone: list[Change]
+) -> list[RenderableType]:
+    streams = [
+        [s["name"], s["source"], s["watermark"] or "none", _change(s["change"])]
+        for s in document["streams"]
+    ]
+    streams += [
+        [each.name, f"from {each.stream}", "as its source", Text("")] for each in made.derived
+    ]
+    views = [
+        [v["name"], v["kind"], ", ".join(v["reads"]), _change(v["change"]), v["reason"]]
+        for v in document["views"]
+    ] + [[change.name, "", "", _change(change.what), change.detail] for change in gone]
+    parts: list[RenderableType] = [table("stream", "source", "watermark", "change", rows=streams)]
+    if made.tables:
+        rows = [[each.name, each.format, each.location] for each in made.tables]
+        parts += ["", table("table", "format", "location", rows=rows)]
+    return [*parts, "", table("view", "kind", "reads", "change", "reason", rows=views)]
+
+
+def _change(what: str) -> Text:
+    return Text(what, style=_STYLES.get(what, "dim"))
+
+
+# explain
+
+
+def explain(folder: Path, view: str) -> Report:
+    """How a view is kept."""
+    project = loaded(folder)
+    known = [query.name for query in project.queries.values() if query.kind == "view"]
+    if view.lower() not in {name.lower() for name in known}:
+        raise explaining.unknown_view(view, known)  # without waiting for Spark
+    explanation = explaining.explain(compiled(project), view)
+    return Report(explanation, [Text(str(explanation))])

@@ -1,0 +1,157 @@
+"""`headrace run`: starts the project and tells what happens until it stops.
+
+At a terminal the newest progress is one line that is written over; into a pipe it is a line every ten
+seconds. With `--json` each report is one JSON line {"kind": …, …}, the last is {"kind": "summary", …}.
+The exit code is 1 if an answer differed from the audit or a balance is off.
+tests/cli/test_running.py reads the lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from headrace.cli.folder import loaded
+from headrace.cli.report import bad, console, dim, good, print_json
+from headrace.cli.status import balance_document, balance_line
+from headrace.cli.words import counted
+from headrace.core.time import SECOND, duration_us
+
+_EVERY = 10  # progress reports, of which a pipe gets one
+
+
+def seconds_of(text: str) -> float:
+    """The time of `--for`; a bad one is a usage error."""
+    try:
+        return duration_us(text) / SECOND
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, or '60s'", param_hint="--for") from error
+
+
+def run(
+    folder: Path, *, port: int | None, seconds: float | None, until_idle: bool, json: bool
+) -> int:
+    """Run a project until it is told to stop."""
+    from headrace.run import instance
+
+    project = loaded(folder)
+    teller = Teller(console())
+    report: Callable[[str, dict[str, Any]], None] = _tell_json if json else teller.tell
+    try:
+        summary = instance.run(
+            project, port=port, seconds=seconds, until_idle=until_idle, report=report
+        )
+    finally:
+        teller.quiet()
+    if json:
+        _tell_json("summary", summary_document(summary))
+    else:
+        show_summary(summary, teller.screen)
+    return 0 if summary.ok else 1
+
+
+def _tell_json(kind: str, fields: dict[str, Any]) -> None:
+    print_json({"kind": kind, **fields})
+
+
+def summary_document(summary: Any) -> dict[str, Any]:
+    said: dict[str, Any] = msgspec.to_builtins(summary)
+    return said | {"balance": {s: balance_document(b) for s, b in summary.balance.items()}}
+
+
+def show_summary(summary: Any, screen: Console) -> None:
+    """What the run did, and whether all of it adds up."""
+    for stream, balance in summary.balance.items():
+        screen.print(balance_line(stream, balance))
+    compared = counted(summary.answers_compared, "answer")
+    differences = counted(summary.differences, "difference")
+    line = (
+        f"{summary.seconds:.0f} s, {counted(summary.events_in, 'event')}, "
+        f"{counted(summary.epochs, 'epoch')}, {counted(summary.generations, 'generation')}; "
+        f"{compared} compared, {differences}"
+    )
+    screen.print(good(f"ok: {line}") if summary.ok else bad(f"not ok: {line}"))
+
+
+class Teller:
+    """Writes reports for a person; holds the line that is written over, and how many it skipped."""
+
+    def __init__(self, screen: Console) -> None:
+        self.screen = screen
+        self._line: Status | None = None
+        self._skipped = _EVERY
+
+    def tell(self, kind: str, fields: dict[str, Any]) -> None:
+        if kind == "progress":
+            self._progress(progress_words(fields))
+        else:
+            self.screen.print(line_of(kind, fields), soft_wrap=True)
+
+    def quiet(self) -> None:
+        """Take the progress line away."""
+        if self._line is not None:
+            self._line.stop()
+            self._line = None
+
+    def _progress(self, text: str) -> None:
+        if self.screen.is_terminal:
+            if self._line is None:
+                self._line = self.screen.status(dim(text))
+                self._line.start()
+            self._line.update(dim(text))
+            return
+        self._skipped += 1
+        if self._skipped >= _EVERY:
+            self._skipped = 0
+            self.screen.print(dim(text), soft_wrap=True)
+
+
+def line_of(kind: str, fields: dict[str, Any]) -> Text:
+    """One report as one line."""
+    match kind:
+        case "serving":
+            return good(f"serving at {fields['url']}")
+        case "ready":
+            return good(f"ready after {fields.get('seconds', 0):.1f} s; stop with Ctrl-C")
+        case "generation":
+            return _generation(fields)
+        case "problem":
+            return bad(f"problem: {fields.get('message', '')}")
+    return Text(" ".join([kind, *_pairs(fields)]), style="dim")
+
+
+def _generation(fields: dict[str, Any]) -> Text:
+    differences = fields.get("differences") or 0
+    boundary = fields.get("boundary", "")
+    shown = ",".join(map(str, boundary)) if isinstance(boundary, list | tuple) else boundary
+    line = Text(f"{fields['stream']}: generation {fields['generation']} up to {shown}, ")
+    found = counted(differences, "difference")
+    return line.append(bad(found) if differences else good(found))
+
+
+def progress_words(fields: dict[str, Any]) -> str:
+    """The newest numbers; those that are known have words, others their names."""
+    known = {
+        "events_per_second": "{:,.0f} events/s",
+        "lag_events": "{:,} behind",
+        "epochs": "{:,} epochs",
+        "generation": "generation {}",
+    }
+    said = [
+        form.format(fields[name]) for name, form in known.items() if fields.get(name) is not None
+    ]
+    rest = {name: value for name, value in fields.items() if name not in known}
+    return " · ".join([*said, *_pairs(rest)])
+
+
+def _pairs(fields: dict[str, Any]) -> list[str]:
+    return [
+        f"{name.replace('_', ' ')} {value}" for name, value in fields.items() if value is not None
+    ]

@@ -1,0 +1,184 @@
+"""How a view is kept, in plain words beside the SQL that does it.
+
+Everything said here is read off the plan, so it is what runs. A mergeable view has four sections: map
+and partial are done by both layers, merge and finish when it is read. A view over views has one: read.
+tests/cli/test_explain.py reads whole explanations.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import msgspec
+
+from headrace.compile.plan import KeyPlan, OutputPlan, PartialPlan, Plan, ViewPlan
+from headrace.core.aggregate import HLL_ERROR, Merge
+from headrace.core.errors import NotFound
+from headrace.core.time import duration_text
+
+_MERGES = {
+    Merge.SUM: "the two are added",
+    Merge.MIN: "the smaller is kept",
+    Merge.MAX: "the larger is kept",
+    Merge.MOMENTS: "counts, means and squared distances are combined",
+    Merge.MAX_BY: "the value with the larger order is kept; of equals, the later in the log",
+    Merge.MIN_BY: "the value with the smaller order is kept; of equals, the earlier in the log",
+    Merge.SKETCH: "the sketches are united, so a value seen on both sides counts once",
+}
+_ESTIMATES = {
+    "speed": "counted exactly by batch, and by a sketch for events that only speed has seen",
+    "always": "asked for as approximate, so both layers keep a sketch",
+}
+_KINDS = {
+    "mergeable": "batch and speed keep partials of it, which are merged when it is read",
+    "read": "derived from the answers of other views when it is read; nothing is kept for it",
+}
+
+
+class Section(msgspec.Struct, frozen=True):
+    """One step: what it does, and its SQL if it has any."""
+
+    name: str
+    words: tuple[str, ...]
+    sql: str | None = None
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A column that may be inexact, why, and its standard error."""
+
+    column: str
+    why: str
+    error: float
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """All that is known about how a view is kept."""
+
+    view: str
+    kind: str
+    means: str
+    origin: str
+    fingerprint: str
+    recompute: str | None
+    sections: tuple[Section, ...]
+    estimates: tuple[Estimate, ...]
+
+    def __str__(self) -> str:
+        """The explanation as a page of text."""
+        head = [
+            f"{self.view} ({self.origin}) is {self.kind}: {self.means}.",
+            f"fingerprint {self.fingerprint}"
+            + (f", of its partials {self.recompute}" if self.recompute else ""),
+        ]
+        sections = [line for section in self.sections for line in _lines(section)]
+        return "\n".join([*head, *sections, "", *_estimate_lines(self.estimates)])
+
+
+def explain(plan: Plan, view: str) -> Explanation:
+    """How the plan keeps a view; NotFound if it has none of that name."""
+    found = plan.view(view)
+    if found is None:
+        raise unknown_view(view, [known.name for known in plan.views])
+    kept = found.kind == "mergeable"
+    return Explanation(
+        found.name,
+        found.kind,
+        _KINDS[found.kind],
+        found.origin,
+        found.fingerprint,
+        found.recompute if kept else None,
+        _kept_sections(found) if kept else (_read_section(found),),
+        tuple(
+            Estimate(output.name, _ESTIMATES[output.estimate], HLL_ERROR)
+            for output in found.outputs
+            if output.estimate
+        ),
+    )
+
+
+def unknown_view(view: str, known: list[str]) -> NotFound:
+    """The error for a view that is not there."""
+    close = difflib.get_close_matches(view, known, 1)
+    hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(known) or 'none'}."
+    return NotFound(f"there is no view '{view}'", hint=hint)
+
+
+def _kept_sections(view: ViewPlan) -> tuple[Section, ...]:
+    return (
+        Section("map", (_map_words(view),), view.map_sql),
+        Section("partial", tuple(_partial_words(view)), view.partial_sql),
+        Section("merge", tuple(_merge_words(view.partials)) or ("a key is a key on both sides",)),
+        Section("finish", tuple(_finish_words(view)), _finish_sql(view)),
+    )
+
+
+def _map_words(view: ViewPlan) -> str:
+    tables = f", joined with {_listed(view.tables)}" if view.tables else ""
+    return (
+        f"each event of stream '{view.stream}'{tables} gives its key values and what is aggregated; "
+        "no event needs to know another"
+    )
+
+
+def _partial_words(view: ViewPlan) -> list[str]:
+    by = f"by {_listed(map(_key_words, view.keys))}" if view.keys else "as one group"
+    words = [f"events are grouped {by}; batch and speed run this over different events"]
+    counted = [partial.columns[0] for partial in view.counted]
+    if counted:
+        words.append(
+            f"batch also keeps the values behind {_listed(counted)}, to count them exactly"
+        )
+    return words
+
+
+def _key_words(key: KeyPlan) -> str:
+    return f"{key.name} (windows of {duration_text(key.window_us)})" if key.window_us else key.name
+
+
+def _merge_words(partials: Iterable[PartialPlan]) -> list[str]:
+    return [f"{', '.join(p.columns)} ({p.merge}): {_MERGES[Merge(p.merge)]}" for p in partials]
+
+
+def _finish_words(view: ViewPlan) -> list[str]:
+    words = ["when read, the merged partials become the answer's columns"]
+    words += [f"groups are kept where {view.having}"] if view.having else []
+    words += [f"rows are ordered by {_listed(view.order)}"] if view.order else []
+    words += [f"the first {view.limit} rows are the answer"] if view.limit is not None else []
+    return words
+
+
+def _finish_sql(view: ViewPlan) -> str:
+    items = ", ".join(_item(output) for output in view.outputs)
+    having = f" WHERE {view.having}" if view.having else ""
+    order = f" ORDER BY {', '.join(view.order)}" if view.order else ""
+    limit = f" LIMIT {view.limit}" if view.limit is not None else ""
+    return f"SELECT {items} FROM merged{having}{order}{limit}"
+
+
+def _item(output: OutputPlan) -> str:
+    if not output.window_us:
+        return f"{output.finish} AS {output.name}"
+    end = f"{output.finish} + {output.window_us}"
+    return f"{output.finish} AS {output.name}_start, {end} AS {output.name}_end"
+
+
+def _read_section(view: ViewPlan) -> Section:
+    words = f"computed when read, from the answers of {_listed(view.reads)}"
+    return Section("read", (words,), view.read_sql)
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = [*words] or ["nothing"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _lines(section: Section) -> list[str]:
+    sql = [f"    {section.sql}"] if section.sql else []
+    return ["", section.name, *(f"  {word}" for word in section.words), *sql]
+
+
+def _estimate_lines(estimates: tuple[Estimate, ...]) -> list[str]:
+    if not estimates:
+        return ["every column is exact"]
+    return [f"{e.column} may be an estimate (± {e.error:.1%}): {e.why}" for e in estimates]

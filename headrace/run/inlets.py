@@ -1,0 +1,45 @@
+"""The way in of every stream: its topic, open for writing, and its intake."""
+
+from __future__ import annotations
+
+from headrace.compile.passes import stream_plan
+from headrace.core.errors import NotFound
+from headrace.define.project import Project
+from headrace.ingest.intake import Intake
+from headrace.log.topic import Topic
+from headrace.run.layout import Layout
+
+
+class Inlets:
+    """Topics and intakes by stream."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.topics: dict[str, Topic] = {}
+        self.intakes: dict[str, Intake] = {}
+
+    def open(self) -> None:
+        for name in self.project.streams:
+            self.intake(name)
+
+    def intake(self, stream: str) -> Intake:
+        """The intake of a stream, opened when first asked for."""
+        known = {name.lower(): definition for name, definition in self.project.streams.items()}
+        definition = known.get(stream.lower())
+        if definition is None:
+            names = ", ".join(self.project.streams) or "none"
+            raise NotFound(f"there is no stream '{stream}'", hint=f"there are: {names}.")
+        if definition.name not in self.intakes:
+            settings = self.project.settings
+            topic = Topic.open(
+                Layout.of(self.project).log(definition.name),
+                stream_plan(definition, self.project).partitions,
+                segment_bytes_max=settings.log.segment_bytes_max,
+            )
+            self.topics[definition.name] = topic
+            self.intakes[definition.name] = Intake(definition, topic, settings=settings)
+        return self.intakes[definition.name]
+
+    def close(self) -> None:
+        for topic in self.topics.values():
+            topic.close()

@@ -1,0 +1,196 @@
+"""A running project: ingest, log, archive, speed, batch and serving in one process.
+
+Ingest comes first, so that producers can send while Spark starts. Stopping goes the other way round, and
+whatever it leaves undone is found again at the next start: the log and the store are the truth.
+tests/run/test_instance.py runs it whole; tests/run/test_kills.py kills it at each failpoint.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import structlog
+
+from headrace.api.service import Status
+from headrace.core.errors import HeadraceError, NotFound, NotReady
+from headrace.core.time import iso, now_us
+from headrace.define.project import Project
+from headrace.ingest.connector import connectors
+from headrace.ingest.intake import Receipt
+from headrace.log.reader import TopicReader
+from headrace.run.compiling import check_without_spark, compile_with
+from headrace.run.inlets import Inlets
+from headrace.run.layout import Layout
+from headrace.run.lock import RunLock
+from headrace.run.metrics import exposition
+from headrace.run.once import pipelines_of, rebuilt
+from headrace.run.pipeline import StreamPipeline
+from headrace.run.project_service import ProjectService
+from headrace.run.schedule import Report, Schedule
+from headrace.serving.sqlite_store import SqliteStore
+
+log = structlog.get_logger()
+REBUILD_SECONDS_MAX = 3_600
+
+
+class Instance(ProjectService):
+    """`Service` for a project that runs in this process."""
+
+    def __init__(self, project: Project, report: Report) -> None:
+        layout = Layout.of(project)
+        self.lock = RunLock(layout)
+        self.lock.take()
+        super().__init__(project, SqliteStore(layout.store, group_us=project.settings.speed.group_us))
+        self.report = report
+        self.started_at = now_us()
+        self.state, self.reason = "starting", "the log is being opened"
+        self.inlets = Inlets(project)
+        self.spark: Any = None
+        self.pipelines: dict[str, StreamPipeline] = {}
+        self.schedule: Schedule | None = None
+        self.server: Any = None
+        self._stop = threading.Event()
+        self._connectors: list[threading.Thread] = []
+
+    # Start and stop
+
+    def open(self) -> None:
+        """Open the logs, so that events can come in."""
+        check_without_spark(self.project)
+        self.store.take_over()
+        self.inlets.open()
+
+    def serve(self, port: int | None) -> str:
+        """Answer HTTP; the address."""
+        from headrace.api.server import HttpServer
+
+        http = self.project.settings.http
+        self.server = HttpServer(self, http, port=port)
+        self.server.start()
+        self.lock.announce(self.server.url)
+        return self.server.url
+
+    def start_engine(self) -> None:
+        """Start Spark, deploy the project, and bring every view to its first generation."""
+        from headrace.spark.session import start_session
+
+        self.reason = "Spark is starting"
+        self.spark = start_session(
+            self.project.settings.spark,
+            app_name=f"headrace-{self.project.settings.name}",
+            work=self.layout.work("run"),
+        )
+        self.reason = "the project is being compiled"
+        plan = compile_with(self.spark, self.project)
+        self.store.deploy(plan)
+        self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
+        self.schedule = Schedule(self.pipelines, self.inlets.topics, self.project.settings, self.report)
+        self.reason = "views are being built"
+        for pipeline in self.pipelines.values():
+            if pipeline.needs_catch_up() and (promoted := pipeline.catch_up()):
+                self.schedule.note_promoted(promoted)
+
+    def start_flow(self) -> None:
+        """Start speed, the schedule and the connectors."""
+        for pipeline in self.pipelines.values():
+            pipeline.speed.start()
+        assert self.schedule is not None
+        self.schedule.start()
+        for name, definition in self.project.streams.items():
+            if make := connectors.get(definition.source):
+                connector = make(definition, self.inlets.intakes[name], self.project.folder, self.layout.ingest)
+                self._start_connector(name, connector)
+        self.state, self.reason = "running", ""
+
+    def _start_connector(self, name: str, connector: Any) -> None:
+        def run() -> None:
+            try:
+                connector.run(self._stop)
+            except HeadraceError as error:
+                if self.schedule is not None:
+                    self.schedule.problems[f"ingest {name}"] = error.message
+                self.report("problem", {"message": str(error)})
+
+        thread = threading.Thread(target=run, name=f"ingest-{name}", daemon=True)
+        thread.start()
+        self._connectors.append(thread)
+
+    def stop_sources(self) -> None:
+        """No more events from connectors."""
+        self._stop.set()
+        for thread in self._connectors:
+            thread.join(timeout=10)
+
+    def close(self) -> None:
+        """Stop everything, in the opposite order of the start."""
+        self.state = "stopping"
+        self.stop_sources()
+        if self.server is not None:
+            self.server.stop()
+        if self.schedule is not None:
+            self.schedule.stop()
+        for pipeline in self.pipelines.values():
+            pipeline.stop()
+        self.close_questions()
+        if self.spark is not None:
+            from headrace.spark.session import stop_session
+
+            stop_session(self.spark)
+        self.inlets.close()
+        self.store.close()
+        self.lock.release()
+
+    # Service
+
+    def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
+        return self.inlets.intake(stream).submit(records)
+
+    def status(self) -> Status:
+        problems = self.problems()
+        state = "degraded" if self.state == "running" and problems else self.state
+        plan = self.store.deployed()
+        return Status(
+            self.project.settings.name,
+            state,
+            self.reason or "; ".join(problems.values()),
+            iso(self.started_at),
+            self.server.url if self.server else None,
+            self.stream_statuses(plan, problems) if plan else [],
+            self.view_statuses(plan) if plan else [],
+        )
+
+    def problems(self) -> dict[str, str]:
+        found = dict(self.schedule.problems) if self.schedule else {}
+        for name, pipeline in self.pipelines.items():
+            if pipeline.problem:
+                found[f"speed {name}"] = f"speed of stream '{name}' failed: {pipeline.problem}"
+        return found
+
+    def ready(self) -> tuple[bool, str]:
+        return self.state == "running", self.reason
+
+    def rebuild(self, view: str) -> dict[str, Any]:
+        plan = self.deployed()
+        found = plan.view(view)
+        if found is None or not found.stream:
+            raise NotFound(f"there is no view '{view}' that is kept")
+        if self.schedule is None:
+            raise NotReady("the project is still starting")
+        promoted = self.schedule.rebuild(found.stream, found.name).result(REBUILD_SECONDS_MAX)
+        return rebuilt(found.name, promoted)
+
+    def metrics(self) -> bytes:
+        return exposition(self.status())
+
+    # Numbers for the terminal
+
+    def lag_events(self) -> int:
+        """Events in the logs that speed has not committed."""
+        ends = ((n, TopicReader(self.layout.log(n)).end()) for n in self.pipelines)
+        return sum(end - self.store.stream(name).position for name, end in ends)
+
+    def events_in(self) -> int:
+        return sum(intake.counters.accepted for intake in self.inlets.intakes.values())

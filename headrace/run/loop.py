@@ -1,0 +1,169 @@
+"""`headrace run` from beginning to end: start, watch, stop, and say what happened.
+
+With `until_idle` nothing streams: all that is in the log (and in the folders that streams import from) goes
+through batch, which is also the fastest way to load history.
+tests/run/test_instance.py checks both ways and the summary.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from headrace.api.service import Balance
+from headrace.core.errors import HeadraceError
+from headrace.define.project import Project
+from headrace.ingest.connector import connectors
+from headrace.ingest.files import FilesConnector
+from headrace.run.instance import Instance
+from headrace.run.schedule import Report
+
+PROGRESS_S = 1.0
+DRAIN_SECONDS_MAX = 60.0
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What a run did, and whether the second opinion agrees."""
+
+    seconds: float
+    events_in: int
+    epochs: int
+    generations: int
+    answers_compared: int
+    differences: int
+    balance: dict[str, Balance]
+    ok: bool
+
+
+def run(
+    project: Project,
+    *,
+    port: int | None = None,
+    seconds: float | None = None,
+    until_idle: bool = False,
+    report: Report = lambda kind, fields: None,
+) -> Summary:
+    """Run a project until it is told to stop, for some seconds, or until its log is worked through."""
+    began = time.monotonic()
+    report("starting", {"name": project.settings.name})
+    instance = Instance(project, report)
+    with _interrupt() as stop:
+        try:
+            instance.open()
+            if until_idle:
+                _work_through(instance)
+            else:
+                report("serving", {"url": instance.serve(port)})
+                instance.start_engine()
+                instance.start_flow()
+                report("ready", {"seconds": round(time.monotonic() - began, 1)})
+                _watch(instance, stop, seconds, report)
+                report("stopping", {})
+            summary = _summary(instance, began, audited=seconds is not None or until_idle)
+        finally:
+            instance.close()
+    return summary
+
+
+def _work_through(instance: Instance) -> None:
+    for name, definition in instance.project.streams.items():
+        make = connectors.get(definition.source)
+        if make is None or definition.source != "files":
+            continue
+        connector = make(
+            definition, instance.inlets.intakes[name], instance.project.folder, instance.layout.ingest
+        )
+        assert isinstance(connector, FilesConnector)
+        connector.look(threading.Event())
+    instance.start_engine()
+    for pipeline in instance.pipelines.values():
+        if (promoted := pipeline.catch_up()) and instance.schedule is not None:
+            instance.schedule.note_promoted(promoted)
+
+
+def _watch(
+    instance: Instance, stop: threading.Event, seconds: float | None, report: Report
+) -> None:
+    ends = time.monotonic() + seconds if seconds is not None else float("inf")
+    before, at = instance.events_in(), time.monotonic()
+    while time.monotonic() < ends and not stop.wait(min(PROGRESS_S, max(0.0, ends - time.monotonic()))):
+        now, count = time.monotonic(), instance.events_in()
+        rate = (count - before) / max(now - at, 1e-9)
+        before, at = count, now
+        report("progress", {"events_per_second": round(rate), "events_in": count, **_numbers(instance)})
+    instance.stop_sources()
+    if seconds is not None and not stop.is_set():
+        _drain(instance, stop)
+
+
+def _drain(instance: Instance, stop: threading.Event) -> None:
+    """Wait until speed has taken all that came in."""
+    deadline = time.monotonic() + DRAIN_SECONDS_MAX
+    while instance.lag_events() and time.monotonic() < deadline and not stop.wait(0.1):
+        pass
+
+
+def _numbers(instance: Instance) -> dict[str, object]:
+    return {
+        "lag_events": instance.lag_events(),
+        "epochs": _epochs(instance),
+        "generations": instance.schedule.generations if instance.schedule else 0,
+    }
+
+
+def _epochs(instance: Instance) -> int:
+    with instance.store.db.read() as db:
+        row = db.execute(
+            "SELECT count(*) FROM _epochs WHERE committed_at >= ?", (instance.started_at,)
+        ).fetchone()
+        return int(row[0])
+
+
+def _summary(instance: Instance, began: float, *, audited: bool) -> Summary:
+    schedule = instance.schedule
+    audits = instance.audit() if audited else []
+    status = instance.status()
+    balance = {stream.name: stream.balance for stream in status.streams}
+    differences = sum(audit.differences for audit in audits)
+    promoted = schedule.differences if schedule else 0
+    worked_through = schedule.events if schedule else 0
+    return Summary(
+        round(time.monotonic() - began, 1),
+        max(instance.events_in(), worked_through),
+        _epochs(instance),
+        schedule.generations if schedule else 0,
+        sum(audit.compared for audit in audits),
+        differences + promoted,
+        balance,
+        differences + promoted == 0 and all(entry.off == 0 for entry in balance.values()),
+    )
+
+
+@contextmanager
+def _interrupt() -> Iterator[threading.Event]:
+    """The first Ctrl-C or SIGTERM stops gracefully; the next one at once."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield stop
+    except KeyboardInterrupt as error:
+        raise HeadraceError("stopped before it was finished", hint="the log and the store are whole.") from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
