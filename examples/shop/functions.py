@@ -1,4 +1,4 @@
-"""Functions that shop.sql calls. They work on whole Arrow columns, and batch and speed both call them."""
+"""Functions that shop.sql calls, on whole Arrow columns; batch and speed both call them."""
 
 import pyarrow.compute as pc
 

@@ -1,9 +1,9 @@
 """A request's body, as the bytes of its events.
 
 Never more than `limit` bytes are held, neither as received nor unpacked. An event's bytes are kept
-as they came: an array is cut between its elements, lines at their ends, and nothing is written anew.
-A line is an event even if it is no JSON, because a dead letter is better than a lost event; an array
-that is no JSON cannot be cut and is refused whole.
+as they came: an array is cut between its elements, lines at their ends, and nothing is written
+anew. A line is an event even if it is no JSON, because a dead letter is better than a lost event;
+an array that is no JSON cannot be cut and is refused whole.
 tests/api/test_body.py checks each kind of body and each refusal.
 """
 

@@ -121,10 +121,11 @@ class Remote:
         deadline, wait_s = self._clock() + self._patience_s, _FIRST_WAIT_S
         while True:
             response = self._send("POST", path, content=body, headers={"Content-Type": media})
-            late = self._clock() + wait_s > deadline
+            pause_s = max(wait_s, _asked_pause_s(response))
+            late = self._clock() + pause_s > deadline
             if response.status_code not in _TRY_AGAIN or late:
                 return _decode(response, Accepted).receipt()
-            self._sleep(wait_s)
+            self._sleep(pause_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
     def _ask(self, answer: type[T], method: str, path: str, **request: Any) -> T:
@@ -145,6 +146,11 @@ class Remote:
             raise Unavailable(
                 f"{self.url} gave no answer", detail=f"{type(error).__name__}: {error}"
             ) from error
+
+
+def _asked_pause_s(response: httpx.Response) -> float:
+    asked = response.headers.get("Retry-After", "")
+    return float(asked) if asked.isdecimal() else 0.0
 
 
 def _bodies(records: Sequence[bytes]) -> list[tuple[str, bytes]]:

@@ -1,8 +1,8 @@
 """Keeps other web sites out of a server that listens on the user's own machine.
 
-A browser may be made to send us requests by any page it shows. A page whose name was pointed at our
-address (DNS rebinding) still says its own name in Host, and a page elsewhere says its own in Origin:
-both are refused. No CORS header is ever sent, so that no other page can read an answer.
+A browser may be made to send us requests by any page it shows. A page whose name was pointed at
+our address (DNS rebinding) still says its own name in Host, and a page elsewhere says its own in
+Origin: both are refused. No CORS header is ever sent, so that no other page can read an answer.
 tests/api/test_guard.py checks each refusal and each header.
 """
 
@@ -51,7 +51,7 @@ class Guard:
         if not self._knows(host_name(host)):
             return Refused(
                 f"this server does not answer for the host '{host}'",
-                hint="use localhost, or set http.host in headrace.toml to the name it is reached by.",
+                hint="use localhost, or set http.host in headrace.toml to the name in use.",
             )
         origin = headers.get("origin")
         if method not in SAFE_METHODS and origin is not None and not _same(origin, host):

@@ -34,7 +34,7 @@ _PAGE = """<!doctype html>
 <body>
 <main>
 <h1>Headrace</h1>
-<p>Define a view once, in SQL. Headrace keeps it exact over all of history and fresh to the second.</p>
+<p>Define a view once, in SQL. It is kept exact over all of history and fresh to the second.</p>
 <p><a href="/v1/status">How it is doing</a> · <a href="/openapi.json">OpenAPI document</a></p>
 <h2>Send the first event</h2>
 <p>Put the name of a stream in place of <code>clicks</code>, and its columns in place of these.</p>
@@ -53,11 +53,13 @@ _CURL = """curl -X POST http://{host}/v1/streams/clicks/events \\
   --data-binary '{{"user": "ada", "url": "/home", "ts": "2026-01-01T12:00:00Z"}}'"""
 
 CSS = """
-:root { color-scheme: light dark; --ink: #1c2733; --paper: #fbfaf7; --line: #d9d5cb; --link: #0a6375; }
+:root { color-scheme: light dark; }
+:root { --ink: #1c2733; --paper: #fbfaf7; --line: #d9d5cb; --link: #0a6375; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e6e8; --paper: #15191d; --line: #343b42; --link: #6cc5d6; }
 }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 17px/1.55 system-ui, sans-serif; }
+body { margin: 0; font: 17px/1.55 system-ui, sans-serif; }
+body { background: var(--paper); color: var(--ink); }
 main { max-width: 56rem; margin: 3rem auto; padding: 0 1.25rem; }
 h1 { font-size: 2rem; margin: 0 0 .25rem; }
 h2 { font-size: 1.15rem; margin: 2.25rem 0 .5rem; }
@@ -74,7 +76,7 @@ td:first-child { white-space: nowrap; }
 def render(host: str, routes: Sequence[Listed] = ()) -> bytes:
     """The page, for one who reached the server as `host`."""
     rows = "\n".join(
-        f"<tr><td>{escape(f'{route.method} {route.path}')}</td><td>{escape(route.summary)}</td></tr>"
+        f"<tr><td>{route.method} {escape(route.path)}</td><td>{escape(route.summary)}</td></tr>"
         for route in routes
     )
     return _PAGE.format(curl=escape(_CURL.format(host=host), quote=False), rows=rows).encode()

@@ -91,11 +91,12 @@ def bind(host: str, port: int) -> socket.socket:
     listening = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            host or None, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
+        # The port is not given to getaddrinfo, which would take 70000 for 4464.
+        listening.bind((address[0], port, *address[2:]))
         listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         if listening:
@@ -108,7 +109,7 @@ def _refusal(error: OSError | OverflowError, host: str, port: int) -> HeadraceEr
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return PortInUse(
             f"port {port} is in use by another process",
-            hint=f"choose another with --port, such as --port {port + 1}, or --port 0 for a free one.",
+            hint="choose another one with --port; --port 0 takes a free one.",
         )
     return Unavailable(
         f"the HTTP server cannot listen on {host}:{port}",

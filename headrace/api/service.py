@@ -1,7 +1,8 @@
 """What can be asked of a project, whether it runs here, runs elsewhere or does not run.
 
-Three implement it: `run.instance.Instance` (running in this process), `api.client.Remote` (running in
-another) and `run.offline.Offline` (stopped). The HTTP routes and the command line know only this.
+Three implement it: `run.instance.Instance` (running in this process), `api.client.Remote` (running
+in another) and `run.offline.Offline` (stopped). The HTTP routes and the command line know only
+this.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Service(Protocol):
         """A view's rows by key values and window range."""
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
-        """An ad-hoc query over views (from the store), or over streams and tables (on Spark, fenced)."""
+        """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced)."""
 
     def status(self) -> Status: ...
 
@@ -108,7 +109,10 @@ class Service(Protocol):
         """The newest dead letters of a stream."""
 
     def rebuild(self, view: str) -> dict[str, Any]:
-        """Recompute a view from its whole history and swap it in: {"view", "generation", "rows", "differences"}."""
+        """Recompute a view from its whole history and swap it in.
+
+        {"view", "generation", "rows", "differences"}
+        """
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         """Compare answers with a second engine over the same events, up to the same position."""

@@ -1,7 +1,7 @@
 """One checkup a function: it is given what it measures, and says ok, warn or fail and what to do.
 
-A `fail` means that `headrace run` cannot work here; a `warn` that it will, but slower or not for long.
-Nothing is left behind by a checkup.
+A `fail` means that `headrace run` cannot work here; a `warn` that it will, but slower or not for
+long. Nothing is left behind by a checkup.
 tests/cli/test_doctor.py reads each of the three for each of them.
 """
 
@@ -82,7 +82,7 @@ def memory_wanted(*settings: str) -> int:
 
 
 def memory_available(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """Bytes that new processes may take, as the kernel estimates them, within this container's limit."""
+    """Bytes that new processes may take: the kernel's estimate, within this container's limit."""
     try:
         found = re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())
         free = int(found[1]) * 1024 if found else None

@@ -1,6 +1,6 @@
 """`headrace doctor`: whether this machine can run the project, and if not, what to do.
 
-It works without a project too: then the settings are the defaults and the folder is the current one.
+It works without a project too: then the settings are the defaults and the folder the current one.
 A broken headrace.toml is itself a finding, and the other checkups go on without it.
 tests/cli/test_doctor.py checks the page and the exit code.
 """
@@ -77,7 +77,7 @@ def reported(findings: Sequence[Finding]) -> Report:
     from rich.text import Text
 
     failed = any(finding.state == "fail" for finding in findings)
-    rows = [
+    rows: list[list[str | Text]] = [
         [Text(f.state, style=_STYLES[f.state]), f.name, f.found, Text(f.do or "", style="cyan")]
         for f in findings
     ]

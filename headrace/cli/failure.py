@@ -1,17 +1,15 @@
 """What is shown when a command fails: one sentence, and never a traceback.
 
-A `HeadraceError` has five fields, which are shown as lines on stderr, or with `--json` as one document
-on stdout. A wrong use of the command line has the condition `Usage`. Anything else is a defect of ours:
-its traceback goes to a crash log, whose path is told.
+A `HeadraceError` has five fields, which are shown as lines on stderr, or with `--json` as one
+document on stdout. A wrong use of the command line has the condition `Usage`. Anything else is a
+defect of ours: its traceback goes to a crash log, whose path is told.
 tests/cli/test_failure.py reads each of them.
 """
 
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +78,8 @@ def _unexpected(error: Exception) -> Fields:
     try:
         return fields_of("Unexpected", message, detail=f"the crash log is {_crash_log(error)}")
     except OSError as second:
+        import traceback
+
         # Without a disk to write to, the terminal is the only log left.
         traceback.print_exception(error, file=sys.stderr)
         return fields_of("Unexpected", message, detail=f"no crash log could be written: {second}")
@@ -94,6 +94,8 @@ def fields_of(
 
 
 def _crash_log(error: Exception) -> Path:
+    import traceback
+
     name = f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 1_000_000:06d}.log"
     path = _crash_folder() / name
     command = " ".join(["headrace", *sys.argv[1:]])
@@ -102,7 +104,9 @@ def _crash_log(error: Exception) -> Path:
 
 
 def _crash_folder() -> Path:
-    """The state folder of the project around here if it has one, else the machine's temporary one."""
+    """The state folder of the project around here, if it has one; else the temporary folder."""
+    import tempfile
+
     from headrace.define.settings import load_settings
 
     folder = found_folder(None)

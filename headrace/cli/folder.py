@@ -1,7 +1,8 @@
 """Which project a command is about, and how it is reached.
 
-A folder that was given is taken as it is. Otherwise it is the current folder or the nearest above it
-that has a headrace.toml, and if there is none the current folder, whose lack of one is then the error.
+A folder that was given is taken as it is. Otherwise it is the current folder or the nearest above
+it that has a headrace.toml, and if there is none the current folder, whose lack of one is then the
+error.
 tests/cli/test_folder.py checks the order.
 """
 

@@ -33,7 +33,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Define a view once, in SQL; it is kept exact over all of history and fresh to the second.",
+    help="Define a view once, in SQL; it is kept exact over history and fresh to the second.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # Rich's help pages alone would take longer than the help may take
@@ -123,7 +123,7 @@ def send(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Send the events of a file to a stream, whether the project runs or not."""
+    """Send a file's events to a stream, also of a stopped project."""
     from headrace.cli import send as body
 
     kind = format.value if format else None
@@ -137,7 +137,7 @@ def query(
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Answer a SELECT, and say how fresh and how exact the answer is."""
+    """Answer a SELECT, and say how fresh and exact it is."""
     from headrace.cli import query as body
 
     return body.query(found_folder(project), sql, limit).say(json)
@@ -186,7 +186,7 @@ def dead_letters(
 
 @app.command()
 def doctor(project: ProjectOption = None, json: Json = False) -> int:
-    """Look at this machine: Java, memory, disk, clock and port; exit 1 if one of them fails."""
+    """Say whether this machine can run it, and what to do if not."""
     from headrace.cli import doctor as body
 
     return body.doctor(found_folder(project)).say(json)

@@ -1,7 +1,7 @@
 """`headrace new`: a project that works, copied from the files beside this one.
 
-Nothing is ever overwritten: a folder that has anything in it is refused. What git or an editor has put
-there under a hidden name is no hindrance, since no template file has such a name.
+Nothing is ever overwritten: a folder that has anything in it is refused. What git or an editor has
+put there under a hidden name is no hindrance, since no template file has such a name.
 tests/cli/test_new.py makes one, and sends its events.
 """
 

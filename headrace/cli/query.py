@@ -1,7 +1,7 @@
 """`headrace query`: an answer, and below it what the answer speaks for.
 
-A person never sees a number without how fresh and how exact it is: the lines below the table say the
-generation, position, watermark and age of each stream, and which columns are estimates.
+A person never sees a number without how fresh and how exact it is: the lines below the table say
+the generation, position, watermark and age of each stream, and which columns are estimates.
 tests/cli/test_query.py reads a whole answer.
 """
 

@@ -1,7 +1,7 @@
 """What a command has to say, once as a document and once for a person.
 
-Law: with `--json` stdout gets exactly one JSON document on one line and no colours; without it, Rich
-shows the same facts. No command prints in another way, except `run`, which prints one line a report.
+Law: with `--json` stdout gets exactly one JSON document on one line and no colours; without it,
+Rich shows the same facts. Only `run` prints in another way: one line a report.
 tests/cli/test_report.py checks both.
 """
 
@@ -37,7 +37,8 @@ class Report:
             print_json(self.document)
         else:
             for part in self.parts:
-                console().print(part)
+                # A line of text is left whole, so that what is copied from it is whole.
+                console().print(part, soft_wrap=isinstance(part, Text))
         return self.exit_code
 
 

@@ -1,7 +1,7 @@
 """`headrace run`: starts the project and tells what happens until it stops.
 
-At a terminal the newest progress is one line that is written over; into a pipe it is a line every ten
-seconds. With `--json` each report is one JSON line {"kind": …, …}, the last is {"kind": "summary", …}.
+At a terminal the newest progress is one line that is written over; into a pipe it is a line every
+ten seconds. With `--json` each report is one JSON line {"kind": …, …}, the last of kind "summary".
 The exit code is 1 if an answer differed from the audit or a balance is off.
 tests/cli/test_running.py reads the lines.
 """
@@ -39,13 +39,13 @@ def run(
     folder: Path, *, port: int | None, seconds: float | None, until_idle: bool, json: bool
 ) -> int:
     """Run a project until it is told to stop."""
-    from headrace.run import instance
+    from headrace.run import loop
 
     project = loaded(folder)
     teller = Teller(console())
     report: Callable[[str, dict[str, Any]], None] = _tell_json if json else teller.tell
     try:
-        summary = instance.run(
+        summary = loop.run(
             project, port=port, seconds=seconds, until_idle=until_idle, report=report
         )
     finally:

@@ -1,7 +1,7 @@
 """`headrace send`: the events of a file, acknowledged chunk by chunk.
 
-One chunk is on its way at a time, so what was acknowledged is always a beginning of the file. When a
-send fails midway, the receipt of that beginning is shown with the error, and the exit code is 1.
+One chunk is on its way at a time, so what was acknowledged is always a beginning of the file. When
+a send fails midway, the receipt of that beginning is shown with the error, and the exit code is 1.
 Sending the file again is safe for a stream with an id: what was taken before is a duplicate.
 tests/cli/test_send.py checks the counts, also when the third chunk fails.
 """
@@ -57,7 +57,8 @@ class Sent:
     def words(self) -> str:
         parts = [counted(self.duplicates, "duplicate")]
         parts += [counted(self.conflicts, "conflict")] if self.conflicts else []
-        return f"{counted(self.accepted, 'event')} accepted by {self.stream}, {', '.join(parts)} among them"
+        taken = f"{counted(self.accepted, 'event')} accepted by {self.stream}"
+        return f"{taken}, {' and '.join(parts)} among them"
 
 
 def send(folder: Path, stream: str, file: str, kind: str | None, *, quiet: bool) -> Report:

@@ -50,8 +50,8 @@ def shown(found: Status) -> list[RenderableType]:
         parts += ["", table(*_STREAM, rows=rows, right=("log end", "lag", "generation", "late"))]
         parts += ["", *(balance_line(s.name, s.balance) for s in found.streams)]
     if found.views:
-        rows = [_view(view) for view in found.views]
-        parts += ["", table(*_VIEW, rows=rows, right=("rows", "generation"))]
+        views = [_view(view) for view in found.views]
+        parts += ["", table(*_VIEW, rows=views, right=("rows", "generation"))]
     parts += [bad(f"{s.name}: {s.problem}") for s in found.streams if s.problem]
     return parts
 

@@ -1,7 +1,7 @@
 """`headrace rebuild`, `audit` and `dead-letters`: looking after what is kept.
 
-An audit that finds a difference exits with 1, so that a script notices. A rebuild that finds one has
-put it right, so it exits with 0 and says how many there were.
+An audit that finds a difference exits with 1, so that a script notices. A rebuild that finds one
+has put it right, so it exits with 0 and says how many there were.
 tests/cli/test_upkeep.py reads each page.
 """
 
@@ -24,7 +24,8 @@ def rebuild(folder: Path, view: str) -> Report:
     with connected(loaded(folder)) as service, waiting(f"rebuilding {view}"):
         result = service.rebuild(view)
     differences = result.get("differences")
-    line = f"{result['view']}: generation {result['generation']}, {counted(result['rows'] or 0, 'row')}, "
+    rows = counted(result["rows"] or 0, "row")
+    line = f"{result['view']}: generation {result['generation']}, {rows}, "
     found = counted(differences or 0, "difference") + " from what was served before"
     return Report(result, [Text(line).append(bad(found) if differences else good(found))])
 
@@ -38,7 +39,9 @@ def audit(folder: Path, view: str | None) -> Report:
 
 
 def _audited(results: list[AuditResult]) -> list[RenderableType]:
-    rows = [[r.view, f"{r.compared:,}", _differences(r.differences), dim(r.note)] for r in results]
+    rows: list[list[str | Text]] = [
+        [r.view, f"{r.compared:,}", _differences(r.differences), dim(r.note)] for r in results
+    ]
     examples = [Text(f"  {r.view}: {example}") for r in results for example in r.examples]
     if not rows:
         return [dim("there is nothing to compare yet")]

@@ -44,7 +44,7 @@ def cell(value: Any, type: str) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, dict) and value.keys() == {"start", "end"} and value["start"]:
+    if isinstance(value, dict) and value.get("start") and value.get("end"):
         return window(value)
     if isinstance(value, float):
         return str(round(value, 3)) if abs(value) >= 1 or value == 0 else f"{value:.6g}"

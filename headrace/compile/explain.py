@@ -1,7 +1,8 @@
 """How a view is kept, in plain words beside the SQL that does it.
 
-Everything said here is read off the plan, so it is what runs. A mergeable view has four sections: map
-and partial are done by both layers, merge and finish when it is read. A view over views has one: read.
+Everything said here is read off the plan, so it is what runs. A mergeable view has four sections:
+map and partial are done by both layers, merge and finish when read. A view over views has one,
+read.
 tests/cli/test_explain.py reads whole explanations.
 """
 
@@ -107,17 +108,17 @@ def unknown_view(view: str, known: list[str]) -> NotFound:
 def _kept_sections(view: ViewPlan) -> tuple[Section, ...]:
     return (
         Section("map", (_map_words(view),), view.map_sql),
-        Section("partial", tuple(_partial_words(view)), view.partial_sql),
+        Section("partial", tuple(_partial_words(view)), _partial_sql(view)),
         Section("merge", tuple(_merge_words(view.partials)) or ("a key is a key on both sides",)),
         Section("finish", tuple(_finish_words(view)), _finish_sql(view)),
     )
 
 
 def _map_words(view: ViewPlan) -> str:
-    tables = f", joined with {_listed(view.tables)}" if view.tables else ""
+    tables = f" (joined with {_listed(view.tables)})" if view.tables else ""
     return (
-        f"each event of stream '{view.stream}'{tables} gives its key values and what is aggregated; "
-        "no event needs to know another"
+        f"each event of stream '{view.stream}'{tables} gives its key values and what is "
+        "aggregated; no event needs to know another"
     )
 
 
@@ -130,6 +131,11 @@ def _partial_words(view: ViewPlan) -> list[str]:
             f"batch also keeps the values behind {_listed(counted)}, to count them exactly"
         )
     return words
+
+
+def _partial_sql(view: ViewPlan) -> str:
+    # The map step stands above already; said twice it would hide what is new here.
+    return view.partial_sql.replace(f"({view.map_sql}) AS mapped", "mapped")
 
 
 def _key_words(key: KeyPlan) -> str:

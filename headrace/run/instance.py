@@ -83,6 +83,7 @@ class Instance(ProjectService):
             app_name=f"headrace-{self.project.settings.name}",
             work=self.layout.work("run"),
         )
+        self.report("engine", {"master": self.project.settings.spark.master})
         self.reason = "the project is being compiled"
         plan = compile_with(self.spark, self.project)
         self.store.deploy(plan)

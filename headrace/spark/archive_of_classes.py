@@ -24,10 +24,10 @@ from headrace.spark.java import Java, cache_folder, find_java
 _MAKING = "HEADRACE_CLASS_ARCHIVE"  # the child's order to write one, and where
 _SECONDS_MAX = 300
 _PROGRAM = """
-import sys, tempfile
+import tempfile
 from pathlib import Path
 from headrace.define.settings import SparkSettings
-from headrace.spark.session import start_session, stop_session
+from headrace.spark.session import start_session
 
 with tempfile.TemporaryDirectory() as work:
     spark = start_session(SparkSettings(master="local[2]"), app_name="archive", work=Path(work))
@@ -41,7 +41,10 @@ with tempfile.TemporaryDirectory() as work:
     query = stream.writeStream.trigger(availableNow=True).foreachBatch(
         lambda batch, _: batch.groupBy("id").count().toArrow()).start()
     query.awaitTermination()
-    stop_session(spark)
+    java = spark.sparkContext._gateway.proc
+    spark.stop()
+    java.stdin.close()
+    java.wait()  # it writes the archive now, and takes its time
 """
 
 
@@ -88,8 +91,9 @@ def _options(java: Java, path: str, *, use: bool) -> str:
         option = "AOTCache" if use else "AOTCacheOutput"
     else:
         option = "SharedArchiveFile" if use else "ArchiveClassesAtExit"
-    # The JVM's own log is off, since it would complain on the terminal of a stale archive.
-    return shlex.quote(f"-XX:{option}={path}") + " -Xshare:auto -Xlog:disable -Xlog:all=off"
+    # Both kinds are by default done without if they do not fit; the JVM's own log is off, since it
+    # would complain of that on the terminal.
+    return shlex.quote(f"-XX:{option}={path}") + " -Xlog:disable -Xlog:all=off"
 
 
 def _run_child(name: str) -> None:

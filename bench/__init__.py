@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks: each is a ratio in one run, and answers are compared before a time counts."""

@@ -1,0 +1,32 @@
+"""`make bench`: throughput and latency, one after the other, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import latency, throughput
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=4_000_000)
+    parser.add_argument("--seconds", type=float, default=60.0, help="length of the latency run")
+    parser.add_argument("--json", type=Path, help="write the numbers here")
+    arguments = parser.parse_args()
+    console = Console()
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
+        numbers = {
+            "throughput": throughput.measure(Path(folder) / "throughput", arguments.events, console),
+            "latency": latency.measure(Path(folder), arguments.seconds, console),
+        }
+    if arguments.json:
+        arguments.json.write_text(json.dumps(numbers, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Which project a command is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from headrace.cli.folder import found_folder, near
+
+from .conftest import Told, document
+
+
+def test_a_given_folder_is_taken_as_it_is(shop: Path) -> None:
+    assert found_folder(Path("elsewhere")) == Path("elsewhere")
+
+
+def test_the_nearest_folder_above_with_a_headrace_toml_is_taken(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found_folder(None) == shop
+    monkeypatch.chdir(shop / "lookups")
+    assert found_folder(None) == shop
+
+
+def test_without_any_project_the_error_says_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("status")
+    assert result.exit_code == 1
+    assert f"BadProject: there is no headrace.toml in {tmp_path}" in result.stderr
+    assert "headrace new DIR" in result.stderr
+
+
+def test_project_names_the_folder_from_anywhere(
+    told: Told, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("status", "--project", str(shop), "--json")
+    assert document(result)["name"] == "shop"
+    assert told.closed
+
+
+def test_a_wrong_name_gets_the_nearest_or_all() -> None:
+    assert near("click", ["clicks", "orders"]) == "did you mean 'clicks'?"
+    assert near("x", ["clicks", "orders"]) == "there are: clicks, orders."
+    assert near("x", []) == "there are: none."

@@ -1,0 +1,89 @@
+"""The command line as a whole: quick, and with the same manners in every command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+import typer
+from typer.testing import Result
+
+from headrace.cli.main import app
+
+from .conftest import document
+
+COMMANDS = (
+    "new", "check", "plan", "explain", "run", "send", "query", "status", "rebuild", "audit",
+    "dead-letters", "doctor",
+)  # fmt: skip
+HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}
+HELP = [sys.executable, "-c", "from headrace.cli.main import app; app()", "--help"]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, atexit; from headrace.cli.main import app; sys.argv = ['headrace', '--help']\n"
+        "try: app()\n"
+        "finally: print('\\n' + ' '.join(sys.modules))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Commands:" in ended.stdout
+    assert not HEAVY & set(ended.stdout.splitlines()[-1].split())
+
+
+def test_help_takes_less_than_300_ms() -> None:
+    best = 9.0
+    for _ in range(15):
+        began = time.perf_counter()
+        subprocess.run(HELP, capture_output=True, check=True)
+        best = min(best, time.perf_counter() - began)
+        if best < 0.3:
+            return
+    pytest.fail(f"the best of 15 took {best:.3f} s")
+
+
+def test_there_are_these_commands_and_each_takes_json() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert tuple(commands) == COMMANDS
+    for command in commands.values():
+        assert "--json" in [name for param in command.params for name in param.opts]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_a_help_page_whose_first_line_is_not_cut(
+    command: str, call: Callable[..., Result]
+) -> None:
+    assert call(command, "--help").exit_code == 0
+    line = next(x for x in call("--help").stdout.splitlines() if x.startswith(f"  {command} "))
+    assert not line.endswith("...")
+
+
+def test_no_command_shows_the_help_and_is_a_usage_error(call: Callable[..., Result]) -> None:
+    result = call()
+    assert result.exit_code == 2
+    assert "Commands:" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("stats",), ("status", "--bogus"), ("send", "clicks"), ("run", "--port", "70000"),
+        ("query", "SELECT 1", "--limit", "-1"), ("send", "clicks", "-", "--format", "xml"),
+        ("run", "--for", "a while"), ("new",),
+    ],
+)  # fmt: skip
+def test_a_wrong_use_exits_with_2_and_in_json_has_the_five_fields(
+    arguments: tuple[str, ...], call: Callable[..., Result]
+) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    result = call(*arguments, "--json")
+    assert result.exit_code == 2
+    said = document(result)
+    assert list(said) == ["condition", "message", "detail", "hint", "origin"]
+    assert said["condition"] == "Usage"
+    assert "--help` shows" in said["hint"]

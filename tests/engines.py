@@ -1,0 +1,341 @@
+"""Engines for tests: the real log, master, store and Spark, in a folder of the test's own.
+
+`Compiled` is a project that was compiled once, with a session for each layer. `Parts` is one life of a process:
+everything opened from one state folder. An engine plays a story on `Parts`:
+  BatchEngine   archives and builds whenever it is asked, so each question has its own generation;
+  SpeedEngine   commits one epoch for each send, on top of an empty generation;
+  SplitEngine   builds a generation after `cut` sends, and leaves the rest to speed;
+  CrashEngine   is SpeedEngine whose process is killed after each step;
+  QueryEngine   is SpeedEngine with Spark's own streaming query.
+An epoch is made of a plain DataFrame with the columns of the streaming source, then takes the same way as in
+`SpeedQuery`: `compute_epoch`, `commit_epoch`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.batch.build import Builder, Promoted
+from headrace.compile.passes import compile_project
+from headrace.compile.plan import Plan, StreamPlan
+from headrace.core.event import LATE, Status
+from headrace.core.position import PositionRange
+from headrace.core.time import SECOND, from_iso
+from headrace.define.functions import FunctionDefinition
+from headrace.define.project import Project
+from headrace.define.settings import LogSettings, Settings, SpeedSettings
+from headrace.define.statements import read_statements
+from headrace.ingest.intake import Intake
+from headrace.log.reader import TopicReader
+from headrace.log.topic import Topic
+from headrace.master.archive import Archive, decoder_of
+from headrace.master.table import counts as counts_of
+from headrace.serving.read import Reader
+from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.store import Epoch
+from headrace.spark.analyse import SparkAnalyser
+from headrace.spark.functions import register_functions
+from headrace.spark.relations import register
+from headrace.speed.epoch import compute_epoch
+from headrace.speed.query import SpeedQuery
+from headrace.testing import Transcript
+
+# After every story, so that no event of one is dated ahead of its arrival.
+ARRIVAL_US = from_iso("2026-01-02T00:00:00Z")
+STEP_EVENTS_MAX = 1_000_000
+
+
+@dataclass
+class HeldClock:
+    """Stands still, or goes on by `tick_us` each time that it is asked."""
+
+    now_us: int = ARRIVAL_US
+    tick_us: int = 0
+
+    def __call__(self) -> int:
+        self.now_us += self.tick_us
+        return self.now_us
+
+
+@dataclass
+class Compiled:
+    """A project, its plan, and a session for each layer with tables and functions registered."""
+
+    project: Project
+    plan: Plan
+    spark: Any
+    batch: Any
+    speed: Any
+    # An epoch is a function of what is in its range, so engines that cut alike share it.
+    epochs: dict[Any, Epoch] = field(default_factory=dict)
+
+
+def compile_sql(
+    spark: Any,
+    folder: Path,
+    sql: str,
+    files: Mapping[str, bytes] | None = None,
+    functions: Iterable[FunctionDefinition] = (),
+    partitions: int = 1,
+) -> Compiled:
+    """Compile CREATE statements; `files` are written beside them first."""
+    for name, content in (files or {}).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    settings = Settings("tests", log=LogSettings(partitions=partitions, free_bytes_min=0))
+    project = Project(folder, settings, tuple(read_statements(sql, "story.sql")))
+    analyser = SparkAnalyser(spark)
+    functions = tuple(functions)
+    register_functions(analyser.spark, functions)
+    plan = compile_project(project, analyser)
+    batch, speed = spark.newSession(), spark.newSession()
+    for session in (batch, speed):
+        register(session, plan.tables, functions, folder)
+    return Compiled(project, plan, spark, batch, speed)
+
+
+class Parts:
+    """One life of a process on a state folder."""
+
+    def __init__(self, compiled: Compiled, state: Path, *, clock: HeldClock | None = None) -> None:
+        self.compiled, self.state, self.plan = compiled, state, compiled.plan
+        self.clock = clock or HeldClock()
+        # Every second epoch begins a new group, so stories are read over groups and within one.
+        self.store = SqliteStore(state / "serving.db", clock=HeldClock(tick_us=6 * SECOND))
+        self.store.take_over()
+        self.store.deploy(self.plan)
+        self.reader = Reader(self.store.db, clock=self.clock)
+        self.topics = {s.name: self._topic(s) for s in self.plan.streams}
+        self.archives = {s.name: self._archive(s) for s in self.plan.streams}
+
+    def _topic(self, stream: StreamPlan) -> Topic:
+        path = self.log(stream.name)
+        return Topic.open(path, stream.partitions, segment_bytes_max=1 << 20, clock=self.clock)
+
+    def _archive(self, stream: StreamPlan) -> Archive:
+        master = self.state / "master" / stream.name
+        return Archive(self.compiled.spark, stream, self.log(stream.name), master)
+
+    def log(self, stream: str) -> Path:
+        return self.state / "log" / stream
+
+    def intake(self, stream: str) -> Intake:
+        """A new one each time: it learns the ids it must know from the log."""
+        project = self.compiled.project
+        definition, topic = project.streams[stream], self.topics[stream]
+        return Intake(definition, topic, settings=project.settings, clock=self.clock)
+
+    def archive(self, stream: str) -> None:
+        self.archives[stream].step_to_end(STEP_EVENTS_MAX)
+
+    def build(self, stream: str, *, speed_runs: bool = False, **said: Any) -> Promoted | None:
+        plan, table = self.plan.stream(stream), self.archives[stream].table
+        builder = Builder(self.compiled.batch, plan, table, self.store)
+        return builder.build(speed_runs=speed_runs, **said)
+
+    def catch_up(self) -> list[Promoted]:
+        """All that is in the logs becomes a generation."""
+        for stream in self.topics:
+            self.archive(stream)
+        return [made for stream in self.topics if (made := self.build(stream))]
+
+    def epoch(self, stream: str, *, shared: bool = False) -> Epoch | None:
+        """The epoch from the store's position to the log's end; None if that is nothing."""
+        plan, state = self.plan.stream(stream), self.store.stream(stream)
+        range = PositionRange(state.position, self.topics[stream].end())
+        if not len(range):
+            return None
+        table = decoded(plan, self.log(stream), range, state.highs)
+        key = (stream, range, state.highs, repr(table.to_pylist()))
+        if shared and key in self.compiled.epochs:
+            return self.compiled.epochs[key]
+        frame = self.compiled.speed.createDataFrame(table)
+        versions = self.store.versions(stream)
+        made = compute_epoch(frame, plan, versions, range, state.highs, self.clock())
+        self.compiled.epochs[key] = made
+        return made
+
+    def counts(self) -> dict[str, int]:
+        """What batch has counted up to the boundary, and speed after it."""
+        total: Counter[str] = Counter()
+        for name in self.topics:
+            boundary = self.store.stream(name).boundary.offsets[0]
+            total += _archived_counts(self.archives[name], boundary)
+            total += self._epoch_counts(name, boundary)
+        return {name: total[name] for name in ("late", "dead_letters", "duplicates")}
+
+    def _epoch_counts(self, stream: str, boundary: int) -> Counter[str]:
+        names = ("late", "dead_letters", "duplicates")
+        sql = f"SELECT {', '.join(names)} FROM _epochs WHERE stream = ? AND CAST(lower AS INTEGER) >= ?"
+        total: Counter[str] = Counter()
+        with self.store.db.read() as db:
+            for row in db.execute(sql, (stream, boundary)):
+                total.update(dict(zip(names, row, strict=True)))
+        return total
+
+    def close(self) -> None:
+        for topic in self.topics.values():
+            topic.close()
+        self.store.close()
+
+
+def decoded(
+    stream: StreamPlan, log: Path, range: PositionRange, highs: tuple[int | None, ...]
+) -> pa.Table:
+    """The events of a range with the columns of the streaming source."""
+    decoder, names = decoder_of(stream), stream.schema.names
+    reader = TopicReader(log)
+    return pa.concat_tables(
+        decoder.decode(
+            reader.blocks(partition, interval), partition, highs[partition], raw=False, columns=names
+        ).table
+        for partition, interval in range.intervals()
+    )
+
+
+def _archived_counts(archive: Archive, boundary: int) -> Counter[str]:
+    files = [file for file in archive.table.files() if file.next_offset <= boundary]
+    found = counts_of(files)
+    late = sum(
+        sum(pq.read_table(file.path, columns=[LATE], partitioning=None)[LATE].to_pylist())
+        for file in files
+        if file.status == Status.EVENT.word
+    )
+    return Counter(late=late, dead_letters=found["dead_letter"], duplicates=found["duplicate"])
+
+
+class _Engine:
+    """What all engines share: `settle` is called when everything sent must be in the answer."""
+
+    def __init__(self, compiled: Compiled, folder: Path) -> None:
+        self.compiled, self.folder = compiled, folder
+        self.sent = 0
+
+    def start(self, transcript: Transcript) -> None:
+        self.parts = Parts(self.compiled, self.folder / "state")
+        # A view answers after its first generation, which is empty here.
+        self.parts.catch_up()
+
+    def send(self, stream: str, records: list[bytes]) -> None:
+        self.parts.intake(stream).accept(records)
+        self.sent += 1
+
+    def answer(self, view: str) -> list[dict[str, Any]]:
+        self.settle()
+        return self.parts.reader.view(view).rows
+
+    def counts(self) -> dict[str, int]:
+        self.settle()
+        return self.parts.counts()
+
+    def settle(self) -> None: ...
+
+    def stop(self) -> None:
+        self.parts.close()
+
+
+class BatchEngine(_Engine):
+    """Everything through the master; builds after the first are incremental."""
+
+    def settle(self) -> None:
+        self.parts.catch_up()
+
+
+class SpeedEngine(_Engine):
+    """One epoch for each send."""
+
+    shared = False
+
+    def send(self, stream: str, records: list[bytes]) -> None:
+        super().send(stream, records)
+        self.commit(stream)
+
+    def commit(self, stream: str) -> None:
+        epoch = self.parts.epoch(stream, shared=self.shared)
+        if epoch is not None:
+            assert self.parts.store.commit_epoch(epoch)
+
+
+class SplitEngine(SpeedEngine):
+    """Batch up to `cut` sends, speed after them."""
+
+    shared = True
+
+    def __init__(self, compiled: Compiled, folder: Path, cut: int) -> None:
+        super().__init__(compiled, folder)
+        self.cut = cut
+
+    def start(self, transcript: Transcript) -> None:
+        self.parts = Parts(self.compiled, self.folder / "state")
+        if self.cut == 0:
+            self.parts.catch_up()
+
+    def commit(self, stream: str) -> None:
+        if self.sent == self.cut:
+            self.parts.catch_up()
+        elif self.sent > self.cut:
+            super().commit(stream)
+
+    def settle(self) -> None:
+        # A question that comes before the cut is answered by an earlier generation.
+        if self.sent < self.cut:
+            self.parts.catch_up()
+
+
+class CrashEngine(SpeedEngine):
+    """A new process after each step, with nothing but the files of the one that was killed."""
+
+    def __init__(self, compiled: Compiled, folder: Path) -> None:
+        super().__init__(compiled, folder)
+        self.dead: list[Parts] = []
+
+    def commit(self, stream: str) -> None:
+        epoch = self.parts.epoch(stream)
+        assert epoch is not None
+        # Killed after the events were acknowledged, and again after the epoch was committed.
+        self.crash()
+        again = self.parts.epoch(stream)
+        assert again is not None
+        assert (again.range, again.highs, again.counts) == (epoch.range, epoch.highs, epoch.counts)
+        assert self.parts.store.commit_epoch(again)
+        self.crash()
+        assert not self.parts.store.commit_epoch(epoch), "a replayed epoch was counted twice"
+
+    def crash(self) -> None:
+        # A copy is what a killed process leaves: nothing is closed, and nothing is written any more.
+        self.dead.append(self.parts)
+        state = self.folder / f"state-{len(self.dead)}"
+        shutil.copytree(self.parts.state, state)
+        self.parts = Parts(self.compiled, state)
+
+    def stop(self) -> None:
+        for parts in (*self.dead, self.parts):
+            parts.close()
+
+
+class QueryEngine(SpeedEngine):
+    """Epochs by Spark's streaming query, which starts at the store's position each time."""
+
+    def commit(self, stream: str) -> None:
+        parts = self.parts
+        query = SpeedQuery(
+            self.compiled.speed,
+            parts.plan.stream(stream),
+            parts.store,
+            parts.log(stream),
+            self.folder / "work",
+            SpeedSettings(),
+            parts.clock,
+        )
+        running = query.start(available_now=True)
+        assert running.awaitTermination(60), "the query did not end"
+        query.stop()
