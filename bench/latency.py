@@ -33,7 +33,7 @@ def measure(folder: Path, seconds: float, console: Console) -> dict[str, float]:
     project.mkdir(parents=True)
     (project / "headrace.toml").write_text('name = "latency"\n[http]\nport = 0\n')
     (project / "latency.sql").write_text(DEFINITIONS)
-    command = [sys.executable, "-m", "headrace.cli.main", "run", str(project), "--json"]
+    command = [sys.executable, "-m", "headrace", "run", str(project), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         url = _wait_ready(process)

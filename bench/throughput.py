@@ -49,7 +49,7 @@ def _headrace(folder: Path, source: Path) -> dict[str, Any]:
     (project / "headrace.toml").write_text('name = "bench"\n')
     (project / "bench.sql").write_text(DEFINITIONS)
     sent = _send(project, source)
-    command = [sys.executable, "-m", "headrace.cli.main", "run", str(project), "--until-idle", "--json"]
+    command = [sys.executable, "-m", "headrace", "run", str(project), "--until-idle", "--json"]
     child = Child(command).run(Path.cwd(), folder / "headrace.log")
     times = {json.loads(text).get("kind"): at for at, text in child.lines if text.startswith("{")}
     _export(project, folder / "headrace.parquet")
@@ -94,7 +94,7 @@ def _export(project: Path, out: Path) -> None:
 def _compare(folder: Path, sides: dict[str, Any]) -> None:
     for name in sides:
         for one, other in ((name, "duckdb"), ("duckdb", name)):
-            left = duckdb.sql(f"""
+            left = duckdb.connect().execute(f"""
                 SELECT count(*) FROM (SELECT url, hour, hits, ms, slowest FROM '{folder}/{one}.parquet'
                 EXCEPT SELECT url, hour, hits, ms, slowest FROM '{folder}/{other}.parquet')
             """).fetchone()

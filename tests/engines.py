@@ -74,8 +74,17 @@ class Compiled:
     spark: Any
     batch: Any
     speed: Any
-    # An epoch is a function of what is in its range, so engines that cut alike share it.
+    # An epoch is a function of what is in its range, so engines that cut alike may share it.
     epochs: dict[Any, Epoch] = field(default_factory=dict)
+
+    def empty_state(self) -> Path:
+        """A state folder in which every view has an empty generation, made once and copied."""
+        state = self.project.folder / "empty"
+        if not state.exists():
+            parts = Parts(self, state)
+            parts.catch_up()
+            parts.close()
+        return state
 
 
 def compile_sql(
@@ -221,9 +230,9 @@ class _Engine:
         self.sent = 0
 
     def start(self, transcript: Transcript) -> None:
-        self.parts = Parts(self.compiled, self.folder / "state")
         # A view answers after its first generation, which is empty here.
-        self.parts.catch_up()
+        shutil.copytree(self.compiled.empty_state(), self.folder / "state")
+        self.parts = Parts(self.compiled, self.folder / "state")
 
     def send(self, stream: str, records: list[bytes]) -> None:
         self.parts.intake(stream).accept(records)
@@ -275,9 +284,10 @@ class SplitEngine(SpeedEngine):
         self.cut = cut
 
     def start(self, transcript: Transcript) -> None:
-        self.parts = Parts(self.compiled, self.folder / "state")
         if self.cut == 0:
-            self.parts.catch_up()
+            super().start(transcript)
+        else:
+            self.parts = Parts(self.compiled, self.folder / "state")
 
     def commit(self, stream: str) -> None:
         if self.sent == self.cut:
@@ -299,7 +309,7 @@ class CrashEngine(SpeedEngine):
         self.dead: list[Parts] = []
 
     def commit(self, stream: str) -> None:
-        epoch = self.parts.epoch(stream)
+        epoch = self.parts.epoch(stream, shared=True)
         assert epoch is not None
         # Killed after the events were acknowledged, and again after the epoch was committed.
         self.crash()

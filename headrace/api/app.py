@@ -1,7 +1,7 @@
 """The ASGI application: the table of routes behind the guard.
 
-From the outside in: an id and a last resort for each request, the guard, the router. So that what
-the guard refuses has an id too, and what fails in the guard is still answered in the one shape.
+From the outside in: the headers of safety, an id and a last resort for each request, the guard, the
+router. So what the guard refuses has an id too, and every answer, a defect's included, the headers.
 tests/api/test_routes.py runs it on a real server.
 """
 
@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from headrace.api.errors import Shield, on_error, on_http_exception
-from headrace.api.guard import Guard
+from headrace.api.guard import Guard, SafeHeaders
 from headrace.api.handlers import Api, Gate
 from headrace.api.openapi import document
 from headrace.api.page import render
@@ -40,7 +40,11 @@ def make_app(service: Service, http: HttpSettings) -> Starlette:
     )
     app = Starlette(
         routes=[_route(api, route) for route in ROUTES],
-        middleware=[Middleware(Shield), Middleware(Guard, host=http.host)],
+        middleware=[
+            Middleware(SafeHeaders),
+            Middleware(Shield),
+            Middleware(Guard, host=http.host),
+        ],
         exception_handlers={HeadraceError: on_error, HTTPException: on_http_exception},
     )
     # A redirect would turn a mistyped POST into a GET; it is told that there is no such route.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from http import HTTPStatus
+from itertools import count
 
 import msgspec
 import structlog
@@ -82,13 +83,16 @@ def _from_http(request: Request, error: HTTPException) -> HeadraceError:
 
 
 class Shield:
-    """The outermost middleware: gives each request an id, and lets no exception out."""
+    """Middleware that gives each request an id, and lets no exception out."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        # A number behind one random word, because asking the system for chance at each request
+        # gives up the interpreter's lock, and under load it is long until it is given back.
+        self._process, self._numbers = secrets.token_hex(3), count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = secrets.token_hex(4)
+        request_id = f"{self._process}-{next(self._numbers):x}"
         begun = False
 
         async def send_with_id(message: Message) -> None:

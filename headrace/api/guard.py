@@ -25,13 +25,11 @@ HEADERS = {
 }
 
 
-class Guard:
-    """Middleware that refuses foreign hosts and origins, and adds the headers of safety."""
+class SafeHeaders:
+    """The outermost middleware: no answer, a refusal or a defect's included, is without them."""
 
-    def __init__(self, app: ASGIApp, host: str) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._names = frozenset({"localhost", host.lower(), *_own_names(host)})
-        self._any_address = _unspecified(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_safely(message: Message) -> None:
@@ -42,9 +40,21 @@ class Guard:
                     headers["Cache-Control"] = "no-store"
             await send(message)
 
+        await self._app(scope, receive, send_safely)
+
+
+class Guard:
+    """Middleware that refuses foreign hosts and origins."""
+
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self._app = app
+        self._names = frozenset({"localhost", host.lower(), *_own_names(host)})
+        self._any_address = _unspecified(host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = self._refusal(scope["method"], Headers(scope=scope))
         app = error_response(refused) if refused else self._app
-        await app(scope, receive, send_safely)
+        await app(scope, receive, send)
 
     def _refusal(self, method: str, headers: Headers) -> Refused | None:
         host = headers.get("host", "")

@@ -86,6 +86,8 @@ def _stream(stream: StreamStatus) -> list[str]:
 
 def _view(view: ViewStatus) -> list[str | Text]:
     named = [view.name, view.kind, view.state, view.stream]
+    if view.kind == "read":
+        return [*named, "", "", ""]  # nothing is kept for it, so there is nothing to count
     return [*named, f"{view.rows:,}", str(view.generation), _audit(view.differences)]
 
 

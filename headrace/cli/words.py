@@ -57,10 +57,10 @@ def age(ms: int | None) -> str:
     """How old an answer is.
 
     >>> age(430), age(95_000), age(None)
-    ('0.4 s old', '1.6 min old', 'no events yet')
+    ('0.4 s old', '1.6 min old', 'age unknown')
     """
     if ms is None:
-        return "no events yet"
+        return "age unknown"
     for size, unit in ((86_400_000, "days"), (3_600_000, "h"), (60_000, "min")):
         if ms >= size:
             return f"{ms / size:.1f} {unit} old"

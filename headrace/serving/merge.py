@@ -142,13 +142,15 @@ def _before_merge(partial: PartialPlan, over: str) -> list[str]:
     first = partial.columns[0]
     match Merge(partial.merge):
         case Merge.MOMENTS:
+            # Distances are taken from the mean of the largest part: then equal means have none.
             n, mean, _ = partial.columns
-            return [f"sum({n} * {mean}) OVER ({over}) / nullif(sum({n}) OVER ({over}), 0) AS {first}_all"]
+            return [f"first_value({mean}) OVER ({over} ORDER BY {n} DESC) AS {first}_all"]
         case Merge.MAX_BY | Merge.MIN_BY as merge:
             x, y, place = partial.columns
             direction = "DESC" if merge is Merge.MAX_BY else "ASC"
             order = f"ORDER BY {place} IS NULL, {y} {direction}, {place} DESC"
-            return [f"first_value({x}) OVER ({over} {order}) AS {first}_all"]
+            firsts = f"OVER ({over} {order})"
+            return [f"first_value({column}) {firsts} AS {column}_all" for column in (x, place)]
         case Merge.SKETCH:
             value = partial.columns[1]
             order = f"ORDER BY {value} IS NULL, _group DESC"
@@ -165,10 +167,12 @@ def _merge_many(partial: PartialPlan) -> list[str]:
         case Merge.MOMENTS:
             n, mean, spread = columns
             distance = f"({mean} - {n}_all)"
-            return [f"sum({n})", f"max({n}_all)", f"sum({spread} + {n} * {distance} * {distance})"]
+            shift, total = f"sum({n} * {distance})", f"nullif(sum({n}), 0)"
+            whole = f"sum({spread} + {n} * {distance} * {distance}) - {shift} * {shift} / {total}"
+            return [f"sum({n})", f"max({n}_all) + {shift} / {total}", whole]
         case Merge.MAX_BY | Merge.MIN_BY as merge:
             x, y, place = columns
-            return [f"max({x}_all)", f"{merge.value[:3]}({y})", f"max({place})"]
+            return [f"max({x}_all)", f"{merge.value[:3]}({y})", f"max({place}_all)"]
         case Merge.SKETCH:
             # The sketch itself is merged when rows are written; reading needs only its number.
             return ["NULL", f"max({columns[0]}_all)"]

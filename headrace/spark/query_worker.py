@@ -187,8 +187,10 @@ def _explained(error: Exception, settings: QuerySettings) -> HeadraceError:
         return EngineFailed(
             "Spark failed", detail=text.splitlines()[1:2][0][:500] if text else None
         )
-    if isinstance(error, Py4JError | OSError):
+    if isinstance(error, Py4JError | ConnectionError):
         raise JvmDiedError from error
+    if isinstance(error, OSError):
+        return EngineFailed(f"a file that the query needs cannot be read: {error}")
     return BadQuery(f"the answer cannot be written as JSON: {error}")
 
 

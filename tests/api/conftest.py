@@ -160,7 +160,7 @@ def server(standing: tuple[Shop, HttpServer], shop: Shop) -> HttpServer:
 
 @pytest.fixture
 def client(server: HttpServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, trust_env=False, timeout=10) as made:
+    with httpx.Client(base_url=server.url, trust_env=False, verify=False, timeout=10) as made:
         yield made
 
 

@@ -35,6 +35,7 @@ STATUS = Status(
     [
         ViewStatus("visitors", "mergeable", "live", "clicks", 42, 3, 0),
         ViewStatus("fresh", "mergeable", "building", "clicks", 0, 0),
+        ViewStatus("busiest", "read", "read", "", 0, 0),
     ],
 )  # fmt: skip
 ANSWER = Answer(
@@ -48,7 +49,11 @@ ANSWER = Answer(
         },
         {"url": None, "hour": None, "hits": 1, "visitors": 1, "ms": None},
     ],
-    {"clicks": AsOf(3, [500, 500], [603, 590], "2026-11-15T19:04:30Z", "2026-11-15T19:14:30Z", 430)},
+    {
+        "clicks": AsOf(
+            3, [500, 500], [603, 590], "2026-11-15T19:04:30Z", "2026-11-15T19:14:30Z", 430
+        )
+    },
     {
         "url": ColumnInfo("STRING", True),
         "hour": ColumnInfo("WINDOW", True),

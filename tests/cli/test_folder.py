@@ -36,7 +36,11 @@ def test_without_any_project_the_error_says_how_to_make_one(
 
 
 def test_project_names_the_folder_from_anywhere(
-    told: Told, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+    told: Told,
+    shop: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[..., Result],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = call("status", "--project", str(shop), "--json")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
@@ -25,7 +25,7 @@ HELP = [sys.executable, "-c", "from headrace.cli.main import app; app()", "--hel
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys, atexit; from headrace.cli.main import app; sys.argv = ['headrace', '--help']\n"
+        "import sys; from headrace.cli.main import app; sys.argv = ['headrace', '--help']\n"
         "try: app()\n"
         "finally: print('\\n' + ' '.join(sys.modules))"
     )
@@ -35,14 +35,16 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_takes_less_than_300_ms() -> None:
-    best = 9.0
-    for _ in range(15):
-        began = time.perf_counter()
-        subprocess.run(HELP, capture_output=True, check=True)
-        best = min(best, time.perf_counter() - began)
-        if best < 0.3:
-            return
-    pytest.fail(f"the best of 15 took {best:.3f} s")
+    # The processor's time, and the best of five: a wall clock would measure what else runs here.
+    # The help neither sleeps nor waits, so on a machine that is free the two are the same.
+    assert min(_processor_seconds_of_help() for _ in range(5)) < 0.3
+
+
+def _processor_seconds_of_help() -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(HELP, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def test_there_are_these_commands_and_each_takes_json() -> None:

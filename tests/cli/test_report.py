@@ -9,7 +9,10 @@ from rich.text import Text
 
 from headrace.cli.report import Report, bad, table
 
-PAGE = [bad("off"), table("view", "rows", rows=[["a[b]", "1"], ["c", Text("1,200")]], right=("rows",))]
+PAGE = [
+    bad("off"),
+    table("view", "rows", rows=[["a[b]", "1"], ["c", Text("1,200")]], right=("rows",)),
+]
 
 
 def test_json_is_one_line_and_the_exit_code_is_passed_on(

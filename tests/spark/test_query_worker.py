@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.core.errors import BadProject, BadQuery, LimitReached, Refused, Unavailable
+from headrace.core.errors import (
+    BadProject,
+    BadQuery,
+    EngineFailed,
+    LimitReached,
+    Refused,
+    Unavailable,
+)
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
 
@@ -152,6 +159,21 @@ def test_bad_function_file_is_told_with_its_line(client: QueryClient, tmp_path: 
     with pytest.raises(BadProject, match="ZeroDivisionError") as caught:
         client.run(QueryRequest("SELECT 1", [], str(tmp_path / "bad.py")))
     assert caught.value.origin == "bad.py:2"
+
+
+def test_missing_file_is_told_and_does_not_end_the_worker(
+    client: QueryClient, tmp_path: Path
+) -> None:
+    client.start()
+    assert client._worker is not None
+    worker = client._worker.process.pid
+    for request in (
+        QueryRequest("SELECT 1", [], str(tmp_path / "gone.py")),
+        QueryRequest("SELECT 1", [Relation("x", "arrow_file", [str(tmp_path / "gone")])]),
+    ):
+        with pytest.raises(EngineFailed, match="a file that the query needs cannot be read"):
+            client.run(request)
+    assert client._worker.process.pid == worker
 
 
 def test_more_rows_than_the_limit_are_cut_and_said(client: QueryClient) -> None:

@@ -1,0 +1,41 @@
+"""The demo project can be read, without Spark; tests/cli/test_spark.py compiles it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+
+from headrace.compile.resolve import resolve
+from headrace.core.time import SECOND, now_us
+from headrace.define.functions import load_functions
+from headrace.define.project import load_project
+from headrace.ingest.connector import check_options
+from headrace.ingest.generator import generate
+
+SHOP = Path(__file__).parents[2] / "examples" / "shop"
+
+
+def test_the_shop_can_be_read_and_its_names_are_known() -> None:
+    project = load_project(SHOP)
+    assert project.settings.name == "shop"
+    assert project.settings.batch.interval_us == 15 * SECOND
+    assert list(resolve(project)) == ["visits", "visitors", "sales", "totals", "busiest"]
+    assert (SHOP / project.tables["sections"].location).is_file()
+    for stream in project.streams.values():
+        check_options(stream)
+
+
+def test_its_events_are_generated() -> None:
+    clicks = load_project(SHOP).streams["clicks"]
+    events = generate(clicks, Random(1), now_us(), 200)
+    assert len(events) == 200
+    assert any(b'"/pay"' in event for event in events)
+
+
+def test_its_function_tells_how_a_visitor_came() -> None:
+    (channel,) = load_functions(SHOP / "functions.py")
+    came = ["https://www.google.com/", "https://mastodon.social/", "https://shop.example/", None]
+    assert channel.name == "channel"
+    assert channel.body(pa.array(came)).to_pylist() == ["search", "social", "direct", "direct"]

@@ -1,0 +1,76 @@
+"""How a view is kept, in words; the plans are made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.compile.explain import _MERGES, explain
+from headrace.core.aggregate import Merge
+from headrace.core.errors import NotFound
+
+from .plans import BUSIEST, PLAN, VISITORS
+
+
+def test_a_mergeable_view_is_explained_in_four_sections() -> None:
+    assert str(explain(PLAN, "VISITORS")) == (
+        "visitors (shop.sql:14) is mergeable: batch and speed keep partials of it, which are "
+        "merged when it is read.\n"
+        f"fingerprint {VISITORS.fingerprint}, of its partials {VISITORS.recompute}\n"
+        "\n"
+        "map\n"
+        "  each event of stream 'clicks' (joined with sections) gives its key values and what is "
+        "aggregated; no event needs to know another\n"
+        "    SELECT url AS k0, ts AS k1, 1 AS a0, user AS a1 FROM clicks\n"
+        "\n"
+        "partial\n"
+        "  events are grouped by url and hour (windows of 1h); batch and speed run this over "
+        "different events\n"
+        "  batch also keeps the values behind p1_0, to count them exactly\n"
+        "    SELECT k0, k1, count(a0) AS p0, sketch(a1) AS p1_0 FROM mapped GROUP BY k0, k1\n"
+        "\n"
+        "merge\n"
+        "  p0 (sum): the two are added\n"
+        "  p1_0, p1_1 (sketch): the sketches are united, so a value seen on both sides counts "
+        "once\n"
+        "\n"
+        "finish\n"
+        "  when read, the merged partials become the answer's columns\n"
+        "  groups are kept where p0 > 1\n"
+        "  rows are ordered by p0 DESC\n"
+        "  the first 10 rows are the answer\n"
+        "    SELECT k0 AS url, k1 AS hour_start, k1 + 3600000000 AS hour_end, coalesce(p0, 0) AS "
+        "hits, round(p1_1) AS visitors FROM merged WHERE p0 > 1 ORDER BY p0 DESC LIMIT 10\n"
+        "\n"
+        "visitors may be an estimate (± 1.6%): counted exactly by batch, and by a sketch for "
+        "events that only speed has seen"
+    )
+
+
+def test_a_view_over_views_has_one_section() -> None:
+    found = explain(PLAN, "busiest")
+    assert [section.name for section in found.sections] == ["read"]
+    assert found.sections[0].sql == BUSIEST.read_sql
+    assert found.sections[0].words == ("computed when read, from the answers of visitors",)
+    assert found.recompute is None
+    assert str(found).endswith("every column is exact")
+
+
+def test_a_view_without_keys_is_one_group() -> None:
+    partial = explain(PLAN, "totals").sections[1]
+    assert partial.words[0].startswith("events are grouped as one group;")
+    assert partial.sql == "SELECT count(a0) AS p0 FROM mapped"
+
+
+def test_every_way_to_merge_has_its_words() -> None:
+    assert set(_MERGES) == set(Merge)
+
+
+def test_an_unknown_view_is_not_found_with_the_nearest_name() -> None:
+    with pytest.raises(NotFound) as caught:
+        explain(PLAN, "visitor")
+    assert str(caught.value) == (
+        "NotFound: there is no view 'visitor'\n  hint: did you mean 'visitors'?"
+    )
+    with pytest.raises(NotFound, match="there is no view 'x'") as caught:
+        explain(PLAN, "x")
+    assert caught.value.hint == "there are: visitors, totals, busiest."

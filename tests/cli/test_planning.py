@@ -1,0 +1,169 @@
+"""What is said about a project before it runs. Spark is played by a plan made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import Result
+
+from headrace.cli import planning
+from headrace.compile.plan import Plan
+from headrace.core.errors import NoJava, UnknownColumn
+from headrace.core.origin import Origin
+from headrace.define.project import Project
+
+from .conftest import document
+from .plans import BUSIEST, CLICKS, PLAN, TOTALS, VISITORS
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> list[Project]:
+    """Projects that were compiled; each gets the same plan."""
+    compiled: list[Project] = []
+
+    def compile(project: Project) -> Plan:
+        compiled.append(project)
+        return PLAN
+
+    monkeypatch.setattr("headrace.run.compiling.compile_in_spark", compile)
+    return compiled
+
+
+def test_check_counts_what_is_defined(
+    shop: Path, spark: list[Project], call: Callable[..., Result]
+) -> None:
+    result = call("check", str(shop))
+    assert result.exit_code == 0
+    assert result.stdout == "ok: 1 stream, 1 table, 2 views\n"
+    counts = {"ok": True, "streams": 1, "tables": 1, "views": 2, "errors": []}
+    assert document(call("check", "--json")) == counts
+    assert len(spark) == 2
+
+
+def test_check_finds_several_errors_without_starting_spark(
+    shop: Path, spark: list[Project], call: Callable[..., Result]
+) -> None:
+    (shop / "lookups" / "sections.csv").unlink()
+    more = (
+        "\nCREATE STREAM taps (a INT) WITH (source = 'htp');\nCREATE VIEW v AS SELECT a FROM tap;"
+    )
+    (shop / "more.sql").write_text(more)
+    result = call("check")
+    assert result.exit_code == 1
+    assert not spark
+    assert "BadDefinition: stream 'taps' has an unknown source: 'htp'" in result.stdout
+    assert "  at more.sql:2" in result.stdout
+    assert "BadDefinition: table 'sections' has no file at lookups/sections.csv" in result.stdout
+    assert "UnknownName: view 'v' reads 'tap', which is not defined" in result.stdout
+    said = document(call("check", "--json"))
+    assert [error["origin"] for error in said["errors"]] == [
+        "more.sql:2",
+        "shop.sql:11",
+        "more.sql:3",
+    ]
+
+
+def test_check_tells_an_error_of_spark_with_file_and_line(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    error = UnknownColumn("there is no column 'page'", origin=Origin("shop.sql", 15))
+    _compiling_raises(monkeypatch, error)
+    result = call("check")
+    assert result.exit_code == 1
+    assert result.stdout == "UnknownColumn: there is no column 'page'\n  at shop.sql:15\n"
+
+
+def test_check_of_a_file_that_cannot_be_read_is_an_error_like_the_others(
+    shop: Path, call: Callable[..., Result]
+) -> None:
+    (shop / "shop.sql").write_text("CREATE CHAIR red;")
+    result = call("check", "--json")
+    assert result.exit_code == 1
+    said = document(result)
+    assert (said["ok"], said["errors"][0]["condition"]) == (False, "Unsupported")
+
+
+def test_a_missing_java_is_no_fault_of_the_project(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    _compiling_raises(monkeypatch, NoJava("no Java was found"))
+    result = call("check", "--json")
+    assert result.exit_code == 5
+    assert document(result)["condition"] == "NoJava"
+
+
+def test_plan_of_a_project_that_never_ran_is_all_new(
+    shop: Path, spark: list[Project], call: Callable[..., Result]
+) -> None:
+    result = call("plan")
+    assert result.exit_code == 0
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        "stream  source  watermark    change",
+        "clicks  http    ts less 10m  new",
+        "",
+        "table     format  location",
+        "sections  csv     lookups/sections.csv",
+        "",
+        "view      kind       reads             change  reason",
+        "visitors  mergeable  clicks, sections  new     built from the whole history",
+        "totals    mergeable  clicks            new     built from the whole history",
+        "busiest   read       visitors          new     built from the whole history",
+    ]
+    assert not (shop / ".headrace").exists()
+
+
+def test_plan_tells_each_kind_of_change(shop: Path) -> None:
+    replace = msgspec.structs.replace
+    deployed = replace(
+        PLAN,
+        streams=(replace(CLICKS, key=None),),
+        views=(
+            replace(VISITORS, limit=5),
+            replace(TOTALS, map_sql="SELECT 2 AS a0 FROM clicks"),
+            BUSIEST,
+            replace(TOTALS, name="old"),
+        ),
+    )
+    report = planning.planned(planning.loaded(shop), PLAN, deployed)
+    views = {view["name"]: view["change"] for view in report.document["views"]}
+    assert views == {"visitors": "reread", "totals": "rebuild", "busiest": "unchanged"}
+    assert report.document["removed"] == ["old"]
+    assert report.document["streams"][0]["change"] == "changed"
+    assert report.document["streams"][0]["columns"] == {"user": "STRING", "ts": "TIMESTAMP"}
+    unchanged = planning.planned(planning.loaded(shop), PLAN, PLAN).document
+    assert {each["change"] for each in (*unchanged["streams"], *unchanged["views"])} == {
+        "unchanged"
+    }
+
+
+def test_explain_tells_an_unknown_view_without_starting_spark(
+    shop: Path, spark: list[Project], call: Callable[..., Result]
+) -> None:
+    result = call("explain", "visitor")
+    assert result.exit_code == 3
+    assert "hint: did you mean 'visitors'?" in result.stderr
+    assert not spark
+
+
+def test_explain_prints_the_explanation(
+    shop: Path, spark: list[Project], call: Callable[..., Result]
+) -> None:
+    assert call("explain", "visitors").stdout.startswith("visitors (shop.sql:14) is mergeable: ")
+    said = document(call("explain", "visitors", "--json"))
+    assert [section["name"] for section in said["sections"]] == [
+        "map",
+        "partial",
+        "merge",
+        "finish",
+    ]
+    assert said["estimates"][0]["column"] == "visitors"
+
+
+def _compiling_raises(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def compile(project: Project) -> Plan:
+        raise error
+
+    monkeypatch.setattr("headrace.run.compiling.compile_in_spark", compile)

@@ -1,0 +1,51 @@
+"""An answer is shown with what it speaks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from typer.testing import Result
+
+from headrace.serving.answer import Answer
+
+from .conftest import ANSWER, Told, document
+
+
+def test_an_answer_is_a_table_with_the_freshness_and_exactness_below(
+    told: Told, call: Callable[..., Result]
+) -> None:
+    result = call("query", "SELECT * FROM visitors", "--limit", "5")
+    assert result.exit_code == 0
+    assert told.asked == [("SELECT * FROM visitors", 5)]
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        "url    hour                      hits  visitors      ms",
+        "/home  2026-11-15 19:00 – 20:00  1203       ~88  41.235",
+        "null   null                         1        ~1    null",
+        "clicks: generation 3 · position 603,590 · watermark 2026-11-15 19:04:30 UTC · 0.4 s old",
+        "2 rows; estimated: visitors (± 1.6%); every other column exact",
+    ]
+
+
+def test_json_has_rows_as_of_columns_and_truncated(told: Told, call: Callable[..., Result]) -> None:
+    said = document(call("query", "SELECT 1", "--json"))
+    assert said == msgspec.to_builtins(ANSWER)
+    assert list(said) == ["rows", "as_of", "columns", "truncated"]
+    assert said["columns"]["hits"] == {"type": "BIGINT", "exact": True}
+    assert said["columns"]["visitors"] == {"type": "BIGINT", "exact": False, "error": 0.0163}
+    assert said["as_of"]["clicks"]["generation"] == 3
+
+
+def test_an_answer_without_rows_still_says_how_fresh_it_is(
+    told: Told, call: Callable[..., Result]
+) -> None:
+    told.answer = Answer([], ANSWER.as_of, {"n": ANSWER.columns["hits"]})
+    lines = call("query", "SELECT 1").stdout.splitlines()
+    assert lines[0] == "no rows"
+    assert lines[1].startswith("clicks: generation 3")
+    assert lines[2] == "0 rows, every column exact"
+
+
+def test_a_cut_answer_says_so(told: Told, call: Callable[..., Result]) -> None:
+    told.answer = msgspec.structs.replace(ANSWER, truncated=True)
+    assert "there are more rows" in call("query", "SELECT 1").stdout

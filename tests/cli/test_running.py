@@ -1,0 +1,114 @@
+"""What `headrace run` tells while a project runs. The run itself is played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from headrace.api.service import Balance
+from headrace.cli.running import line_of, progress_words, seconds_of
+from headrace.core.errors import AlreadyRunning
+from headrace.define.project import Project
+from headrace.run.loop import Summary
+
+from .conftest import BALANCE
+
+PROGRESS = {"events_per_second": 1203.4, "lag_events": 10, "epochs": 7, "generation": 2}
+REPORTS: list[tuple[str, dict[str, Any]]] = [
+    ("starting", {"name": "shop"}),
+    ("serving", {"url": "http://127.0.0.1:8080"}),
+    ("ready", {"seconds": 4.2}),
+    *[("progress", PROGRESS)] * 12,
+    ("generation", {"stream": "clicks", "generation": 1, "boundary": [5, 6], "differences": 0}),
+    ("problem", {"message": "the disk is full"}),
+    ("stopping", {}),
+]
+
+
+class Play:
+    """Plays `run.loop.run`: reports as listed and ends with a summary."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, Any] = {}
+        self.balance = BALANCE
+        self.ok = True
+
+    def __call__(self, project: Project, *, report: Any, **asked: Any) -> Summary:
+        self.asked = asked
+        for kind, fields in REPORTS:
+            report(kind, fields)
+        return Summary(60.2, 1203, 7, 2, 40, 0, {"clicks": self.balance}, self.ok)
+
+
+@pytest.fixture
+def play(shop: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    played = Play()
+    monkeypatch.setattr("headrace.run.loop.run", played)
+    return played
+
+
+def test_a_run_tells_what_happens_and_sums_up(play: Play, call: Callable[..., Result]) -> None:
+    result = call("run", "--for", "1 minute", "--port", "0", "--until-idle")
+    assert result.exit_code == 0
+    assert play.asked == {"port": 0, "seconds": 60.0, "until_idle": True}
+    progress = "1,203 events/s · 10 behind · 7 epochs · generation 2"
+    assert result.stdout.splitlines() == [
+        "starting name shop",
+        "serving at http://127.0.0.1:8080",
+        "ready after 4.2 s; stop with Ctrl-C",
+        progress,
+        progress,
+        "clicks: generation 1 up to 5,6, 0 differences",
+        "problem: the disk is full",
+        "stopping",
+        "clicks: accepted 1,203 = events 1,180 + duplicates 12 + dead letters 11 + in log 0 "
+        "(off by 0)",
+        "ok: 60 s, 1,203 events, 7 epochs, 2 generations; 40 answers compared, 0 differences",
+    ]
+
+
+def test_a_run_in_json_is_one_line_a_report_and_the_summary(
+    play: Play, call: Callable[..., Result]
+) -> None:
+    lines = [json.loads(line) for line in call("run", "--json").stdout.splitlines()]
+    assert play.asked == {"port": None, "seconds": None, "until_idle": False}
+    assert [line["kind"] for line in lines] == [*(kind for kind, _ in REPORTS), "summary"]
+    assert lines[3] == {"kind": "progress", **PROGRESS}
+    assert lines[-1]["balance"]["clicks"]["off"] == 0
+    assert lines[-1]["ok"]
+
+
+def test_a_run_that_does_not_add_up_exits_with_1(play: Play, call: Callable[..., Result]) -> None:
+    play.ok, play.balance = False, Balance(10, 9, 0, 0, 0)
+    result = call("run")
+    assert result.exit_code == 1
+    assert "(off by 1)" in result.stdout
+    assert "not ok: " in result.stdout
+
+
+def test_a_project_that_runs_already_is_unavailable(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    def run(project: Project, **_: Any) -> Summary:
+        raise AlreadyRunning("this project is already running at http://x")
+
+    monkeypatch.setattr("headrace.run.loop.run", run)
+    result = call("run")
+    assert result.exit_code == 5
+    assert "AlreadyRunning: this project is already running at http://x" in result.stderr
+
+
+def test_time_may_be_given_in_any_unit() -> None:
+    assert [seconds_of(text) for text in ("60s", "1500 ms", "2 minutes")] == [60.0, 1.5, 120.0]
+
+
+def test_a_difference_is_counted_and_unknown_reports_are_told_by_their_names() -> None:
+    fields = {"stream": "clicks", "generation": 2, "boundary": "5,6", "differences": 3}
+    assert line_of("generation", fields).plain == "clicks: generation 2 up to 5,6, 3 differences"
+    assert line_of("compacted", {"files_before": 40}).plain == "compacted files before 40"
+    assert progress_words({"lag_events": 0, "uptime": 3, "x": None}) == "0 behind · uptime 3"

@@ -1,0 +1,59 @@
+"""The template and the demo are compiled by the real Spark; the one module here that starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from headrace.define.project import Project
+from headrace.run.compiling import compile_with
+
+from .conftest import document
+from .test_examples import SHOP
+
+# PySpark would rather read the kind of an Arrow function from type hints, which ours need not have.
+pytestmark = pytest.mark.filterwarnings("ignore:It is preferred to specify type hints:UserWarning")
+
+
+@pytest.fixture(autouse=True)
+def shared(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands compile in the shared session instead of one of their own."""
+
+    def compile(project: Project) -> Any:
+        return compile_with(spark, project)
+
+    monkeypatch.setattr("headrace.run.compiling.compile_in_spark", compile)
+
+
+def test_a_new_project_is_ok(shop: Path, call: Callable[..., Result]) -> None:
+    assert call("check").stdout == "ok: 1 stream, 1 table, 2 views\n"
+
+
+def test_a_wrong_column_is_told_with_file_and_line(shop: Path, call: Callable[..., Result]) -> None:
+    (shop / "wrong.sql").write_text(
+        "CREATE VIEW w AS\nSELECT urk, count(*) AS n\nFROM clicks GROUP BY urk;"
+    )
+    result = call("check", "--json")
+    assert result.exit_code == 1
+    (error,) = document(result)["errors"]
+    assert error["condition"] == "UnknownColumn"
+    assert error["hint"] == "did you mean 'url'?"
+    assert error["origin"].startswith("wrong.sql:")
+
+
+def test_the_demo_is_planned_with_these_kinds(call: Callable[..., Result]) -> None:
+    said = document(call("plan", str(SHOP), "--json"))
+    kinds = {view["name"]: view["kind"] for view in said["views"]}
+    kept = dict.fromkeys(["visitors", "sales", "totals"], "mergeable")
+    assert kinds == {**kept, "busiest": "read"}
+    assert [derived["name"] for derived in said["derived"]] == ["visits"]
+
+
+def test_the_demo_is_explained(call: Callable[..., Result]) -> None:
+    said = call("explain", "visitors", "--project", str(SHOP)).stdout
+    assert "events are grouped by url, section and hour (windows of 1h)" in said
+    assert "visitors may be an estimate (± 1.6%)" in said

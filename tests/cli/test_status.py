@@ -1,0 +1,58 @@
+"""The status page, and its document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from typer.testing import Result
+
+from headrace.api.service import Balance, Status
+
+from .conftest import STATUS, Told, document
+
+
+def test_the_page_shows_state_streams_balance_and_views(
+    told: Told, call: Callable[..., Result]
+) -> None:
+    result = call("status")
+    assert result.exit_code == 0
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        "shop: running at http://127.0.0.1:8080 since 2026-11-15 18:59 UTC",
+        "",
+        "stream  source  log end  lag  watermark            generation  late",
+        "clicks  http    603,600   10  2026-11-15 19:04:30           3     7",
+        "",
+        "clicks: accepted 1,203 = events 1,180 + duplicates 12 + dead letters 11 + in log 0 "
+        "(off by 0)",
+        "",
+        "view      kind       state     stream  rows  generation  last audit",
+        "visitors  mergeable  live      clicks    42           3  no difference",
+        "fresh     mergeable  building  clicks     0           0  none yet",
+        "busiest   read       read",
+    ]
+
+
+def test_json_says_also_what_each_balance_is_off_by(
+    told: Told, call: Callable[..., Result]
+) -> None:
+    stream = msgspec.structs.replace(STATUS.streams[0], balance=Balance(10, 5, 1, 1, 1))
+    told.found = msgspec.structs.replace(STATUS, streams=[stream])
+    said = document(call("status", "--json"))
+    assert said["streams"][0]["balance"]["off"] == 2
+    assert said["views"][0]["name"] == "visitors"
+    assert said["url"] == "http://127.0.0.1:8080"
+
+
+def test_a_problem_and_a_reason_are_shown(told: Told, call: Callable[..., Result]) -> None:
+    stream = msgspec.structs.replace(STATUS.streams[0], problem="the disk is full", watermark=None)
+    told.found = Status("shop", "degraded", "speed waits", None, None, [stream], [])
+    said = call("status").stdout
+    assert "shop: degraded (speed waits)" in said
+    assert "clicks: the disk is full" in said
+
+
+def test_a_stopped_project_says_so(shop: object, call: Callable[..., Result]) -> None:
+    result = call("status", "--json")
+    assert result.exit_code == 0
+    assert document(result)["state"] == "stopped"
