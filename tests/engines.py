@@ -16,7 +16,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +65,14 @@ class HeldClock:
         return self.now_us
 
 
-@dataclass
 class Compiled:
     """A project, its plan, and a session for each layer with tables and functions registered."""
 
-    project: Project
-    plan: Plan
-    spark: Any
-    batch: Any
-    speed: Any
-    # An epoch is a function of what is in its range, so engines that cut alike may share it.
-    epochs: dict[Any, Epoch] = field(default_factory=dict)
+    def __init__(self, project: Project, plan: Plan, spark: Any, batch: Any, speed: Any) -> None:
+        self.project, self.plan = project, plan
+        self.spark, self.batch, self.speed = spark, batch, speed
+        # An epoch is a function of what is in its range, so engines that cut alike may share it.
+        self.epochs: dict[Any, Epoch] = {}
 
     def empty_state(self) -> Path:
         """A state folder in which every view has an empty generation, made once and copied."""

@@ -46,4 +46,4 @@ FROM clicks;
 
 -- A view over a view is answered from its answer.
 CREATE VIEW busiest AS
-SELECT url, sum(hits) AS hits FROM visitors GROUP BY url ORDER BY hits DESC LIMIT 3;
+SELECT url, sum(hits) AS hits_total FROM visitors GROUP BY url ORDER BY hits_total DESC LIMIT 3;

@@ -69,6 +69,8 @@ def _translated(node: exp.Expression, windows: list[exp.Anonymous]) -> exp.Expre
         return _edge(windows[0], node.name.lower())
     if isinstance(node, exp.Dot) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "window":
         return _edge(node.this, node.expression.name.lower())
+    if isinstance(node, exp.Filter) and isinstance(node.this, (exp.ArgMax, exp.ArgMin)):
+        return _by(node.this, f" AND ({node.expression.this.sql(dialect='duckdb')})")
     if isinstance(node, (exp.ArgMax, exp.ArgMin)):
         return _by(node)
     if isinstance(node, exp.ApproxDistinct):
@@ -95,13 +97,14 @@ def _edge(window: exp.Anonymous, name: str) -> exp.Expression:
     return start if name == "start" else exp.maybe_parse(f"{start.sql('duckdb')} + to_microseconds({size})", dialect="duckdb")
 
 
-def _by(node: exp.ArgMax | exp.ArgMin) -> exp.Expression:
-    """The value of the event with the greatest or least order; the latest in the log among equals."""
+def _by(node: exp.ArgMax | exp.ArgMin, condition: str = "") -> exp.Expression:
+    """The value of the event with the greatest or least order; the latest in the log among equals, and
+    among the parts of one event the value itself decides.
+    """
     value, order = node.this.sql(dialect="duckdb"), node.expression.sql(dialect="duckdb")
-    if isinstance(node, exp.ArgMax):
-        text = f"last({value} ORDER BY {order} ASC, {_SEQ} ASC) FILTER (WHERE {order} IS NOT NULL)"
-    else:
-        text = f"first({value} ORDER BY {order} ASC, {_SEQ} DESC) FILTER (WHERE {order} IS NOT NULL)"
+    pick, latest = ("last", "ASC") if isinstance(node, exp.ArgMax) else ("first", "DESC")
+    ranked = f"ORDER BY {order} ASC, {_SEQ} {latest}, {value} ASC NULLS FIRST"
+    text = f"{pick}({value} {ranked}) FILTER (WHERE {order} IS NOT NULL{condition})"
     return exp.maybe_parse(text, dialect="duckdb")
 
 

@@ -118,13 +118,28 @@ def line_of(kind: str, fields: dict[str, Any]) -> Text:
     match kind:
         case "serving":
             return good(f"serving at {fields['url']}")
+        case "starting":
+            return dim(f"starting {fields.get('name', '')}")
+        case "engine":
+            return dim(f"Spark runs on {fields.get('master', '')}")
         case "ready":
-            return good(f"ready after {fields.get('seconds', 0):.1f} s; stop with Ctrl-C")
+            return _ready(fields)
         case "generation":
             return _generation(fields)
         case "problem":
             return bad(f"problem: {fields.get('message', '')}")
     return Text(" ".join([kind, *_pairs(fields)]), style="dim")
+
+
+def _ready(fields: dict[str, Any]) -> Text:
+    """That it runs, and where to look."""
+    line = good(f"ready after {fields.get('seconds', 0):.1f} s; stop with Ctrl-C")
+    views = fields.get("views") or []
+    if views:
+        line.append(f"\n  look: curl {fields.get('url', '')}/v1/views/{views[0]}", style="default")
+        line.append(f"\n  or, in the project: headrace query 'SELECT * FROM {views[0]}'", style="default")
+        line.append(f"\n  views: {', '.join(views)}", style="dim")
+    return line
 
 
 def _generation(fields: dict[str, Any]) -> Text:

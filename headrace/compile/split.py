@@ -167,8 +167,10 @@ class _Splitter:
             if self.is_group(expression, group):
                 return exp.column(f"key_{number}")
             if group.window_us and (edge := _edge(expression)):
-                end = exp.column(f"key_{number}") + exp.Literal.number(group.window_us)
-                return exp.column(f"key_{number}") if edge == "start" else exp.paren(end)
+                # In parentheses it is a moment; a bare key would be the window itself.
+                start = exp.column(f"key_{number}")
+                shift = exp.Literal.number(group.window_us)
+                return exp.paren(start if edge == "start" else start + shift)
         if call := self.call(expression):
             if call not in self.parts.calls:
                 self.parts.calls.append(call)

@@ -25,9 +25,11 @@ _SHOWN = [PARTITION, OFFSET, ARRIVED_AT, REASON, RAW]
 
 def balance(table: MasterTable, end: Position) -> dict[str, int]:
     """What became of all events up to the log's end."""
-    # The files are read before the position: an archive step in between shows as "in the log".
+    # The position is read after the files: what was archived since `end` was asked for was accepted too,
+    # and an archive step in between shows as "in the log".
     found = counts(table.files())
     archived = sum(found.values())
+    end = end.latest(table.position())
     return {
         "accepted": sum(end.offsets),
         "events": found[Status.EVENT.word],

@@ -79,16 +79,20 @@ class MasterTable:
             return DeltaTable(str(self.path))
         return table
 
-    def position(self) -> Position:
-        """All events before this position are in the table."""
+    def progress(self) -> tuple[Position, tuple[int | None, ...]]:
+        """The position and the highest event times before it, both of one version."""
         table = self.open()
         found = (table.transaction_version(f"offset-{n}") for n in range(self.partitions))
-        return Position(tuple(version or 0 for version in found))
+        highs = tuple(table.transaction_version(f"high-{n}") for n in range(self.partitions))
+        return Position(tuple(version or 0 for version in found)), highs
+
+    def position(self) -> Position:
+        """All events before this position are in the table."""
+        return self.progress()[0]
 
     def highs(self) -> tuple[int | None, ...]:
         """The highest event time in each partition, up to the position."""
-        table = self.open()
-        return tuple(table.transaction_version(f"high-{n}") for n in range(self.partitions))
+        return self.progress()[1]
 
     def append(
         self, range: PositionRange, files: Sequence[MasterFile], highs: Sequence[int | None]

@@ -10,10 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
+from headrace.api.server import HttpServer
 from headrace.api.service import Status
 from headrace.core.errors import HeadraceError, NotFound, NotReady
 from headrace.core.time import iso, now_us
@@ -51,7 +53,7 @@ class Instance(ProjectService):
         self.spark: Any = None
         self.pipelines: dict[str, StreamPipeline] = {}
         self.schedule: Schedule | None = None
-        self.server: Any = None
+        self.server: HttpServer | None = None
         self._stop = threading.Event()
         self._connectors: list[threading.Thread] = []
 
@@ -65,10 +67,8 @@ class Instance(ProjectService):
 
     def serve(self, port: int | None) -> str:
         """Answer HTTP; the address."""
-        from headrace.api.server import HttpServer
-
         http = self.project.settings.http
-        self.server = HttpServer(self, http, port=port)
+        self.server = HttpServer(self, http if port is None else replace(http, port=port))
         self.server.start()
         self.lock.announce(self.server.url)
         return self.server.url
@@ -125,14 +125,18 @@ class Instance(ProjectService):
         for thread in self._connectors:
             thread.join(timeout=10)
 
+    def stop_schedule(self) -> None:
+        """No more archive steps and builds; the one in progress is finished."""
+        if self.schedule is not None:
+            self.schedule.stop()
+
     def close(self) -> None:
         """Stop everything, in the opposite order of the start."""
         self.state = "stopping"
         self.stop_sources()
         if self.server is not None:
             self.server.stop()
-        if self.schedule is not None:
-            self.schedule.stop()
+        self.stop_schedule()
         for pipeline in self.pipelines.values():
             pipeline.stop()
         self.close_questions()

@@ -58,12 +58,16 @@ def run(
             if until_idle:
                 _work_through(instance)
             else:
-                report("serving", {"url": instance.serve(port)})
+                url = instance.serve(port)
+                report("serving", {"url": url})
                 instance.start_engine()
                 instance.start_flow()
-                report("ready", {"seconds": round(time.monotonic() - began, 1)})
+                views = [view.name for view in instance.deployed().views]
+                seconds_taken = round(time.monotonic() - began, 1)
+                report("ready", {"seconds": seconds_taken, "url": url, "views": views})
                 _watch(instance, stop, seconds, report)
                 report("stopping", {})
+                instance.stop_schedule()
             summary = _summary(instance, began, audited=seconds is not None or until_idle)
         finally:
             instance.close()

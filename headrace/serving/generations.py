@@ -188,11 +188,19 @@ def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) ->
     for column, storage in zip(columns, storages, strict=True):
         a, b = f"a.{column}", f"b.{column}"
         if storage == "REAL":
-            near = f"abs({a} - {b}) <= 1e-9 * max(abs({a}), abs({b}), 1e-3)"
+            near = f"abs({a} - {b}) <= 1e-9 * max(abs({a}), abs({b}), {_scale(merge, columns)})"
             found.append(f"(({a} IS NULL) <> ({b} IS NULL) OR NOT coalesce({near}, 1))")
         else:
             found.append(f"{a} IS NOT {b}")
     return found
+
+
+def _scale(merge: str, columns: Sequence[str]) -> str:
+    """What a double's rounding is measured by, at least: a mean near zero is as exact as its values are large."""
+    if merge != Merge.MOMENTS:
+        return "1e-3"
+    count, _, spread = columns
+    return f"coalesce(sqrt(abs(b.{spread}) / nullif(b.{count}, 0)), 0), 1e-3"
 
 
 def _label(plan: ViewPlan, alias: str) -> str:

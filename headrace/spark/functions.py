@@ -33,11 +33,11 @@ def _pickle_by_value(name: str) -> None:
 
 def _column_function(definition: FunctionDefinition) -> Any:
     body, returns = _unmarked(definition.body), definition.returns.spark
-    if definition.kind == "arrow":
-        return arrow_udf(body, returns, ArrowUDFType.SCALAR)
     with warnings.catch_warnings():
         # PySpark would rather read the kind from type hints, which a user need not write.
         warnings.simplefilter("ignore")
+        if definition.kind == "arrow":
+            return arrow_udf(body, returns, ArrowUDFType.SCALAR)
         return pandas_udf(body, returns, PandasUDFType.SCALAR)
 
 

@@ -58,7 +58,7 @@ def test_a_run_tells_what_happens_and_sums_up(play: Play, call: Callable[..., Re
     assert play.asked == {"port": 0, "seconds": 60.0, "until_idle": True}
     progress = "1,203 events/s · 10 behind · 7 epochs · generation 2"
     assert result.stdout.splitlines() == [
-        "starting name shop",
+        "starting shop",
         "serving at http://127.0.0.1:8080",
         "ready after 4.2 s; stop with Ctrl-C",
         progress,

@@ -16,7 +16,6 @@ from .conftest import document
 from .test_examples import SHOP
 
 # PySpark would rather read the kind of an Arrow function from type hints, which ours need not have.
-pytestmark = pytest.mark.filterwarnings("ignore:It is preferred to specify type hints:UserWarning")
 
 
 @pytest.fixture(autouse=True)

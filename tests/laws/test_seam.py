@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from engines import ARRIVAL_US, Compiled, HeldClock, Parts, compile_sql
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from headrace.core.aggregate import AGGREGATES, HLL_ERROR
@@ -148,6 +148,7 @@ def folder() -> Iterator[Path]:
 
 @settings(
     max_examples=12,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take an hour of Spark
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -19,4 +19,4 @@ GROUP BY c.url, s.section, window(ts, '1 hour');
 
 -- A view may read other views; it is answered from their answers.
 CREATE VIEW busiest AS
-SELECT url, sum(hits) AS hits FROM visitors GROUP BY url ORDER BY hits DESC LIMIT 3;
+SELECT url, sum(hits) AS hits_total FROM visitors GROUP BY url ORDER BY hits_total DESC LIMIT 3;

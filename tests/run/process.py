@@ -1,0 +1,161 @@
+"""A project that runs in a process of its own, and a producer that keeps a journal of what was acknowledged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+SETTINGS = """
+name = "kills"
+[speed]
+trigger = "200 ms"
+group = "500 ms"
+[archive]
+interval = "2 s"
+compact_files = 4
+[batch]
+interval = "3 s"
+"""
+DEFINITIONS = """
+CREATE STREAM clicks (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
+  WATERMARK ts DELAY OF INTERVAL 1 MINUTE) WITH (key = 'page', id = 'event_id');
+CREATE VIEW pages AS SELECT page, count(*) AS hits, sum(n) AS total, count(DISTINCT n) AS numbers
+  FROM clicks GROUP BY page;
+CREATE VIEW total AS SELECT count(*) AS hits, min(n) AS first, max(n) AS last FROM clicks;
+"""
+
+
+def make_project(folder: Path, settings: str = SETTINGS, definitions: str = DEFINITIONS) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "headrace.toml").write_text(settings)
+    (folder / "project.sql").write_text(definitions)
+    return folder
+
+
+class Running:
+    """`headrace run` as a child; `reports` are its JSON lines."""
+
+    def __init__(self, folder: Path, *arguments: str, failpoint: str | None = None) -> None:
+        environment = {k: v for k, v in os.environ.items() if k != "HEADRACE_FAILPOINT"}
+        if failpoint:
+            environment["HEADRACE_FAILPOINT"] = failpoint
+        self.reports: list[dict[str, Any]] = []
+        self.log = (folder / "stderr.log").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "headrace", "run", str(folder), "--json", "--port", "0", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=environment,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                self.reports.append(json.loads(line))
+
+    def wait_for(self, kind: str, seconds: float = 120) -> dict[str, Any]:
+        """The first report of this kind; fails when the process ends before."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = next((report for report in self.reports if report["kind"] == kind), None)
+            if found:
+                return found
+            if self.process.poll() is not None:
+                self._reader.join()
+                raise AssertionError(f"ended with {self.process.returncode} before '{kind}': {self.reports}")
+            time.sleep(0.05)
+        raise AssertionError(f"no '{kind}' in {seconds} s: {self.reports}")
+
+    def wait_killed(self, seconds: float = 120) -> None:
+        assert self.process.wait(seconds) == -9
+        self._reader.join()
+        self.log.close()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        assert self.process.wait(120) == 0, self.reports
+        self._reader.join()
+        self.log.close()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._reader.join()
+        self.log.close()
+
+
+class Producer:
+    """Sends numbered events; what was acknowledged is in the journal, what was not is sent again."""
+
+    def __init__(self) -> None:
+        self.acknowledged: dict[str, dict[str, Any]] = {}
+        self.pending: list[dict[str, Any]] = []
+        self.next = 0
+
+    def send(self, url: str, stop: threading.Event, rate: int = 500, size: int = 20) -> None:
+        """Until `stop` is set or the server is gone."""
+        with httpx.Client(base_url=url, timeout=10) as client:
+            while not stop.is_set():
+                batch = self.pending or self._make(size)
+                self.pending = batch
+                body = "\n".join(json.dumps(event) for event in batch)
+                try:
+                    answer = client.post("/v1/streams/clicks/events", content=body)
+                except httpx.HTTPError:
+                    return
+                if answer.status_code == 200:
+                    self.acknowledged |= {event["event_id"]: event for event in batch}
+                    self.pending = []
+                stop.wait(size / rate)
+
+    def _make(self, size: int) -> list[dict[str, Any]]:
+        numbers = range(self.next, self.next + size)
+        self.next += size
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return [{"event_id": f"e{n}", "n": n, "page": f"/{n % 7}", "ts": now} for n in numbers]
+
+    def flush(self, url: str) -> None:
+        """Send what is pending until it is acknowledged."""
+        stop = threading.Event()
+        sender = threading.Thread(target=self.send, args=(url, stop))
+        sender.start()
+        deadline = time.monotonic() + 30
+        while self.pending and time.monotonic() < deadline:
+            time.sleep(0.05)
+        stop.set()
+        sender.join()
+        assert not self.pending
+
+    def expected(self) -> dict[str, dict[str, int]]:
+        """What view `pages` must answer for the journal."""
+        pages: dict[str, dict[str, int]] = {}
+        for event in self.acknowledged.values():
+            row = pages.setdefault(event["page"], {"hits": 0, "total": 0, "numbers": 0})
+            row["hits"] += 1
+            row["total"] += event["n"]
+            row["numbers"] += 1
+        return pages
+
+
+def wait_fresh(url: str, events: int, seconds: float = 120) -> dict[str, Any]:
+    """The status once speed has taken all; every acknowledged event must be visible then."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        rows = httpx.get(f"{url}/v1/views/total", timeout=30).json().get("rows")
+        if rows and rows[0]["hits"] >= events:
+            return dict(httpx.get(f"{url}/v1/status", timeout=30).json())
+        time.sleep(0.1)
+    raise AssertionError(f"not fresh in {seconds} s: {httpx.get(f'{url}/v1/status').text}")
