@@ -1,14 +1,14 @@
 """Engines for tests: the real log, master, store and Spark, in a folder of the test's own.
 
-`Compiled` is a project that was compiled once, with a session for each layer. `Parts` is one life of a process:
-everything opened from one state folder. An engine plays a story on `Parts`:
+`Compiled` is a project that was compiled once, with a session for each layer. `Parts` is one life
+of a process: everything opened from one state folder. An engine plays a story on `Parts`:
   BatchEngine   archives and builds whenever it is asked, so each question has its own generation;
   SpeedEngine   commits one epoch for each send, on top of an empty generation;
   SplitEngine   builds a generation after `cut` sends, and leaves the rest to speed;
   CrashEngine   is SpeedEngine whose process is killed after each step;
   QueryEngine   is SpeedEngine with Spark's own streaming query.
-An epoch is made of a plain DataFrame with the columns of the streaming source, then takes the same way as in
-`SpeedQuery`: `compute_epoch`, `commit_epoch`.
+An epoch is made of a plain DataFrame with the columns of the streaming source, then takes the same
+way as in `SpeedQuery`: `compute_epoch`, `commit_epoch`.
 """
 
 from __future__ import annotations
@@ -181,7 +181,8 @@ class Parts:
 
     def _epoch_counts(self, stream: str, boundary: int) -> Counter[str]:
         names = ("late", "dead_letters", "duplicates")
-        sql = f"SELECT {', '.join(names)} FROM _epochs WHERE stream = ? AND CAST(lower AS INTEGER) >= ?"
+        where = "stream = ? AND CAST(lower AS INTEGER) >= ?"
+        sql = f"SELECT {', '.join(names)} FROM _epochs WHERE {where}"
         total: Counter[str] = Counter()
         with self.store.db.read() as db:
             for row in db.execute(sql, (stream, boundary)):
@@ -202,7 +203,11 @@ def decoded(
     reader = TopicReader(log)
     return pa.concat_tables(
         decoder.decode(
-            reader.blocks(partition, interval), partition, highs[partition], raw=False, columns=names
+            reader.blocks(partition, interval),
+            partition,
+            highs[partition],
+            raw=False,
+            columns=names,
         ).table
         for partition, interval in range.intervals()
     )
@@ -318,7 +323,8 @@ class CrashEngine(SpeedEngine):
         assert not self.parts.store.commit_epoch(epoch), "a replayed epoch was counted twice"
 
     def crash(self) -> None:
-        # A copy is what a killed process leaves: nothing is closed, and nothing is written any more.
+        # A copy is what a killed process leaves: nothing is closed, and nothing is written any
+        # more.
         self.dead.append(self.parts)
         state = self.folder / f"state-{len(self.dead)}"
         shutil.copytree(self.parts.state, state)

@@ -1,7 +1,7 @@
 """A view's definition in DuckDB's SQL, with each output in storage form.
 
-Spark's `window` becomes a bucket of microseconds, ties of max_by are decided by the place in the log, and
-estimates are asked for exactly.
+Spark's `window` becomes a bucket of microseconds, ties of max_by are decided by the place in the
+log, and estimates are asked for exactly.
 tests/audit/test_oracle.py compares it with the reference interpreter.
 """
 
@@ -19,23 +19,31 @@ _BIGINT = "CASE WHEN {0} BETWEEN -9223372036854775808 AND 9223372036854775807 TH
 
 
 def oracle_sql(plan: ViewPlan) -> str:
-    """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the comparison."""
+    """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
+    comparison."""
     tree = parse_query(plan.definition, Origin("plan", 1))
     select = tree.copy()
     for part in ("order", "limit"):
         select.set(part, None)
     windows = [node for node in select.find_all(exp.Anonymous) if node.name.lower() == "window"]
     if windows:
-        select.where(exp.Not(this=exp.Is(this=windows[0].expressions[0].copy(), expression=exp.null())), copy=False)
+        select.where(
+            exp.Not(this=exp.Is(this=windows[0].expressions[0].copy(), expression=exp.null())),
+            copy=False,
+        )
     select = select.transform(lambda node: _translated(node, windows))
-    inner = [f"{item.unalias().sql(dialect='duckdb')} AS o{n}" for n, item in enumerate(select.expressions)]
+    inner = [
+        f"{item.unalias().sql(dialect='duckdb')} AS o{n}"
+        for n, item in enumerate(select.expressions)
+    ]
     body = _with_items(select, inner)
     items = [_storage_form(output, f"o{n}") for n, output in enumerate(plan.outputs)]
     return f"SELECT {', '.join(items)} FROM ({body})"
 
 
 def _with_items(select: exp.Expression, items: list[str]) -> str:
-    """The SELECT with other items; aliases that GROUP BY and HAVING speak of are written out first."""
+    """The SELECT with other items; aliases that GROUP BY and HAVING speak of are written out
+    first."""
     aliases = {i.alias.lower(): i.this for i in select.expressions if isinstance(i, exp.Alias)}
     expressions = [item.unalias() for item in select.expressions]
     if group := select.args.get("group"):
@@ -59,7 +67,11 @@ def _alias(node: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expr
     plain = isinstance(node, exp.Column) and not node.table and node.name.lower() in aliases
     found = aliases[node.name.lower()] if plain else None
     # An alias of its own column (url AS url) means the column.
-    return exp.paren(found.copy()) if found is not None and found.name.lower() != node.name.lower() else node
+    return (
+        exp.paren(found.copy())
+        if found is not None and found.name.lower() != node.name.lower()
+        else node
+    )
 
 
 def _translated(node: exp.Expression, windows: list[exp.Anonymous]) -> exp.Expression:
@@ -67,7 +79,11 @@ def _translated(node: exp.Expression, windows: list[exp.Anonymous]) -> exp.Expre
         return _bucket(node)
     if isinstance(node, exp.Column) and node.table.lower() == "window" and windows:
         return _edge(windows[0], node.name.lower())
-    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "window":
+    if (
+        isinstance(node, exp.Dot)
+        and isinstance(node.this, exp.Anonymous)
+        and node.this.name.lower() == "window"
+    ):
         return _edge(node.this, node.expression.name.lower())
     if isinstance(node, exp.Filter) and isinstance(node.this, (exp.ArgMax, exp.ArgMin)):
         return _by(node.this, f" AND ({node.expression.this.sql(dialect='duckdb')})")
@@ -88,18 +104,24 @@ _SPARK_NAMES = {"every": "bool_and", "some": "bool_or", "std": "stddev_samp", "m
 def _bucket(node: exp.Expression) -> exp.Expression:
     size = duration_us(node.expressions[1].name)
     time = f"epoch_us({node.expressions[0].sql(dialect='duckdb')})"
-    return exp.maybe_parse(f"make_timestamp({time} - (({time} % {size}) + {size}) % {size})", dialect="duckdb")
+    return exp.maybe_parse(
+        f"make_timestamp({time} - (({time} % {size}) + {size}) % {size})", dialect="duckdb"
+    )
 
 
 def _edge(window: exp.Anonymous, name: str) -> exp.Expression:
     size = duration_us(window.expressions[1].name)
     start = _bucket(window)
-    return start if name == "start" else exp.maybe_parse(f"{start.sql('duckdb')} + to_microseconds({size})", dialect="duckdb")
+    return (
+        start
+        if name == "start"
+        else exp.maybe_parse(f"{start.sql('duckdb')} + to_microseconds({size})", dialect="duckdb")
+    )
 
 
 def _by(node: exp.ArgMax | exp.ArgMin, condition: str = "") -> exp.Expression:
-    """The value of the event with the greatest or least order; the latest in the log among equals, and
-    among the parts of one event the value itself decides.
+    """The value of the event with the greatest or least order; the latest in the log among equals,
+    and among the parts of one event the value itself decides.
     """
     value, order = node.this.sql(dialect="duckdb"), node.expression.sql(dialect="duckdb")
     pick, latest = ("last", "ASC") if isinstance(node, exp.ArgMax) else ("first", "DESC")

@@ -1,8 +1,10 @@
-"""The audit: the merged answer and DuckDB's answer over the same events up to the same position, compared.
+"""The audit: the merged answer and DuckDB's answer over the same events up to the same position,
+compared.
 
-Rows and position are read in one transaction; the events are the master's files up to that position and the
-log's after them. Integers and texts must be equal, doubles to 1e-9 relative, estimates within six standard errors.
-tests/audit/test_oracle.py checks that it finds nothing when all is well, and each kind of defect when not.
+Rows and position are read in one transaction; the events are the master's files up to that
+position and the log's after them. Integers and texts must be equal, doubles to 1e-9 relative,
+estimates within six standard errors. tests/audit/test_oracle.py checks that it finds nothing when
+all is well, and each kind of defect when not.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def audit_view(
 
 def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, Position, list[Any]]:
     with store.db.read() as db:
-        row = db.execute("SELECT plan FROM _views WHERE name = ? AND state = 'live'", (name,)).fetchone()
+        row = db.execute(
+            "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (name,)
+        ).fetchone()
         if row is None:
             raise NotReady(f"view '{name}' is being built for the first time")
         plan = msgspec.json.decode(row[0], type=ViewPlan)
@@ -115,7 +119,9 @@ def _tail(
 
     decoder = decoder_of(stream)
     parts = [
-        decoder.decode(reader.blocks(partition, interval), partition, highs[partition], raw=False).table
+        decoder.decode(
+            reader.blocks(partition, interval), partition, highs[partition], raw=False
+        ).table
         for partition, interval in range.intervals()
     ]
     whole = pa.concat_tables(parts) if parts else decoder.arrow_schema(raw=False).empty_table()
@@ -134,7 +140,9 @@ def _table_sql(table: TablePlan, folder: Path) -> str:
     if table.format == "parquet":
         return f"SELECT * FROM read_parquet('{path}')"
     pairs = [column.strip().split("` ") for column in table.ddl.split(", ")]
-    types = ", ".join(f"'{name.strip('`')}': '{_DUCK_TYPES.get(type, type)}'" for name, type in pairs)
+    types = ", ".join(
+        f"'{name.strip('`')}': '{_DUCK_TYPES.get(type, type)}'" for name, type in pairs
+    )
     if table.format == "json":
         return f"SELECT * FROM read_json('{path}', columns = {{{types}}})"
     header = dict(table.options).get("header", "true")
@@ -146,7 +154,13 @@ def _register(connection: Any, function: FunctionDefinition) -> None:
     returns = _DUCK_TYPES.get(function.returns.name, function.returns.name)
     body = function.body if function.kind == "arrow" else _with_pandas(function.body)
     connection.create_function(
-        function.name, body, takes, returns, type="arrow", null_handling="special", exception_handling="default"
+        function.name,
+        body,
+        takes,
+        returns,
+        type="arrow",
+        null_handling="special",
+        exception_handling="default",
     )
 
 
@@ -176,7 +190,8 @@ def compare(view: ViewPlan, answer: Sequence[Any], expected: Sequence[Any]) -> A
 
 
 def _by_key(view: ViewPlan, rows: Sequence[Any]) -> dict[tuple[Any, ...], list[Any]]:
-    """The rows of each key; where the answer does not show every key, several in the order of their values."""
+    """The rows of each key; where the answer does not show every key, several in the order of
+    their values."""
     keys = [n for n, output in enumerate(view.outputs) if output.key]
     # Estimates come last, since rows that differ only in those must still find each other.
     order = sorted(range(len(view.outputs)), key=lambda n: view.outputs[n].estimate is not None)
@@ -196,9 +211,14 @@ def _narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
     return (*narrow, next(values))
 
 
-def _difference(view: ViewPlan, ours: Sequence[Any] | None, theirs: Sequence[Any] | None) -> str | None:
+def _difference(
+    view: ViewPlan, ours: Sequence[Any] | None, theirs: Sequence[Any] | None
+) -> str | None:
     if ours is None or theirs is None:
-        shown, missing = ours or theirs, "DuckDB has it" if ours is None else "DuckDB does not have it"
+        shown, missing = (
+            ours or theirs,
+            "DuckDB has it" if ours is None else "DuckDB does not have it",
+        )
         return f"{_shown(view, shown)}: {missing}"
     for n, output in enumerate(view.outputs):
         estimate = output.estimate == "always" or (output.estimate == "speed" and ours[-1])
@@ -211,12 +231,14 @@ def _equal(ours: Any, theirs: Any, tolerance: float | None) -> bool:
     if ours is None or theirs is None or ours == theirs:
         return ours is theirs or bool(ours == theirs)
     if tolerance is not None:
-        return abs(ours - theirs) <= max(1.0, tolerance * theirs)
+        return bool(abs(ours - theirs) <= max(1.0, tolerance * theirs))
     if isinstance(ours, float) or isinstance(theirs, float):
-        return abs(ours - theirs) <= 1e-9 * max(abs(ours), abs(theirs), 1e-3)
+        return bool(abs(ours - theirs) <= 1e-9 * max(abs(ours), abs(theirs), 1e-3))
     return bool(ours == theirs)
 
 
 def _shown(view: ViewPlan, row: Sequence[Any] | None) -> str:
     values = zip(view.outputs, row or (), strict=False)
-    return ", ".join(f"{output.name}={value}" for output, value in values if output.key) or "the row"
+    return (
+        ", ".join(f"{output.name}={value}" for output, value in values if output.key) or "the row"
+    )

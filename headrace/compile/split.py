@@ -59,8 +59,8 @@ class Group:
 
 @dataclass(slots=True)
 class Split:
-    """The parts of a mergeable view. In `items`, `having` and `order` the columns `key_<n>` and `call_<n>`
-    stand for the n-th group and the n-th call.
+    """The parts of a mergeable view. In `items`, `having` and `order` the columns `key_<n>` and
+    `call_<n>` stand for the n-th group and the n-th call.
     """
 
     groups: list[Group] = field(default_factory=list)
@@ -81,7 +81,9 @@ class _Splitter:
         self.select, self.columns, self.origin = select, columns, origin
         self.parts = Split()
         self.aliases = {
-            item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)
+            item.alias.lower(): item.this
+            for item in select.expressions
+            if isinstance(item, exp.Alias)
         }
 
     def run(self) -> Split:
@@ -90,7 +92,9 @@ class _Splitter:
             self.parts.groups.append(self.group(expression))
         for number, item in enumerate(self.select.expressions, 1):
             if item.is_star:
-                raise self.unsupported("SELECT * cannot be aggregated", "name the columns of the view.")
+                raise self.unsupported(
+                    "SELECT * cannot be aggregated", "name the columns of the view."
+                )
             self.parts.items.append((self.name_of(item, number), self.finish(item.unalias())))
         if having := self.select.args.get("having"):
             self.parts.having = self.finish(having.this)
@@ -124,7 +128,9 @@ class _Splitter:
             return plain if self.select.args.get("distinct") else []
         for part in ("grouping_sets", "cube", "rollup"):
             if group.args.get(part):
-                raise self.unsupported(f"{part.replace('_', ' ').upper()} is not supported in a view")
+                raise self.unsupported(
+                    f"{part.replace('_', ' ').upper()} is not supported in a view"
+                )
         if group.args.get("all") or [sql_of(e).upper() for e in group.expressions] == ["ALL"]:
             items = [item.unalias() for item in self.select.expressions]
             return [item for item in items if not self.aggregates_in(item)]
@@ -142,7 +148,9 @@ class _Splitter:
 
     def group(self, expression: exp.Expression) -> Group:
         number = len(self.parts.groups)
-        named = [i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)]
+        named = [
+            i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)
+        ]
         name = (named[0] if named else "") or f"key_{number}"
         if not _is_window(expression):
             return Group(name, sql_of(expression), None)
@@ -186,7 +194,9 @@ class _Splitter:
             if isinstance(value, exp.Expression):
                 copy.set(key, self.finish(value))
             elif isinstance(value, list):
-                copy.set(key, [self.finish(v) if isinstance(v, exp.Expression) else v for v in value])
+                copy.set(
+                    key, [self.finish(v) if isinstance(v, exp.Expression) else v for v in value]
+                )
         return copy
 
     def alias(self, column: exp.Column) -> exp.Expression:
@@ -216,13 +226,18 @@ class _Splitter:
         arguments = _arguments(expression)
         if isinstance(expression, exp.CountIf):
             both = [text for text in (condition, sql_of(arguments[0])) if text]
-            condition, arguments = " AND ".join(f"({text})" for text in both), [exp.Literal.number(1)]
+            condition, arguments = (
+                " AND ".join(f"({text})" for text in both),
+                [exp.Literal.number(1)],
+            )
         if isinstance(arguments[0], exp.Distinct):
             name, arguments = self.distinct(name, arguments[0])
         if len(arguments) != AGGREGATES[name].arguments:
             raise self.unsupported(f"{name} takes {AGGREGATES[name].arguments} argument(s)")
         if any(self.aggregates_in(argument) for argument in arguments):
-            raise self.unsupported("an aggregate of an aggregate is not supported", "use a view over this view.")
+            raise self.unsupported(
+                "an aggregate of an aggregate is not supported", "use a view over this view."
+            )
         return Call(name, tuple(sql_of(argument) for argument in arguments), condition)
 
     def distinct(self, name: str, node: exp.Distinct) -> tuple[str, list[exp.Expression]]:
@@ -259,7 +274,9 @@ class _Splitter:
 def _arguments(expression: exp.Expression) -> list[exp.Expression]:
     if isinstance(expression, exp.Anonymous):
         return list(expression.expressions)
-    first = expression.this.unnest() if isinstance(expression.this, exp.Expression) else expression.this
+    first = (
+        expression.this.unnest() if isinstance(expression.this, exp.Expression) else expression.this
+    )
     if isinstance(first, exp.Star):
         return [exp.Literal.number(1)]
     rest = expression.args.get("expression")

@@ -2,8 +2,8 @@
 
     accepted = events + duplicates + dead letters + still in the log.
 
-`accepted` is what the log has acknowledged; the rest is counted in the master's file list, of one version.
-tests/master/test_balance.py checks it while events arrive.
+`accepted` is what the log has acknowledged; the rest is counted in the master's file list, of one
+version. tests/master/test_balance.py checks it while events arrive.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SHOWN = [PARTITION, OFFSET, ARRIVED_AT, REASON, RAW]
 
 def balance(table: MasterTable, end: Position) -> dict[str, int]:
     """What became of all events up to the log's end."""
-    # The position is read after the files: what was archived since `end` was asked for was accepted too,
-    # and an archive step in between shows as "in the log".
+    # The position is read after the files: what was archived since `end` was asked for was
+    # accepted too, and an archive step in between shows as "in the log".
     found = counts(table.files())
     archived = sum(found.values())
     end = end.latest(table.position())
@@ -39,7 +39,9 @@ def balance(table: MasterTable, end: Position) -> dict[str, int]:
     }
 
 
-def dead_letters(table: MasterTable, decoder: Decoder, reader: TopicReader, limit: int) -> list[dict[str, object]]:
+def dead_letters(
+    table: MasterTable, decoder: Decoder, reader: TopicReader, limit: int
+) -> list[dict[str, object]]:
     """The newest dead letters: from the log's tail first, then from the master."""
     found: list[dict[str, object]] = []
     for part in _newest_first(table, decoder, reader):
@@ -55,12 +57,18 @@ def _newest_first(table: MasterTable, decoder: Decoder, reader: TopicReader) -> 
     tail = PositionRange(archived, reader.end().latest(archived))
     parts = []
     for partition, interval in tail.intervals():
-        decoded = decoder.decode(reader.blocks(partition, interval), partition, None, raw=True).table
-        parts.append(decoded.filter(pc.equal(decoded["_status"], int(Status.DEAD_LETTER))).select(_SHOWN))
+        decoded = decoder.decode(
+            reader.blocks(partition, interval), partition, None, raw=True
+        ).table
+        parts.append(
+            decoded.filter(pc.equal(decoded["_status"], int(Status.DEAD_LETTER))).select(_SHOWN)
+        )
     if parts:
         yield pa.concat_tables(parts)
     files = [file for file in table.files() if file.status == Status.DEAD_LETTER.word]
     days = sorted({file.day for file in files}, reverse=True)
     for day in days:
         paths = [file.path for file in files if file.day == day]
-        yield pa.concat_tables(pq.read_table(path, columns=_SHOWN, partitioning=None) for path in paths)
+        yield pa.concat_tables(
+            pq.read_table(path, columns=_SHOWN, partitioning=None) for path in paths
+        )

@@ -1,10 +1,11 @@
-"""The master dataset of a stream: a Delta table to which whole position ranges are appended, once each.
+"""The master dataset of a stream: a Delta table to which whole position ranges are appended, once
+each.
 
-Every accepted event is one row, whatever became of it: the partition column `_status` says event, duplicate or
-dead_letter. So one commit moves a range, and the balance
+Every accepted event is one row, whatever became of it: the partition column `_status` says event,
+duplicate or dead_letter. So one commit moves a range, and the balance
     archived = events + duplicates + dead letters
-can be read from one version's file list. The position is kept as the table's application transactions,
-one a log partition, in the same commit as the files.
+can be read from one version's file list. The position is kept as the table's application
+transactions, one a log partition, in the same commit as the files.
 tests/master/test_table.py checks this, and that a range is never appended twice.
 """
 
@@ -58,7 +59,9 @@ class MasterTable:
     def __init__(self, path: Path, declared: pa.Schema, partitions: int) -> None:
         self.path, self.partitions = path, partitions
         self.schema = file_schema(declared)
-        self._table_schema = self.schema.append(pa.field(STATUS, pa.string())).append(pa.field(DAY, pa.string()))
+        self._table_schema = self.schema.append(pa.field(STATUS, pa.string())).append(
+            pa.field(DAY, pa.string())
+        )
 
     def open(self) -> Any:
         """The newest version, made if there is none; new declared columns are added."""
@@ -106,10 +109,13 @@ class MasterTable:
         if self.position() != range.lower:
             raise ValueError(f"the master is at {self.position()}, but {range.lower} was archived")
         actions = [
-            AddAction(f.path, f.bytes, {STATUS: f.status, DAY: f.day}, 0, True, _statistics(f)) for f in files
+            AddAction(f.path, f.bytes, {STATUS: f.status, DAY: f.day}, 0, True, _statistics(f))
+            for f in files
         ]
         marks = [Transaction(f"offset-{n}", offset) for n, offset in enumerate(range.upper.offsets)]
-        marks += [Transaction(f"high-{n}", high) for n, high in enumerate(highs) if high is not None]
+        marks += [
+            Transaction(f"high-{n}", high) for n, high in enumerate(highs) if high is not None
+        ]
         failpoint("archive.committing")
         table.create_write_transaction(
             actions,
@@ -158,7 +164,9 @@ def event_files(files: Iterable[MasterFile], range: PositionRange) -> list[str]:
     return [
         file.path
         for file in files
-        if file.status == Status.EVENT.word and file.first_offset < upper and lower < file.next_offset
+        if file.status == Status.EVENT.word
+        and file.first_offset < upper
+        and lower < file.next_offset
     ]
 
 

@@ -8,7 +8,7 @@ tests/run/test_instance.py runs it whole; tests/run/test_kills.py kills it at ea
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -90,8 +90,13 @@ class Instance(ProjectService):
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
         self.schedule = Schedule(self.pipelines, self.inlets.topics, self.project.settings, self.report)
         self.reason = "views are being built"
+        self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
+
+    def build_all(self, only: Callable[[StreamPipeline], bool] = lambda pipeline: True) -> None:
+        """Bring the views of every stream, or of some, to all that is in the log now."""
+        assert self.schedule is not None
         for pipeline in self.pipelines.values():
-            if pipeline.needs_catch_up() and (promoted := pipeline.catch_up()):
+            if only(pipeline) and (promoted := pipeline.catch_up()):
                 self.schedule.note_promoted(promoted)
 
     def start_flow(self) -> None:

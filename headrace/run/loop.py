@@ -85,9 +85,7 @@ def _work_through(instance: Instance) -> None:
         assert isinstance(connector, FilesConnector)
         connector.look(threading.Event())
     instance.start_engine()
-    for pipeline in instance.pipelines.values():
-        if (promoted := pipeline.catch_up()) and instance.schedule is not None:
-            instance.schedule.note_promoted(promoted)
+    instance.build_all()
 
 
 def _watch(
@@ -130,7 +128,10 @@ def _epochs(instance: Instance) -> int:
 
 def _summary(instance: Instance, began: float, *, audited: bool) -> Summary:
     schedule = instance.schedule
+    # The merged answers are audited first, then batch takes over what speed held and is compared with it.
     audits = instance.audit() if audited else []
+    if audited:
+        instance.build_all()
     status = instance.status()
     balance = {stream.name: stream.balance for stream in status.streams}
     differences = sum(audit.differences for audit in audits)

@@ -66,8 +66,9 @@ class StreamPipeline:
         return self.builder.build(speed_runs=self.speed_runs, full=full)
 
     def catch_up(self) -> Promoted | None:
-        """All that is in the log now goes through batch; speed will go on from there."""
+        """All that is in the log now goes through batch; speed goes on from there."""
         self.archive_.step_to_end(self.settings.archive.step_events_max)
+        self.store.close_group(self.stream.name)
         return self.build()
 
     def needs_catch_up(self) -> bool:

@@ -1,8 +1,9 @@
-"""A generation is promoted in one transaction: its rows, its boundary, and the end of the groups it covers.
+"""A generation is promoted in one transaction: its rows, its boundary, and the end of the groups
+it covers.
 
-A build is staged first, in tables beside the answer, so that promotion itself is short. A full build replaces
-the generation's table by renaming; an incremental one is merged into it. Exact distinct counts are kept by
-remembering which values have been counted.
+A build is staged first, in tables beside the answer, so that promotion itself is short. A full
+build replaces the generation's table by renaming; an incremental one is merged into it. Exact
+distinct counts are kept by remembering which values have been counted.
 tests/serving/test_generations.py checks both kinds and what a crash between the two leaves.
 """
 
@@ -95,17 +96,21 @@ def promote(
     )
     found = msgspec.json.encode(list(audits)).decode()
     db.execute(
-        "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)", (stream, number, str(boundary), now_us, found)
+        "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)",
+        (stream, number, str(boundary), now_us, found),
     )
     db.execute(
-        "DELETE FROM _generations WHERE stream = ? AND number <= ?", (stream, number - GENERATIONS_KEPT)
+        "DELETE FROM _generations WHERE stream = ? AND number <= ?",
+        (stream, number - GENERATIONS_KEPT),
     )
     if plan := read_plan(db):
         refresh_readable_views(db, plan)
     return number
 
 
-def _jump(db: sqlite3.Connection, stream: str, boundary: Position, highs: Sequence[int | None]) -> None:
+def _jump(
+    db: sqlite3.Connection, stream: str, boundary: Position, highs: Sequence[int | None]
+) -> None:
     """Batch has gone past speed, which goes on from the boundary."""
     for partition, (offset, high) in enumerate(zip(boundary.offsets, highs, strict=True)):
         db.execute(
@@ -132,7 +137,9 @@ def _set_number(staged: str, number: str, values: str, counted: bool) -> str:
     sketch = number.removesuffix("_1") + "_0"
     if not counted:
         return f"UPDATE {staged} SET {number} = hll_estimate({sketch})"
-    count = f"(SELECT count(*) FROM {values} v WHERE v._column = '{sketch}' AND v._key = {staged}._key)"
+    count = (
+        f"(SELECT count(*) FROM {values} v WHERE v._column = '{sketch}' AND v._key = {staged}._key)"
+    )
     return f"UPDATE {staged} SET {number} = {count}"
 
 
@@ -140,10 +147,14 @@ def _add(db: sqlite3.Connection, plan: ViewPlan) -> None:
     generation, _, values = tables_of(plan)
     staged, staged_values = staged_tables(plan)
     columns = ", ".join(["_key", *columns_of(plan)])
-    db.execute(upsert(plan, generation, f"SELECT {columns} FROM {staged} WHERE true", grouped=False))
+    db.execute(
+        upsert(plan, generation, f"SELECT {columns} FROM {staged} WHERE true", grouped=False)
+    )
     for sketch, number, counted in sketch_columns(plan):
         changed = f"WHERE _key IN (SELECT _key FROM {staged})"
-        value = f"coalesce({number}, 0) + ({_new_values(sketch, generation, values, staged_values)})"
+        value = (
+            f"coalesce({number}, 0) + ({_new_values(sketch, generation, values, staged_values)})"
+        )
         value = value if counted else f"hll_estimate({sketch})"
         db.execute(f"UPDATE {generation} SET {number} = {value} {changed}")
     if plan.counted:
@@ -171,7 +182,10 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
         sources.insert(0, source(plan, generation, group="0"))
     keys = " AND ".join(f"a.{key.column} IS b.{key.column}" for key in plan.keys) or "1"
     served, built = f"({merged(plan, sources)})", f"(SELECT *, 0 AS _group FROM {staged})"
-    differ = " OR ".join(c for p in plan.partials for c in _differences(p.merge, p.columns, p.storages)) or "0"
+    differ = (
+        " OR ".join(c for p in plan.partials for c in _differences(p.merge, p.columns, p.storages))
+        or "0"
+    )
     missing = "a._group IS NULL" if plan.keys else "0"
     rows = db.execute(
         f"SELECT {_label(plan, 'b')} FROM {built} b LEFT JOIN {served} a ON {keys} WHERE {missing} OR {differ} "
@@ -196,7 +210,8 @@ def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) ->
 
 
 def _scale(merge: str, columns: Sequence[str]) -> str:
-    """What a double's rounding is measured by, at least: a mean near zero is as exact as its values are large."""
+    """What a double's rounding is measured by, at least: a mean near zero is as exact as its
+    values are large."""
     if merge != Merge.MOMENTS:
         return "1e-3"
     count, _, spread = columns

@@ -1,9 +1,11 @@
 """The seam, as SQL in the store: generation rows and speed rows of a key become one.
 
-A view has two tables with the same key and partial columns: `generation` (batch, up to the boundary) and
-`speed` (one row a key and group of epochs, after the boundary). `merged` is their union, merged:
+A view has two tables with the same key and partial columns: `generation` (batch, up to the
+boundary) and `speed` (one row a key and group of epochs, after the boundary). `merged` is their
+union, merged:
     merge(batch(log[:b]), speed(log[b:e])) = batch(log[:e])
-Only plain SQL is used when reading, so any SQLite tool can do it. tests/laws/test_seam.py checks the law.
+Only plain SQL is used when reading, so any SQLite tool can do it. tests/laws/test_seam.py checks
+the law.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def columns_of(plan: ViewPlan) -> list[str]:
 def create_tables(plan: ViewPlan, generation: str, speed: str, values: str) -> list[str]:
     """The statements that make a view's tables."""
     keys = [f"{key.column} {_storage(key.type)}" for key in plan.keys]
-    partials = [f"{c} {s}" for p in plan.partials for c, s in zip(p.columns, p.storages, strict=True)]
+    partials = [
+        f"{c} {s}" for p in plan.partials for c, s in zip(p.columns, p.storages, strict=True)
+    ]
     columns = ", ".join([*keys, *partials])
     columns = f", {columns}" if columns else ""
     statements = [
@@ -138,7 +142,8 @@ def source(plan: ViewPlan, table: str, *, group: str, where: str = "") -> str:
 
 
 def _before_merge(partial: PartialPlan, over: str) -> list[str]:
-    """Columns that need all rows of a key at once, so that the merge itself is a plain aggregate."""
+    """Columns that need all rows of a key at once, so that the merge itself is a plain
+    aggregate."""
     first = partial.columns[0]
     match Merge(partial.merge):
         case Merge.MOMENTS:

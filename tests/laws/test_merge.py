@@ -2,7 +2,8 @@
 
 For every kind of merge, however the events are cut and in whatever order the pieces come,
     merge(lift(a), lift(b), …) = lift(a + b + …),
-with NULL as zero, in both forms: `upsert` (two by two, in writing) and `merged` (all at once, in reading).
+with NULL as zero, in both forms: `upsert` (two by two, in writing) and `merged` (all at once, in
+reading).
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def same_sketch(wanted: Row, found: Row) -> bool:
 
 NUMBERS, BIGINTS = st.integers(-(2**40), 2**40), st.integers(-(2**63), 2**63 - 1)
 FAR = st.builds(
-    lambda base, step: float(base + step), st.sampled_from([0, 10**6, 10**15, -(10**15)]), st.integers(-9, 9)
+    lambda base, step: float(base + step),
+    st.sampled_from([0, 10**6, 10**15, -(10**15)]),
+    st.integers(-9, 9),
 )
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64, min_value=-1e9, max_value=1e9)
 # Few orders, so that there are ties; the place in the log is given below and is never the same.
@@ -146,11 +149,15 @@ def two_by_two(db: sqlite3.Connection, case: Case, partials: Sequence[Row]) -> R
 
 
 def all_at_once(db: sqlite3.Connection, case: Case, partials: Sequence[Row]) -> Row:
-    """The first partial in the generation, the others in groups of speed; another key beside them."""
+    """The first partial in the generation, the others in groups of speed; another key beside
+    them."""
     plan = plan_of(case)
     generation, speed = _emptied(db, case)
     width = len(columns_of(plan))
-    db.execute(f"INSERT INTO {generation} VALUES ({', '.join('?' * (1 + width))})", ("k", "k", *partials[0]))
+    db.execute(
+        f"INSERT INTO {generation} VALUES ({', '.join('?' * (1 + width))})",
+        ("k", "k", *partials[0]),
+    )
     rows = [("k", n, "k", *partial) for n, partial in enumerate(partials[1:], 1)]
     rows += [("other", 1, "other", *partials[0])]
     db.executemany(f"INSERT INTO {speed} VALUES ({', '.join('?' * (2 + width))})", rows)
@@ -178,7 +185,9 @@ def pieces_of(data: st.DataObject, case: Case) -> tuple[list[Any], list[list[Any
     homes = data.draw(
         st.lists(st.integers(0, 4), min_size=len(events), max_size=len(events)), "pieces"
     )
-    return events, [[e for e, home in zip(events, homes, strict=True) if home == n] for n in range(5)]
+    return events, [
+        [e for e, home in zip(events, homes, strict=True) if home == n] for n in range(5)
+    ]
 
 
 def nothing(case: Case) -> Row:

@@ -59,6 +59,12 @@ class Running:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    def _close(self) -> None:
+        self._reader.join()
+        self.log.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -78,23 +84,28 @@ class Running:
             time.sleep(0.05)
         raise AssertionError(f"no '{kind}' in {seconds} s: {self.reports}")
 
+    def finish(self, seconds: float = 180) -> dict[str, Any]:
+        """Wait for the end of a run that ends by itself; its summary."""
+        code = self.process.wait(seconds)
+        self._close()
+        summary = next(report for report in self.reports if report["kind"] == "summary")
+        assert code == 0, summary
+        return summary
+
     def wait_killed(self, seconds: float = 120) -> None:
         assert self.process.wait(seconds) == -9
-        self._reader.join()
-        self.log.close()
+        self._close()
 
     def stop(self) -> None:
         self.process.terminate()
         assert self.process.wait(120) == 0, self.reports
-        self._reader.join()
-        self.log.close()
+        self._close()
 
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        self._reader.join()
-        self.log.close()
+        self._close()
 
 
 class Producer:
@@ -143,10 +154,9 @@ class Producer:
         """What view `pages` must answer for the journal."""
         pages: dict[str, dict[str, int]] = {}
         for event in self.acknowledged.values():
-            row = pages.setdefault(event["page"], {"hits": 0, "total": 0, "numbers": 0})
+            row = pages.setdefault(event["page"], {"hits": 0, "total": 0})
             row["hits"] += 1
             row["total"] += event["n"]
-            row["numbers"] += 1
         return pages
 
 

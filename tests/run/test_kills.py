@@ -13,17 +13,13 @@ from tests.run.process import Producer, Running, make_project, wait_fresh
 # In the order of an event's way. The number is how often the point is passed before the kill, so that
 # the kill falls into the middle of the work and not on its first step.
 FAILPOINTS = [
-    "log.written:5",
     "log.synced:5",
     "epoch.computed:2",
     "epoch.committing:2",
-    "epoch.committed:2",
     "archive.written:2",
-    "archive.committing:2",
     "archive.committed:2",
     "generation.staged:2",
     "generation.promoting:2",
-    "generation.promoted:2",
 ]
 
 
@@ -31,7 +27,6 @@ FAILPOINTS = [
 def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(tmp_path: Path) -> None:
     project = make_project(tmp_path / "kills")
     producer = Producer()
-    positions: list[list[int]] = []
     for failpoint in FAILPOINTS:
         running = Running(project, failpoint=failpoint)
         url = running.wait_for("serving")["url"]
@@ -49,14 +44,12 @@ def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(tmp_pat
         running.wait_for("ready")
         status = wait_fresh(url, len(producer.acknowledged))
         rows = httpx.get(f"{url}/v1/views/pages").json()["rows"]
-        numbers = ("hits", "total", "numbers")
-        answer = {row["page"]: {name: row[name] for name in numbers} for row in rows}
+        answer = {row["page"]: {"hits": row["hits"], "total": row["total"]} for row in rows}
         assert answer == producer.expected()
         balance = status["streams"][0]["balance"]
         assert balance["off"] == 0
         assert balance["dead_letters"] == 0
         audits = httpx.post(f"{url}/v1/audit", json={}, timeout=60).json()["audits"]
         assert [audit["differences"] for audit in audits] == [0, 0]
-        positions.append(status["streams"][0]["position"])
     finally:
         running.kill()

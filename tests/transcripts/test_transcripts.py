@@ -1,7 +1,9 @@
-"""Every transcript comes true on every engine: wherever the log is cut, and whenever a process is killed.
+"""Every transcript comes true on every engine: wherever the log is cut, and whenever a process is
+killed.
 
-`reference` is the interpreter that says what is right; the others are the product (see tests/engines.py).
-A transcript is compiled once, and each epoch is computed at least twice: by `speed` and after a `crash`.
+`reference` is the interpreter that says what is right; the others are the product (see
+tests/engines.py). A transcript is compiled once, and each epoch is computed at least twice: by
+`speed` and after a `crash`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from engines import (
     compile_sql,
 )
 
+from headrace.core.errors import Unsupported
 from headrace.testing import Engine, ReferenceEngine, Transcript, differences, load, play
 from headrace.testing.transcript import Counts, Expect
 
@@ -30,10 +33,23 @@ ENGINES: dict[str, Callable[[Compiled, Path], Engine]] = {
     "speed": SpeedEngine,
     "crash after each step": CrashEngine,
 }
-# Starting Spark's own query costs seconds, so it runs stories that differ in what it must do itself: typed
-# columns, watermark, dead letters, duplicates, a join, a derived stream, two streams.
-QUERIED = ["window_late_event", "malformed_types", "join_missing_key", "derived_explode", "two_streams"]
-stories = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+# Starting Spark's own query costs seconds, so it runs stories that differ in what it must do
+# itself: typed columns, watermark, dead letters, a join, a derived stream, two streams.
+QUERIED = [
+    "window_late_event",
+    "malformed_types",
+    "join_missing_key",
+    "derived_explode",
+    "two_streams",
+]
+# Stories of what is designed but not built: the compiler must refuse them, in these words, until
+# it is.
+REFUSED = {
+    "view_over_view_joined": "view 'named' mixes views with streams or tables",
+    "window_sliding": "only tumbling windows are supported",
+}
+BUILT = [path for path in PATHS if path.stem not in REFUSED]
+stories = pytest.mark.parametrize("path", BUILT, ids=lambda path: path.stem)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +70,7 @@ def compiled(
     return compiled
 
 
-@stories
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_the_story_comes_true_on_the_reference(path: Path) -> None:
     play(load(path), ReferenceEngine())
 
@@ -100,6 +116,15 @@ def test_the_story_comes_true_in_sparks_own_query(
 ) -> None:
     story = load(Path(__file__).parent / f"{name}.yaml")
     play(story, QueryEngine(compiled(story), tmp_path))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_built_is_refused(
+    name: str, compiled: Callable[[Transcript], Compiled]
+) -> None:
+    with pytest.raises(Unsupported) as refused:
+        compiled(load(Path(__file__).parent / f"{name}.yaml"))
+    assert refused.value.message == REFUSED[name]
 
 
 def test_there_are_many_stories_each_with_its_own_name_and_an_expectation() -> None:

@@ -1,0 +1,174 @@
+"""What the code has is documented, and what is documented the code has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pytest
+import typer.main
+
+import headrace
+from headrace.api.errors import InternalError
+from headrace.api.routes import ROUTES
+from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
+from headrace.cli.main import app
+from headrace.core.aggregate import AGGREGATES, SYNONYMS
+from headrace.core.errors import HeadraceError
+from headrace.define.definitions import StreamDefinition
+from headrace.define.settings import documented
+from headrace.define.statements import _STREAM_OPTIONS
+from headrace.ingest.connector import documented_options
+from headrace.run.layout import Layout
+from headrace.run.metrics import exposition
+
+from .pages import code, codes, page, prose, sections, table
+
+SOURCES = ("http", "tcp", "files", "generator")
+
+
+def test_every_setting_is_documented_with_its_default_and_meaning() -> None:
+    rows = [
+        (code(key), default, meaning)
+        for key, default, meaning in table("docs/settings.md", "setting")
+    ]
+    shown = [
+        (key, "required" if key == "name" else f"`{default}`", meaning)
+        for key, default, meaning in documented()
+    ]
+    assert rows == shown
+
+
+def test_every_error_condition_is_documented_with_its_codes() -> None:
+    rows = {
+        code(name): (int(exit_code), int(status))
+        for name, exit_code, status, _ in table("docs/errors.md", "condition")
+    }
+    assert rows == {each.__name__: (each.exit_code, each.http_status) for each in _conditions()}
+
+
+def _conditions() -> Iterator[type[HeadraceError]]:
+    """All conditions of the package; tests may define others."""
+    assert InternalError in HeadraceError.__subclasses__()
+    waiting = HeadraceError.__subclasses__()
+    while waiting:
+        each = waiting.pop()
+        waiting += each.__subclasses__()
+        if each.__module__.startswith("headrace."):
+            yield each
+
+
+def test_every_route_is_documented() -> None:
+    assert list(sections(page("docs/http.md"))) == [
+        f"{route.method} {route.path}" for route in ROUTES
+    ]
+
+
+def test_every_parameter_and_body_of_a_route_is_documented() -> None:
+    found = sections(page("docs/http.md"))
+    for route in ROUTES:
+        text = found[f"{route.method} {route.path}"]
+        for parameter in route.parameters:
+            wanted = "key column" if parameter.name == "keys" else parameter.name
+            assert wanted in text or parameter.where == "path", f"{route.path} lacks {wanted}"
+        if len(route.bodies) > 1:
+            assert [body.media for body in route.bodies if body.media not in text] == []
+
+
+def test_every_command_is_documented() -> None:
+    named = {name for name in _commands()}
+    assert (
+        list(sections(page("docs/cli.md"))) == [f"headrace {name}" for name in named]
+        or {heading.removeprefix("headrace ") for heading in sections(page("docs/cli.md"))} == named
+    )
+
+
+def test_every_option_of_a_command_is_documented() -> None:
+    found = sections(page("docs/cli.md"))
+    for name, command in _commands().items():
+        text = found[f"headrace {name}"]
+        own = {option for p in command.params for option in p.opts if option.startswith("--")}
+        told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - {"--help"}
+        # `run` has its options in a table; --json is told at the head of the page.
+        assert told - own == set(), name
+        assert own - told - {"--help", "--json"} == set(), name
+
+
+def _commands() -> dict[str, typer.main.TyperCommand]:
+    return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_every_exit_code_is_documented() -> None:
+    rows = {int(number) for number, _ in table("docs/cli.md", "exit code")}
+    assert {each.exit_code for each in _conditions()} | {0, 2, 130} == rows
+
+
+def test_every_aggregate_is_documented_with_its_other_names() -> None:
+    rows = {code(row[0]): codes(row[1]) for row in table("docs/sql.md", "aggregate")}
+    assert list(rows) == list(AGGREGATES)
+    told = {
+        other: name for name, others in rows.items() for other in others if other.isidentifier()
+    }
+    assert {other: name for other, name in told.items() if other != "count_if"} == SYNONYMS
+
+
+def test_aggregates_that_estimate_say_their_error() -> None:
+    for row in table("docs/sql.md", "aggregate"):
+        assert ("1.63 %" in row[-1]) == AGGREGATES[code(row[0])].estimate
+
+
+def test_every_option_of_a_stream_is_documented() -> None:
+    assert [code(row[0]) for row in table("docs/sql.md", "option")] == list(_STREAM_OPTIONS)
+    defaults = {item.name: item.default for item in fields(StreamDefinition)}
+    for name, default, _ in table("docs/sql.md", "option"):
+        if isinstance(defaults[code(name)], str) and defaults[code(name)] is not MISSING:
+            assert code(default) == defaults[code(name)]
+
+
+def test_every_option_of_a_connector_is_documented() -> None:
+    rows = [
+        (code(source), code(option), code(default), meaning)
+        for source, option, default, meaning in table("docs/sql.md", "source")
+    ]
+    shown = [
+        (source, name, default or ("made up" if "." in name else "required"), meaning)
+        for source in SOURCES
+        for name, default, meaning in documented_options(source)
+    ]
+    assert rows == shown
+
+
+def test_every_metric_is_documented_with_its_meaning() -> None:
+    stream = StreamStatus("s", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance(0, 0, 0, 0, 0))
+    view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
+    text = exposition(Status("p", "running", "", None, None, [stream], [view])).decode()
+    exposed = dict(re.findall(r"^# HELP (headrace_\w+) (.+)$", text, re.MULTILINE))
+    assert {
+        code(name): meaning for name, meaning in table("docs/operations.md", "metric")
+    } == exposed
+
+
+def test_every_place_in_the_state_folder_is_documented() -> None:
+    layout, told = Layout(Path("state")), prose(page("docs/operations.md"))
+    places = (layout.store, layout.lock, layout.running, layout.ingest, layout.work("run").parent)
+    for place in (*places, layout.log("s").parent, layout.master("s").parent):
+        assert place.name in told
+
+
+def test_every_failpoint_is_documented() -> None:
+    root = Path(headrace.__file__).parent
+    texts = [path.read_text("utf-8") for path in root.rglob("*.py")]
+    used = {name for text in texts for name in re.findall(r'failpoint\("([a-z.]+)"\)', text)}
+    assert {code(row[0]) for row in table("CONTRIBUTING.md", "failpoint")} == used
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    assert next(iter(sections(page("CHANGELOG.md")))) == headrace.__version__
+
+
+@pytest.mark.parametrize("room", sorted(p.name for p in Path(headrace.__file__).parent.iterdir()))
+def test_every_room_is_in_the_architecture(room: str) -> None:
+    if (Path(headrace.__file__).parent / room / "__init__.py").is_file():
+        assert room in {code(row[0]) for row in table("ARCHITECTURE.md", "room")}

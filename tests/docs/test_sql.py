@@ -1,0 +1,88 @@
+"""The SQL of the pages means what they say: definitions compile, refusals read as written, queries are
+answerable. The blocks of a page are one project.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+from headrace.compile.passes import compile_project
+from headrace.compile.plan import Plan
+from headrace.compile.translate import translate
+from headrace.core.errors import HeadraceError
+from headrace.core.origin import Origin
+from headrace.define.dialect import parse_query
+from headrace.define.functions import FunctionDefinition, load_functions
+from headrace.define.project import Project, _refuse_repeats
+from headrace.define.settings import Settings
+from headrace.define.statements import read_statements
+from headrace.ingest.connector import check_options
+from headrace.run.questions import _as_of_query, _names, _without_time_travel
+from headrace.spark.analyse import SparkAnalyser
+from headrace.spark.fence import check
+from headrace.spark.functions import register_functions
+
+from .pages import Block, blocks
+
+SQL_PAGES = sorted({block.page for block in blocks("sql", mark="definitions")})
+REFUSED, QUERIES = blocks("sql", mark="refused"), blocks("sql", mark="query")
+
+
+def definitions(page: str) -> str:
+    """All definitions of a page; each at its own line, so that an error names it."""
+    return "\n".join(b.text for b in blocks("sql", mark="definitions") if b.page == page)
+
+
+def functions(page: str, folder: Path) -> tuple[FunctionDefinition, ...]:
+    found = [block for block in blocks("python", mark="functions") if block.page == page]
+    if not found:
+        return ()
+    (folder / "functions.py").write_text(found[0].text, "utf-8")
+    return load_functions(folder / "functions.py")
+
+
+def compiled(spark: Any, page: str, folder: Path, more: str = "") -> Plan:
+    statements = read_statements(definitions(page) + more, page)
+    _refuse_repeats(statements)
+    project = Project(folder, Settings("docs"), tuple(statements))
+    for stream in project.streams.values():
+        check_options(stream)
+    analyser = SparkAnalyser(spark)
+    register_functions(analyser.spark, functions(page, folder))
+    return compile_project(project, analyser)
+
+
+@pytest.mark.parametrize("page", SQL_PAGES)
+def test_the_definitions_of_a_page_compile(page: str, spark: Any, tmp_path: Path) -> None:
+    assert compiled(spark, page, tmp_path).views
+
+
+@pytest.mark.parametrize("block", REFUSED, ids=str)
+def test_what_is_refused_gets_its_sentence(block: Block, spark: Any, tmp_path: Path) -> None:
+    sentence, _, statement = block.text.partition("\n")
+    with pytest.raises(HeadraceError) as raised:
+        compiled(spark, block.page, tmp_path, statement)
+    assert f"-- {raised.value.condition}: {raised.value.message}" == sentence
+
+
+@pytest.fixture(scope="module")
+def plan(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return compiled(spark, "docs/sql.md", tmp_path_factory.mktemp("sql"))
+
+
+@pytest.mark.parametrize("block", QUERIES, ids=str)
+def test_queries_can_be_answered(block: Block, plan: Plan, spark: Any) -> None:
+    views = {view.name: view.outputs for view in plan.views}
+    names = _names(block.text, len(block.text))
+    if names <= {name.lower() for name in views}:
+        query = parse_query(block.text, Origin(block.page, block.line))
+        assert isinstance(translate(query, views).tree, exp.Query)
+        return
+    text, moments = _without_time_travel(block.text)
+    assert all(_as_of_query(*moment) for moment in moments.values())
+    relations = [each.name for each in (*plan.streams, *plan.tables, *plan.derived)]
+    check(spark, text.strip(), relations=[*relations, *moments])
