@@ -1,1 +1,3 @@
-"""Side-by-side benchmarks: each is a ratio in one run, and answers are compared before a time counts."""
+"""Side-by-side benchmarks: each is a ratio in one run, and answers are compared before a time
+counts.
+"""

@@ -21,7 +21,9 @@ def main() -> None:
     console = Console()
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
         numbers = {
-            "throughput": throughput.measure(Path(folder) / "throughput", arguments.events, console),
+            "throughput": throughput.measure(
+                Path(folder) / "throughput", arguments.events, console
+            ),
             "latency": latency.measure(Path(folder), arguments.seconds, console),
         }
     if arguments.json:

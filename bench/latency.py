@@ -1,7 +1,8 @@
-"""From acknowledgement to answer: how long until an acknowledged event counts in what a reader gets.
+"""From acknowledgement to answer: how long until an acknowledged event counts in what a reader
+gets.
 
-A producer posts 5,000 events/s; a reader asks for the total again and again. The n-th acknowledged event is
-visible when an answer counts n or more.
+A producer posts 5,000 events/s; a reader asks for the total again and again. The n-th
+acknowledged event is visible when an answer counts n or more.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def measure(folder: Path, seconds: float, console: Console) -> dict[str, float]:
     (project / "headrace.toml").write_text('name = "latency"\n[http]\nport = 0\n')
     (project / "latency.sql").write_text(DEFINITIONS)
     command = [sys.executable, "-m", "headrace", "run", str(project), "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     try:
         url = _wait_ready(process)
         delays = _probe(url, seconds)
@@ -70,7 +73,9 @@ def _wait_ready(process: subprocess.Popen[str]) -> str:
 def _probe(url: str, seconds: float) -> list[float]:
     acknowledged: list[tuple[int, float]] = []
     done = threading.Event()
-    producer = threading.Thread(target=_produce, args=(url, seconds, acknowledged, done), daemon=True)
+    producer = threading.Thread(
+        target=_produce, args=(url, seconds, acknowledged, done), daemon=True
+    )
     producer.start()
     delays: list[float] = []
     at = 0
@@ -94,7 +99,9 @@ def _produce(
     with httpx.Client(base_url=url) as client:
         while time.monotonic() - began < seconds:
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            lines = [f'{{"n":{sent + i},"page":"/{i % 20}","ts":"{now}"}}' for i in range(POST_EVENTS)]
+            lines = [
+                f'{{"n":{sent + i},"page":"/{i % 20}","ts":"{now}"}}' for i in range(POST_EVENTS)
+            ]
             client.post("/v1/streams/probes/events", content="\n".join(lines)).raise_for_status()
             sent += POST_EVENTS
             acknowledged.append((sent, time.monotonic()))

@@ -59,5 +59,7 @@ def tree_memory_mb(pid: int) -> float:
             rollup = Path(f"/proc/{current}/smaps_rollup").read_text()
         except OSError:
             continue
-        total += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+        total += sum(
+            int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")
+        )
     return total / 1024

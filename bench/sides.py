@@ -1,4 +1,5 @@
-"""The alternatives, each run as `python -m bench.sides NAME EVENTS OUT`: prints one JSON line with its times.
+"""The alternatives, each run as `python -m bench.sides NAME EVENTS OUT`: prints one JSON line
+with its times.
 
 A side ends with the same file: rows (url, hour in microseconds, hits, ms, slowest) as Parquet.
 """
@@ -64,7 +65,9 @@ def spark_state(events: Path, out: Path) -> dict[str, float]:
 
 
 def spark_partials(events: Path, out: Path) -> dict[str, float]:
-    """Structured Streaming, one read for both: partial aggregates merged by hand, events appended."""
+    """Structured Streaming, one read for both: partial aggregates merged by hand, events
+    appended.
+    """
     spark = _session()
     began = time.monotonic()
     view: dict[Any, Any] = {}
@@ -104,15 +107,23 @@ def _session() -> Any:
 
 
 def _source(spark: Any, events: Path) -> Any:
-    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_A_BATCH).json(str(events))
+    return (
+        spark.readStream.schema(SCHEMA)
+        .option("maxFilesPerTrigger", FILES_A_BATCH)
+        .json(str(events))
+    )
 
 
 def _grouped(frame: Any) -> Any:
     from pyspark.sql import functions as f
 
     grouped = frame.groupBy("url", f.window("ts", "1 hour").alias("w"))
-    totals = grouped.agg(f.count("*").alias("hits"), f.sum("ms").alias("ms"), f.max("ms").alias("slowest"))
-    return totals.select("url", f.unix_micros(f.col("w.start")).alias("hour"), "hits", "ms", "slowest")
+    totals = grouped.agg(
+        f.count("*").alias("hits"), f.sum("ms").alias("ms"), f.max("ms").alias("slowest")
+    )
+    return totals.select(
+        "url", f.unix_micros(f.col("w.start")).alias("hour"), "hits", "ms", "slowest"
+    )
 
 
 def _finish(spark: Any, view: dict[Any, Any], out: Path, began: float) -> dict[str, float]:

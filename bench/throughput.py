@@ -1,6 +1,8 @@
-"""The same tumbling-window view over the same events: Headrace until idle, hand-written PySpark, DuckDB.
+"""The same tumbling-window view over the same events: Headrace until idle, hand-written PySpark,
+DuckDB.
 
-All answers must agree before a time counts. `work` leaves the start of Python and Spark out of every side.
+All answers must agree before a time counts. `work` leaves the start of Python and Spark out of
+every side.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ def measure(folder: Path, events: int, console: Console) -> dict[str, Any]:
     console.print(f"making {events:,} events …")
     write_events(source, events, FILES)
     size = sum(path.stat().st_size for path in lines_of(source))
-    sides = {name: _side(name, folder, source) for name in ("duckdb", "spark-state", "spark-partials")}
+    sides = {
+        name: _side(name, folder, source) for name in ("duckdb", "spark-state", "spark-partials")
+    }
     sides["headrace"] = _headrace(folder, source)
     _compare(folder, sides)
     best = min(sides["spark-state"]["work"], sides["spark-partials"]["work"])
@@ -86,7 +90,11 @@ def _export(project: Path, out: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = sqlite3.connect(store).execute('SELECT url, hour_start, hits, ms, slowest FROM "_typed_pages"').fetchall()
+    rows = (
+        sqlite3.connect(store)
+        .execute('SELECT url, hour_start, hits, ms, slowest FROM "_typed_pages"')
+        .fetchall()
+    )
     names = ["url", "hour", "hits", "ms", "slowest"]
     pq.write_table(pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), out)
 
@@ -94,17 +102,28 @@ def _export(project: Path, out: Path) -> None:
 def _compare(folder: Path, sides: dict[str, Any]) -> None:
     for name in sides:
         for one, other in ((name, "duckdb"), ("duckdb", name)):
-            left = duckdb.connect().execute(f"""
+            left = (
+                duckdb.connect()
+                .execute(f"""
                 SELECT count(*) FROM (SELECT url, hour, hits, ms, slowest FROM '{folder}/{one}.parquet'
                 EXCEPT SELECT url, hour, hits, ms, slowest FROM '{folder}/{other}.parquet')
-            """).fetchone()
+            """)
+                .fetchone()
+            )
             if left is None or left[0]:
                 raise SystemExit(f"{name} and duckdb disagree, so no time counts")
 
 
 def _table(sides: dict[str, Any], events: int, size: int, best: float) -> Table:
     table = Table(title=f"{events:,} events, {size / 1e6:,.0f} MB of JSON; all answers agree")
-    for column in ("side", "work s", "events/s", "to best PySpark", "whole process s", "peak memory MB"):
+    for column in (
+        "side",
+        "work s",
+        "events/s",
+        "to best PySpark",
+        "whole process s",
+        "peak memory MB",
+    ):
         table.add_column(column, justify="left" if column == "side" else "right")
     for name, side in sides.items():
         table.add_row(
@@ -116,5 +135,5 @@ def _table(sides: dict[str, Any], events: int, size: int, best: float) -> Table:
             f"{side['memory_mb']:,.0f}",
         )
     sent = sides["headrace"]["send"]
-    table.caption = f"sending to Headrace's log, with fsync: {sent:.1f} s, {events / sent:,.0f} events/s"
+    table.caption = f"sending to the log, with fsync: {sent:.1f} s, {events / sent:,.0f} events/s"
     return table

@@ -5,11 +5,12 @@
   merge   how two partials become one (`Merge`; serving/merge.py says each in the store's SQL);
   finish  portable SQL: partial columns -> the answer's value.
 
-For every aggregate and every split of the events, merge(lift(a), lift(b)) = lift(a + b): associative,
-commutative, with NULL as zero. tests/laws/test_seam.py checks this for every row of the table.
+For every aggregate and every split of the events, merge(lift(a), lift(b)) = lift(a + b):
+associative, commutative, with NULL as zero. tests/laws/test_seam.py checks this for every row of
+the table.
 
-In a lift, {x} and {y} are the arguments, {when} the FILTER clause, and _seq the event's place in the log.
-In a finish, {0}, {1}, … are the partial columns.
+In a lift, {x} and {y} are the arguments, {when} the FILTER clause, and _seq the event's place in
+the log. In a finish, {0}, {1}, … are the partial columns.
 """
 
 from __future__ import annotations
@@ -71,8 +72,9 @@ def _sum_of(lift: str, storage: str = "INTEGER") -> Partial:
     return Partial(Merge.SUM, (lift + "{when}",), (storage,))
 
 
-# A BIGINT is summed as its high and low halves, which cannot overflow below 2^31 events. So the merge is
-# associative also when a part of the events would overflow, and only the total decides: NULL outside BIGINT.
+# A BIGINT is summed as its high and low halves, which cannot overflow below 2^31 events. So the
+# merge is associative also when a part of the events would overflow, and only the total decides:
+# NULL outside BIGINT.
 _HALVES = (_sum_of("sum(shiftright({x}, 32))"), _sum_of("sum({x} & 4294967295)"))
 _WHOLE = (
     "CASE WHEN {0} + ({1} >> 32) BETWEEN -2147483648 AND 2147483647 "
@@ -97,6 +99,7 @@ def _sum(types: tuple[Type, ...]) -> Lowered | None:
 
 
 def _avg(types: tuple[Type, ...]) -> Lowered | None:
+    sums: tuple[Partial, ...]
     match types[0]:
         case Type("INT", False):
             finish, sums = "{0} * 1.0 / nullif({1}, 0)", (_sum_of("sum({x})"),)
@@ -138,8 +141,8 @@ def _moments(finish: str) -> Callable[[tuple[Type, ...]], Lowered | None]:
 
 
 def _by(merge: Merge) -> Callable[[tuple[Type, ...]], Lowered | None]:
-    # Events that tie are told apart by their place in the log: the latest wins. Within one event, which
-    # an explode may have multiplied, the value itself decides.
+    # Events that tie are told apart by their place in the log: the latest wins. Within one event,
+    # which an explode may have multiplied, the value itself decides.
     place = "_seq" if merge is Merge.MAX_BY else "-_seq"
     order = f"struct({{y}}, {place}, {{x}})"
     lifts = (

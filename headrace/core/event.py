@@ -1,9 +1,9 @@
 """What the log says of an event beside its bytes.
 
-`Status` is decided once, when the event is appended, and is written into the log with it: every reader,
-batch or speed, sees the same duplicates. Whether it can be decoded is a function of its bytes and the
-stream's schema, so that readers agree on dead letters too.
-tests/log/test_topic.py checks both.
+`Status` is decided once, when the event is appended, and is written into the log with it: every
+reader, batch or speed, sees the same duplicates. Whether it can be decoded is a function of its
+bytes and the stream's schema, so that readers agree on dead letters too. tests/log/test_topic.py
+checks both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Named places where a test can end the process at once, as a power cut would.
 
-`HEADRACE_FAILPOINT=epoch.committed:3` kills this process the third time it passes that name. Without
-the variable a failpoint is one dictionary lookup.
+`HEADRACE_FAILPOINT=epoch.committed:3` kills this process the third time it passes that name.
+Without the variable a failpoint is one dictionary lookup.
 """
 
 from __future__ import annotations

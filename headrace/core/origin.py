@@ -18,7 +18,9 @@ class Origin:
     column: int = 0
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}" if self.column else f"{self.path}:{self.line}"
+        return (
+            f"{self.path}:{self.line}:{self.column}" if self.column else f"{self.path}:{self.line}"
+        )
 
     def below(self, line: int, column: int = 0) -> Origin:
         """The place `line` lines into the text that begins here (the first line is 1)."""

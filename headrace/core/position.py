@@ -1,8 +1,8 @@
 """A position is a point in a stream's log: one next offset for each partition.
 
-A boundary is a position, never an event time, so lateness cannot cross it. `lower <= upper` compares
-partition by partition; `PositionRange(lower, upper)` holds the offsets `[lower, upper)` of each.
-tests/core/test_position.py checks the algebra.
+A boundary is a position, never an event time, so lateness cannot cross it. `lower <= upper`
+compares partition by partition; `PositionRange(lower, upper)` holds the offsets `[lower, upper)`
+of each. tests/core/test_position.py checks the algebra.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class Interval:
 
     def __post_init__(self) -> None:
         if self.lower > self.upper:
-            raise ValueError(f"an interval cannot end before it begins: [{self.lower}, {self.upper})")
+            raise ValueError(
+                f"an interval cannot end before it begins: [{self.lower}, {self.upper})"
+            )
 
     def __len__(self) -> int:
         return self.upper - self.lower
@@ -98,7 +100,9 @@ class PositionRange:
                 yield partition, Interval(lower, upper)
 
     def limited(self, events_max: int) -> PositionRange:
-        """At most about `events_max` of these events, shared evenly by the partitions that have any."""
+        """At most about `events_max` of these events, shared evenly by the partitions that have
+        any.
+        """
         if len(self) <= events_max:
             return self
         share = max(1, events_max // max(1, sum(1 for _ in self.intervals())))

@@ -1,7 +1,7 @@
 """The types that an event's fields may have, and what each is called in the other systems.
 
-A value is stored as its *storage* type: a timestamp as microseconds, a date as days, a boolean as 0 or
-1. Only the edges (decoding an event, printing an answer) know the difference.
+A value is stored as its *storage* type: a timestamp as microseconds, a date as days, a boolean as
+0 or 1. Only the edges (decoding an event, printing an answer) know the difference.
 tests/core/test_schema.py checks that each type survives the way there and back.
 """
 

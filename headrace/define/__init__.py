@@ -1,1 +1,3 @@
-"""What the user says: settings, SQL and Python, read into definitions with their origin. Never acts."""
+"""What the user says: settings, SQL and Python, read into definitions with their origin. Never
+acts.
+"""

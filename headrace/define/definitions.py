@@ -48,7 +48,8 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class QueryDefinition:
-    """A name for a SELECT: `CREATE VIEW name AS …`, or `CREATE STREAM name AS …` for stateless steps.
+    """A name for a SELECT: `CREATE VIEW name AS …`, or `CREATE STREAM name AS …` for stateless
+    steps.
 
     `query` is the text of the SELECT exactly as written and `query_origin` the place of its first
     character, so that an error of any parser can be brought back to the user's file.

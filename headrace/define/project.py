@@ -1,8 +1,8 @@
 """A project is a folder: headrace.toml, .sql files with definitions, and .py files with functions.
 
-Reading a project changes nothing. Files are read in the order of their names; the order of definitions
-does not matter.
-tests/define/test_project.py checks what is found and what is refused.
+Reading a project changes nothing. Files are read in the order of their names; the order of
+definitions does not matter. tests/define/test_project.py checks what is found and what is
+refused.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def load_project(folder: Path) -> Project:
         try:
             text = path.read_text("utf-8")
         except UnicodeDecodeError as error:
-            raise BadProject(f"{path.name} is not UTF-8 text", origin=Origin(path.name, 1)) from error
+            raise BadProject(
+                f"{path.name} is not UTF-8 text", origin=Origin(path.name, 1)
+            ) from error
         definitions += read_statements(text, path.name)
     _refuse_repeats(definitions)
     return Project(folder, settings, tuple(definitions))

@@ -19,7 +19,9 @@ from headrace.core.origin import Origin
 from headrace.core.time import duration_us
 
 
-def _setting(default: Any, meaning: str, *, duration: bool = False, least: float | None = None) -> Any:
+def _setting(
+    default: Any, meaning: str, *, duration: bool = False, least: float | None = None
+) -> Any:
     meta = {"meaning": meaning, "duration": duration, "least": least, "text": default}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=meta)
@@ -42,9 +44,7 @@ class LogSettings:
     retention_us: int = _setting(
         "1 day", "how long archived segments are kept in the log", duration=True
     )
-    free_bytes_min: int = _setting(
-        256 << 20, "free disk below which ingest answers 507", least=0
-    )
+    free_bytes_min: int = _setting(256 << 20, "free disk below which ingest answers 507", least=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,9 @@ def load_settings(folder: Path) -> Settings:
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadProject(f"headrace.toml cannot be read: {error}", origin=Origin(path.name, 1)) from error
+        raise BadProject(
+            f"headrace.toml cannot be read: {error}", origin=Origin(path.name, 1)
+        ) from error
     if not isinstance(table.get("name"), str) or not table["name"]:
         raise BadProject(
             "headrace.toml does not give the project a name",
@@ -181,7 +183,9 @@ def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
             return duration_us(value)
         except (ValueError, TypeError) as error:
             hint = f'write {key.rpartition(".")[2]} = "{item.metadata["text"]}"'
-            raise BadSetting(f"{key} is not a duration: {value!r}", hint=hint, origin=origin) from error
+            raise BadSetting(
+                f"{key} is not a duration: {value!r}", hint=hint, origin=origin
+            ) from error
     if isinstance(item.metadata["text"], dict) and isinstance(value, dict):
         return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
     expected = type(item.metadata["text"])

@@ -1,8 +1,9 @@
 """A project file is a list of statements; each becomes one definition with its origin.
 
-`CREATE STREAM`, `CREATE TABLE` and `CREATE VIEW` are read token by token, so that each mistake is named
-with its line. A SELECT is kept as written: `compile` reads its structure and Spark its meaning.
-tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what is refused.
+`CREATE STREAM`, `CREATE TABLE` and `CREATE VIEW` are read token by token, so that each mistake is
+named with its line. A SELECT is kept as written: `compile` reads its structure and Spark its
+meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what
+is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.core.origin import Origin
@@ -33,7 +34,8 @@ _STREAM_OPTIONS = ("source", "format", "key", "id", "partitions")
 def read_statements(text: str, path: str) -> list[Definition]:
     """All definitions of one file.
 
-    >>> [d.name for d in read_statements("CREATE STREAM a (x INT); CREATE VIEW v AS SELECT 1", "a.sql")]
+    >>> text = "CREATE STREAM a (x INT); CREATE VIEW v AS SELECT count(*) FROM a"
+    >>> [definition.name for definition in read_statements(text, "a.sql")]
     ['a', 'v']
     """
     try:
@@ -69,7 +71,9 @@ class _Reader:
         self.expect("CREATE")
         kind = self.word().upper()
         if kind not in {"STREAM", "TABLE", "VIEW"}:
-            raise Unsupported(f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first)
+            raise Unsupported(
+                f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first
+            )
         name = self.name(f"the {kind.lower()}")
         if name.startswith("_"):
             raise self.wrong("names that begin with '_' are kept for Headrace itself", first)
@@ -112,7 +116,7 @@ class _Reader:
             watermark,
             partitions=int(count) if count else None,
             options=options,
-            **plain,  # type: ignore[arg-type]
+            **plain,
         )
 
     def table(self, name: str, schema: Schema, origin: Origin) -> TableDefinition:
@@ -153,7 +157,9 @@ class _Reader:
         if name.startswith("_"):
             raise self.wrong("columns that begin with '_' are kept for Headrace itself", place)
         depth = 0
-        while not self.done and (depth or not (self.seen(",") or self.seen(")") or self.seen("NOT"))):
+        while not self.done and (
+            depth or not (self.seen(",") or self.seen(")") or self.seen("NOT"))
+        ):
             if self.seen("COMMENT"):
                 break
             word = self.word()
@@ -242,12 +248,16 @@ class _Reader:
 
     def expect(self, word: str) -> None:
         if not self.took(word):
-            found = "the statement ends" if self.done else f"'{self.tokens[self.at].text}' stands there"
+            found = (
+                "the statement ends" if self.done else f"'{self.tokens[self.at].text}' stands there"
+            )
             raise self.wrong(f"{word} is expected, but {found}")
 
     def end(self) -> None:
         if not self.done:
-            raise self.wrong(f"nothing more is expected, but '{self.tokens[self.at].text}' stands there")
+            raise self.wrong(
+                f"nothing more is expected, but '{self.tokens[self.at].text}' stands there"
+            )
 
     def wrong(self, message: str, origin: Origin | None = None) -> BadDefinition:
         return BadDefinition(message, origin=origin or self.origin)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from headrace.compile.passes import compile_project
@@ -53,7 +53,9 @@ def session(project: Project, purpose: str) -> Iterator[Any]:
     from headrace.spark.session import start_session, stop_session
 
     work = Layout.of(project).work(purpose)
-    spark = start_session(project.settings.spark, app_name=f"headrace-{project.settings.name}", work=work)
+    spark = start_session(
+        project.settings.spark, app_name=f"headrace-{project.settings.name}", work=work
+    )
     try:
         yield spark
     finally:

@@ -1,8 +1,9 @@
 """A running project: ingest, log, archive, speed, batch and serving in one process.
 
-Ingest comes first, so that producers can send while Spark starts. Stopping goes the other way round, and
-whatever it leaves undone is found again at the next start: the log and the store are the truth.
-tests/run/test_instance.py runs it whole; tests/run/test_kills.py kills it at each failpoint.
+Ingest comes first, so that producers can send while Spark starts. Stopping goes the other way
+round, and whatever it leaves undone is found again at the next start: the log and the store are
+the truth. tests/run/test_instance.py runs it whole; tests/run/test_kills.py kills it at each
+failpoint.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Instance(ProjectService):
         layout = Layout.of(project)
         self.lock = RunLock(layout)
         self.lock.take()
-        super().__init__(project, SqliteStore(layout.store, group_us=project.settings.speed.group_us))
+        super().__init__(
+            project, SqliteStore(layout.store, group_us=project.settings.speed.group_us)
+        )
         self.report = report
         self.started_at = now_us()
         self.state, self.reason = "starting", "the log is being opened"
@@ -88,7 +91,9 @@ class Instance(ProjectService):
         plan = compile_with(self.spark, self.project)
         self.store.deploy(plan)
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
-        self.schedule = Schedule(self.pipelines, self.inlets.topics, self.project.settings, self.report)
+        self.schedule = Schedule(
+            self.pipelines, self.inlets.topics, self.project.settings, self.report
+        )
         self.reason = "views are being built"
         self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
 
@@ -107,7 +112,9 @@ class Instance(ProjectService):
         self.schedule.start()
         for name, definition in self.project.streams.items():
             if make := connectors.get(definition.source):
-                connector = make(definition, self.inlets.intakes[name], self.project.folder, self.layout.ingest)
+                connector = make(
+                    definition, self.inlets.intakes[name], self.project.folder, self.layout.ingest
+                )
                 self._start_connector(name, connector)
         self.state, self.reason = "running", ""
 

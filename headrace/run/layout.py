@@ -1,4 +1,6 @@
-"""Where a project's state lies. Stream names are names of definitions, so they are safe as folders."""
+"""Where a project's state lies. Stream names are names of definitions, so they are safe as
+folders.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One process runs a project. The kernel holds the lock, so it is gone when the process is, however it ended.
+"""One process runs a project. The kernel holds the lock, so it is gone when the process is,
+however it ended.
 
 `run.json` says where the running instance answers; it counts only while the lock is held.
 tests/run/test_lock.py checks both, with a process that is killed.

@@ -1,7 +1,7 @@
 """`headrace run` from beginning to end: start, watch, stop, and say what happened.
 
-With `until_idle` nothing streams: all that is in the log (and in the folders that streams import from) goes
-through batch, which is also the fastest way to load history.
+With `until_idle` nothing streams: all that is in the log (and in the folders that streams import
+from) goes through batch, which is also the fastest way to load history.
 tests/run/test_instance.py checks both ways and the summary.
 """
 
@@ -48,7 +48,9 @@ def run(
     until_idle: bool = False,
     report: Report = lambda kind, fields: None,
 ) -> Summary:
-    """Run a project until it is told to stop, for some seconds, or until its log is worked through."""
+    """Run a project until it is told to stop, for some seconds, or until its log is worked
+    through.
+    """
     began = time.monotonic()
     report("starting", {"name": project.settings.name})
     instance = Instance(project, report)
@@ -80,7 +82,10 @@ def _work_through(instance: Instance) -> None:
         if make is None or definition.source != "files":
             continue
         connector = make(
-            definition, instance.inlets.intakes[name], instance.project.folder, instance.layout.ingest
+            definition,
+            instance.inlets.intakes[name],
+            instance.project.folder,
+            instance.layout.ingest,
         )
         assert isinstance(connector, FilesConnector)
         connector.look(threading.Event())
@@ -93,11 +98,15 @@ def _watch(
 ) -> None:
     ends = time.monotonic() + seconds if seconds is not None else float("inf")
     before, at = instance.events_in(), time.monotonic()
-    while time.monotonic() < ends and not stop.wait(min(PROGRESS_S, max(0.0, ends - time.monotonic()))):
+    while time.monotonic() < ends and not stop.wait(
+        min(PROGRESS_S, max(0.0, ends - time.monotonic()))
+    ):
         now, count = time.monotonic(), instance.events_in()
         rate = (count - before) / max(now - at, 1e-9)
         before, at = count, now
-        report("progress", {"events_per_second": round(rate), "events_in": count, **_numbers(instance)})
+        report(
+            "progress", {"events_per_second": round(rate), "events_in": count, **_numbers(instance)}
+        )
     instance.stop_sources()
     if seconds is not None and not stop.is_set():
         _drain(instance, stop)
@@ -128,7 +137,8 @@ def _epochs(instance: Instance) -> int:
 
 def _summary(instance: Instance, began: float, *, audited: bool) -> Summary:
     schedule = instance.schedule
-    # The merged answers are audited first, then batch takes over what speed held and is compared with it.
+    # The merged answers are audited first, then batch takes over what speed held and is compared
+    # with it.
     audits = instance.audit() if audited else []
     if audited:
         instance.build_all()
@@ -168,7 +178,9 @@ def _interrupt() -> Iterator[threading.Event]:
     try:
         yield stop
     except KeyboardInterrupt as error:
-        raise HeadraceError("stopped before it was finished", hint="the log and the store are whole.") from error
+        raise HeadraceError(
+            "stopped before it was finished", hint="the log and the store are whole."
+        ) from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

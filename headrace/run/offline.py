@@ -1,4 +1,5 @@
-"""A project that does not run: questions are answered from its files, and events can be appended to its log.
+"""A project that does not run: questions are answered from its files, and events can be appended
+to its log.
 
 Whatever writes takes the run lock for that time, so it cannot get in the way of a start.
 tests/run/test_offline.py checks each method.
@@ -26,7 +27,9 @@ class Offline(ProjectService):
 
     def __init__(self, project: Project) -> None:
         layout = Layout.of(project)
-        super().__init__(project, SqliteStore(layout.store, group_us=project.settings.speed.group_us))
+        super().__init__(
+            project, SqliteStore(layout.store, group_us=project.settings.speed.group_us)
+        )
         self._lock: RunLock | None = None
         self.inlets = Inlets(project)
 

@@ -14,11 +14,14 @@ from headrace.run.project_service import ProjectService
 from headrace.serving.sqlite_store import SqliteStore
 
 
-def pipelines_of(spark: Any, project: Project, plan: Plan, store: SqliteStore) -> dict[str, StreamPipeline]:
+def pipelines_of(
+    spark: Any, project: Project, plan: Plan, store: SqliteStore
+) -> dict[str, StreamPipeline]:
     """A pipeline for each stream."""
     functions = functions_of(project)
     return {
-        stream.name: StreamPipeline(spark, project, plan, stream, store, functions) for stream in plan.streams
+        stream.name: StreamPipeline(spark, project, plan, stream, store, functions)
+        for stream in plan.streams
     }
 
 

@@ -1,7 +1,7 @@
 """One stream's way through Spark: archive, speed and batch, wired to one log and one store.
 
-The pipeline has no thread of its own: the schedule calls `archive` and `build`, Spark's query calls the
-epochs, and `mend` starts a query again that has ended by a failure.
+The pipeline has no thread of its own: the schedule calls `archive` and `build`, Spark's query
+calls the epochs, and `mend` starts a query again that has ended by a failure.
 tests/run/test_instance.py and the kill tests run it whole.
 """
 
@@ -49,7 +49,13 @@ class StreamPipeline:
             register(session, plan.tables, functions, project.folder)
         self.builder = Builder(batch, stream, self.archive_.table, store)
         self.speed = SpeedQuery(
-            speed, stream, store, layout.log(stream.name), layout.work("run"), self.settings.speed, clock
+            speed,
+            stream,
+            store,
+            layout.log(stream.name),
+            layout.work("run"),
+            self.settings.speed,
+            clock,
         )
         self.problem: str | None = None
         self._failures, self._retry_at = 0, 0
@@ -98,7 +104,12 @@ class StreamPipeline:
             pause = min(RETRY_MIN_US * 2 ** (self._failures - 1), RETRY_MAX_US)
             self._retry_at = now + pause
             self.problem = _sentence(query.exception())
-            log.error("speed.failed", stream=self.stream.name, problem=self.problem, retry_in_s=pause // SECOND)
+            log.error(
+                "speed.failed",
+                stream=self.stream.name,
+                problem=self.problem,
+                retry_in_s=pause // SECOND,
+            )
         if now >= self._retry_at:
             self.problem = None
             self.speed.start()

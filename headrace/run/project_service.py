@@ -1,4 +1,6 @@
-"""What `Instance` and `Offline` share: everything that needs the project's files but not its processes."""
+"""What `Instance` and `Offline` share: everything that needs the project's files but not its
+processes.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +69,16 @@ class ProjectService:
         plan = self.deployed()
         if view is not None and plan.view(view) is None:
             raise NotFound(f"there is no view '{view}'")
-        wanted = [v for v in plan.views if v.kind == "mergeable" and (view is None or v.name == view)]
+        wanted = [
+            v for v in plan.views if v.kind == "mergeable" and (view is None or v.name == view)
+        ]
         if view is not None and not wanted:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
         functions = functions_of(self.project)
-        return [audit_view(self.store, self.layout.state, plan, v.name, self.project, functions) for v in wanted]
+        return [
+            audit_view(self.store, self.layout.state, plan, v.name, self.project, functions)
+            for v in wanted
+        ]
 
     def _sources(self, plan: Plan, view: str) -> set[str]:
         found = plan.view(view)
@@ -90,7 +97,9 @@ class ProjectService:
         archived, end = table.position(), self.log_reader(stream).end()
         state = self.store.stream(stream.name)
         late, last_ms = self._epoch_numbers(stream.name)
-        problem = next((text for key, text in problems.items() if key.endswith(f" {stream.name}")), None)
+        problem = next(
+            (text for key, text in problems.items() if key.endswith(f" {stream.name}")), None
+        )
         definition = self.project.streams.get(stream.name)
         return StreamStatus(
             stream.name,
@@ -112,7 +121,8 @@ class ProjectService:
         with self.store.db.read() as db:
             late = db.execute("SELECT late FROM _streams WHERE name = ?", (stream,)).fetchone()[0]
             row = db.execute(
-                "SELECT committed_at - started_at FROM _epochs WHERE stream = ? ORDER BY number DESC LIMIT 1",
+                "SELECT committed_at - started_at FROM _epochs WHERE stream = ? "
+                "ORDER BY number DESC LIMIT 1",
                 (stream,),
             ).fetchone()
         return late, row[0] // 1000 if row else None
@@ -123,10 +133,14 @@ class ProjectService:
             versions = self.store.versions(view.stream) if view.stream else []
             live = next((v for v in versions if v.name == view.name and v.state == "live"), None)
             building = any(v.name == view.name and v.state == "building" for v in versions)
-            state = "read" if view.kind == "read" else "building" if building or not live else "live"
+            state = (
+                "read" if view.kind == "read" else "building" if building or not live else "live"
+            )
             generation = self.store.stream(view.stream).generation if view.stream else 0
             rows, differences = self._view_numbers(live.plan if live else None, view.stream)
-            found.append(ViewStatus(view.name, view.kind, state, view.stream, rows, generation, differences))
+            found.append(
+                ViewStatus(view.name, view.kind, state, view.stream, rows, generation, differences)
+            )
         return found
 
     def _view_numbers(self, plan: ViewPlan | None, stream: str) -> tuple[int, int | None]:
@@ -134,11 +148,11 @@ class ProjectService:
             return 0, None
         generation, speed, _ = tables_of(plan)
         with self.store.db.read() as db:
-            rows = db.execute(
-                f"SELECT count(*) FROM (SELECT _key FROM {generation} UNION SELECT _key FROM {speed})"
-            ).fetchone()[0]
+            keys = f"SELECT _key FROM {generation} UNION SELECT _key FROM {speed}"
+            rows = db.execute(f"SELECT count(*) FROM ({keys})").fetchone()[0]
             row = db.execute(
-                "SELECT audits FROM _generations WHERE stream = ? ORDER BY number DESC LIMIT 1", (stream,)
+                "SELECT audits FROM _generations WHERE stream = ? ORDER BY number DESC LIMIT 1",
+                (stream,),
             ).fetchone()
         audits = msgspec.json.decode(row[0], type=list[AuditResult]) if row else []
         return rows, next((a.differences for a in audits if a.view == plan.name), None)
@@ -156,12 +170,15 @@ class ProjectService:
         found = next((s for s in plan.streams if s.name.lower() == name.lower()), None)
         if found is None:
             raise NotFound(
-                f"there is no stream '{name}'", hint=f"there are: {', '.join(s.name for s in plan.streams)}."
+                f"there is no stream '{name}'",
+                hint=f"there are: {', '.join(s.name for s in plan.streams)}.",
             )
         return found
 
     def master(self, stream: StreamPlan) -> MasterTable:
-        return MasterTable(self.layout.master(stream.name), declared_schema(stream), stream.partitions)
+        return MasterTable(
+            self.layout.master(stream.name), declared_schema(stream), stream.partitions
+        )
 
     def log_reader(self, stream: StreamPlan) -> TopicReader:
         return TopicReader(self.layout.log(stream.name))
@@ -177,4 +194,3 @@ def stopped_status(service: ProjectService) -> Status:
     views = service.view_statuses(plan) if plan else []
     name = service.project.settings.name
     return Status(name, "stopped", "the project does not run", None, None, streams, views)
-

@@ -1,8 +1,9 @@
-"""An ad-hoc query goes to the store when it speaks of views, and to Spark when it speaks of streams and tables.
+"""An ad-hoc query goes to the store when it speaks of views, and to Spark when it speaks of
+streams and tables.
 
-On Spark it runs in a process of its own behind the fence, over the master plus the part of the log that is not yet
-archived: all events up to one position. `TIMESTAMP AS OF` asks for the events that had arrived by a time,
-`VERSION AS OF` for those before a position such as '120,98'.
+On Spark it runs in a process of its own behind the fence, over the master plus the part of the
+log that is not yet archived: all events up to one position. `TIMESTAMP AS OF` asks for the events
+that had arrived by a time, `VERSION AS OF` for those before a position such as '120,98'.
 tests/run/test_questions.py checks both ways and the hostile ones.
 """
 
@@ -92,28 +93,33 @@ class Questions:
         for table in plan.tables:
             defaults = {"header": "true"} if table.format == "csv" else {}
             path = str((self.project.folder / table.location).resolve())
-            relations.append(
-                Relation(table.name, table.format, [path], table.ddl, defaults | dict(table.options))  # type: ignore[arg-type]
-            )
+            options = defaults | dict(table.options)
+            relations.append(Relation(table.name, table.format, [path], table.ddl, options))
         relations += [Relation(derived.name, query=derived.sql) for derived in plan.derived]
         for alias, (name, kind, value) in moments.items():
             relations.append(Relation(alias, query=_as_of_query(name, kind, value)))
         return relations, positions
 
-    def _stream_relations(self, stream: StreamPlan, folder: Path) -> tuple[list[Relation], Position]:
+    def _stream_relations(
+        self, stream: StreamPlan, folder: Path
+    ) -> tuple[list[Relation], Position]:
         """The stream as master files and a file with the rest of the log."""
-        table = MasterTable(self.layout.master(stream.name), declared_schema(stream), stream.partitions)
+        table = MasterTable(
+            self.layout.master(stream.name), declared_schema(stream), stream.partitions
+        )
         archived = table.position()
         end = TopicReader(self.layout.log(stream.name)).end().latest(archived)
         ddl = f"{stream.schema.spark_ddl}, {_hidden_ddl()}"
-        paths = event_files(table.files(), PositionRange(Position.start(stream.partitions), archived))
+        paths = event_files(
+            table.files(), PositionRange(Position.start(stream.partitions), archived)
+        )
         hot = folder / f"{stream.name}.arrow"
         _write_tail(self.layout.log(stream.name), stream, PositionRange(archived, end), hot)
         columns = ", ".join(f"`{name}`" for name in (*stream.schema.names, *_HIDDEN))
         parts = [f"SELECT {columns} FROM `_{stream.name}_log`"]
-        made = [Relation(f"_{stream.name}_log", "arrow_file", [str(hot)], ddl)]
+        made = [Relation(f"_{stream.name}_log", "arrow_file", [str(hot)], ddl, hidden=True)]
         if paths:
-            made.append(Relation(f"_{stream.name}_master", "parquet", paths, ddl))
+            made.append(Relation(f"_{stream.name}_master", "parquet", paths, ddl, hidden=True))
             parts.append(f"SELECT {columns} FROM `_{stream.name}_master`")
         made.append(Relation(stream.name, query=" UNION ALL ".join(parts)))
         return made, end
@@ -127,7 +133,9 @@ def _write_tail(log: Path, stream: StreamPlan, range: PositionRange, path: Path)
         # A file without any batch has no columns for its readers.
         writer.write_batch(pa.RecordBatch.from_pylist([], pa.schema(keep)))
         for partition, interval in range.intervals():
-            table = decoder.decode(reader.blocks(partition, interval), partition, None, raw=False).table
+            table = decoder.decode(
+                reader.blocks(partition, interval), partition, None, raw=False
+            ).table
             events = table.filter(pa.compute.equal(table["_status"], int(Status.EVENT)))
             writer.write_table(events.select([field.name for field in keep]))
 
@@ -190,5 +198,7 @@ def _as_of_query(name: str, kind: str, value: str) -> str:
         raise BadQuery(
             f"'{value}' is not a position", hint="write one offset a partition, such as '120,98'."
         ) from error
-    conditions = [f"({PARTITION} = {n} AND {OFFSET} < {offset})" for n, offset in enumerate(offsets)]
+    conditions = [
+        f"({PARTITION} = {n} AND {OFFSET} < {offset})" for n, offset in enumerate(offsets)
+    ]
     return f"SELECT * FROM `{name}` WHERE {' OR '.join(conditions)}"

@@ -1,8 +1,8 @@
 """What happens again and again: archive, build, mend, tidy. One thread, one step at a time.
 
-A step that fails is reported and tried again at its next turn; it never stops the others. `rebuild` asks for a full
-build at the next turn and waits for it.
-tests/run/test_schedule.py drives it with a held clock.
+A step that fails is reported and tried again at its next turn; it never stops the others.
+`rebuild` asks for a full build at the next turn and waits for it. tests/run/test_schedule.py
+drives it with a held clock.
 """
 
 from __future__ import annotations
@@ -93,14 +93,20 @@ class Schedule:
                 self._note(what, name, error)
 
     def _note(self, what: str, name: str, error: Exception) -> None:
-        message = error.message if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
+        message = (
+            error.message
+            if isinstance(error, HeadraceError)
+            else f"{type(error).__name__}: {error}"
+        )
         sentence = f"{what} of stream '{name}' failed: {message.splitlines()[0][:300]}"
         if self.problems.get(f"{what} {name}") != sentence:
             self.problems[f"{what} {name}"] = sentence
             log.error("schedule.failed", what=what, stream=name, exc_info=error)
             self.report("problem", {"message": sentence})
 
-    def _build(self, name: str, pipeline: StreamPipeline, full: frozenset[str] = frozenset()) -> Promoted | None:
+    def _build(
+        self, name: str, pipeline: StreamPipeline, full: frozenset[str] = frozenset()
+    ) -> Promoted | None:
         # What is archived limits how far a build can go.
         pipeline.archive()
         promoted = pipeline.build(full)

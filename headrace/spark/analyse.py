@@ -1,4 +1,5 @@
-"""Spark's analyser as the authority on names and types, with its errors at the user's file and line.
+"""Spark's analyser as the authority on names and types, with its errors at the user's file and
+line.
 
 Relations are empty: nothing is read while a project is compiled.
 tests/plans checks the sentences; tests/spark/test_analyse.py the types.
@@ -16,7 +17,6 @@ from pyspark.sql import SparkSession
 
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, UnknownName
 from headrace.core.origin import Origin
-
 
 # PySpark logs each analysis error with its Java stack; the error itself says it all.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)

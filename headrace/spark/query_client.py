@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 
@@ -36,12 +36,13 @@ class Relation(msgspec.Struct, frozen=True):
     """A name that the query may read: files, or a SELECT over the relations before it."""
 
     name: str
-    kind: Literal["parquet", "csv", "json", "arrow_file"] = "parquet"
+    kind: str = "parquet"  # parquet, csv, json or arrow_file
     paths: list[str] = []
     schema_ddl: str = ""
     options: dict[str, str] = {}
     filter: str | None = None  # a Spark predicate, written by us and never by a user
     query: str | None = None  # in place of files
+    hidden: bool = False  # read by later relations only, never by the user's query
 
 
 class QueryRequest(msgspec.Struct, frozen=True):

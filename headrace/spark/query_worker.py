@@ -103,7 +103,8 @@ class Queries:
             self._learn(request.functions_file)
             for relation in request.relations:
                 _relation_frame(self._spark, relation).createOrReplaceTempView(f"`{relation.name}`")
-            return Reply(result=self._run(request.sql, views))
+            shown = [relation.name for relation in request.relations if not relation.hidden]
+            return Reply(result=self._run(request.sql, shown))
         except HeadraceError as error:
             return Reply(error=error.as_dict())
         except (PySparkException, Py4JError, OSError, ValueError) as error:

@@ -1,8 +1,8 @@
 """The log as a Spark streaming source: offsets are positions, rows are typed columns.
 
-The reader starts where it is told to (the store's position) and takes at most `events_max` events a batch. One
-log partition is one input partition, because lateness is decided in the log's own order.
-tests/spark/test_source.py reads a live log through it.
+The reader starts where it is told to (the store's position) and takes at most `events_max` events
+a batch. One log partition is one input partition, because lateness is decided in the log's own
+order. tests/spark/test_source.py reads a live log through it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ FORMAT = "headrace_log"
 
 
 class LogSource(DataSource):
-    """`spark.readStream.format("headrace_log")` with options log, stream (a plan), start and columns."""
+    """`spark.readStream.format("headrace_log")` with options log, stream (a plan), start and
+    columns.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -44,7 +46,7 @@ class LogSource(DataSource):
     def _columns(self) -> list[str]:
         return [name for name in self.options["columns"].split(",") if name]
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802, ARG002
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         return LogStreamReader(
             Path(self.options["log"]),
             self._decoder(),
@@ -87,16 +89,22 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         lower = Position.parse(start["position"])
         upper = self.last or TopicReader(self.log).end().latest(lower)
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else len(PositionRange(lower, upper))
+        rows = (
+            limit.max_rows if isinstance(limit, ReadMaxRows) else len(PositionRange(lower, upper))
+        )
         return {"position": str(PositionRange(lower, upper).limited(rows).upper)}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[LogPartition]:
         range = PositionRange(Position.parse(start["position"]), Position.parse(end["position"]))
         # Asked on the driver's machine, after the epoch before has been committed.
         highs = read_highs(self.store, self.log.name, range.lower)
-        return [LogPartition(number, interval, highs[number]) for number, interval in range.intervals()]
+        return [
+            LogPartition(number, interval, highs[number]) for number, interval in range.intervals()
+        ]
 
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
         blocks = TopicReader(self.log).blocks(part.partition, part.interval)
-        decoded = self.decoder.decode(blocks, part.partition, part.high_us, raw=False, columns=self.columns)
+        decoded = self.decoder.decode(
+            blocks, part.partition, part.high_us, raw=False, columns=self.columns
+        )
         yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)

@@ -1,5 +1,5 @@
-"""The SQL of the pages means what they say: definitions compile, refusals read as written, queries are
-answerable. The blocks of a page are one project.
+"""The SQL of the pages means what they say: definitions compile, refusals read as written, and
+queries are answerable. The blocks of a page are one project.
 """
 
 from __future__ import annotations

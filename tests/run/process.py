@@ -1,4 +1,6 @@
-"""A project that runs in a process of its own, and a producer that keeps a journal of what was acknowledged."""
+"""A project that runs in a process of its own, and a producer that keeps a journal of what was
+acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,17 @@ class Running:
         self.reports: list[dict[str, Any]] = []
         self.log = (folder / "stderr.log").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "headrace", "run", str(folder), "--json", "--port", "0", *arguments],
+            [
+                sys.executable,
+                "-m",
+                "headrace",
+                "run",
+                str(folder),
+                "--json",
+                "--port",
+                "0",
+                *arguments,
+            ],
             stdout=subprocess.PIPE,
             stderr=self.log,
             env=environment,
@@ -80,7 +92,9 @@ class Running:
                 return found
             if self.process.poll() is not None:
                 self._reader.join()
-                raise AssertionError(f"ended with {self.process.returncode} before '{kind}': {self.reports}")
+                raise AssertionError(
+                    f"ended with {self.process.returncode} before '{kind}': {self.reports}"
+                )
             time.sleep(0.05)
         raise AssertionError(f"no '{kind}' in {seconds} s: {self.reports}")
 
@@ -109,7 +123,9 @@ class Running:
 
 
 class Producer:
-    """Sends numbered events; what was acknowledged is in the journal, what was not is sent again."""
+    """Sends numbered events; what was acknowledged is in the journal, what was not is sent
+    again.
+    """
 
     def __init__(self) -> None:
         self.acknowledged: dict[str, dict[str, Any]] = {}

@@ -57,7 +57,8 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 def test_a_cluster_gives_the_same_answers_as_one_machine(cluster: str, tmp_path: Path) -> None:
     answers = {}
     for master in ("local[*]", cluster):
-        settings = f'name = "same"\n[spark]\nmaster = "{master}"\nconf = {{ "spark.executor.memory" = "512m" }}\n'
+        conf = '{ "spark.executor.memory" = "512m" }'
+        settings = f'name = "same"\n[spark]\nmaster = "{master}"\nconf = {conf}\n'
         folder = make_project(tmp_path / master.partition(":")[0].strip("[*]"), settings, GENERATED)
         rows = "\n".join(f'{{"url": "url-{n}", "section": "s{n % 3}"}}' for n in range(40))
         (folder / "sections.json").write_text(rows)

@@ -1,4 +1,6 @@
-"""Law 3: an acknowledged event survives `kill -9` of the process at any named point, and is counted once."""
+"""Law 3: an acknowledged event survives `kill -9` of the process at any named point, and is
+counted once.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import pytest
 
 from tests.run.process import Producer, Running, make_project, wait_fresh
 
-# In the order of an event's way. The number is how often the point is passed before the kill, so that
-# the kill falls into the middle of the work and not on its first step.
+# In the order of an event's way. The number is how often the point is passed before the kill, so
+# that the kill falls into the middle of the work and not on its first step.
 FAILPOINTS = [
     "log.synced:5",
     "epoch.computed:2",

@@ -1,4 +1,6 @@
-"""Whole runs of `headrace run`: live with a generator, until idle, and after a definition has changed."""
+"""Whole runs of `headrace run`: live with a generator, until idle, and after a definition has
+changed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ CREATE TABLE sections (url STRING, section STRING) USING json LOCATION 'sections
 CREATE VIEW pages AS SELECT s.section, window(c.ts, '1 minute') AS minute, count(*) AS hits,
   count(DISTINCT c.user) AS users, stddev(c.ms) AS deviation, max_by(c.user, c.ts) AS last
   FROM clicks c LEFT JOIN sections s ON c.url = s.url GROUP BY s.section, window(c.ts, '1 minute');
-CREATE VIEW busiest AS SELECT section, sum(hits) AS hits FROM pages GROUP BY section ORDER BY hits DESC;
+CREATE VIEW busiest AS SELECT section, sum(hits) AS hits FROM pages
+  GROUP BY section ORDER BY hits DESC;
 """
 CHANGED = """
 CREATE STREAM clicks (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
@@ -32,7 +35,9 @@ CREATE VIEW total AS SELECT count(*) AS hits, min(n) AS first, max(n) AS last FR
 
 
 @pytest.mark.timeout(300)
-def test_a_live_run_with_bad_events_ends_with_an_exact_balance_and_no_difference(tmp_path: Path) -> None:
+def test_a_live_run_with_bad_events_ends_with_an_exact_balance_and_no_difference(
+    tmp_path: Path,
+) -> None:
     settings = 'name = "live"\n[speed]\ngroup = "2 s"\n[batch]\ninterval = "6 s"\n'
     project = make_project(tmp_path / "live", settings, GENERATED)
     rows = "\n".join(f'{{"url": "url-{n}", "section": "s{n % 3}"}}' for n in range(40))
