@@ -1,4 +1,4 @@
-"""Headrace: define a view once, in SQL; it is kept exact over all of history and fresh to the second.
+"""Headrace: define a view once, in SQL; it is kept exact over all history and fresh to the second.
 
 >>> import headrace
 >>> headrace.__version__

@@ -15,14 +15,17 @@ from headrace.core.time import duration_us
 from headrace.define.dialect import parse_query
 
 _SEQ = "_offset * 65536 + _partition"
-_BIGINT = "CASE WHEN {0} BETWEEN -9223372036854775808 AND 9223372036854775807 THEN CAST({0} AS BIGINT) END"
+_BIGINT = (
+    "CASE WHEN {0} BETWEEN -9223372036854775808 AND 9223372036854775807 "
+    "THEN CAST({0} AS BIGINT) END"
+)
 
 
 def oracle_sql(plan: ViewPlan) -> str:
     """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
     comparison."""
     tree = parse_query(plan.definition, Origin("plan", 1))
-    select = tree.copy()
+    select: exp.Expr = tree.copy()
     for part in ("order", "limit"):
         select.set(part, None)
     windows = [node for node in select.find_all(exp.Anonymous) if node.name.lower() == "window"]
@@ -41,7 +44,7 @@ def oracle_sql(plan: ViewPlan) -> str:
     return f"SELECT {', '.join(items)} FROM ({body})"
 
 
-def _with_items(select: exp.Expression, items: list[str]) -> str:
+def _with_items(select: exp.Expr, items: list[str]) -> str:
     """The SELECT with other items; aliases that GROUP BY and HAVING speak of are written out
     first."""
     aliases = {i.alias.lower(): i.this for i in select.expressions if isinstance(i, exp.Alias)}
@@ -55,15 +58,13 @@ def _with_items(select: exp.Expression, items: list[str]) -> str:
     return select.sql(dialect="duckdb").replace(marker, ", ".join(items), 1)
 
 
-def _meant(
-    node: exp.Expression, aliases: dict[str, exp.Expression], items: list[exp.Expression]
-) -> exp.Expression:
+def _meant(node: exp.Expr, aliases: dict[str, exp.Expr], items: list[exp.Expr]) -> exp.Expr:
     if isinstance(node, exp.Literal) and not node.is_string:
         return items[int(node.name) - 1].copy()
     return _alias(node, aliases)
 
 
-def _alias(node: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression:
+def _alias(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
     plain = isinstance(node, exp.Column) and not node.table and node.name.lower() in aliases
     found = aliases[node.name.lower()] if plain else None
     # An alias of its own column (url AS url) means the column.
@@ -74,7 +75,7 @@ def _alias(node: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expr
     )
 
 
-def _translated(node: exp.Expression, windows: list[exp.Anonymous]) -> exp.Expression:
+def _translated(node: exp.Expr, windows: list[exp.Anonymous]) -> exp.Expr:
     if node in windows or (isinstance(node, exp.Anonymous) and node.name.lower() == "window"):
         return _bucket(node)
     if isinstance(node, exp.Column) and node.table.lower() == "window" and windows:
@@ -101,7 +102,7 @@ def _translated(node: exp.Expression, windows: list[exp.Anonymous]) -> exp.Expre
 _SPARK_NAMES = {"every": "bool_and", "some": "bool_or", "std": "stddev_samp", "mean": "avg"}
 
 
-def _bucket(node: exp.Expression) -> exp.Expression:
+def _bucket(node: exp.Expr) -> exp.Expr:
     size = duration_us(node.expressions[1].name)
     time = f"epoch_us({node.expressions[0].sql(dialect='duckdb')})"
     return exp.maybe_parse(
@@ -109,7 +110,7 @@ def _bucket(node: exp.Expression) -> exp.Expression:
     )
 
 
-def _edge(window: exp.Anonymous, name: str) -> exp.Expression:
+def _edge(window: exp.Anonymous, name: str) -> exp.Expr:
     size = duration_us(window.expressions[1].name)
     start = _bucket(window)
     return (
@@ -119,7 +120,7 @@ def _edge(window: exp.Anonymous, name: str) -> exp.Expression:
     )
 
 
-def _by(node: exp.ArgMax | exp.ArgMin, condition: str = "") -> exp.Expression:
+def _by(node: exp.ArgMax | exp.ArgMin, condition: str = "") -> exp.Expr:
     """The value of the event with the greatest or least order; the latest in the log among equals,
     and among the parts of one event the value itself decides.
     """

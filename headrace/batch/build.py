@@ -1,9 +1,9 @@
 """A build: the events of a position range in the master -> partials, staged in the store.
 
-Full builds read [0, boundary), incremental ones [old boundary, boundary); the store merges these, by the same
-merge that joins batch and speed. The boundary is a position that speed has cut a group at, or that
-speed has not reached while it does not run.
-tests/laws/test_seam.py checks builds against the reference at every boundary.
+Full builds read [0, boundary), incremental ones [old boundary, boundary); the store merges these,
+by the same merge that joins batch and speed. The boundary is a position that speed has cut a
+group at, or that speed has not reached while it does not run. tests/laws/test_seam.py checks
+builds against the reference at every boundary.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ class Promoted:
 
 
 class Builder:
-    """Builds the views of one stream from its master. `spark` is a session with its tables registered."""
+    """Builds the views of one stream from its master. `spark` is a session with its tables
+    registered.
+    """
 
     def __init__(self, spark: Any, stream: StreamPlan, table: MasterTable, store: Store) -> None:
         self.spark, self.stream, self.table, self.store = spark, stream, table, store
 
     def build(self, *, speed_runs: bool, full: frozenset[str] = frozenset()) -> Promoted | None:
-        """Build all views to the newest possible boundary and promote them; None if there is no news.
+        """Build all views to the newest possible boundary and promote them; None if there is no
+        news.
 
         Views named in `full` are rebuilt from the beginning.
         """
@@ -90,10 +93,14 @@ class Builder:
             found += rows_of(self.spark.sql(sql))
         return found
 
-    def _audit(self, build: Staged, group: int, speed_runs: bool, boundary: Position) -> AuditResult:
+    def _audit(
+        self, build: Staged, group: int, speed_runs: bool, boundary: Position
+    ) -> AuditResult:
         state = self.store.stream(self.stream.name)
         if not boundary <= state.position:
-            return AuditResult(build.version.name, build.rows, 0, note="speed had not come this far")
+            return AuditResult(
+                build.version.name, build.rows, 0, note="speed had not come this far"
+            )
         return self.store.audit_staged(build, group)
 
 
@@ -107,7 +114,8 @@ def read_master(spark: Any, table: MasterTable, range: PositionRange) -> Any:
         return spark.createDataFrame([], schema)
     frame = spark.read.schema(schema).parquet(*paths)
     conditions = [
-        f"({PARTITION} = {partition} AND {OFFSET} >= {interval.lower} AND {OFFSET} < {interval.upper})"
+        f"({PARTITION} = {partition} "
+        f"AND {OFFSET} >= {interval.lower} AND {OFFSET} < {interval.upper})"
         for partition, interval in range.intervals()
     ]
     return frame.where(" OR ".join(conditions))

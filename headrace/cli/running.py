@@ -137,7 +137,9 @@ def _ready(fields: dict[str, Any]) -> Text:
     views = fields.get("views") or []
     if views:
         line.append(f"\n  look: curl {fields.get('url', '')}/v1/views/{views[0]}", style="default")
-        line.append(f"\n  or, in the project: headrace query 'SELECT * FROM {views[0]}'", style="default")
+        line.append(
+            f"\n  or, in the project: headrace query 'SELECT * FROM {views[0]}'", style="default"
+        )
         line.append(f"\n  views: {', '.join(views)}", style="dim")
     return line
 

@@ -1,1 +1,3 @@
-"""Definitions -> plan: pure passes, nothing is done. explain, difference and fingerprint live here."""
+"""Definitions -> plan: pure passes, nothing is done. explain, difference and fingerprint live
+here.
+"""

@@ -1,7 +1,8 @@
-"""Derived streams are stateless steps, so they vanish: each is written into the queries that read it.
+"""Derived streams are stateless steps, so they vanish: each is written into the queries that read
+it.
 
-The hidden columns (partition, offset, arrival, lateness) go through every step, because an event's place
-in the log decides ties and boundaries wherever the event has become.
+The hidden columns (partition, offset, arrival, lateness) go through every step, because an
+event's place in the log decides ties and boundaries wherever the event has become.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ def inlined(resolved: Resolved, ordered: dict[str, Resolved]) -> exp.Select:
         inner.select(*(exp.column(n, table=source.stream_alias) for n in hidden), copy=False)
     for table in list(select.find_all(exp.Table)):
         if table.name.lower() == (resolved.stream or "").lower():
-            table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
+            table.replace(
+                exp.Subquery(
+                    this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
+                )
+            )
     return select
 
 
@@ -68,8 +73,9 @@ def column_names(
         return names | {name.lower() for name in schemas[stream].names}
     source = ordered[stream]
     for item in source.select.expressions:
-        names |= column_names(source, ordered, schemas) if item.is_star else {item.alias_or_name.lower()}
+        names |= (
+            column_names(source, ordered, schemas) if item.is_star else {item.alias_or_name.lower()}
+        )
     for lateral in resolved.select.args.get("laterals") or []:
         names |= {column.name.lower() for column in lateral.args["alias"].columns}
     return names
-

@@ -24,7 +24,7 @@ _MERGES = {
     Merge.MAX: "the larger is kept",
     Merge.MOMENTS: "counts, means and squared distances are combined",
     Merge.MAX_BY: "the value with the larger order is kept; of equals, the later in the log",
-    Merge.MIN_BY: "the value with the smaller order is kept; of equals, the earlier in the log",
+    Merge.MIN_BY: "the value with the smaller order is kept; of equals, the later in the log",
     Merge.SKETCH: "the sketches are united, so a value seen on both sides counts once",
 }
 _ESTIMATES = {

@@ -1,8 +1,9 @@
-"""From the parts of a view to its plan: types are known now, so storage forms and partials are chosen.
+"""From the parts of a view to its plan: types are known now, so storage forms and partials are
+chosen.
 
-The types come from Spark's analyser, handed in as `Analyse`, so that compiling needs no JVM of its own
-and nothing here guesses.
-tests/compile/test_lower.py checks the plans; tests/laws/test_seam.py that they mean the same in both layers.
+The types come from Spark's analyser, handed in as `Analyse`, so that compiling needs no JVM of
+its own and nothing here guesses. tests/compile/test_lower.py checks the plans;
+tests/laws/test_seam.py that they mean the same in both layers.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def lower_map(
 
 
 def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], list[str]]:
-    """The partial columns, each kind once however many aggregates share it, and each call's finish."""
+    """The partial columns, each kind once however many aggregates share it, and each call's
+    finish.
+    """
     partials: dict[tuple[str, ...], PartialPlan] = {}
     finishes = []
     for call, lowered, arguments, condition in zip(
@@ -101,19 +104,18 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
             lifts = tuple(lift.format(**names) for lift in partial.lifts)
             counted = _counted(call, arguments[0], condition)
             shared = partials.setdefault(
-                (*lifts, counted or ""), _partial(len(partials), partial.merge, partial.storages, lifts, counted)
+                (*lifts, counted or ""),
+                _partial(len(partials), partial.merge, partial.storages, lifts, counted),
             )
             columns += shared.columns
         finishes.append(lowered.finish.format(*columns))
     return list(partials.values()), finishes
 
 
-def lower_finish(
-    expression: exp.Expression, finishes: list[str], keys: tuple[KeyPlan, ...]
-) -> str:
+def lower_finish(expression: exp.Expr, finishes: list[str], keys: tuple[KeyPlan, ...]) -> str:
     """SQL over key and partial columns for an expression with placeholders."""
 
-    def fill(node: exp.Expression) -> exp.Expression:
+    def fill(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
             return node
         kind, _, number = node.name.partition("_")
@@ -126,7 +128,7 @@ def lower_finish(
 
 
 def lower_output(
-    name: str, expression: exp.Expression, spark_type: str, parts: Split, mapped: Mapped, finish: str
+    name: str, expression: exp.Expr, spark_type: str, parts: Split, mapped: Mapped, finish: str
 ) -> OutputPlan:
     """One output column with its type and what is known about its exactness."""
     key = _placeholder(expression, "key")
@@ -142,12 +144,12 @@ def lower_output(
     )
 
 
-def _placeholder(expression: exp.Expression, kind: str) -> int | None:
+def _placeholder(expression: exp.Expr, kind: str) -> int | None:
     found = isinstance(expression, exp.Column) and expression.name.startswith(kind + "_")
     return int(expression.name.partition("_")[2]) if found else None
 
 
-def _estimate(expression: exp.Expression, parts: Split) -> str | None:
+def _estimate(expression: exp.Expr, parts: Split) -> str | None:
     numbers = [_placeholder(column, "call") for column in expression.find_all(exp.Column)]
     names = {parts.calls[number].name for number in numbers if number is not None}
     if "approx_count_distinct" in names:
@@ -162,8 +164,10 @@ def _distinct_expressions(parts: Split) -> list[str]:
 
 def _select(source: exp.Select, items: list[str], conditions: list[str] | None = None) -> str:
     """The FROM, joins, laterals and WHERE of the source with another select list."""
-    kept = {k: v.copy() if isinstance(v, exp.Expression) else v for k, v in source.args.items()}
-    bare = exp.Select(**{k: kept[k] for k in ("from_", "joins", "laterals", "where") if kept.get(k)})
+    kept = {k: v.copy() if isinstance(v, exp.Expr) else v for k, v in source.args.items()}
+    bare = exp.Select(
+        **{k: kept[k] for k in ("from_", "joins", "laterals", "where") if kept.get(k)}
+    )
     inner = f"SELECT {', '.join(items)} FROM{sql_of(bare).partition('FROM')[2]}"
     return f"SELECT * FROM ({inner}) WHERE {' AND '.join(conditions)}" if conditions else inner
 
@@ -175,7 +179,9 @@ def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> K
     if not group.window_us:
         return KeyPlan(f"k{number}", group.name, type.name, _storage_form(type, group.sql))
     if type.name != "TIMESTAMP":
-        raise Unsupported(f"window() takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin)
+        raise Unsupported(
+            f"window() takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
+        )
     time = f"unix_micros({group.sql})"
     start = f"({time} - pmod({time}, {group.window_us}))"
     return KeyPlan(f"k{number}", group.name, WINDOW, start, group.window_us)
@@ -221,7 +227,11 @@ def _counted(call: Call, argument: str, condition: str | None) -> str | None:
 
 
 def _partial(
-    number: int, merge: Merge, storages: tuple[str, ...], lifts: tuple[str, ...], counted: str | None
+    number: int,
+    merge: Merge,
+    storages: tuple[str, ...],
+    lifts: tuple[str, ...],
+    counted: str | None,
 ) -> PartialPlan:
     single = len(storages) == 1
     columns = tuple(f"p{number}" if single else f"p{number}_{n}" for n in range(len(storages)))

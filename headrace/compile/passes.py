@@ -45,7 +45,8 @@ _FINISH_NODES = (
     exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg, exp.Add,
     exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE,
     exp.LT, exp.LTE, exp.Is, exp.In, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Nullif,
-    exp.Round, exp.Abs, exp.Concat, exp.DPipe, exp.Ordered, exp.Cast, exp.DataType, exp.Upper, exp.Lower,
+    exp.Round, exp.Abs, exp.Concat, exp.DPipe, exp.Ordered, exp.Cast, exp.DataType,
+    exp.Upper, exp.Lower,
 )  # fmt: skip
 
 
@@ -56,13 +57,16 @@ class Analyser(Protocol):
         """Make an empty relation known."""
 
     def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
-        """The columns of a query, as (name, Spark type); with `name`, make the query known by it."""
+        """The columns of a query, as (name, Spark type); with `name`, make the query known by
+        it.
+        """
 
 
 def compile_project(project: Project, analyser: Analyser) -> Plan:
     """Decide everything about a project."""
     ordered = resolve(project)
-    schemas = {d.name: d.schema for d in (*project.streams.values(), *project.tables.values())}
+    schemas = {stream.name: stream.schema for stream in project.streams.values()}
+    schemas |= {table.name: table.schema for table in project.tables.values()}
     for stream in project.streams.values():
         analyser.relation(stream.name, f"{stream.schema.spark_ddl}, {HIDDEN_DDL}")
     for table in project.tables.values():
@@ -89,10 +93,18 @@ class _Compiler:
     def plan(self) -> Plan:
         streams = tuple(stream_plan(s, self.project) for s in self.project.streams.values())
         tables = tuple(
-            TablePlan(t.name, t.schema.spark_ddl, t.format, t.location, tuple(sorted(t.options.items())))
+            TablePlan(
+                t.name, t.schema.spark_ddl, t.format, t.location, tuple(sorted(t.options.items()))
+            )
             for t in self.project.tables.values()
         )
-        return Plan(self.project.settings.name, streams, tables, tuple(self.derived), tuple(self.views.values()))
+        return Plan(
+            self.project.settings.name,
+            streams,
+            tables,
+            tuple(self.derived),
+            tuple(self.views.values()),
+        )
 
     def add(self, resolved: Resolved) -> None:
         definition = resolved.definition
@@ -118,9 +130,11 @@ class _Compiler:
         source = inlined(resolved, self.ordered)
         mapped = lower_map(parts, source, resolved.stream_alias, self.analyser.analyse, origin)
         partials, finishes = lower_partials(parts, mapped)
-        self.check_finish(resolved, [e for _, e in parts.items] + [parts.having, *parts.order], origin)
+        self.check_finish(
+            resolved, [*(e for _, e in parts.items), parts.having, *parts.order], origin
+        )
 
-        def finish(expression: exp.Expression) -> str:
+        def finish(expression: exp.Expr) -> str:
             return lower_finish(expression, finishes, mapped.keys)
 
         outputs = tuple(
@@ -178,13 +192,16 @@ class _Compiler:
         return digest(
             [
                 stream.schema.spark_ddl,
-                [[t.schema.spark_ddl, t.format, t.location, sorted(t.options.items())] for t in tables],
+                [
+                    [t.schema.spark_ddl, t.format, t.location, sorted(t.options.items())]
+                    for t in tables
+                ],
                 hashlib.sha256(code).hexdigest() if called else "",
             ]
         )
 
     def check_finish(
-        self, resolved: Resolved, expressions: list[exp.Expression | None], origin: Origin
+        self, resolved: Resolved, expressions: list[exp.Expr | None], origin: Origin
     ) -> None:
         for expression in expressions:
             for node in expression.walk() if expression else ():

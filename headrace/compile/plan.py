@@ -1,8 +1,8 @@
 """What is decided about a project: printable, comparable, and kept with what it has built.
 
-A plan says everything that batch, speed and serving need; none of them reads definitions. Two texts that
-differ only in formatting give equal plans. `recompute` is the fingerprint of what decides a view's partials:
-while it stays, a changed view needs no rebuild.
+A plan says everything that batch, speed and serving need; none of them reads definitions. Two
+texts that differ only in formatting give equal plans. `recompute` is the fingerprint of what
+decides a view's partials: while it stays, a changed view needs no rebuild.
 tests/compile/test_plan.py checks both.
 """
 
@@ -76,7 +76,9 @@ class ViewPlan(_Noun, frozen=True):
 
     @property
     def partial_sql(self) -> str:
-        """Spark SQL: the events of the relation named after the stream -> partial columns by key."""
+        """Spark SQL: the events of the relation named after the stream -> partial columns by
+        key.
+        """
         keys = [key.column for key in self.keys]
         lifts = [
             f"{lift} AS {column}"
@@ -94,7 +96,9 @@ class ViewPlan(_Noun, frozen=True):
     @property
     def recompute(self) -> str:
         """Fingerprint of what the view's partials depend on."""
-        return _digest([self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs])
+        return _digest(
+            [self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs]
+        )
 
     @property
     def fingerprint(self) -> str:

@@ -1,8 +1,8 @@
 """Which definition speaks of which other: names are found, cycles and mixtures refused.
 
-A derived stream reads one stream and any number of tables. A view reads one stream and any number of
-tables, or only other views. Everything after this pass can rely on it.
-tests/plans/error_*.sql hold what is refused, each beside its sentence.
+A derived stream reads one stream and any number of tables. A view reads one stream and any number
+of tables, or only other views. Everything after this pass can rely on it. tests/plans/error_*.sql
+hold what is refused, each beside its sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlglot import exp
 from headrace.core.errors import BadDefinition, UnknownName, Unsupported
 from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION
 from headrace.define.definitions import QueryDefinition
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_query, sql_of
 from headrace.define.project import Project
 
 HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE)
@@ -49,7 +49,9 @@ def _place(
         return
     if name in path:
         circle = " reads ".join((*path[path.index(name) :], name))
-        raise BadDefinition(f"definitions go round in a circle: {circle}", origin=found[name].definition.origin)
+        raise BadDefinition(
+            f"definitions go round in a circle: {circle}", origin=found[name].definition.origin
+        )
     resolved = found[name]
     for source in (resolved.stream, *resolved.views):
         _place(source or "", found, ordered, (*path, name))
@@ -67,12 +69,19 @@ def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
             "give the inner query a name of its own with CREATE STREAM … AS or CREATE VIEW … AS.",
         )
     if not select.args.get("from_"):
-        raise _unsupported(query, f"{query.kind} '{query.name}' reads nothing", "add FROM a stream.")
+        raise _unsupported(
+            query, f"{query.kind} '{query.name}' reads nothing", "add FROM a stream."
+        )
+    _check_certain(query, select)
     sources = [(_find(project, query, table.name), table) for table in select.find_all(exp.Table)]
     streams = [(name, table) for name, table in sources if _is_stream(project, name)]
     tables = tuple(dict.fromkeys(name for name, _ in sources if name in project.tables))
-    views = tuple(dict.fromkeys(n for n, _ in sources if n not in tables and not _is_stream(project, n)))
+    views = tuple(
+        dict.fromkeys(n for n, _ in sources if n not in tables and not _is_stream(project, n))
+    )
     _check_mixture(query, [name for name, _ in streams], tables, views)
+    if streams:
+        _check_joins(query, select, streams[0][1])
     stream, alias = (streams[0][0], streams[0][1].alias_or_name) if streams else (None, "")
     return Resolved(query, select, stream, alias, tables, views)
 
@@ -106,6 +115,46 @@ def _check_mixture(
         raise _unsupported(query, f"view '{query.name}' mixes views with streams or tables", _READS)
     if not streams and not views:
         raise _unsupported(query, f"'{query.name}' reads no stream", _READS)
+
+
+def _check_joins(query: QueryDefinition, select: exp.Select, stream: exp.Table) -> None:
+    """Every row must come from an event: a row of a table alone would be in each epoch again."""
+    joins = select.args.get("joins") or []
+    sides = {str(join.side or "").upper() for join in joins}
+    if sides & {"RIGHT", "FULL"} or (joins and select.args["from_"].this is not stream):
+        raise _unsupported(
+            query,
+            f"'{query.name}' keeps rows of a table that no event has",
+            "write FROM the stream, then JOIN or LEFT JOIN the tables.",
+        )
+
+
+_UNCERTAIN = {
+    "current_timestamp", "now", "current_date", "curdate", "localtimestamp", "current_time", "rand",
+    "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id",
+    "input_file_name", "randstr", "uniform",
+}  # fmt: skip
+_UNCERTAIN_NODES = (
+    exp.CurrentTimestamp,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.Rand,
+    exp.Randn,
+    exp.Uuid,
+)
+
+
+def _check_certain(query: QueryDefinition, select: exp.Select) -> None:
+    """Batch and speed compute at different times, so a definition may speak only of its events."""
+    for node in select.walk():
+        called = isinstance(node, exp.Anonymous) and node.name.lower() in _UNCERTAIN
+        if called or isinstance(node, _UNCERTAIN_NODES):
+            what = sql_of(node).lower()
+            raise _unsupported(
+                query,
+                f"'{query.name}' uses {what}, which gives another value each time",
+                "a definition speaks of its events only; ask about the present in a query.",
+            )
 
 
 _READS = (

@@ -17,8 +17,10 @@ from headrace.core.origin import Origin
 from headrace.core.time import duration_us
 from headrace.define.dialect import sql_of
 
-AGGREGATE_NAMES = ", ".join([*AGGREGATES, "count(DISTINCT …)"]).replace("count_distinct, ", "")
-_NODES: dict[type[exp.Expression], str] = {
+AGGREGATE_NAMES = ", ".join(
+    [*(name for name in AGGREGATES if name != "count_distinct"), "count(DISTINCT …)"]
+)
+_NODES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.CountIf: "count",
     exp.Sum: "sum",
@@ -65,9 +67,9 @@ class Split:
 
     groups: list[Group] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    items: list[tuple[str, exp.Expression]] = field(default_factory=list)
-    having: exp.Expression | None = None
-    order: list[exp.Expression] = field(default_factory=list)
+    items: list[tuple[str, exp.Expr]] = field(default_factory=list)
+    having: exp.Expr | None = None
+    order: list[exp.Expr] = field(default_factory=list)
     limit: int | None = None
 
 
@@ -80,7 +82,7 @@ class _Splitter:
     def __init__(self, select: exp.Select, columns: set[str], origin: Origin) -> None:
         self.select, self.columns, self.origin = select, columns, origin
         self.parts = Split()
-        self.aliases = {
+        self.aliases: dict[str, exp.Expr] = {
             item.alias.lower(): item.this
             for item in select.expressions
             if isinstance(item, exp.Alias)
@@ -105,7 +107,7 @@ class _Splitter:
         if not self.parts.calls and not self.parts.groups:
             raise self.unsupported(
                 "the view neither groups nor aggregates",
-                "use CREATE STREAM … AS for stateless steps; a view needs GROUP BY or an aggregate.",
+                "a view needs GROUP BY or an aggregate; CREATE STREAM … AS is for stateless steps.",
             )
         return self.parts
 
@@ -121,7 +123,7 @@ class _Splitter:
 
     # Group keys
 
-    def group_expressions(self) -> list[exp.Expression]:
+    def group_expressions(self) -> list[exp.Expr]:
         group = self.select.args.get("group")
         if group is None:
             plain = [item.unalias() for item in self.select.expressions]
@@ -136,17 +138,22 @@ class _Splitter:
             return [item for item in items if not self.aggregates_in(item)]
         return [self.meant(expression) for expression in group.expressions]
 
-    def meant(self, expression: exp.Expression) -> exp.Expression:
+    def meant(self, expression: exp.Expr) -> exp.Expr:
         """A group expression may be an ordinal or an alias of the select list."""
         if isinstance(expression, exp.Literal) and not expression.is_string:
-            return self.select.expressions[int(expression.name) - 1].unalias()
+            return self.item(expression)
         plain = isinstance(expression, exp.Column) and not expression.table
         name = expression.name.lower()
         if plain and name not in self.columns and name in self.aliases:
             return self.aliases[name]
         return expression
 
-    def group(self, expression: exp.Expression) -> Group:
+    def item(self, ordinal: exp.Literal) -> exp.Expr:
+        """The select item that GROUP BY 2 or ORDER BY 2 means."""
+        items: list[exp.Expr] = [item.unalias() for item in self.select.expressions]
+        return items[int(ordinal.name) - 1]
+
+    def group(self, expression: exp.Expr) -> Group:
         number = len(self.parts.groups)
         named = [
             i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)
@@ -169,7 +176,7 @@ class _Splitter:
 
     # Finish
 
-    def finish(self, expression: exp.Expression) -> exp.Expression:
+    def finish(self, expression: exp.Expr) -> exp.Expr:
         """The expression with each aggregate and each group key replaced by its placeholder."""
         for number, group in enumerate(self.parts.groups):
             if self.is_group(expression, group):
@@ -191,15 +198,13 @@ class _Splitter:
             return self.alias(expression)
         copy = expression.copy()
         for key, value in expression.args.items():
-            if isinstance(value, exp.Expression):
+            if isinstance(value, exp.Expr):
                 copy.set(key, self.finish(value))
             elif isinstance(value, list):
-                copy.set(
-                    key, [self.finish(v) if isinstance(v, exp.Expression) else v for v in value]
-                )
+                copy.set(key, [self.finish(v) if isinstance(v, exp.Expr) else v for v in value])
         return copy
 
-    def alias(self, column: exp.Column) -> exp.Expression:
+    def alias(self, column: exp.Column) -> exp.Expr:
         """HAVING and ORDER BY may speak of an output by its name."""
         if not column.table and column.name.lower() in self.aliases:
             return self.finish(self.aliases[column.name.lower()])
@@ -207,15 +212,15 @@ class _Splitter:
             f"'{sql_of(column)}' is neither grouped nor aggregated", "add it to GROUP BY."
         )
 
-    def ordered(self, item: exp.Expression) -> exp.Expression:
+    def ordered(self, item: exp.Expr) -> exp.Expr:
         expression = item.this
         if isinstance(expression, exp.Literal) and not expression.is_string:
-            expression = self.select.expressions[int(expression.name) - 1].unalias()
+            expression = self.item(expression)
         copy = item.copy()
         copy.set("this", self.finish(expression))
         return copy
 
-    def call(self, expression: exp.Expression) -> Call | None:
+    def call(self, expression: exp.Expr) -> Call | None:
         condition = None
         if isinstance(expression, exp.Filter):
             condition, expression = sql_of(expression.expression.this), expression.this
@@ -240,29 +245,29 @@ class _Splitter:
             )
         return Call(name, tuple(sql_of(argument) for argument in arguments), condition)
 
-    def distinct(self, name: str, node: exp.Distinct) -> tuple[str, list[exp.Expression]]:
+    def distinct(self, name: str, node: exp.Distinct) -> tuple[str, list[exp.Expr]]:
         if name in {"min", "max", "bool_and", "bool_or"}:
             return name, node.expressions
         if name != "count":
             raise self.unsupported(f"{name}(DISTINCT …) is not supported", "count(DISTINCT …) is.")
         return "count_distinct", node.expressions
 
-    def aggregates_in(self, expression: exp.Expression) -> bool:
+    def aggregates_in(self, expression: exp.Expr) -> bool:
         return any(
             isinstance(node, exp.AggFunc) or _NODES.get(type(node)) or _name(node) in SYNONYMS
             for node in expression.walk()
         )
 
-    def is_group(self, expression: exp.Expression, group: Group) -> bool:
+    def is_group(self, expression: exp.Expr, group: Group) -> bool:
         if group.window_us:
             return _is_window(expression) and sql_of(expression.expressions[0]) == group.sql
         return _same_text(sql_of(expression), group.sql)
 
     @staticmethod
-    def same(one: exp.Expression, other: exp.Expression) -> bool:
+    def same(one: exp.Expr, other: exp.Expr) -> bool:
         return _same_text(sql_of(one), sql_of(other))
 
-    def name_of(self, item: exp.Expression, number: int) -> str:
+    def name_of(self, item: exp.Expr, number: int) -> str:
         if name := item.alias_or_name:
             return str(name)
         return _name(item) or f"column_{number}"
@@ -271,30 +276,28 @@ class _Splitter:
         return Unsupported(message, hint=hint, origin=self.origin)
 
 
-def _arguments(expression: exp.Expression) -> list[exp.Expression]:
+def _arguments(expression: exp.Expr) -> list[exp.Expr]:
     if isinstance(expression, exp.Anonymous):
         return list(expression.expressions)
-    first = (
-        expression.this.unnest() if isinstance(expression.this, exp.Expression) else expression.this
-    )
+    first = expression.this.unnest() if isinstance(expression.this, exp.Expr) else expression.this
     if isinstance(first, exp.Star):
         return [exp.Literal.number(1)]
     rest = expression.args.get("expression")
     return [first, *([rest] if rest is not None else []), *expression.expressions]
 
 
-def _name(expression: exp.Expression) -> str:
+def _name(expression: exp.Expr) -> str:
     return expression.name.lower() if isinstance(expression, exp.Anonymous) else ""
 
 
-def _is_window(expression: exp.Expression) -> bool:
+def _is_window(expression: exp.Expr) -> bool:
     return _name(expression) == "window"
 
 
-def _edge(expression: exp.Expression) -> str | None:
+def _edge(expression: exp.Expr) -> str | None:
     """`start` or `end` for window.start and window(…).end."""
     if isinstance(expression, exp.Dot) and _is_window(expression.this):
-        return expression.expression.name.lower()
+        return str(expression.expression.name).lower()
     if isinstance(expression, exp.Column) and expression.table.lower() == "window":
         return expression.name.lower()
     return None

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.compile.plan import WINDOW, OutputPlan
-from headrace.core.errors import BadQuery, HeadraceError, Unsupported, UnknownColumn
+from headrace.core.errors import BadQuery, HeadraceError, UnknownColumn, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.time import DAY, HOUR, MINUTE, SECOND, duration_us, from_iso
-
 
 
 def typed_name(view: str) -> str:
@@ -29,17 +28,28 @@ Relations = dict[str, tuple[OutputPlan, ...]]
 
 _NODES = (
     exp.Select, exp.From, exp.Table, exp.TableAlias, exp.Join, exp.Where, exp.Group, exp.Having,
-    exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Distinct, exp.Subquery, exp.With, exp.CTE,
-    exp.Union, exp.Star, exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Null, exp.Boolean,
-    exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.And, exp.Or, exp.Not, exp.EQ,
-    exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Is, exp.In, exp.Between, exp.Like,
-    exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max,
-    exp.Filter, exp.Round, exp.Abs, exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.Substring,
-    exp.Concat, exp.DPipe, exp.Cast, exp.DataType, exp.TimestampTrunc, exp.DateTrunc, exp.Interval,
-    exp.Var, exp.Greatest, exp.Least, exp.Tuple, exp.DataTypeParam, exp.Dot, exp.IntDiv, exp.Floor,
+    exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Distinct, exp.Star, exp.Column,
+    exp.Identifier, exp.Alias, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg, exp.Add,
+    exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT,
+    exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.Case,
+    exp.If, exp.Coalesce, exp.Nullif, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Filter,
+    exp.Round, exp.Abs, exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.Substring, exp.Concat,
+    exp.DPipe, exp.Cast, exp.DataType, exp.TimestampTrunc, exp.DateTrunc, exp.Interval, exp.Var,
+    exp.Greatest, exp.Least, exp.Tuple, exp.DataTypeParam, exp.Dot, exp.IntDiv, exp.Floor,
     exp.Ceil, exp.CountIf,
 )  # fmt: skip
-_CASTS = {"TEXT": "TEXT", "VARCHAR": "TEXT", "INT": "INTEGER", "BIGINT": "INTEGER", "DOUBLE": "REAL"}
+_AVAILABLE = (
+    "over views there is one SELECT with comparisons, arithmetic, CASE, coalesce, text functions, "
+    "date_trunc, count, sum, min, max, avg, joins, GROUP BY, HAVING, ORDER BY and LIMIT."
+)
+_TIMES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE")
+_CASTS = {
+    "TEXT": "TEXT",
+    "VARCHAR": "TEXT",
+    "INT": "INTEGER",
+    "BIGINT": "INTEGER",
+    "DOUBLE": "REAL",
+}
 _TRUNC = {"SECOND": SECOND, "MINUTE": MINUTE, "HOUR": HOUR, "DAY": DAY}
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
 
@@ -55,7 +65,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    tree: exp.Query
+    tree: exp.Select
     results: tuple[Result, ...]
     relations: tuple[str, ...]
 
@@ -69,23 +79,22 @@ def translate(query: exp.Query, relations: Relations, origin: Origin | None = No
         raise
 
 
+Scope = dict[str, dict[str, OutputPlan]]
+
+
 class _Translator:
-    def __init__(self, query: exp.Query, relations: Relations) -> None:
+    def __init__(self, query: exp.Expr, relations: Relations) -> None:
         self.query = query
         self.known = {name.lower(): (name, outputs) for name, outputs in relations.items()}
-        self.ctes = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
         self.used: dict[str, None] = {}
 
     def run(self) -> Translated:
         self.check_nodes()
-        for table in self.query.find_all(exp.Table):
-            self.check_table(table)
-        selects = list(self.query.find_all(exp.Select))
-        results: tuple[Result, ...] = ()
-        for select in selects:
-            found = self.select(select)
-            results = found if select is selects[0] else results
-        for node in list(self.query.walk(prune=None)):
+        if not isinstance(self.query, exp.Select):
+            raise Unsupported("a query over views is one SELECT")
+        scope = self.scope(self.query)
+        results = self.select(self.query, scope)
+        for node in list(self.query.walk()):
             self.storage_form(node)
         return Translated(self.query, results, tuple(self.used))
 
@@ -95,64 +104,49 @@ class _Translator:
         for node in self.query.walk():
             if not isinstance(node, _NODES):
                 what = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
-                raise Unsupported(
-                    f"'{what}' is not available over views",
-                    hint="over views there are comparisons, arithmetic, CASE, coalesce, text functions, "
-                    "date_trunc, count, sum, min, max, avg, joins, GROUP BY, ORDER BY and LIMIT.",
-                )
-            if isinstance(node, exp.Cast) and node.to.this.name not in {*_CASTS, "TIMESTAMP", "TIMESTAMPTZ", "DATE"}:
+                raise Unsupported(f"'{what}' is not available over views", hint=_AVAILABLE)
+            if isinstance(node, exp.Cast) and node.to.this.name not in {*_CASTS, *_TIMES}:
                 raise Unsupported(f"a cast to {node.to.sql()} is not available over views")
-            if isinstance(node, exp.With) and node.args.get("recursive"):
-                raise Unsupported("a recursive query is not available over views")
 
-    def check_table(self, table: exp.Table) -> None:
-        if table.name.lower() in self.ctes and not table.db:
-            return
+    def scope(self, select: exp.Select) -> Scope:
+        """The outputs of each relation, by its alias."""
+        tables = [select.args["from_"].this] if select.args.get("from_") else []
+        tables += [join.this for join in select.args.get("joins") or []]
+        return {table.alias_or_name.lower(): self.outputs_of(table) for table in tables}
+
+    def outputs_of(self, table: exp.Table) -> dict[str, OutputPlan]:
+        """The outputs of a view, whose table is pointed at the stored form."""
         if table.db or table.name.lower() not in self.known:
             close = difflib.get_close_matches(table.name, [n for n, _ in self.known.values()], 1)
             raise BadQuery(
-                f"there is no view '{table.name}'", hint=f"did you mean '{close[0]}'?" if close else None
+                f"there is no view '{table.name}'",
+                hint=f"did you mean '{close[0]}'?" if close else None,
             )
-        name = self.known[table.name.lower()][0]
+        name, outputs = self.known[table.name.lower()]
         self.used[name] = None
-        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias_or_name.lower(), quoted=True)))
+        alias = exp.to_identifier(table.alias_or_name.lower(), quoted=True)
+        table.set("alias", exp.TableAlias(this=alias))
         table.set("this", exp.to_identifier(typed_name(name), quoted=True))
+        return {out.name.lower(): out for out in outputs}
 
-    # One SELECT
+    # The SELECT
 
-    def select(self, select: exp.Select) -> tuple[Result, ...]:
-        scope = self.scope(select)
-        items: list[exp.Expression] = []
-        results: list[Result] = []
-        for item in select.expressions:
-            for expression, result in self.items(item, scope):
-                items += [expression] if isinstance(expression, exp.Expression) else expression
-                results.append(result)
-        select.set("expressions", items)
+    def select(self, select: exp.Select, scope: Scope) -> tuple[Result, ...]:
+        found = [pair for item in select.expressions for pair in self.items(item, scope)]
+        select.set("expressions", [column for columns, _ in found for column in columns])
+        given = {result.name.lower(): columns[0].unalias() for columns, result in found}
+        places = [columns[0].unalias() for columns, _ in found]
         for part in ("where", "group", "having", "order"):
             if clause := select.args.get(part):
-                self.columns(clause, scope, {r.name.lower() for r in results})
+                self.ordinals(clause, places)
+                # ORDER BY and HAVING mean an output by its name first, the others never do.
+                self.columns(clause, scope, given if part in {"having", "order"} else {})
         for join in select.args.get("joins") or []:
-            self.columns(join, scope, set())
-        return tuple(results)
+            self.columns(join, scope, {})
+        return tuple(result for _, result in found)
 
-    def scope(self, select: exp.Select) -> dict[str, dict[str, OutputPlan]] | None:
-        """The outputs of each relation by alias; None when a relation is a subquery or CTE."""
-        tables = [select.args["from_"].this] if select.args.get("from_") else []
-        tables += [join.this for join in select.args.get("joins") or []]
-        scope: dict[str, dict[str, OutputPlan]] = {}
-        for table in tables:
-            if not isinstance(table, exp.Table) or table.name.lower() in self.ctes:
-                return None
-            outputs = self.known[table.name.removeprefix("_typed_").lower()][1]
-            scope[table.alias_or_name.lower()] = {out.name.lower(): out for out in outputs}
-        return scope
-
-    def items(
-        self, item: exp.Expression, scope: dict[str, dict[str, OutputPlan]] | None
-    ) -> list[tuple[exp.Expression | list[exp.Expression], Result]]:
-        if scope is None:
-            return [(item, Result(item.alias_or_name or item.sql(), None))]
+    def items(self, item: exp.Expr, scope: Scope) -> list[tuple[list[exp.Expr], Result]]:
+        """The stored columns of a select item, which may be several, with what they are."""
         if item.is_star:
             wanted = item.table.lower() if isinstance(item, exp.Column) else None
             return [
@@ -163,58 +157,61 @@ class _Translator:
             ]
         inner = item.unalias()
         name = item.alias_or_name or inner.sql()
-        if isinstance(inner, exp.Column) and (found := self.find(inner, scope)):
-            alias, out, edge = found
-            if edge is None:
-                return [self.plain(out, alias, name)]
+        found = self.find(inner, scope) if isinstance(inner, exp.Column) else None
+        if found and found[2] is None:
+            return [self.plain(found[1], found[0], name)]
         holder = exp.Alias(this=inner.copy(), alias=exp.to_identifier(name, quoted=True))
-        self.columns(holder, scope, set())
-        result = Result(name, self.type(holder.this), self.estimate(holder.this))
-        return [(holder, result)]
+        self.columns(holder, scope, {})
+        return [([holder], Result(name, self.type(holder.this), self.estimate(holder.this)))]
 
-    def plain(
-        self, out: OutputPlan, alias: str, name: str
-    ) -> tuple[exp.Expression | list[exp.Expression], Result]:
-        result = Result(name, out.type, out.estimate)
-        if out.type != WINDOW:
-            return exp.alias_(_column(out.name, alias, out), name, quoted=True), result
-        edges = ("start", "end")
-        return [
-            exp.alias_(_column(f"{out.name}_{e}", alias, out), f"{name}_{e}", quoted=True) for e in edges
-        ], result
+    def plain(self, out: OutputPlan, alias: str, name: str) -> tuple[list[exp.Expr], Result]:
+        edges = ("_start", "_end") if out.type == WINDOW else ("",)
+        columns: list[exp.Expr] = [
+            exp.alias_(_column(out.name + edge, alias, out), name + edge, quoted=True)
+            for edge in edges
+        ]
+        return columns, Result(name, out.type, out.estimate)
 
-    def columns(
-        self, clause: exp.Expression, scope: dict[str, dict[str, OutputPlan]] | None, results: set[str]
-    ) -> None:
+    def ordinals(self, clause: exp.Expr, places: list[exp.Expr]) -> None:
+        """ORDER BY 2 and GROUP BY 2 mean the second item."""
+        for item in clause.expressions if isinstance(clause, exp.Order | exp.Group) else ():
+            literal = item.this if isinstance(item, exp.Ordered) else item
+            if isinstance(literal, exp.Literal) and not literal.is_string:
+                number = int(literal.name)
+                if not 1 <= number <= len(places):
+                    raise BadQuery(f"there is no item {number} to group or order by")
+                literal.replace(places[number - 1].copy())
+
+    def columns(self, clause: exp.Expr, scope: Scope, given: dict[str, exp.Expr]) -> None:
         """Point each column at its stored form."""
-        if scope is None:
-            return
         for column in [c for c in clause.find_all(exp.Column) if not c.meta.get("stored")]:
-            if column.find_ancestor(exp.Subquery) and not clause.find_ancestor(exp.Subquery):
+            if not column.table and column.name.lower() in given:
+                column.replace(exp.paren(given[column.name.lower()].copy()))
                 continue
             found = self.find(column, scope)
             if found is None:
-                if column.name.lower() in results and not column.table:
-                    continue
                 raise self.unknown(column, scope)
             alias, out, edge = found
             name = f"{out.name}_{edge or 'start'}" if out.type == WINDOW else out.name
             column.replace(_column(name, alias, out))
 
-    def find(
-        self, column: exp.Column, scope: dict[str, dict[str, OutputPlan]]
-    ) -> tuple[str, OutputPlan, str | None] | None:
+    def find(self, column: exp.Column, scope: Scope) -> tuple[str, OutputPlan, str | None] | None:
         """(relation, output, edge of its window) for url, v.url, hour.start and v.hour.start."""
         name, table, before = column.name.lower(), column.table.lower(), column.db.lower()
         for alias, outputs in scope.items():
             if name in outputs and table in ("", alias) and not before:
                 return alias, outputs[name], None
             window = outputs.get(table)
-            if window and window.type == WINDOW and name in {"start", "end"} and before in ("", alias):
+            if (
+                window
+                and window.type == WINDOW
+                and name in {"start", "end"}
+                and before in ("", alias)
+            ):
                 return alias, window, name
         return None
 
-    def unknown(self, column: exp.Column, scope: dict[str, dict[str, OutputPlan]]) -> UnknownColumn:
+    def unknown(self, column: exp.Column, scope: Scope) -> UnknownColumn:
         names = [out.name for outputs in scope.values() for out in outputs.values()]
         close = difflib.get_close_matches(column.name, names, 1)
         return UnknownColumn(
@@ -225,17 +222,18 @@ class _Translator:
 
     # Values
 
-    def storage_form(self, node: exp.Expression) -> None:
+    def storage_form(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Cast):
             self.cast(node)
         elif isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)):
             unit = node.args["unit"].name.upper()
             if unit not in _TRUNC:
                 raise Unsupported(f"date_trunc('{unit}', …) is not available over views")
-            step = exp.Literal.number(_TRUNC[unit])
-            node.replace(exp.paren(node.this.copy() - exp.Mod(this=node.this.copy(), expression=step)))
+            node.replace(_floored(node.this, _TRUNC[unit]))
         elif isinstance(node, exp.Interval):
-            node.replace(exp.Literal.number(duration_us(f"{node.this.name} {node.args['unit'].name}")))
+            node.replace(
+                exp.Literal.number(duration_us(f"{node.this.name} {node.args['unit'].name}"))
+            )
         elif isinstance(node, (*_COMPARISONS, exp.Between, exp.In)):
             self.literals(node)
 
@@ -247,20 +245,31 @@ class _Translator:
             raise Unsupported("a cast of a value to a time is not available over views")
         node.replace(exp.Literal.number(_moment(node.this.name, target)))
 
-    def literals(self, node: exp.Expression) -> None:
+    def literals(self, node: exp.Expr) -> None:
         """A text that is compared with a time is that time."""
         sides = [node.this, *[v for k in ("expression", "low", "high") if (v := node.args.get(k))]]
         sides += node.expressions
-        types = {self.type(side) for side in sides if isinstance(side, exp.Expression)}
+        types = {self.type(side) for side in sides if isinstance(side, exp.Expr)}
         times = types & {"TIMESTAMP", "DATE"}
         for side in sides if times else []:
             if isinstance(side, exp.Literal) and side.is_string:
-                side.replace(exp.Literal.number(_moment(side.name, next(iter(times)))))
+                side.replace(exp.Literal.number(_moment(side.name, str(next(iter(times))))))
 
-    def type(self, node: exp.Expression) -> str | None:
+    def type(self, node: exp.Expr) -> str | None:
         if isinstance(node, exp.Column):
             return node.meta.get("type")
-        if isinstance(node, (exp.Paren, exp.Min, exp.Max, exp.Filter, exp.Coalesce, exp.TimestampTrunc, exp.DateTrunc)):
+        if isinstance(
+            node,
+            (
+                exp.Paren,
+                exp.Min,
+                exp.Max,
+                exp.Filter,
+                exp.Coalesce,
+                exp.TimestampTrunc,
+                exp.DateTrunc,
+            ),
+        ):
             return self.type(node.this)
         if isinstance(node, (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean)):
             return "BOOLEAN"
@@ -268,16 +277,24 @@ class _Translator:
             return "TIMESTAMP" if isinstance(node.expression, exp.Interval) else "BIGINT"
         return None
 
-    def estimate(self, node: exp.Expression) -> str | None:
+    def estimate(self, node: exp.Expr) -> str | None:
         marks = {column.meta.get("estimate") for column in node.find_all(exp.Column)}
         return "always" if "always" in marks else "speed" if "speed" in marks else None
 
 
 def _column(name: str, table: str, out: OutputPlan) -> exp.Column:
-    column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
+    column = exp.column(
+        exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True)
+    )
     type = "TIMESTAMP" if out.type == WINDOW else out.type
     column.meta.update(stored=True, type=type, estimate=out.estimate)
     return column
+
+
+def _floored(time: exp.Expr, step: int) -> exp.Expr:
+    """The time less what it is past a multiple of `step`, also before 1970."""
+    past = f"((({time.sql()}) % {step}) + {step}) % {step}"
+    return exp.maybe_parse(f"(({time.sql()}) - {past})")
 
 
 def _moment(text: str, type: str) -> int:

@@ -104,7 +104,9 @@ def _avg(types: tuple[Type, ...]) -> Lowered | None:
         case Type("INT", False):
             finish, sums = "{0} * 1.0 / nullif({1}, 0)", (_sum_of("sum({x})"),)
         case Type("BIGINT", False):
-            finish, sums = "({0} * 4294967296.0 + {1}) / nullif({2}, 0)", _HALVES
+            # The low half is carried into the high one first, or digits of the sum would be lost.
+            high, low = "({0} + ({1} >> 32))", "({1} & 4294967295)"
+            finish, sums = f"({high} * 4294967296.0 + {low}) / nullif({{2}}, 0)", _HALVES
         case Type("DOUBLE", False):
             finish, sums = "{0} / nullif({1}, 0)", (_sum_of("sum({x})", "REAL"),)
         case _:
@@ -163,8 +165,10 @@ def _by(merge: Merge) -> Callable[[tuple[Type, ...]], Lowered | None]:
 def _distinct(types: tuple[Type, ...]) -> Lowered | None:
     if types[0].array:
         return None
-    # Spark sketches whole numbers and text; adding zero makes -0.0 and 0.0 one value.
-    value = "cast({x} + 0.0 as string)" if types[0].name == "DOUBLE" else "{x}"
+    # Spark sketches whole numbers and text. Adding zero makes -0.0 and 0.0 one value; a sketch
+    # passes over empty text, so no text is left empty.
+    forms = {"DOUBLE": "cast({x} + 0.0 as string)", "STRING": "concat({x}, '.')"}
+    value = forms.get(types[0].name, "{x}")
     lift = f"hll_sketch_agg({value}, {HLL_LG_K}){{when}}"
     partial = Partial(Merge.SKETCH, (lift,), ("BLOB", "REAL"))
     return Lowered((partial,), "coalesce(cast(round({1}) as bigint), 0)", BIGINT)

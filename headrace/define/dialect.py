@@ -44,6 +44,6 @@ def parse_query(text: str, origin: Origin) -> exp.Query:
     return statements[0]
 
 
-def sql_of(node: exp.Expression) -> str:
+def sql_of(node: exp.Expr) -> str:
     """The node as Spark SQL on one line, whatever its author's formatting was."""
     return node.sql(dialect=Headrace, comments=False, normalize_functions="lower")

@@ -237,8 +237,8 @@ class _Reader:
 
     def name(self, what: str) -> str:
         token = self.tokens[self.at] if not self.done else None
-        if token is None or not (token.text[:1].isalpha() or token.text[:1] == "_"):
-            raise self.wrong(f"a name for {what} is expected")
+        if token is None or not token.text.isidentifier():
+            raise self.wrong(f"a name for {what} is expected: letters, digits and '_'")
         return self.word()
 
     def literal(self) -> str:

@@ -1,9 +1,10 @@
 """The archive: a Spark job moves a range of the log into the master.
 
-Each log partition is one task, because lateness is decided in the log's own order. The task decodes the
-range and writes Parquet files; the driver then commits them all with the new position. A crash before the
-commit leaves files that no version names; the range is archived again.
-tests/master/test_archive.py checks contents and counts; the kill tests that nothing is lost or doubled.
+Each log partition is one task, because lateness is decided in the log's own order. The task
+decodes the range and writes Parquet files; the driver then commits them all with the new
+position. A crash before the commit leaves files that no version names; the range is archived
+again. tests/master/test_archive.py checks contents and counts; the kill tests that nothing is
+lost or doubled.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class Archive:
         if not len(range):
             return 0
         tasks = [
-            ArchiveTask(self.log, self.table.path, self.decoder, partition, interval, highs[partition])
+            ArchiveTask(
+                self.log, self.table.path, self.decoder, partition, interval, highs[partition]
+            )
             for partition, interval in range.intervals()
         ]
         results = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(run_task).collect()
@@ -126,7 +129,9 @@ class _Writers:
 
     def write(self, table: pa.Table) -> None:
         days = pc.strftime(table[ARRIVED_AT], "%Y-%m-%d")
-        keys = pc.unique(pc.binary_join_element_wise(pc.cast(table[STATUS], pa.string()), days, " "))
+        keys = pc.unique(
+            pc.binary_join_element_wise(pc.cast(table[STATUS], pa.string()), days, " ")
+        )
         for key in keys.to_pylist():
             status, day = key.split(" ")
             part = table

@@ -25,17 +25,17 @@ _SHOWN = [PARTITION, OFFSET, ARRIVED_AT, REASON, RAW]
 
 def balance(table: MasterTable, end: Position) -> dict[str, int]:
     """What became of all events up to the log's end."""
-    # The position is read after the files: what was archived since `end` was asked for was
-    # accepted too, and an archive step in between shows as "in the log".
-    found = counts(table.files())
-    archived = sum(found.values())
-    end = end.latest(table.position())
+    # Files and position are of one version. What was archived since `end` was asked for was
+    # accepted too, so the end is moved with it.
+    version = table.open()
+    found, archived = counts(table.files(version)), table.progress(version)[0]
+    end = end.latest(archived)
     return {
         "accepted": sum(end.offsets),
         "events": found[Status.EVENT.word],
         "duplicates": found[Status.DUPLICATE.word],
         "dead_letters": found[Status.DEAD_LETTER.word],
-        "in_log": sum(end.offsets) - archived,
+        "in_log": end - archived,
     }
 
 

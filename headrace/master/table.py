@@ -82,9 +82,9 @@ class MasterTable:
             return DeltaTable(str(self.path))
         return table
 
-    def progress(self) -> tuple[Position, tuple[int | None, ...]]:
+    def progress(self, table: Any = None) -> tuple[Position, tuple[int | None, ...]]:
         """The position and the highest event times before it, both of one version."""
-        table = self.open()
+        table = table or self.open()
         found = (table.transaction_version(f"offset-{n}") for n in range(self.partitions))
         highs = tuple(table.transaction_version(f"high-{n}") for n in range(self.partitions))
         return Position(tuple(version or 0 for version in found)), highs
@@ -126,9 +126,9 @@ class MasterTable:
         )
         failpoint("archive.committed")
 
-    def files(self) -> list[MasterFile]:
-        """The files of the newest version."""
-        rows = pa.table(self.open().get_add_actions(flatten=True)).to_pylist()
+    def files(self, table: Any = None) -> list[MasterFile]:
+        """The files of the newest version, or of the one that is given."""
+        rows = pa.table((table or self.open()).get_add_actions(flatten=True)).to_pylist()
         return [
             MasterFile(
                 str(self.path / row["path"]),

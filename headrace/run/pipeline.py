@@ -93,12 +93,12 @@ class StreamPipeline:
 
     def mend(self) -> None:
         """Start the query again if it has failed, after a pause that doubles each time."""
-        query = self.speed.query
+        query, now = self.speed.query, self.clock()
         if query is None or query.isActive:
-            if query is not None and self._failures and self.problem is None:
+            # A query that has lived through the longest pause is well again.
+            if self._failures and now - self._retry_at > RETRY_MAX_US:
                 self._failures = 0
             return
-        now = self.clock()
         if self.problem is None:
             self._failures += 1
             pause = min(RETRY_MIN_US * 2 ** (self._failures - 1), RETRY_MAX_US)

@@ -107,14 +107,16 @@ class Questions:
         table = MasterTable(
             self.layout.master(stream.name), declared_schema(stream), stream.partitions
         )
-        archived = table.position()
+        version = table.open()
+        archived, highs = table.progress(version)
         end = TopicReader(self.layout.log(stream.name)).end().latest(archived)
         ddl = f"{stream.schema.spark_ddl}, {_hidden_ddl()}"
         paths = event_files(
-            table.files(), PositionRange(Position.start(stream.partitions), archived)
+            table.files(version), PositionRange(Position.start(stream.partitions), archived)
         )
         hot = folder / f"{stream.name}.arrow"
-        _write_tail(self.layout.log(stream.name), stream, PositionRange(archived, end), hot)
+        tail = PositionRange(archived, end)
+        _write_tail(self.layout.log(stream.name), stream, tail, highs, hot)
         columns = ", ".join(f"`{name}`" for name in (*stream.schema.names, *_HIDDEN))
         parts = [f"SELECT {columns} FROM `_{stream.name}_log`"]
         made = [Relation(f"_{stream.name}_log", "arrow_file", [str(hot)], ddl, hidden=True)]
@@ -125,7 +127,9 @@ class Questions:
         return made, end
 
 
-def _write_tail(log: Path, stream: StreamPlan, range: PositionRange, path: Path) -> None:
+def _write_tail(
+    log: Path, stream: StreamPlan, range: PositionRange, highs: tuple[int | None, ...], path: Path
+) -> None:
     decoder, reader = decoder_of(stream), TopicReader(log)
     schema = decoder.arrow_schema(raw=False)
     keep = [schema.field(name) for name in (*stream.schema.names, *_HIDDEN)]
@@ -133,9 +137,8 @@ def _write_tail(log: Path, stream: StreamPlan, range: PositionRange, path: Path)
         # A file without any batch has no columns for its readers.
         writer.write_batch(pa.RecordBatch.from_pylist([], pa.schema(keep)))
         for partition, interval in range.intervals():
-            table = decoder.decode(
-                reader.blocks(partition, interval), partition, None, raw=False
-            ).table
+            blocks = reader.blocks(partition, interval)
+            table = decoder.decode(blocks, partition, highs[partition], raw=False).table
             events = table.filter(pa.compute.equal(table["_status"], int(Status.EVENT)))
             writer.write_table(events.select([field.name for field in keep]))
 

@@ -1,8 +1,9 @@
 """An answer: rows, and what they speak for.
 
-Law: an answer carries `as_of`, the generation, position and watermark of each stream behind it, read in the same
-transaction as the rows, and says of each column whether it is exact or how large its error is.
-tests/serving/test_answers.py checks that rows and `as_of` never come from different transactions.
+Law: an answer carries `as_of`, the generation, position and watermark of each stream behind it,
+read in the same transaction as the rows, and says of each column whether it is exact or how large
+its error is. tests/serving/test_answers.py checks that rows and `as_of` never come from different
+transactions.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def as_of(states: Iterable[StreamState], now_us: int) -> dict[str, AsOf]:
     }
 
 
-def rows_as_objects(rows: Iterable[Sequence[Any]], results: Sequence[Result]) -> list[dict[str, Any]]:
+def rows_as_objects(
+    rows: Iterable[Sequence[Any]], results: Sequence[Result]
+) -> list[dict[str, Any]]:
     """Rows in storage form as JSON objects."""
     objects = []
     for row in rows:

@@ -1,8 +1,8 @@
 """What is deployed: the plan, the streams' progress and the views' versions.
 
-Deploying is one transaction. A view whose partials mean something else starts as a new version beside the
-live one, which keeps answering until the new one is promoted. A view that is only read differently is changed
-at once. tests/serving/test_catalog.py checks each kind of change.
+Deploying is one transaction. A view whose partials mean something else starts as a new version
+beside the live one, which keeps answering until the new one is promoted. A view that is only read
+differently is changed at once. tests/serving/test_catalog.py checks each kind of change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def read_plan(db: sqlite3.Connection) -> Plan | None:
 
 def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
     row = db.execute(
-        "SELECT plan, boundary, generation, committed_at, promoted_at FROM _streams WHERE name = ?", (name,)
+        "SELECT plan, boundary, generation, committed_at, promoted_at FROM _streams WHERE name = ?",
+        (name,),
     ).fetchone()
     if row is None:
         raise NotFound(f"there is no stream '{name}'")
@@ -81,8 +82,12 @@ def deploy(db: sqlite3.Connection, plan: Plan, now_us: int) -> list[Change]:
     for view in plan.views:
         if view.kind == "read":
             what = "new" if view.name not in old else "reread"
-            changes.append(Change(view.name, "unchanged" if old.get(view.name) == view.fingerprint else what))
-    db.execute("INSERT OR REPLACE INTO _meta VALUES ('plan', ?)", (msgspec.json.encode(plan).decode(),))
+            changes.append(
+                Change(view.name, "unchanged" if old.get(view.name) == view.fingerprint else what)
+            )
+    db.execute(
+        "INSERT OR REPLACE INTO _meta VALUES ('plan', ?)", (msgspec.json.encode(plan).decode(),)
+    )
     refresh_readable_views(db, plan)
     return changes
 
@@ -112,34 +117,49 @@ def _deploy_stream(db: sqlite3.Connection, stream: StreamPlan) -> None:
         db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, stream.name))
         return
     start = Position.start(stream.partitions)
-    db.execute("INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0)", (stream.name, text, str(start)))
+    db.execute(
+        "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0)", (stream.name, text, str(start))
+    )
     rows = [(stream.name, partition) for partition in range(stream.partitions)]
     db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL)", rows)
 
 
 def _check_history(old: StreamPlan, new: StreamPlan) -> None:
-    """History does not change: columns may be added, and nothing that is there may mean another thing."""
-    columns = dict((name, (type, nullable)) for name, type, nullable in new.columns)
+    """History does not change: columns may be added, and nothing that is there may mean another
+    thing.
+    """
+    columns = {name: (type, nullable) for name, type, nullable in new.columns}
     kept = all(columns.get(name) == (type, nullable) for name, type, nullable in old.columns)
     added = [c for c in new.columns if c[0] not in {name for name, _, _ in old.columns}]
-    if kept and all(nullable for _, _, nullable in added) and old.partitions == new.partitions and old.format == new.format:
+    if (
+        kept
+        and all(nullable for _, _, nullable in added)
+        and old.partitions == new.partitions
+        and old.format == new.format
+    ):
         return
     raise BadDefinition(
         f"stream '{new.name}' has changed in a way that its history does not allow",
-        detail="columns can be added if they may be NULL; types, names, NOT NULL, format and partitions stay.",
+        detail="columns can be added if they may be NULL; "
+        "types, names, NOT NULL, format and partitions stay.",
         hint="give the new form another name, or put the old definition back.",
     )
 
 
 def _deploy_view(db: sqlite3.Connection, plan: ViewPlan, now_us: int) -> Change:
-    rows = db.execute("SELECT version, state, plan FROM _views WHERE name = ?", (plan.name,)).fetchall()
+    rows = db.execute(
+        "SELECT version, state, plan FROM _views WHERE name = ?", (plan.name,)
+    ).fetchall()
     text = msgspec.json.encode(plan).decode()
     for version, _, old in rows:
         if version == plan.recompute:
             for other, state, _ in rows:
                 if other != version and state == "building":
                     _drop_version(db, plan.name, other)
-            db.execute("UPDATE _views SET plan = ? WHERE name = ? AND version = ?", (text, plan.name, version))
+            db.execute(
+                "UPDATE _views SET plan = ? WHERE name = ? AND version = ?",
+                (text, plan.name, version),
+            )
             same = msgspec.json.decode(old, type=ViewPlan).fingerprint == plan.fingerprint
             return Change(plan.name, "unchanged" if same else "reread")
     for version, state, _ in rows:
@@ -186,7 +206,8 @@ def go_live(db: sqlite3.Connection, version: Version) -> None:
     ).fetchall():
         _drop_version(db, version.name, other)
     db.execute(
-        "UPDATE _views SET state = 'live' WHERE name = ? AND version = ?", (version.name, version.id)
+        "UPDATE _views SET state = 'live' WHERE name = ? AND version = ?",
+        (version.name, version.id),
     )
 
 

@@ -1,8 +1,8 @@
 """An epoch is committed in one transaction: its partials, and the position they bring the view to.
 
-That position is the progress. An epoch is recognised by its position range: one that begins before the
-stored position was committed before and is skipped; one that begins after it would leave a gap and is
-refused. tests/serving/test_epochs.py and the kill tests check this.
+That position is the progress. An epoch is recognised by its position range: one that begins
+before the stored position was committed before and is skipped; one that begins after it would
+leave a gap and is refused. tests/serving/test_epochs.py and the kill tests check this.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
 def _group(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: int) -> int:
     """The open group, or a new one when it has been open long enough."""
     number, opened_at, closed = db.execute(
-        "SELECT number, opened_at, closed FROM _groups WHERE stream = ? ORDER BY number DESC LIMIT 1",
+        "SELECT number, opened_at, closed FROM _groups WHERE stream = ? "
+        "ORDER BY number DESC LIMIT 1",
         (epoch.stream,),
     ).fetchone() or (0, 0, 1)
     if not closed and now_us - opened_at < group_us:
@@ -68,10 +69,13 @@ def _add_rows(db: sqlite3.Connection, plan: ViewPlan, epoch: Epoch, group: int) 
 
 
 def _refresh_estimates(db: sqlite3.Connection, plan: ViewPlan, keys: list[str], group: int) -> None:
-    """The number of a key's sketch is of all its events so far, so that reading merges no sketches."""
+    """The number of a key's sketch is of all its events so far, so that reading merges no
+    sketches.
+    """
     generation, speed, _ = tables_of(plan)
     for sketch, number, _ in sketch_columns(plan):
-        read = f"SELECT {sketch} FROM {generation} WHERE _key = ? UNION ALL SELECT {sketch} FROM {speed} WHERE _key = ?"
+        both = (f"SELECT {sketch} FROM {table} WHERE _key = ?" for table in (generation, speed))
+        read = " UNION ALL ".join(both)
         updates = [
             (estimate(row[0] for row in db.execute(read, (key, key))), key, group) for key in keys
         ]
@@ -79,7 +83,9 @@ def _refresh_estimates(db: sqlite3.Connection, plan: ViewPlan, keys: list[str], 
 
 
 def _advance(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
-    for partition, (offset, high) in enumerate(zip(epoch.range.upper.offsets, epoch.highs, strict=True)):
+    for partition, (offset, high) in enumerate(
+        zip(epoch.range.upper.offsets, epoch.highs, strict=True)
+    ):
         db.execute(
             "UPDATE _progress SET next_offset = ?, high_us = ? WHERE stream = ? AND partition = ?",
             (offset, high, epoch.stream, partition),

@@ -1,7 +1,8 @@
 """From merged partials to the answer's columns, in storage form and in readable form.
 
-Reading is one SELECT: where conditions on keys go inside, to the indexes of both tables; HAVING, ORDER BY
-and LIMIT outside. The plan's finish expressions are Spark SQL; sqlglot says them in the store's SQL.
+Reading is one SELECT: where conditions on keys go inside, to the indexes of both tables; HAVING,
+ORDER BY and LIMIT outside. The plan's finish expressions are Spark SQL; sqlglot says them in the
+store's SQL.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from headrace.serving.merge import merged, source
 
 
 def typed_sql(plan: ViewPlan, generation: str, speed: str, where: str = "") -> str:
-    """SELECT of a mergeable view's outputs in storage form, and `_fresh`: 1 where speed took part."""
+    """SELECT of a mergeable view's outputs in storage form, and `_fresh`: 1 where speed took
+    part.
+    """
     sources = [
         source(plan, generation, group="0", where=where),
         source(plan, speed, group="_group", where=where),
@@ -25,7 +28,8 @@ def typed_sql(plan: ViewPlan, generation: str, speed: str, where: str = "") -> s
     having = f" WHERE {store_sql(plan.having)}" if plan.having else ""
     order = f" ORDER BY {', '.join(store_sql(o) for o in plan.order)}" if plan.order else ""
     limit = f" LIMIT {plan.limit}" if plan.limit is not None else ""
-    return f"SELECT {', '.join(items)}, coalesce(_group, 0) > 0 AS _fresh FROM ({inner}){having}{order}{limit}"
+    items.append("coalesce(_group, 0) > 0 AS _fresh")
+    return f"SELECT {', '.join(items)} FROM ({inner}){having}{order}{limit}"
 
 
 def _typed_items(output: OutputPlan) -> list[str]:

@@ -188,8 +188,9 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
     )
     missing = "a._group IS NULL" if plan.keys else "0"
     rows = db.execute(
-        f"SELECT {_label(plan, 'b')} FROM {built} b LEFT JOIN {served} a ON {keys} WHERE {missing} OR {differ} "
-        f"UNION ALL SELECT {_label(plan, 'a')} FROM {served} a WHERE NOT EXISTS (SELECT 1 FROM {built} b WHERE {keys})"
+        f"SELECT {_label(plan, 'b')} FROM {built} b LEFT JOIN {served} a ON {keys} "
+        f"WHERE {missing} OR {differ} UNION ALL SELECT {_label(plan, 'a')} FROM {served} a "
+        f"WHERE NOT EXISTS (SELECT 1 FROM {built} b WHERE {keys})"
     ).fetchall()
     examples = tuple(str(row[0]) for row in rows[:5])
     return AuditResult(plan.name, build.rows, len(rows), examples)

@@ -78,7 +78,8 @@ def upsert(plan: ViewPlan, table: str, source: str, *, grouped: bool) -> str:
     sets = [f"{c} = {sql}" for p in plan.partials for c, sql in _merge_two(p)]
     action = f"DO UPDATE SET {', '.join(sets)}" if sets else "DO NOTHING"
     target = "_key, _group" if grouped else "_key"
-    return f"INSERT INTO {table} AS old ({', '.join(columns)}) {source} ON CONFLICT ({target}) {action}"
+    into = f"INSERT INTO {table} AS old ({', '.join(columns)})"
+    return f"{into} {source} ON CONFLICT ({target}) {action}"
 
 
 def _merge_two(partial: PartialPlan) -> list[tuple[str, str]]:
@@ -96,7 +97,8 @@ def _merge_two(partial: PartialPlan) -> list[tuple[str, str]]:
         case Merge.MAX_BY | Merge.MIN_BY as merge:
             sign = ">" if merge is Merge.MAX_BY else "<"
             later = f"{news[1]} = {olds[1]} AND {news[2]} > {olds[2]}"
-            wins = f"{news[2]} IS NOT NULL AND ({olds[2]} IS NULL OR {news[1]} {sign} {olds[1]} OR {later})"
+            better = f"{olds[2]} IS NULL OR {news[1]} {sign} {olds[1]} OR {later}"
+            wins = f"{news[2]} IS NOT NULL AND ({better})"
             pairs = zip(columns, olds, news, strict=True)
             return [(c, f"CASE WHEN {wins} THEN {n} ELSE {o} END") for c, o, n in pairs]
         case Merge.SKETCH:

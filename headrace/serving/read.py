@@ -1,8 +1,8 @@
 """Reading: a view by its keys, or SQL over views. No Spark is needed.
 
-Conditions on keys go inside, to the indexes of both tables, before anything is merged. A read has a limit of
-rows and of time.
-tests/serving/test_read.py compares both ways with each other and with the reference interpreter.
+Conditions on keys go inside, to the indexes of both tables, before anything is merged. A read has
+a limit of rows and of time. tests/serving/test_read.py compares both ways with each other and
+with the reference interpreter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ class Reader:
     """Answers questions about views from the store."""
 
     def __init__(
-        self, db: Sqlite, *, rows_max: int = ROWS_MAX, seconds_max: float = 30.0, clock: Clock = now_us
+        self,
+        db: Sqlite,
+        *,
+        rows_max: int = ROWS_MAX,
+        seconds_max: float = 30.0,
+        clock: Clock = now_us,
     ) -> None:
         self.db, self.rows_max, self.seconds_max, self.clock = db, rows_max, seconds_max, clock
 
@@ -59,7 +64,9 @@ class Reader:
             else:
                 sql = f"SELECT *, 1 AS _fresh FROM {quoted(typed_name(plan.name))}"
                 sql += f" WHERE {' AND '.join(where)}" if where else ""
-            return self._answer(db, sql, values, results, limit, fresh_column=True, views=(plan.name,))
+            return self._answer(
+                db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
+            )
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         """An ad-hoc SELECT over views."""
@@ -70,7 +77,13 @@ class Reader:
                 _live_plan(db, name)
             sql = _pushed(translated, plan, db)
             return self._answer(
-                db, sql, [], translated.results, limit, fresh_column=False, views=translated.relations
+                db,
+                sql,
+                [],
+                translated.results,
+                limit,
+                fresh_column=False,
+                views=translated.relations,
             )
 
     def views(self) -> set[str]:
@@ -94,13 +107,17 @@ class Reader:
         raw = self._run(db, f"SELECT * FROM ({sql}) LIMIT {wanted + 1}", values)
         streams = _streams_of(db, views)
         states = [read_stream(db, stream) for stream in streams]
-        fresh = any(row[-1] for row in raw) if fresh_column else any(s.position != s.boundary for s in states)
+        fresh = (
+            any(row[-1] for row in raw)
+            if fresh_column
+            else any(s.position != s.boundary for s in states)
+        )
         rows = rows_as_objects(raw[:wanted], results)
         return Answer(
             rows,
             as_of(states, self.clock()),
             column_info(results, rows, fresh),
-            truncated=limit is None and len(raw) > wanted,
+            truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
 
     def _run(self, db: sqlite3.Connection, sql: str, values: list[Any]) -> list[Any]:
@@ -123,13 +140,17 @@ def _live_plan(db: sqlite3.Connection, name: str) -> ViewPlan:
     if view is None or plan is None:
         names = [v.name for v in plan.views] if plan else []
         close = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(names) or 'none'}."
+        hint = (
+            f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(names) or 'none'}."
+        )
         raise NotFound(f"there is no view '{name}'", hint=hint)
     if view.kind == "read":
         for source in view.reads:
             _live_plan(db, source)
         return view
-    row = db.execute("SELECT plan FROM _views WHERE name = ? AND state = 'live'", (view.name,)).fetchone()
+    row = db.execute(
+        "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (view.name,)
+    ).fetchone()
     if row is None:
         raise NotReady(
             f"view '{view.name}' is being built for the first time", hint="try again in a moment."
@@ -173,19 +194,26 @@ def _conditions(
     values: list[Any] = []
     for name, text in keys.items():
         output = plan.output(name)
-        if output is None or (plan.kind == "mergeable" and (output.key is None or output.window_us)):
-            known = [out.name for out in plan.outputs if (out.key and not out.window_us) or plan.kind == "read"]
+        if output is None or (
+            plan.kind == "mergeable" and (output.key is None or output.window_us)
+        ):
+            known = [
+                out.name
+                for out in plan.outputs
+                if (out.key and not out.window_us) or plan.kind == "read"
+            ]
             raise BadRequest(
-                f"'{name}' is not a key of view '{plan.name}'", detail=f"keys are: {', '.join(known) or 'none'}."
+                f"'{name}' is not a key of view '{plan.name}'",
+                detail=f"keys are: {', '.join(known) or 'none'}.",
             )
         where.append(f"{output.key or quoted(output.name)} IS ?")
         values.append(_stored(output, text))
     if since is not None or until is not None:
         column = _window_column(plan)
-        for sign, text in ((">=", since), ("<", until)):
-            if text is not None:
+        for sign, moment in ((">=", since), ("<", until)):
+            if moment is not None:
                 where.append(f"{column} {sign} ?")
-                values.append(_moment(text))
+                values.append(_moment(moment))
     return where, values
 
 
@@ -224,22 +252,34 @@ def _moment(text: str) -> int:
         raise BadRequest(f"'{text}' is not a moment such as 2026-11-15T19:00:00Z") from error
 
 
-_PUSHED = {exp.EQ: "IS", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+_PUSHED: dict[type[exp.Expr], str] = {
+    exp.EQ: "IS",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+}
 
 
 def _pushed(translated: Translated, plan: Plan, db: sqlite3.Connection) -> str:
     """The query, with conditions on keys also put inside the one view that it reads."""
     tree = translated.tree
-    if len(translated.relations) != 1 or not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Table))) != 1:
+    if (
+        len(translated.relations) != 1
+        or not isinstance(tree, exp.Select)
+        or len(list(tree.find_all(exp.Table))) != 1
+    ):
         return tree.sql(dialect="sqlite")
     view = _live_plan(db, translated.relations[0])
     where = tree.args.get("where")
     # A limit or order inside the view decides on its rows before the query's condition does.
     if view.kind != "mergeable" or where is None or view.limit is not None:
         return tree.sql(dialect="sqlite")
-    inner = [text for part in where.this.flatten() if (text := _inner(part, view))] if isinstance(
-        where.this, exp.And
-    ) else [text for text in [_inner(where.this, view)] if text]
+    inner = (
+        [text for part in where.this.flatten() if (text := _inner(part, view))]
+        if isinstance(where.this, exp.And)
+        else [text for text in [_inner(where.this, view)] if text]
+    )
     sql = typed_sql(view, *tables_of(view)[:2], where=" AND ".join(inner))
     table = next(iter(tree.find_all(exp.Table)))
     alias = quoted(table.alias_or_name)
@@ -248,14 +288,22 @@ def _pushed(translated: Translated, plan: Plan, db: sqlite3.Connection) -> str:
     return tree.sql(dialect="sqlite").replace(marker, f"({sql}) AS {alias}")
 
 
-def _inner(part: exp.Expression, view: ViewPlan) -> str | None:
+def _inner(part: exp.Expr, view: ViewPlan) -> str | None:
     """A condition `key <op> literal` over the view's key column, if it is one."""
     part = part.unnest()
     sign = _PUSHED.get(type(part))
-    if sign is None or not isinstance(part.this, exp.Column) or not isinstance(part.expression, exp.Literal):
+    if (
+        sign is None
+        or not isinstance(part.this, exp.Column)
+        or not isinstance(part.expression, exp.Literal)
+    ):
         return None
     name = part.this.name
     output = view.output(name) or view.output(name.removesuffix("_start"))
-    if output is None or output.key is None or (output.type == WINDOW and not name.endswith("_start")):
+    if (
+        output is None
+        or output.key is None
+        or (output.type == WINDOW and not name.endswith("_start"))
+    ):
         return None
     return f"{output.key} {sign} {part.expression.sql(dialect='sqlite')}"

@@ -1,7 +1,7 @@
 """Rows on their way into the store: from lifted columns to stored columns.
 
-A stored row begins with `_key`, the key values as JSON: SQL's NULL is equal to nothing, but a NULL key is
-one key. A sketch has a second column for its number, which the store fills in.
+A stored row begins with `_key`, the key values as JSON: SQL's NULL is equal to nothing, but a
+NULL key is one key. A sketch has a second column for its number, which the store fills in.
 """
 
 from __future__ import annotations

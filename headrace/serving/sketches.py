@@ -1,7 +1,7 @@
 """HLL sketches made by Spark, merged and read with the datasketches package.
 
-Both are Apache DataSketches, so the bytes travel. The number of a sketch is always read from a union,
-whatever it was made of, so that equal registers give equal numbers.
+Both are Apache DataSketches, so the bytes travel. The number of a sketch is always read from a
+union, whatever it was made of, so that equal registers give equal numbers.
 tests/serving/test_sketches.py checks this against Spark's own union.
 """
 

@@ -1,8 +1,9 @@
 """The store on SQLite: one file, one writer, any number of readers.
 
-WAL mode gives each reader the state of one transaction while the writer goes on. Every write happens inside
-`Sqlite.write()`, which checks the fencing token first, so a process that was paused and replaced cannot
-commit. tests/serving/test_sqlite.py checks fencing, snapshots and recovery.
+WAL mode gives each reader the state of one transaction while the writer goes on. Every write
+happens inside `Sqlite.write()`, which checks the fencing token first, so a process that was
+paused and replaced cannot commit. tests/serving/test_sqlite.py checks fencing, snapshots and
+recovery.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ CREATE TABLE IF NOT EXISTS _progress (
   stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER,
   PRIMARY KEY (stream, partition)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _groups (
-  stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL, closed INTEGER NOT NULL,
+  stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL,
+  closed INTEGER NOT NULL,
   PRIMARY KEY (stream, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _epochs (
   number INTEGER PRIMARY KEY, stream TEXT NOT NULL, lower TEXT NOT NULL, upper TEXT NOT NULL,
   events INTEGER, late INTEGER, duplicates INTEGER, dead_letters INTEGER,
   started_at INTEGER, committed_at INTEGER);
 CREATE TABLE IF NOT EXISTS _views (
-  name TEXT, version TEXT, stream TEXT, plan TEXT NOT NULL, state TEXT NOT NULL, since TEXT NOT NULL,
+  name TEXT, version TEXT, stream TEXT, plan TEXT NOT NULL, state TEXT NOT NULL,
+  since TEXT NOT NULL,
   PRIMARY KEY (name, version)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _generations (
   stream TEXT, number INTEGER, boundary TEXT NOT NULL, promoted_at INTEGER NOT NULL,
@@ -55,7 +58,11 @@ class Sqlite:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=512
+            self.path,
+            timeout=30,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
         )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")

@@ -69,7 +69,8 @@ class SqliteStore:
     def closed_groups(self, stream: str) -> list[tuple[int, Position]]:
         with self.db.read() as db:
             rows = db.execute(
-                "SELECT number, upper FROM _groups WHERE stream = ? AND closed = 1 ORDER BY number", (stream,)
+                "SELECT number, upper FROM _groups WHERE stream = ? AND closed = 1 ORDER BY number",
+                (stream,),
             )
             return [(number, Position.parse(upper)) for number, upper in rows]
 

@@ -1,8 +1,8 @@
 """What the layers ask of a store. SQLite implements it here; another database may implement it too.
 
-All writes of one call happen in one transaction, and each is refused with `Fenced` once a newer process
-has become the writer. Readers see whole transactions only: the old answer or the new one, never a mix.
-tests/serving/test_store.py states the protocol and runs on every implementation.
+All writes of one call happen in one transaction, and each is refused with `Fenced` once a newer
+process has become the writer. Readers see whole transactions only: the old answer or the new one,
+never a mix. tests/serving/test_store.py states the protocol and runs on every implementation.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ class Store(Protocol):
         """Become the writer; an earlier writer is fenced from now on."""
 
     def deploy(self, plan: Plan) -> list[Change]:
-        """Make the plan the deployed one. Changed views begin as `building` beside the old version."""
+        """Make the plan the deployed one. Changed views begin as `building` beside the old
+        version.
+        """
 
     def deployed(self) -> Plan | None: ...
 
@@ -117,7 +119,9 @@ class Store(Protocol):
 
     def closed_groups(self, stream: str) -> list[tuple[int, Position]]: ...
 
-    def stage(self, version: Version, full: bool, rows: Sequence[Row], values: Sequence[Row]) -> Staged: ...
+    def stage(
+        self, version: Version, full: bool, rows: Sequence[Row], values: Sequence[Row]
+    ) -> Staged: ...
 
     def audit_staged(self, staged: Staged, group: int) -> AuditResult:
         """Compare a staged build with what speed served for the same positions."""

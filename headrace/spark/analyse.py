@@ -12,7 +12,12 @@ import logging
 import re
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkException,
+)
 from pyspark.sql import SparkSession
 
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, UnknownName
@@ -37,7 +42,7 @@ class SparkAnalyser:
             frame = self.spark.sql(sql)
             if name:
                 frame.createOrReplaceTempView(f"`{name}`")
-        except (AnalysisException, ParseException) as error:
+        except (AnalysisException, ParseException, IllegalArgumentException) as error:
             raise translated(error, origin) from error
         return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
 

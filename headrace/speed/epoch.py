@@ -1,12 +1,13 @@
 """One epoch: the events of a position range -> the partials of every view of the stream.
 
-All views share one read of the range. Nothing is carried from one epoch to the next but the store's position,
-so an epoch can be done again from scratch at any time.
-tests/laws/test_seam.py and tests/transcripts run epochs at every split.
+All views share one read of the range. Nothing is carried from one epoch to the next but the
+store's position, so an epoch can be done again from scratch at any time. tests/laws/test_seam.py
+and tests/transcripts run epochs at every split.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from headrace.compile.plan import StreamPlan
@@ -34,7 +35,7 @@ def compute_epoch(
         counts, after = _counts(frame, stream, highs)
         events = frame.where(f"{STATUS} = {int(Status.EVENT)}")
         events.createOrReplaceTempView(f"`{stream.name}`")
-        rows: dict[str, list[Row]] = {
+        rows: dict[str, Sequence[Row]] = {
             version.id: rows_of(frame.sparkSession.sql(version.plan.partial_sql))
             for version in versions
         }

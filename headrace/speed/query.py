@@ -1,9 +1,10 @@
-"""The speed layer of one stream: a Structured Streaming query whose progress is the store's position.
+"""The speed layer of one stream: a Structured Streaming query whose progress is the store's
+position.
 
-Spark's checkpoint is scratch: each start makes a new one and begins at the position that the store holds, so a
-lost, older or foreign checkpoint cannot matter. Within a run Spark tells the batch's end by its offset log; the
-epoch is then known by its position range, and the store skips what it already has.
-tests/speed/test_query.py and the kill tests check this.
+Spark's checkpoint is scratch: each start makes a new one and begins at the position that the
+store holds, so a lost, older or foreign checkpoint cannot matter. Within a run Spark tells the
+batch's end by its offset log; the epoch is then known by its position range, and the store skips
+what it already has. tests/speed/test_query.py and the kill tests check this.
 """
 
 from __future__ import annotations

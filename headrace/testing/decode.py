@@ -20,7 +20,7 @@ from headrace.core.time import from_iso
 from headrace.testing.reference import Timestamp
 
 
-class NotDecoded(ValueError):  # noqa: N818
+class NotDecoded(ValueError):
     """The record is a dead letter; the message says why."""
 
 

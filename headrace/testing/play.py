@@ -31,7 +31,7 @@ class Engine(Protocol):
     def stop(self) -> None: ...
 
 
-class StoryFailed(AssertionError):  # noqa: N818
+class StoryFailed(AssertionError):
     """The engine's answer is not the story's."""
 
 

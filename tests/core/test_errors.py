@@ -1,0 +1,239 @@
+"""Each condition, read as a whole sentence and with its two codes; a new one needs a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.core import errors
+from headrace.core.errors import HeadraceError
+from headrace.core.origin import Origin
+
+AT = Origin("shop.sql", 3)
+
+# Condition -> what it is made from, the whole sentence, exit code, HTTP status.
+SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
+    error.condition: (error, text, exit_code, http_status)
+    for error, text, exit_code, http_status in (
+        (
+            errors.HeadraceError("something is wrong"),
+            "HeadraceError: something is wrong",
+            1,
+            400,
+        ),
+        (
+            errors.BadProject("there is no headrace.toml in shop", hint="run `headrace new DIR`."),
+            "BadProject: there is no headrace.toml in shop\n  hint: run `headrace new DIR`.",
+            1,
+            400,
+        ),
+        (
+            errors.BadSetting("there is no setting 'prot'", origin=Origin("headrace.toml", 1)),
+            "BadSetting: there is no setting 'prot'\n  at headrace.toml:1",
+            1,
+            400,
+        ),
+        (
+            errors.BadDefinition(
+                "'clicks' is defined twice",
+                detail="the first definition is at shop.sql:1.",
+                hint="names are unique in a project.",
+                origin=AT,
+            ),
+            "BadDefinition: 'clicks' is defined twice\n"
+            "  detail: the first definition is at shop.sql:1.\n"
+            "  hint: names are unique in a project.\n"
+            "  at shop.sql:3",
+            1,
+            400,
+        ),
+        (
+            errors.UnknownName(
+                "view 'v' reads 'click', which is not defined",
+                hint="did you mean 'clicks'?",
+                origin=AT,
+            ),
+            "UnknownName: view 'v' reads 'click', which is not defined\n"
+            "  hint: did you mean 'clicks'?\n"
+            "  at shop.sql:3",
+            1,
+            400,
+        ),
+        (
+            errors.UnknownColumn(
+                "there is no column 'ulr'",
+                detail="there are: user, url.",
+                origin=Origin("shop.sql", 3, 8),
+            ),
+            "UnknownColumn: there is no column 'ulr'\n"
+            "  detail: there are: user, url.\n"
+            "  at shop.sql:3:8",
+            1,
+            400,
+        ),
+        (
+            errors.Unsupported("QUALIFY is not supported in a view", origin=AT),
+            "Unsupported: QUALIFY is not supported in a view\n  at shop.sql:3",
+            1,
+            400,
+        ),
+        (
+            errors.BadQuery("a SELECT is expected here", origin="query:1"),
+            "BadQuery: a SELECT is expected here\n  at query:1",
+            1,
+            400,
+        ),
+        (
+            errors.Refused("the function 'reflect' is not let through"),
+            "Refused: the function 'reflect' is not let through",
+            1,
+            403,
+        ),
+        (
+            errors.LimitReached("the query took longer than 30 s", hint="ask for fewer rows."),
+            "LimitReached: the query took longer than 30 s\n  hint: ask for fewer rows.",
+            1,
+            413,
+        ),
+        (
+            errors.BadRequest("'x' is not a key of view 'v'", detail="keys are: url."),
+            "BadRequest: 'x' is not a key of view 'v'\n  detail: keys are: url.",
+            1,
+            400,
+        ),
+        (
+            errors.NotFound("there is no view 'visitor'", hint="did you mean 'visitors'?"),
+            "NotFound: there is no view 'visitor'\n  hint: did you mean 'visitors'?",
+            3,
+            404,
+        ),
+        (
+            errors.MethodNotAllowed("PUT is not for /v1/query", hint="use POST."),
+            "MethodNotAllowed: PUT is not for /v1/query\n  hint: use POST.",
+            1,
+            405,
+        ),
+        (
+            errors.Unavailable("the store cannot be written now"),
+            "Unavailable: the store cannot be written now",
+            5,
+            503,
+        ),
+        (
+            errors.Overloaded("256 requests are in progress"),
+            "Overloaded: 256 requests are in progress",
+            5,
+            429,
+        ),
+        (
+            errors.NotReady("view 'v' is being built", hint="try again in a moment."),
+            "NotReady: view 'v' is being built\n  hint: try again in a moment.",
+            5,
+            503,
+        ),
+        (
+            errors.PortInUse("another process listens on 8080"),
+            "PortInUse: another process listens on 8080",
+            5,
+            503,
+        ),
+        (
+            errors.NoJava("no Java was found", hint="pip install 'headrace[java]'."),
+            "NoJava: no Java was found\n  hint: pip install 'headrace[java]'.",
+            5,
+            503,
+        ),
+        (
+            errors.DiskFull("the disk has no room"),
+            "DiskFull: the disk has no room",
+            5,
+            507,
+        ),
+        (
+            errors.AlreadyRunning("another process runs this project", hint="stop it first."),
+            "AlreadyRunning: another process runs this project\n  hint: stop it first.",
+            5,
+            503,
+        ),
+        (
+            errors.Fenced("another process has taken over this project"),
+            "Fenced: another process has taken over this project",
+            5,
+            503,
+        ),
+        (
+            errors.CorruptLog("a record is damaged", origin="log/clicks/0/0.log"),
+            "CorruptLog: a record is damaged\n  at log/clicks/0/0.log",
+            1,
+            500,
+        ),
+        (
+            errors.EngineFailed("Spark failed", detail="a stage failed 4 times."),
+            "EngineFailed: Spark failed\n  detail: a stage failed 4 times.",
+            1,
+            500,
+        ),
+    )
+}
+
+
+def conditions(base: type[HeadraceError] = HeadraceError) -> Iterator[type[HeadraceError]]:
+    yield base
+    for below in base.__subclasses__():
+        yield from conditions(below)
+
+
+OURS = sorted({c.__name__ for c in conditions() if c.__module__.startswith("headrace.")})
+
+
+def test_every_condition_is_in_the_table() -> None:
+    assert sorted(SENTENCES) == OURS
+
+
+def test_every_condition_says_when_it_is_met() -> None:
+    assert [c.__name__ for c in conditions() if not (c.__doc__ or "").strip()] == []
+
+
+@pytest.mark.parametrize("condition", OURS)
+def test_condition_is_one_sentence_with_its_codes(condition: str) -> None:
+    error, text, exit_code, http_status = SENTENCES[condition]
+    assert str(error) == text
+    assert (error.exit_code, error.http_status) == (exit_code, http_status)
+
+
+@pytest.mark.parametrize("condition", OURS)
+def test_condition_has_the_same_five_fields_everywhere(condition: str) -> None:
+    error = SENTENCES[condition][0]
+    fields = error.as_dict()
+    assert list(fields) == ["condition", "message", "detail", "hint", "origin"]
+    assert fields["condition"] == condition
+    said = [fields["message"], fields["detail"], fields["hint"], fields["origin"]]
+    assert [part for part in said if part and part not in str(error)] == []
+    assert str(error).count("\n") == sum(part is not None for part in said) - 1
+
+
+def test_what_is_not_said_is_none_and_takes_no_line() -> None:
+    error = errors.NotFound("there is no view 'v'")
+    assert error.as_dict() == {
+        "condition": "NotFound",
+        "message": "there is no view 'v'",
+        "detail": None,
+        "hint": None,
+        "origin": None,
+    }
+    assert str(error) == "NotFound: there is no view 'v'"
+
+
+def test_only_what_may_pass_by_itself_exits_with_five() -> None:
+    retried = {c.__name__ for c in conditions(errors.Unavailable)}
+    assert {name for name, row in SENTENCES.items() if row[0].exit_code == 5} == retried
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "place"),
+    [(1, 0, "shop.sql:3"), (1, 7, "shop.sql:3"), (2, 0, "shop.sql:4"), (4, 9, "shop.sql:6:9")],
+)
+def test_line_of_a_part_becomes_the_line_of_its_file(line: int, column: int, place: str) -> None:
+    # The column of the first line is unknown: the part does not begin at the line's start.
+    assert str(AT.below(line, column)) == place

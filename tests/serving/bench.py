@@ -1,0 +1,254 @@
+"""A store without Spark: plans by the real compiler, and partials lifted by hand.
+
+The compiler asks an analyser for types alone, and the types of `DEFINITIONS` are plain enough to be
+told by `HeldAnalyser`. `lifted` is a second, small lift of the views in `DEFINITIONS`, in Python;
+what the store makes of its rows is compared with the reference interpreter, which shares no code
+with either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datasketches import hll_sketch, tgt_hll_type
+from sqlglot import exp
+
+from headrace.compile.passes import compile_project
+from headrace.compile.plan import Plan
+from headrace.core.aggregate import HLL_LG_K
+from headrace.core.origin import Origin
+from headrace.core.position import Position, PositionRange
+from headrace.core.time import MINUTE, SECOND, from_iso, iso
+from headrace.define.dialect import parse_query
+from headrace.define.project import Project
+from headrace.define.settings import Settings
+from headrace.define.statements import read_statements
+from headrace.serving.read import Reader
+from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.store import AuditResult, Change, Epoch, Row, Version
+from headrace.testing.declared import declared
+from headrace.testing.decode import decoded
+from headrace.testing.reference_engine import reference_of
+
+STREAM = """
+CREATE STREAM clicks (page STRING, user STRING, ms BIGINT, ts TIMESTAMP,
+  WATERMARK ts DELAY OF INTERVAL 10 SECONDS) WITH (partitions = '2');
+"""
+VIEWS = {
+    "hits": "SELECT page, window(ts, '1 minute') AS minute, count(*) AS n, max(ms) AS slowest "
+    "FROM clicks GROUP BY page, window(ts, '1 minute')",
+    "users": "SELECT page, count(DISTINCT user) AS users, approx_count_distinct(user) AS about "
+    "FROM clicks GROUP BY page",
+    "total": "SELECT count(*) AS n, max(ms) AS slowest, max(ts) AS last FROM clicks",
+    "top": "SELECT page, count(*) AS n FROM clicks GROUP BY page HAVING count(*) > 1 "
+    "ORDER BY count(*) DESC, page LIMIT 2",
+    "pages": "SELECT page, sum(n) AS hits FROM hits GROUP BY page",
+}
+KEPT = tuple(name for name in VIEWS if name != "pages")
+
+
+def definitions(views: dict[str, str] = VIEWS, stream: str = STREAM) -> str:
+    return stream + "".join(f"CREATE VIEW {name} AS {text};\n" for name, text in views.items())
+
+
+DEFINITIONS = definitions()
+
+
+class HeldAnalyser:
+    """Knows the types of plain columns and aggregates, which is all that the views here ask."""
+
+    _BY_NAME = {"page": "string", "user": "string", "ms": "bigint", "ts": "timestamp"}  # noqa: RUF012
+    _COUNTS = (exp.Count, exp.ApproxDistinct, exp.Sum)
+
+    def relation(self, name: str, ddl: str) -> None:
+        """Nothing needs to be known of it."""
+
+    def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
+        items = parse_query(sql, origin).expressions
+        return [(item.alias_or_name, self._type(item.unalias())) for item in items]
+
+    def _type(self, item: Any) -> str:
+        if isinstance(item, exp.Max | exp.Paren):
+            return self._type(item.this)
+        if isinstance(item, exp.Column):
+            return self._BY_NAME.get(item.name, "bigint")
+        return "bigint" if isinstance(item, (*self._COUNTS, exp.Literal)) else "struct"
+
+
+def project_of(folder: Path, sql: str = DEFINITIONS) -> Project:
+    return Project(folder, Settings("bench"), tuple(read_statements(sql, "bench.sql")))
+
+
+def plan_of(sql: str = DEFINITIONS) -> Plan:
+    """The plan of these definitions, compiled without Spark."""
+    return compile_project(project_of(Path(), sql), HeldAnalyser())
+
+
+PLAN = plan_of()
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    page: str | None
+    user: str | None
+    second: int
+    ms: int | None = None
+    partition: int = 0
+
+    @property
+    def at_us(self) -> int:
+        return from_iso("2026-01-01T00:00:00Z") + self.second * SECOND
+
+    @property
+    def record(self) -> bytes:
+        said = {"page": self.page, "user": self.user, "ms": self.ms, "ts": iso(self.at_us)}
+        return json.dumps(said).encode()
+
+
+# Two partitions, a page that is NULL, a page with quotes, and users who come again.
+CLICKS = (
+    Click("/a", "ann", 5, 12),
+    Click("/b", "bob", 6, partition=1),
+    Click("/a", "bob", 65, 7),
+    Click(None, "ann", 70),
+    Click("/a", "ann", 72, 3, 1),
+    Click("it's", "cid", 10, 1, 1),
+    Click("/b", "dan", 130, 40),
+    Click("/a", "eve", 2, 99),
+)
+
+
+def sketch(users: Sequence[str | None]) -> bytes | None:
+    made = hll_sketch(HLL_LG_K, tgt_hll_type.HLL_8)
+    known = [user for user in users if user is not None]
+    for user in known:
+        made.update(user)
+    return bytes(made.serialize_compact()) if known else None
+
+
+def lifted(view: str, clicks: Sequence[Click]) -> list[Row]:
+    """Key and lifted columns of a view for these events, as Spark would give them."""
+    groups: defaultdict[Row, list[Click]] = defaultdict(list)
+    for click in clicks:
+        minute = click.at_us - click.at_us % MINUTE
+        key = {"hits": (click.page, minute), "total": ()}.get(view, (click.page,))
+        groups[key].append(click)
+    if view == "total":
+        groups[()] += []
+    return [(*key, *_partials(view, group)) for key, group in groups.items()]
+
+
+def _partials(view: str, group: list[Click]) -> Row:
+    slowest = max((click.ms for click in group if click.ms is not None), default=None)
+    if view == "users":
+        made = sketch([click.user for click in group])
+        return made, made
+    if view == "total":
+        return len(group), slowest, max((click.at_us for click in group), default=None)
+    return (len(group), slowest) if view == "hits" else (len(group),)
+
+
+def values_of(version: Version, clicks: Sequence[Click]) -> list[Row]:
+    """The distinct values behind each exact distinct count, as a build gives them."""
+    seen = {(click.page, click.user) for click in clicks if click.user is not None}
+    return [(p.columns[0], *pair) for p in version.plan.counted for pair in sorted(seen, key=repr)]
+
+
+@dataclass
+class HeldClock:
+    now_us: int = from_iso("2026-01-01T01:00:00Z")
+
+    def __call__(self) -> int:
+        return self.now_us
+
+
+@dataclass
+class Bench:
+    """A store, and the events that it has been told of."""
+
+    path: Path
+    plan: Plan = PLAN
+    clock: HeldClock = field(default_factory=HeldClock)
+    clicks: list[Click] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = SqliteStore(self.path, clock=self.clock)
+        self.store.take_over()
+        self.changes: list[Change] = self.store.deploy(self.plan)
+        self.reader = Reader(self.store.db, clock=self.clock)
+
+    def position(self, clicks: Sequence[Click]) -> Position:
+        return Position(tuple(sum(click.partition == n for click in clicks) for n in (0, 1)))
+
+    def highs(self, clicks: Sequence[Click]) -> tuple[int | None, ...]:
+        return tuple(
+            max((click.at_us for click in clicks if click.partition == n), default=None)
+            for n in (0, 1)
+        )
+
+    def epoch(self, *clicks: Click) -> Epoch:
+        """The epoch that these events are, after all that came before."""
+        lower, after = self.position(self.clicks), [*self.clicks, *clicks]
+        counts = {"events": len(clicks), "late": 0, "duplicates": 0, "dead_letters": 0}
+        rows = {v.id: lifted(v.name, clicks) for v in self.store.versions("clicks")}
+        span = PositionRange(lower, self.position(after))
+        return Epoch("clicks", span, self.highs(after), counts, rows, self.clock())
+
+    def send(self, *clicks: Click) -> bool:
+        added = self.store.commit_epoch(self.epoch(*clicks))
+        self.clicks += clicks
+        return added
+
+    def build(self, *, full: bool = True, audit: bool = False) -> list[AuditResult]:
+        """A generation of all events so far; if not `full`, of those after the boundary."""
+        state = self.store.stream("clicks")
+        boundary = self.position(self.clicks)
+        self.store.close_group("clicks")
+        group = max((number for number, _ in self.store.closed_groups("clicks")), default=0)
+        staged = []
+        for version in self.store.versions("clicks"):
+            whole = full or version.state == "building"
+            rest = [] if whole else list(state.boundary.offsets)
+            clicks = after(self.clicks, rest)
+            rows, values = lifted(version.name, clicks), values_of(version, clicks)
+            staged.append(self.store.stage(version, whole, rows, values))
+        audits = [self.store.audit_staged(build, group) for build in staged] if audit else []
+        self.store.promote("clicks", boundary, group, staged, audits, self.highs(self.clicks))
+        return audits
+
+    def rows(self, view: str) -> list[dict[str, Any]]:
+        return self.reader.view(view).rows
+
+    def expected(self, view: str) -> list[dict[str, Any]]:
+        """What the reference interpreter answers for the events so far."""
+        said, events, ends = declared(DEFINITIONS), [], [0, 0]
+        for click in self.clicks:
+            place = {"_partition": click.partition, "_offset": ends[click.partition]}
+            ends[click.partition] += 1
+            events.append(decoded(click.record, said.streams[0].columns) | place)
+        return reference_of(said, {}).answer(view, {"clicks": events})
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def after(clicks: Sequence[Click], offsets: list[int]) -> list[Click]:
+    """The events at these offsets and after them; all where there are none."""
+    left, found = offsets or [0, 0], []
+    left = list(left)
+    for click in clicks:
+        if left[click.partition] > 0:
+            left[click.partition] -= 1
+        else:
+            found.append(click)
+    return found
+
+
+def alike(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows in an order that does not depend on how they were asked for."""
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
