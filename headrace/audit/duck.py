@@ -25,7 +25,7 @@ def oracle_sql(plan: ViewPlan) -> str:
     """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
     comparison."""
     tree = parse_query(plan.definition, Origin("plan", 1))
-    select: exp.Expr = tree.copy()
+    select = tree.copy()
     for part in ("order", "limit"):
         select.set(part, None)
     windows = [node for node in select.find_all(exp.Anonymous) if node.name.lower() == "window"]
@@ -34,12 +34,11 @@ def oracle_sql(plan: ViewPlan) -> str:
             exp.Not(this=exp.Is(this=windows[0].expressions[0].copy(), expression=exp.null())),
             copy=False,
         )
-    select = select.transform(lambda node: _translated(node, windows))
+    duck = select.transform(lambda node: _translated(node, windows))
     inner = [
-        f"{item.unalias().sql(dialect='duckdb')} AS o{n}"
-        for n, item in enumerate(select.expressions)
+        f"{item.unalias().sql(dialect='duckdb')} AS o{n}" for n, item in enumerate(duck.expressions)
     ]
-    body = _with_items(select, inner)
+    body = _with_items(duck, inner)
     items = [_storage_form(output, f"o{n}") for n, output in enumerate(plan.outputs)]
     return f"SELECT {', '.join(items)} FROM ({body})"
 
