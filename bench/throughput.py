@@ -105,7 +105,8 @@ def _compare(folder: Path, sides: dict[str, Any]) -> None:
             left = (
                 duckdb.connect()
                 .execute(f"""
-                SELECT count(*) FROM (SELECT url, hour, hits, ms, slowest FROM '{folder}/{one}.parquet'
+                SELECT count(*) FROM (
+                SELECT url, hour, hits, ms, slowest FROM '{folder}/{one}.parquet'
                 EXCEPT SELECT url, hour, hits, ms, slowest FROM '{folder}/{other}.parquet')
             """)
                 .fetchone()

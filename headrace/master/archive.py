@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import ARRIVED_AT, OFFSET, STATUS, Status
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Interval, Position, PositionRange
+from headrace.core.time import DAY as DAY_US
+from headrace.core.time import iso
 from headrace.define.definitions import Watermark
 from headrace.log.block import Block
 from headrace.log.decode import Decoder
@@ -128,17 +130,16 @@ class _Writers:
         self.seen: dict[tuple[str, str], list[int]] = {}
 
     def write(self, table: pa.Table) -> None:
-        days = pc.strftime(table[ARRIVED_AT], "%Y-%m-%d")
-        keys = pc.unique(
-            pc.binary_join_element_wise(pc.cast(table[STATUS], pa.string()), days, " ")
-        )
-        for key in keys.to_pylist():
-            status, day = key.split(" ")
-            part = table
-            if len(keys) > 1:
-                here = pc.and_(pc.equal(table[STATUS], int(status)), pc.equal(days, day))
-                part = table.filter(here)
-            self._write_part((Status(int(status)).word, day), part.select(self.schema.names))
+        """Share the rows out to their files; nearly always all of them go to one."""
+        statuses = table[STATUS].to_numpy()
+        days = table[ARRIVED_AT].cast(pa.int64()).to_numpy() // DAY_US
+        kinds = days * len(Status) + statuses
+        for kind in np.unique(kinds).tolist():
+            day, status = divmod(kind, len(Status))
+            whole = bool((kinds == kind).all())
+            part = table if whole else table.filter(pa.array(kinds == kind))
+            key = Status(status).word, iso(day * DAY_US)[:10]
+            self._write_part(key, part.select(self.schema.names))
 
     def _write_part(self, key: tuple[str, str], part: pa.Table) -> None:
         if key not in self.open:

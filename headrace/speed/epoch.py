@@ -8,6 +8,7 @@ and tests/transcripts run epochs at every split.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from headrace.compile.plan import StreamPlan
@@ -32,16 +33,21 @@ def compute_epoch(
     """Partials and counts of the events in `frame`, which holds exactly `range`."""
     frame = frame.persist()
     try:
-        counts, after = _counts(frame, stream, highs)
         events = frame.where(f"{STATUS} = {int(Status.EVENT)}")
         events.createOrReplaceTempView(f"`{stream.name}`")
-        rows: dict[str, Sequence[Row]] = {
-            version.id: rows_of(frame.sparkSession.sql(version.plan.partial_sql))
-            for version in versions
-        }
+        # Small jobs wait more than they work, so all of them run at once over the one read.
+        with ThreadPoolExecutor(max_workers=1 + len(versions)) as pool:
+            counting = pool.submit(_counts, frame, stream, highs)
+            partials = [pool.submit(_partials, frame.sparkSession, version) for version in versions]
+        counts, after = counting.result()
+        rows = {version.id: job.result() for version, job in zip(versions, partials, strict=True)}
         return Epoch(stream.name, range, after, counts, rows, started_at)
     finally:
         frame.unpersist()
+
+
+def _partials(spark: Any, version: Version) -> Sequence[Row]:
+    return rows_of(spark.sql(version.plan.partial_sql))
 
 
 def _counts(

@@ -25,7 +25,9 @@ def together(count: int) -> st.SearchStrategy[tuple[Position, ...]]:
 def events(range: PositionRange) -> set[tuple[int, int]]:
     """The (partition, offset) of each event in the range, from the definition of half-open."""
     pairs = zip(range.lower.offsets, range.upper.offsets, strict=True)
-    return {(p, offset) for p, (lower, upper) in enumerate(pairs) for offset in _offsets(lower, upper)}
+    return {
+        (p, offset) for p, (lower, upper) in enumerate(pairs) for offset in _offsets(lower, upper)
+    }
 
 
 def _offsets(lower: int, upper: int) -> list[int]:
@@ -65,7 +67,11 @@ def test_latest_is_the_least_position_above_both(abc: tuple[Position, Position, 
 @given(together(2))
 def test_difference_is_the_number_of_events_between(ab: tuple[Position, Position]) -> None:
     lower, upper = ab[0].earliest(ab[1]), ab[0].latest(ab[1])
-    assert upper - lower == len(PositionRange(lower, upper)) == len(events(PositionRange(lower, upper)))
+    assert (
+        upper - lower
+        == len(PositionRange(lower, upper))
+        == len(events(PositionRange(lower, upper)))
+    )
 
 
 @given(st.integers(1, 5).flatmap(positions))

@@ -211,7 +211,11 @@ class Bench:
         self.store.close_group("clicks")
         group = max((number for number, _ in self.store.closed_groups("clicks")), default=0)
         staged = []
-        for version in self.store.versions("clicks"):
+        versions = self.store.versions("clicks")
+        replaced = {version.name for version in versions if version.state == "building"}
+        for version in versions:
+            if version.state == "live" and version.name in replaced:
+                continue
             whole = full or version.state == "building"
             rest = [] if whole else list(state.boundary.offsets)
             clicks = after(self.clicks, rest)

@@ -1,0 +1,155 @@
+"""Where a build may cut, and which versions it makes; the rows themselves are lifted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from serving.bench import (
+    CLICKS,
+    KEPT,
+    VIEWS,
+    Bench,
+    Click,
+    after,
+    alike,
+    definitions,
+    lifted,
+    plan_of,
+    values_of,
+)
+
+from headrace.batch.build import Builder, Promoted
+from headrace.core.position import Position, PositionRange
+from headrace.serving.store import Staged, Version
+
+FILTERED = VIEWS | {"total": VIEWS["total"].replace("FROM clicks", "FROM clicks WHERE ms > 5")}
+
+
+@dataclass
+class Archived:
+    """What a build asks of the master: how far it has come."""
+
+    clicks: Sequence[Click]
+
+    def position(self) -> Position:
+        return Position(tuple(sum(click.partition == n for click in self.clicks) for n in (0, 1)))
+
+    def highs(self) -> tuple[int | None, ...]:
+        return (None, None)
+
+
+class HandBuilder(Builder):
+    """A builder whose Spark is `lifted`."""
+
+    def _stage(self, version: Version, range: PositionRange, full: bool) -> Staged:
+        # Every cut of these tests is a prefix of CLICKS, so a range of them is a slice.
+        kept = after(self.table.clicks, list(range.lower.offsets))[: len(range)]
+        if "ms > 5" in version.plan.map_sql:
+            kept = [click for click in kept if (click.ms or 0) > 5]
+        return self.store.stage(version, full, lifted(version.name, kept), values_of(version, kept))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path / "serving.db")
+    yield made
+    made.close()
+
+
+def build(bench: Bench, archived: int, *, speed_runs: bool = False, full: str = "") -> Promoted | None:
+    table = Archived(CLICKS[:archived])
+    stream = bench.plan.stream("clicks")
+    builder = HandBuilder(None, stream, table, bench.store)  # type: ignore[arg-type]
+    return builder.build(speed_runs=speed_runs, full=frozenset({full} if full else ()))
+
+
+def test_without_speed_a_build_goes_to_the_master_s_end(bench: Bench) -> None:
+    made = build(bench, 8)
+    assert made is not None
+    assert (made.boundary, made.events, made.generation) == (Position((5, 3)), 8, 1)
+    bench.clicks = list(CLICKS)
+    for view in KEPT:
+        assert alike(bench.rows(view)) == alike(bench.expected(view)), view
+
+
+def test_no_news_makes_no_generation(bench: Bench) -> None:
+    assert build(bench, 4) is not None
+    assert build(bench, 4) is None
+    assert bench.store.stream("clicks").generation == 1
+
+
+def test_a_build_goes_on_from_the_boundary(bench: Bench) -> None:
+    for archived in (3, 3, 6, 8):
+        build(bench, archived)
+    bench.clicks = list(CLICKS)
+    for view in KEPT:
+        assert alike(bench.rows(view)) == alike(bench.expected(view)), view
+    assert bench.store.stream("clicks").generation == 3
+
+
+@pytest.mark.parametrize(
+    ("sent", "archived", "boundary"),
+    [
+        ([2, 4], 3, "1,1"),  # the second group is not archived whole
+        ([2, 4], 4, "3,1"),
+        ([2, 4], 8, "3,1"),  # nothing after the last group, which speed still holds
+        ([4], 3, "0,0"),
+    ],
+)
+def test_while_speed_runs_a_build_cuts_at_a_closed_group_that_is_archived(
+    bench: Bench, sent: list[int], archived: int, boundary: str
+) -> None:
+    bench.build()
+    start = 0
+    for end in sent:
+        bench.send(*CLICKS[start:end])
+        bench.store.close_group("clicks")
+        start = end
+    build(bench, archived, speed_runs=True)
+    assert str(bench.store.stream("clicks").boundary) == boundary
+    assert bench.rows("total") == bench.expected("total")
+
+
+def test_an_open_group_is_not_taken_while_speed_runs(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS[:4])
+    assert build(bench, 4, speed_runs=True) is None
+    assert build(bench, 4, speed_runs=False) is not None
+    assert bench.rows("total") == bench.expected("total")
+
+
+def test_a_view_asked_for_is_built_from_the_beginning_without_news(bench: Bench) -> None:
+    build(bench, 4)
+    with bench.store.db.write() as db:
+        (table,) = db.execute(
+            "SELECT name FROM sqlite_master WHERE name LIKE '_generation_total%' AND type = 'table'"
+        ).fetchone()
+        db.execute(f'UPDATE "{table}" SET p0 = 77')
+    assert bench.rows("total")[0]["n"] == 77
+    made = build(bench, 4, full="total")
+    assert made is not None
+    assert bench.rows("total")[0]["n"] == 4
+    assert [(audit.view, audit.differences) for audit in made.audits] == [("total", 1)]
+
+
+def test_a_changed_view_is_built_from_the_beginning_also_when_there_is_news(bench: Bench) -> None:
+    build(bench, 4)
+    bench.store.deploy(plan_of(definitions(FILTERED)))
+    made = build(bench, 8)
+    assert made is not None
+    assert bench.rows("total") == [{"n": 4, "slowest": 99, "last": "2026-01-01T00:02:10Z"}]
+    assert sum(row["n"] for row in bench.rows("hits")) == 8
+    assert {version.state for version in bench.store.versions("clicks")} == {"live"}
+
+
+def test_a_changed_view_waits_until_batch_has_come_to_where_it_began(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS[:4])
+    bench.store.deploy(plan_of(definitions(FILTERED)))
+    assert build(bench, 2, speed_runs=True) is None
+    assert bench.rows("total")[0]["n"] == 4
+    assert build(bench, 4, speed_runs=True) is not None
+    assert bench.rows("total")[0]["n"] == 2

@@ -1,0 +1,236 @@
+"""Storage forms, partials and finishes: what a view keeps, chosen by the types that Spark tells.
+
+The analyser is handed in, so here it is a table: SQL expression -> Spark's type.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.compile.lower import (
+    Mapped,
+    lower_finish,
+    lower_map,
+    lower_output,
+    lower_partials,
+    type_of,
+)
+from headrace.compile.plan import WINDOW, OutputPlan, PartialPlan
+from headrace.compile.split import Split, split
+from headrace.core.errors import Unsupported
+from headrace.core.origin import Origin
+from headrace.core.schema import Type
+from headrace.core.time import HOUR
+from headrace.define.dialect import parse_query
+
+AT = Origin("shop.sql", 3)
+TYPES = {
+    "user": "string", "url": "string", "ms": "int", "bytes": "bigint", "price": "double",
+    "cents": "decimal(10,2)", "ok": "boolean", "tags": "array<string>", "day": "date",
+    "ts": "timestamp", "m": "map<string,int>", "1": "int", "NULL": "void",
+}  # fmt: skip
+
+
+def analyse(sql: str, origin: Origin) -> list[tuple[str, str]]:
+    items = parse_query(sql, origin).selects
+    return [(item.alias, TYPES[item.this.sql(dialect="spark")]) for item in items]
+
+
+def lowered(sql: str) -> tuple[Split, Mapped]:
+    query = parse_query(sql, AT)
+    parts = split(query, set(TYPES), AT)
+    return parts, lower_map(parts, query, "clicks", analyse, AT)
+
+
+def partials(call: str) -> tuple[list[PartialPlan], list[str], str]:
+    parts, mapped = lowered(f"SELECT {call} AS x FROM clicks")
+    found, finishes = lower_partials(parts, mapped)
+    return found, finishes, mapped.lowered[0].type.name
+
+
+@pytest.mark.parametrize(
+    ("column", "stored", "type"),
+    [
+        ("url", "url", "STRING"),
+        ("ms", "ms", "INT"),
+        ("bytes", "bytes", "BIGINT"),
+        ("price", "cast(price as double)", "DOUBLE"),
+        ("cents", "cast(cents as double)", "DOUBLE"),
+        ("ok", "cast(ok as int)", "BOOLEAN"),
+        ("day", "unix_date(day)", "DATE"),
+        ("ts", "unix_micros(ts)", "TIMESTAMP"),
+    ],
+)
+def test_key_is_kept_in_storage_form(column: str, stored: str, type: str) -> None:
+    _, mapped = lowered(f"SELECT {column}, count(*) AS n FROM clicks GROUP BY {column}")
+    (key,) = mapped.keys
+    assert (key.column, key.name, key.type, key.sql) == ("k0", column, type, stored)
+    assert mapped.sql == f"SELECT {stored} AS k0, 1 AS a0 FROM clicks"
+
+
+def test_map_keeps_the_source_its_joins_and_its_condition_and_nothing_after() -> None:
+    _, mapped = lowered(
+        "SELECT url, sum(ms) AS s FROM clicks JOIN pages ON clicks.a = pages.a WHERE ok "
+        "GROUP BY url HAVING sum(ms) > 1 ORDER BY s LIMIT 3"
+    )
+    assert mapped.sql == (
+        "SELECT url AS k0, ms AS a0 FROM clicks JOIN pages ON clicks.a = pages.a WHERE ok"
+    )
+
+
+def test_window_is_kept_by_its_start_and_without_time_there_is_none() -> None:
+    _, mapped = lowered(
+        "SELECT window(ts, '1 hour') AS w, count(*) AS n FROM clicks GROUP BY window(ts, '1 hour')"
+    )
+    (key,) = mapped.keys
+    assert (key.name, key.type, key.window_us) == ("w", WINDOW, HOUR)
+    assert key.sql == "(unix_micros(ts) - pmod(unix_micros(ts), 3600000000))"
+    assert mapped.sql.endswith(") WHERE k0 IS NOT NULL")
+
+
+def test_argument_and_condition_are_computed_once() -> None:
+    parts, mapped = lowered(
+        "SELECT sum(ms) AS a, max(ms) FILTER (WHERE ok) AS b, min(ms) FILTER (WHERE ok) AS c "
+        "FROM clicks"
+    )
+    assert mapped.sql == "SELECT ms AS a0, (ok) AS f0 FROM clicks"
+    assert mapped.arguments == (("a0",), ("a0",), ("a0",))
+    assert mapped.conditions == (None, "f0", "f0")
+    assert len(parts.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "merges", "storages", "finish", "type"),
+    [
+        ("count(url)", ["sum"], ["INTEGER"], "coalesce(p0, 0)", "BIGINT"),
+        ("sum(ms)", ["sum"], ["INTEGER"], "p0", "BIGINT"),
+        ("sum(price)", ["sum"], ["REAL"], "p0", "DOUBLE"),
+        ("avg(ms)", ["sum", "sum"], ["INTEGER", "INTEGER"], "p0 * 1.0 / nullif(p1, 0)", "DOUBLE"),
+        ("max(url)", ["max"], ["TEXT"], "p0", "STRING"),
+        ("min(ts)", ["min"], ["INTEGER"], "p0", "TIMESTAMP"),
+        ("bool_or(ok)", ["max"], ["INTEGER"], "p0 <> 0", "BOOLEAN"),
+        ("max_by(url, ms)", ["max_by"], ["TEXT", "INTEGER", "INTEGER"], "p0_0", "STRING"),
+        (
+            "var_pop(ms)",
+            ["moments"],
+            ["INTEGER", "REAL", "REAL"],
+            "p0_2 / nullif(p0_0, 0)",
+            "DOUBLE",
+        ),
+    ],
+)
+def test_aggregate_becomes_partials_that_merge(
+    call: str, merges: list[str], storages: list[str], finish: str, type: str
+) -> None:
+    found, finishes, result = partials(call)
+    assert [partial.merge for partial in found] == merges
+    assert [storage for partial in found for storage in partial.storages] == storages
+    assert (finishes, result) == ([finish], type)
+
+
+def test_sum_of_bigints_is_kept_in_halves() -> None:
+    found, _, type = partials("sum(bytes)")
+    assert [p.lifts for p in found] == [("sum(shiftright(a0, 32))",), ("sum(a0 & 4294967295)",)]
+    assert type == "BIGINT"
+
+
+def test_aggregates_share_the_partials_that_are_the_same() -> None:
+    parts, mapped = lowered("SELECT avg(ms) AS a, sum(ms) AS s, count(ms) AS n FROM clicks")
+    found, finishes = lower_partials(parts, mapped)
+    assert [partial.lifts for partial in found] == [("sum(a0)",), ("count(a0)",)]
+    assert finishes == ["p0 * 1.0 / nullif(p1, 0)", "p0", "coalesce(p1, 0)"]
+
+
+def test_condition_goes_into_every_lift() -> None:
+    parts, mapped = lowered("SELECT max_by(url, ms) FILTER (WHERE ok) AS u FROM clicks")
+    found, _ = lower_partials(parts, mapped)
+    # An order that is NULL takes no part.
+    condition = " FILTER (WHERE f0 AND a1 IS NOT NULL)"
+    assert all(lift.endswith(condition) for lift in found[0].lifts)
+    assert mapped.sql == (
+        "SELECT url AS a0, ms AS a1, (ok) AS f0, "
+        "clicks._offset * 65536 + clicks._partition AS _seq FROM clicks"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "counted"),
+    [
+        ("count(DISTINCT user)", "a0"),
+        ("count(DISTINCT user) FILTER (WHERE ok)", "CASE WHEN f0 THEN a0 END"),
+        ("approx_count_distinct(user)", None),
+    ],
+)
+def test_values_are_counted_exactly_only_where_it_was_asked(call: str, counted: str | None) -> None:
+    (found,), _, type = partials(call)
+    assert (found.merge, found.counted, type) == ("sketch", counted, "BIGINT")
+
+
+def test_finish_speaks_of_keys_and_partials_only() -> None:
+    parts, mapped = lowered(
+        "SELECT url, sum(ms) / count(*) AS a, round(sum(ms)) AS r FROM clicks GROUP BY url"
+    )
+    _, finishes = lower_partials(parts, mapped)
+    said = [lower_finish(e, finishes, mapped.keys) for _, e in parts.items]
+    assert said == ["k0", "(p0) / (coalesce(p1, 0))", "round((p0))"]
+
+
+@pytest.mark.parametrize(
+    ("item", "spark_type", "output"),
+    [
+        ("url", "string", OutputPlan("x", "STRING", "f", key="k0")),
+        ("upper(url)", "string", OutputPlan("x", "STRING", "f")),
+        ("count(*)", "bigint", OutputPlan("x", "BIGINT", "f")),
+        ("count(DISTINCT user) + 1", "bigint", OutputPlan("x", "BIGINT", "f", estimate="speed")),
+        (
+            "approx_count_distinct(user) / count(DISTINCT user)",
+            "double",
+            OutputPlan("x", "DOUBLE", "f", estimate="always"),
+        ),
+    ],
+)
+def test_output_knows_its_type_its_key_and_whether_it_is_an_estimate(
+    item: str, spark_type: str, output: OutputPlan
+) -> None:
+    parts, mapped = lowered(f"SELECT {item} AS x FROM clicks GROUP BY url")
+    _, expression = parts.items[0]
+    assert lower_output("x", expression, spark_type, parts, mapped, "f") == output
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT sum(url) AS s FROM clicks", "sum does not take STRING"),
+        ("SELECT avg(ts) AS s FROM clicks", "avg does not take TIMESTAMP"),
+        ("SELECT bool_and(ms) AS s FROM clicks", "bool_and does not take INT"),
+        ("SELECT max_by(tags, ms) AS s FROM clicks", "max_by does not take ARRAY<STRING>, INT"),
+        (
+            "SELECT max(m) AS s FROM clicks",
+            "'m' is of type map<string,int>, which a view cannot hold",
+        ),
+        ("SELECT tags FROM clicks GROUP BY tags", "'tags' is an array, which cannot be grouped by"),
+        (
+            "SELECT count(*) AS n FROM clicks GROUP BY window(url, '1 hour')",
+            "window() takes a TIMESTAMP, and 'url' is STRING",
+        ),
+    ],
+)
+def test_type_that_cannot_be_kept_is_refused(sql: str, message: str) -> None:
+    with pytest.raises(Unsupported) as caught:
+        lowered(sql)
+    assert (caught.value.message, caught.value.origin) == (message, AT)
+
+
+@pytest.mark.parametrize(
+    ("spark_type", "type"),
+    [
+        ("smallint", "INT"),
+        ("float", "DOUBLE"),
+        ("decimal(38,18)", "DOUBLE"),
+        ("timestamp_ntz", "TIMESTAMP"),
+        ("binary", None),
+        ("array<int>", None),
+    ],
+)
+def test_type_of_spark_is_one_of_ours_or_none(spark_type: str, type: str | None) -> None:
+    assert type_of(spark_type) == (Type(type) if type else None)

@@ -1,0 +1,99 @@
+"""The forms that sqlglot misread, and the place that a mistake is told at."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from headrace.core.errors import BadDefinition
+from headrace.core.origin import Origin
+from headrace.define.dialect import parse_query, sql_of
+
+AT = Origin("shop.sql", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("SELECT count(*) FROM c GROUP BY window(ts, '1 hour')", "window(ts, '1 hour')"),
+        ("SELECT count(*) FROM c GROUP BY WINDOW(ts, '5 minutes')", "window(ts, '5 minutes')"),
+    ],
+)
+def test_window_is_a_function_to_group_by(text: str, read: str) -> None:
+    group = parse_query(text, AT).args["group"].expressions
+    assert [(type(key), sql_of(key)) for key in group] == [(exp.Anonymous, read)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("SELECT window(ts, '1 hour') FROM c", exp.Anonymous),
+        ("SELECT window FROM c", exp.Column),
+        ("SELECT window.start FROM c", exp.Column),
+        ("SELECT window(ts, '1 hour').end FROM c", exp.Dot),
+        ("SELECT sum(a) OVER (PARTITION BY b) FROM c", exp.Window),
+    ],
+)
+def test_window_is_a_plain_name_wherever_it_stands(text: str, kind: type[exp.Expr]) -> None:
+    query = parse_query(text, AT)
+    assert type(query.selects[0]) is kind
+    assert sql_of(query) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select  COUNT( * ) as n ,Max_By(a , b) m\nFROM c -- why\nwhere /* so */ a='B' and d>1",
+        "SELECT count(*) AS n, max_by(a, b) AS m FROM c WHERE a = 'B' AND d > 1",
+    ],
+)
+def test_formatting_and_comments_leave_the_text(text: str) -> None:
+    one_line = "SELECT count(*) AS n, max_by(a, b) AS m FROM c WHERE a = 'B' AND d > 1"
+    assert sql_of(parse_query(text, AT)) == one_line
+
+
+def test_one_line_is_read_as_itself() -> None:
+    text = (
+        "SELECT a DIV 2 AS h, x FROM c LATERAL VIEW explode(xs) t AS x "
+        "LEFT JOIN d ON c.k = d.k WHERE NOT a RLIKE 'x' GROUP BY h, x"
+    )
+    again = sql_of(parse_query(text, AT))
+    assert sql_of(parse_query(again, AT)) == again
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "SELECT count(* FROM c",
+            "BadDefinition: expecting ) near 'FROM'\n  at shop.sql:5",
+        ),
+        (
+            "SELECT\n  a b c\nFROM d",
+            "BadDefinition: invalid expression / unexpected token near 'c'\n  at shop.sql:6:7",
+        ),
+        (
+            "INSERT INTO x VALUES (1)",
+            "BadDefinition: a SELECT is expected here\n"
+            "  hint: write … AS SELECT … FROM …\n"
+            "  at shop.sql:5",
+        ),
+        (
+            "SELECT a FROM c; SELECT b FROM c",
+            "BadDefinition: a SELECT is expected here\n"
+            "  hint: write … AS SELECT … FROM …\n"
+            "  at shop.sql:5",
+        ),
+    ],
+)
+def test_mistake_is_told_at_the_line_of_the_file(text: str, sentence: str) -> None:
+    with pytest.raises(BadDefinition) as caught:
+        parse_query(text, AT)
+    assert str(caught.value) == sentence
+
+
+def test_text_that_is_never_closed_is_told() -> None:
+    with pytest.raises(BadDefinition) as caught:
+        parse_query("SELECT 'abc", AT)
+    assert caught.value.message.startswith("the statement cannot be read: ")
+    assert caught.value.origin == AT

@@ -1,0 +1,146 @@
+"""Whole ranges are appended, once each, with the position after them; compaction changes no row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from headrace.core.event import Status
+from headrace.core.position import Position, PositionRange
+from headrace.master.archive import declared_schema
+from headrace.master.table import MasterTable, counts, event_files
+
+from .bench import CLICKS, Bench, InProcess, click
+
+
+def test_a_new_master_is_empty_and_at_the_start(bench: Bench) -> None:
+    assert bench.table.position() == Position((0, 0))
+    assert bench.table.highs() == (None, None)
+    assert bench.table.files() == []
+
+
+def test_a_range_is_appended_once(bench: Bench) -> None:
+    bench.send(0, click("ann"), click("bob"))
+    bench.send(1, click("cid"))
+    assert bench.archive.step(100) == 3
+    assert bench.archive.step(100) == 0
+    assert [row["user"] for row in bench.rows()] == ["ann", "bob", "cid"]
+    assert bench.table.position() == Position((2, 1))
+
+
+@pytest.mark.parametrize("lower", ["0,0", "1,0", "3,1", "2,2"])
+def test_a_range_that_does_not_begin_at_the_position_is_refused(bench: Bench, lower: str) -> None:
+    bench.send(0, click("ann"), click("bob"))
+    bench.send(1, click("cid"))
+    bench.archive.step(100)
+    before, files = bench.rows(), bench.table.files()
+    span = PositionRange(Position.parse(lower), Position((9, 9)))
+    with pytest.raises(ValueError, match=f"the master is at 2,1, but {lower} was archived"):
+        bench.table.append(span, files, (None, None))
+    assert bench.rows() == before
+    assert bench.table.position() == Position((2, 1))
+
+
+def test_files_that_were_written_but_not_committed_are_not_seen(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.send(0, click("ann"))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench.table, "append", killed)
+    with pytest.raises(KeyboardInterrupt):
+        bench.archive.step(100)
+    monkeypatch.undo()
+    assert list(bench.table.path.rglob("*.parquet"))
+    assert (bench.rows(), bench.table.position()) == ([], Position((0, 0)))
+    bench.archive.step(100)
+    assert [row["user"] for row in bench.rows()] == ["ann"]
+
+
+def test_the_highest_event_times_are_of_the_same_version_as_the_position(bench: Bench) -> None:
+    bench.send(1, click("ann", 7), click("bob", 5))
+    bench.archive.step(100)
+    position, highs = bench.table.progress()
+    assert position == Position((0, 2))
+    assert highs == (None, bench.clock.now_us + 7_000_000)
+
+
+def test_a_declared_column_that_was_added_is_null_in_older_rows(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.send(0, click("ann", referrer="/x"))
+    bench.archive.step(100)
+    columns = (*CLICKS.columns, ("referrer", "STRING", True))
+    wider = msgspec.structs.replace(CLICKS, columns=columns)
+    bench.topic.close()
+    again = Bench(tmp_path, InProcess(), wider)
+    again.send(0, click("bob", referrer="/y"))
+    again.archive.step(100)
+    schema = {field.name for field in again.table.open().schema().fields}
+    assert "referrer" in schema
+    assert [(row["user"], row.get("referrer")) for row in again.rows()] == [
+        ("ann", None),
+        ("bob", "/y"),
+    ]
+    assert again.table.position() == Position((2, 0))
+    again.topic.close()
+
+
+def test_compaction_keeps_every_row_and_the_position(bench: Bench) -> None:
+    for number in range(6):
+        bench.send(number % 2, click(f"u{number}", number), b"not json")
+        bench.archive.step(100)
+    before, files = bench.rows(), bench.table.files()
+    progress = bench.table.progress()
+    assert not bench.table.compact(files_max=len(files) + 1)
+    assert bench.table.files() == files
+    assert bench.table.compact(files_max=len(files))
+    assert len(bench.table.files()) < len(files)
+    assert bench.rows() == before
+    assert bench.table.progress() == progress
+    assert counts(bench.table.files()) == counts(files)
+    bench.send(0, click("after"))
+    assert bench.archive.step(100) == 1
+    assert len(bench.rows()) == len(before) + 1
+
+
+def test_files_after_compaction_still_say_which_offsets_they_hold(bench: Bench) -> None:
+    for number in range(4):
+        bench.send(0, click(f"u{number}", number))
+        bench.archive.step(100)
+    assert bench.table.compact(files_max=2)
+    found = [(file.first_offset, file.next_offset, file.rows) for file in bench.table.files()]
+    assert found == [(0, 4, 4)]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "users"),
+    [((0, 0), (2, 0), 1), ((0, 0), (4, 0), 2), ((2, 0), (4, 0), 1), ((4, 0), (4, 0), 0)],
+)
+def test_only_the_files_that_may_hold_a_range_are_named(
+    bench: Bench, lower: tuple[int, int], upper: tuple[int, int], users: int
+) -> None:
+    for number in range(2):
+        bench.send(0, click(f"u{number}"), b"not json")
+        bench.archive.step(100)
+    span = PositionRange(Position(lower), Position(upper))
+    assert len(event_files(bench.table.files(), span)) == users
+
+
+def test_counts_are_told_by_status(bench: Bench) -> None:
+    bench.send(0, click("ann"), click("bob"), b"{")
+    bench.send(1, click("ann"), status=Status.DUPLICATE)
+    bench.archive.step(100)
+    assert counts(bench.table.files()) == {"event": 2, "duplicate": 1, "dead_letter": 1}
+
+
+def test_a_table_can_be_opened_by_who_has_not_made_it(bench: Bench) -> None:
+    bench.send(0, click("ann"))
+    bench.archive.step(100)
+    other = MasterTable(bench.table.path, declared_schema(CLICKS), 2)
+    assert other.position() == Position((1, 0))
+    assert other.files() == bench.table.files()

@@ -1,0 +1,1 @@
+CREATE STREAM clicks ();

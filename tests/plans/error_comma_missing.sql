@@ -1,0 +1,2 @@
+CREATE STREAM clicks (user STRING)
+WITH (key = 'user' id = 'event_id');

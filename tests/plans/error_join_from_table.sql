@@ -1,0 +1,5 @@
+CREATE STREAM clicks (user STRING, url STRING, ms INT, tags ARRAY<STRING>, ts TIMESTAMP);
+CREATE TABLE pages (url STRING, section STRING) USING csv LOCATION 'pages.csv';
+CREATE VIEW answer AS
+SELECT section, count(*) AS n
+FROM pages JOIN clicks ON clicks.url = pages.url GROUP BY section;

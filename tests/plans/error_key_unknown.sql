@@ -1,0 +1,1 @@
+CREATE STREAM clicks (user STRING) WITH (key = 'usr');

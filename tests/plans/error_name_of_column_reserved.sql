@@ -1,0 +1,3 @@
+CREATE STREAM clicks (
+  _offset BIGINT
+);

@@ -1,0 +1,1 @@
+CREATE STREAM `my clicks` (user STRING);

@@ -1,0 +1,5 @@
+CREATE STREAM clicks (user STRING)
+WITH (
+  key = 'user',
+  Key = 'url'
+);

@@ -1,0 +1,3 @@
+CREATE STREAM clicks (user STRING, url STRING, ms INT, tags ARRAY<STRING>, ts TIMESTAMP);
+CREATE TABLE pages (url STRING, section STRING) USING csv LOCATION 'pages.csv';
+CREATE STREAM s AS SELECT url FROM clicks LIMIT 3;

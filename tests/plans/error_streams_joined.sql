@@ -1,0 +1,3 @@
+CREATE STREAM a (x INT);
+CREATE STREAM b (x INT);
+CREATE VIEW v AS SELECT count(*) AS n FROM a JOIN b ON a.x = b.x;

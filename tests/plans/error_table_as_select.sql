@@ -1,0 +1,1 @@
+CREATE TABLE pages AS SELECT 1;

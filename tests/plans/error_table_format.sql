@@ -1,0 +1,1 @@
+CREATE TABLE pages (url STRING) USING orc LOCATION 'pages.orc';

@@ -1,0 +1,1 @@
+CREATE STREAM sales (price DECIMAL(10, 2) NOT NULL);

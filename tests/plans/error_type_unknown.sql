@@ -1,0 +1,4 @@
+CREATE STREAM clicks (
+  user STRING,
+  body BLOB
+);

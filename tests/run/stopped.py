@@ -1,0 +1,65 @@
+"""A project that does not run, with something in every place: a generation, speed's rows, a master
+and a log that is longer than both. Made without Spark, of the parts that do not need it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from master.bench import InProcess
+from serving.bench import CLICKS, DEFINITIONS, Bench, plan_of
+
+from headrace.core.event import Status
+from headrace.define.project import Project, load_project
+from headrace.log.topic import Topic
+from headrace.master.archive import Archive
+from headrace.run.layout import Layout
+
+SETTINGS = """
+name = "stopped"
+[log]
+free_bytes_min = 0
+[spark]
+master = "local[1]"
+[query]
+seconds_max = 60.0
+memory = "512m"
+"""
+
+
+def make_stopped(folder: Path) -> Project:
+    """Of eight events four are in the generation, six in the store and the master, and all, with a
+    dead letter and a duplicate after them, in the log.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "headrace.toml").write_text(SETTINGS)
+    (folder / "bench.sql").write_text(DEFINITIONS)
+    project = load_project(folder)
+    _fill_store(Layout.of(project).store)
+    _fill_log(project)
+    return project
+
+
+def _fill_store(path: Path) -> None:
+    bench = Bench(path)
+    bench.send(*CLICKS[:4])
+    bench.build()
+    bench.send(*CLICKS[4:6])
+    bench.close()
+
+
+def _fill_log(project: Project) -> None:
+    layout, stream = Layout.of(project), plan_of().stream("clicks")
+    topic = Topic.open(layout.log("clicks"), 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_US)
+    for number, click in enumerate(CLICKS):
+        if number == 6:
+            archive = Archive(InProcess(), stream, layout.log("clicks"), layout.master("clicks"))
+            archive.step(100)
+        topic.append(click.partition, [click.record], bytes(1)).result()
+    topic.append(1, [b"not \xff json"], bytes(1)).result()
+    topic.append(1, [CLICKS[0].record], bytes([Status.DUPLICATE])).result()
+    topic.close()
+
+
+# The arrival of every event above.
+ARRIVED_US = CLICKS[0].at_us + 600_000_000

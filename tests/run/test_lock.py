@@ -1,0 +1,97 @@
+"""One process runs a project; when it is gone, however it ended, so is its lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import AlreadyRunning
+from headrace.run.layout import Layout
+from headrace.run.lock import RunLock, running_url
+
+URL = "http://127.0.0.1:8080"
+HOLDER = """
+import sys
+from pathlib import Path
+from headrace.run.layout import Layout
+from headrace.run.lock import RunLock
+lock = RunLock(Layout(Path(sys.argv[1])))
+lock.take()
+lock.announce(sys.argv[2])
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(tmp_path / "state")
+
+
+def test_a_killed_process_frees_the_lock_and_its_address_counts_no_more(layout: Layout) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(layout.state), URL],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "taken\n"
+    assert running_url(layout) == URL
+    with pytest.raises(AlreadyRunning) as caught:
+        RunLock(layout).take()
+    assert caught.value.message == f"this project is already running at {URL}"
+    assert caught.value.hint == "stop it first, or use another folder."
+    holder.kill()
+    holder.communicate()
+    assert layout.running.is_file(), "a killed process cannot tidy up"
+    assert running_url(layout) is None
+    lock = RunLock(layout)
+    lock.take()
+    lock.release()
+
+
+def test_run_json_says_where_the_instance_answers_and_who_it_is(layout: Layout) -> None:
+    lock = RunLock(layout)
+    lock.take()
+    assert running_url(layout) is None
+    lock.announce(URL)
+    assert json.loads(layout.running.read_text()) == {"url": URL, "pid": os.getpid()}
+    assert running_url(layout) == URL
+    lock.release()
+    assert not layout.running.exists()
+    assert running_url(layout) is None
+
+
+def test_a_lock_in_one_process_is_held_once(layout: Layout) -> None:
+    lock = RunLock(layout)
+    lock.take()
+    with pytest.raises(AlreadyRunning) as caught:
+        RunLock(layout).take()
+    assert caught.value.message == "this project is already running"
+    assert list(layout.state.glob("*")) == [layout.lock]
+    lock.release()
+    lock.release()
+    again = RunLock(layout)
+    again.take()
+    again.release()
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
+def test_a_run_json_that_cannot_be_read_names_no_address(layout: Layout, text: str) -> None:
+    lock = RunLock(layout)
+    lock.take()
+    layout.running.write_text(text)
+    assert running_url(layout) is None
+    lock.release()
+
+
+def test_a_project_that_never_ran_does_not_run(layout: Layout) -> None:
+    assert running_url(layout) is None
+    assert not layout.state.exists(), "a question makes no files"

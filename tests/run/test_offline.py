@@ -1,0 +1,187 @@
+"""Each method of `Service` on a project that does not run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving.bench import CLICKS, DEFINITIONS, plan_of
+
+from headrace.core.errors import AlreadyRunning, NotFound, NotReady
+from headrace.define.project import Project, load_project
+from headrace.run import once
+from headrace.run.compiling import compile_with
+from headrace.run.layout import Layout
+from headrace.run.lock import RunLock
+from headrace.run.offline import Offline
+
+from .stopped import SETTINGS, make_stopped
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_stopped(tmp_path / "project")
+
+
+@pytest.fixture
+def offline(project: Project) -> Iterator[Offline]:
+    service = Offline(project)
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Offline]:
+    """A project that never ran."""
+    (tmp_path / "headrace.toml").write_text(SETTINGS)
+    (tmp_path / "bench.sql").write_text(DEFINITIONS)
+    service = Offline(load_project(tmp_path))
+    yield service
+    service.close()
+
+
+def test_view_answers_from_the_store(offline: Offline) -> None:
+    answer = offline.view("total")
+    assert answer.rows == [{"n": 6, "slowest": 12, "last": "2026-01-01T00:01:12Z"}]
+    assert answer.as_of["clicks"].position == [3, 3]
+    assert [row["n"] for row in offline.view("top", {"page": "/a"}).rows] == [3]
+
+
+def test_sql_over_views_needs_no_spark(offline: Offline) -> None:
+    answer = offline.sql("SELECT page, hits FROM pages WHERE hits > 1", 5)
+    assert answer.rows == [{"page": "/a", "hits": 3}]
+    assert offline.questions.client._worker is None
+
+
+def test_status_tells_how_far_everything_has_come(offline: Offline) -> None:
+    status = offline.status()
+    assert (status.name, status.state, status.reason) == (
+        "stopped",
+        "stopped",
+        "the project does not run",
+    )
+    (stream,) = status.streams
+    assert (stream.end, stream.position, stream.archived) == ([5, 5], [3, 3], [3, 3])
+    assert (stream.boundary, stream.generation, stream.lag_events) == ([3, 1], 1, 4)
+    assert (stream.source, stream.watermark) == ("http", "2026-01-01T00:01:00Z")
+    balance = stream.balance
+    assert (balance.accepted, balance.events, balance.in_log, balance.off) == (10, 6, 4, 0)
+    views = {view.name: (view.kind, view.state, view.rows) for view in status.views}
+    assert views == {
+        "hits": ("mergeable", "live", 5),
+        "users": ("mergeable", "live", 4),
+        "total": ("mergeable", "live", 1),
+        "top": ("mergeable", "live", 4),
+        "pages": ("read", "read", 0),
+    }
+
+
+def test_ready_says_that_it_does_not_run(offline: Offline) -> None:
+    assert offline.ready() == (False, "the project does not run")
+
+
+def test_dead_letters_are_shown_as_text_with_their_reason(offline: Offline) -> None:
+    (letter,) = offline.dead_letters("CLICKS")
+    assert (letter.partition, letter.offset) == (1, 3)
+    assert (letter.raw, letter.arrived_at) == ("not \\xff json", "2026-01-01T00:10:05Z")
+    assert letter.reason
+    with pytest.raises(NotFound) as caught:
+        offline.dead_letters("clik")
+    assert (caught.value.message, caught.value.hint) == (
+        "there is no stream 'clik'",
+        "there are: clicks.",
+    )
+
+
+def test_audit_compares_every_view_with_a_second_engine(offline: Offline) -> None:
+    audits = {audit.view: audit for audit in offline.audit()}
+    assert set(audits) == {"hits", "users", "total", "top"}
+    assert [audit for audit in audits.values() if audit.differences] == []
+    assert audits["hits"].compared == 5
+    assert [audit.view for audit in offline.audit("pages")] == ["hits"]
+    with pytest.raises(NotFound, match="there is no view 'elsewhere'"):
+        offline.audit("elsewhere")
+
+
+def test_audit_finds_a_wrong_answer(offline: Offline) -> None:
+    offline.store.take_over()
+    with offline.store.db.write() as db:
+        (table,) = db.execute(
+            "SELECT name FROM sqlite_master WHERE name LIKE '_generation_total%' AND type = 'table'"
+        ).fetchone()
+        db.execute(f'UPDATE "{table}" SET p0 = p0 + 1')
+    (audit,) = offline.audit("total")
+    assert audit.differences == 1
+
+
+def test_metrics_are_those_of_the_status(offline: Offline) -> None:
+    text = offline.metrics().decode()
+    assert "headrace_running 0.0" in text
+    assert 'headrace_stream_lag_events{stream="clicks"} 4.0' in text
+    assert 'headrace_stream_balance_off_events{stream="clicks"} 0.0' in text
+    assert 'headrace_view_rows{view="hits"} 5.0' in text
+
+
+def test_submit_appends_to_the_log_and_holds_the_lock(offline: Offline, project: Project) -> None:
+    receipt = offline.submit("Clicks", [CLICKS[0].record, CLICKS[1].record]).result(10)
+    assert receipt.accepted == 2
+    assert sum(offline.status().streams[0].end) == 12
+    with pytest.raises(AlreadyRunning):
+        RunLock(Layout.of(project)).take()
+    with pytest.raises(NotFound, match="there is no stream 'nothing'"):
+        offline.submit("nothing", [b"{}"])
+    offline.close()
+    lock = RunLock(Layout.of(project))
+    lock.take()
+    lock.release()
+
+
+def test_questions_take_no_lock(offline: Offline, project: Project) -> None:
+    lock = RunLock(Layout.of(project))
+    lock.take()
+    assert offline.view("total").rows
+    assert offline.status().streams
+    with pytest.raises(AlreadyRunning):
+        offline.submit("clicks", [b"{}"])
+    with pytest.raises(AlreadyRunning):
+        offline.rebuild("total")
+    lock.release()
+
+
+def test_a_project_that_never_ran_can_take_events_and_says_that_it_has_no_answers(
+    empty: Offline,
+) -> None:
+    assert empty.status().streams == []
+    assert empty.submit("clicks", [json.dumps({"page": "/a"}).encode()]).result(10).accepted == 1
+    for ask in (
+        lambda: empty.sql("SELECT * FROM hits"),
+        lambda: empty.audit(),
+        lambda: empty.dead_letters("clicks"),
+    ):
+        with pytest.raises(NotReady, match="nothing is deployed yet"):
+            ask()
+
+
+def test_rebuild_computes_a_view_from_the_whole_history(
+    spark: Any, offline: Offline, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The plan that tests make without Spark is the one that is made with it.
+    assert compile_with(spark, project).views == plan_of().views
+
+    @contextmanager
+    def shared(*_: object) -> Iterator[Any]:
+        yield spark
+
+    monkeypatch.setattr(once, "session", shared)
+    found = offline.rebuild("total")
+    assert found == {"view": "total", "generation": 2, "rows": 1, "differences": 0}
+    assert offline.view("total").rows == [{"n": 8, "slowest": 99, "last": "2026-01-01T00:02:10Z"}]
+    assert sum(row["n"] for row in offline.view("hits").rows) == 8
+    balance = offline.status().streams[0].balance
+    assert (balance.dead_letters, balance.duplicates, balance.in_log, balance.off) == (1, 1, 0, 0)
+    with pytest.raises(NotFound, match="there is no view 'pages' that is kept"):
+        offline.rebuild("pages")

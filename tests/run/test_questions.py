@@ -1,0 +1,271 @@
+"""Who answers an ad-hoc query, what AS OF becomes, and what no query gets: from the store, from a
+real worker, and from nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.core.errors import BadQuery, HeadraceError, LimitReached, NotReady
+from headrace.core.time import SECOND, iso
+from headrace.run.layout import Layout
+from headrace.run.questions import Questions, _as_of_query, _names, _without_time_travel
+from headrace.serving.sqlite_store import SqliteStore
+from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
+
+from .stopped import ARRIVED_US, make_stopped
+
+HOSTILE = Path(__file__).parents[1] / "spark" / "hostile_queries.sql"
+
+
+class Told:
+    """A client that notes what it is asked."""
+
+    def __init__(self, rows: int = 1) -> None:
+        self.asked: list[QueryRequest] = []
+        self.result = QueryResult([ResultColumn("x", "int")], [[n] for n in range(rows)])
+
+    def run(self, request: QueryRequest) -> QueryResult:
+        self.asked.append(request)
+        return self.result
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Questions]:
+    project = make_stopped(tmp_path_factory.mktemp("questions"))
+    store = SqliteStore(Layout.of(project).store)
+    made = Questions(project, store)
+    yield made
+    made.close()
+    store.close()
+
+
+@pytest.fixture
+def told(questions: Questions, monkeypatch: pytest.MonkeyPatch) -> Told:
+    client = Told()
+    monkeypatch.setattr(questions, "client", client)
+    return client
+
+
+# Who answers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT n FROM total",
+        "select N from TOTAL;",
+        "SELECT h.n FROM hits h JOIN users u ON h.page = u.page",
+    ],
+)
+def test_a_query_about_views_is_answered_by_the_store(
+    questions: Questions, told: Told, text: str
+) -> None:
+    assert questions.answer(text).rows
+    assert told.asked == []
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT * FROM clicks", "SELECT 1", "SELECT * FROM nowhere", "SELEC", "(", "DROP TABLE t"]
+)
+def test_everything_else_goes_to_the_fence(questions: Questions, told: Told, text: str) -> None:
+    questions.answer(text)
+    assert [request.sql for request in told.asked] == [text]
+
+
+def test_views_and_streams_are_not_read_together(questions: Questions, told: Told) -> None:
+    with pytest.raises(BadQuery) as caught:
+        questions.answer("SELECT * FROM clicks c JOIN users u ON c.page = u.page")
+    assert caught.value.message == "a query reads views or streams, not both: 'users' is a view"
+    assert caught.value.hint == "ask for each in a query of its own."
+    assert told.asked == []
+
+
+def test_a_stream_is_its_master_and_the_rest_of_its_log(questions: Questions, told: Told) -> None:
+    answer = questions.answer("SELECT * FROM clicks")
+    relations = {relation.name: relation for relation in told.asked[0].relations}
+    assert set(relations) == {"clicks", "_clicks_log", "_clicks_master"}
+    assert {name for name, found in relations.items() if found.hidden} == set(relations) - {"clicks"}
+    assert not Path(relations["_clicks_log"].paths[0]).exists(), "scratch was left behind"
+    assert answer.as_of["clicks"].position == [5, 5]
+
+
+def test_rows_are_cut_at_the_limit(questions: Questions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "client", Told(rows=5))
+    assert questions.answer("SELECT * FROM clicks", 2).rows == [{"x": 0}, {"x": 1}]
+    assert len(questions.answer("SELECT * FROM clicks").rows) == 5
+
+
+def test_nothing_is_answered_before_anything_is_deployed(
+    questions: Questions, told: Told, tmp_path: Path
+) -> None:
+    empty = SqliteStore(tmp_path / "serving.db")
+    with pytest.raises(NotReady, match="nothing is deployed yet"):
+        Questions(questions.project, empty).answer("SELECT * FROM clicks")
+    empty.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("SELECT * FROM A, b JOIN c ON true", {"a", "b", "c"}),
+        ("WITH a AS (SELECT * FROM b) SELECT * FROM a", {"b"}),
+        ("SELECT (SELECT max(x) FROM a)", {"a"}),
+        ("SELECT * FROM text.`/etc/passwd`", set()),
+        ("SELECT 1; SELECT * FROM a", {"a"}),
+        ("SELECT", set()),
+        ("SELECT * FROM a -- " + "x" * 100, set()),
+    ],
+)
+def test_names_are_what_a_query_reads(text: str, names: set[str]) -> None:
+    assert _names(text, 100) == names
+
+
+# AS OF
+
+
+@pytest.mark.parametrize(
+    ("text", "sql", "moments"),
+    [
+        ("SELECT 1", "SELECT 1", {}),
+        ("SELECT 'as of' FROM a", "SELECT 'as of' FROM a", {}),
+        (
+            "SELECT * FROM clicks TIMESTAMP AS OF '2026-01-01'",
+            "SELECT * FROM _as_of_0 AS clicks",
+            {"_as_of_0": ("clicks", "TIMESTAMP", "2026-01-01")},
+        ),
+        (
+            "SELECT * FROM clicks\n  VERSION  AS OF '3,4' AS c",
+            "SELECT * FROM _as_of_0 AS c",
+            {"_as_of_0": ("clicks", "VERSION", "3,4")},
+        ),
+        (
+            "SELECT * FROM a VERSION AS OF '1' x JOIN a VERSION AS OF '2' y ON x.i = y.i JOIN b",
+            "SELECT * FROM _as_of_0 AS x JOIN _as_of_1 AS y ON x.i = y.i, b",
+            {"_as_of_0": ("a", "VERSION", "1"), "_as_of_1": ("a", "VERSION", "2")},
+        ),
+    ],
+)
+def test_as_of_becomes_a_relation_of_its_own(
+    text: str, sql: str, moments: dict[str, tuple[str, str, str]]
+) -> None:
+    found, asked = _without_time_travel(text)
+    assert asked == moments
+    assert found.replace(" CROSS JOIN b", ", b").replace(" JOIN b", ", b") == sql
+
+
+def test_as_of_a_moment_is_what_had_arrived_by_then() -> None:
+    assert _as_of_query("clicks", "TIMESTAMP", "2026-01-01T01:00:00+01:00") == (
+        "SELECT * FROM `clicks` WHERE _arrived_at <= TIMESTAMP '2026-01-01T00:00:00Z'"
+    )
+
+
+def test_as_of_a_position_is_what_lies_before_it() -> None:
+    assert _as_of_query("clicks", "VERSION", "3,4") == (
+        "SELECT * FROM `clicks` WHERE (_partition = 0 AND _offset < 3)"
+        " OR (_partition = 1 AND _offset < 4)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        ("TIMESTAMP", "tea time", "'tea time' is not a moment such as '2026-11-15T19:00:00Z'"),
+        ("TIMESTAMP", "') OR true --", "'') OR true --' is not a moment such as "),
+        ("VERSION", "three", "'three' is not a position"),
+        ("VERSION", "1) OR (true", "'1) OR (true' is not a position"),
+    ],
+)
+def test_as_of_something_else_is_refused(kind: str, value: str, message: str) -> None:
+    with pytest.raises(BadQuery) as caught:
+        _as_of_query("clicks", kind, value)
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("value", ["3", "1,2,3"])
+def test_a_position_of_another_number_of_partitions_is_refused(
+    questions: Questions, told: Told, value: str
+) -> None:
+    with pytest.raises(BadQuery):
+        questions.answer(f"SELECT * FROM clicks VERSION AS OF '{value}'")
+    assert told.asked == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "`clicks`` UNION ALL SELECT reflect('java.lang.System', 'nanoTime'), 2, 3 FROM ``clicks`",
+        "`clicks`` WHERE java_method('java.lang.Thread', 'sleep', 9) IS NULL OR ``page`",
+        "_clicks_log",
+        "text.`/etc/passwd`",
+        "nowhere",
+        "default.clicks",
+    ],
+)
+def test_as_of_reaches_nothing_that_the_fence_would_not_let_through(
+    questions: Questions, told: Told, name: str
+) -> None:
+    """What stands for `AS OF` runs outside the fence, so its name must be that of a stream."""
+    try:
+        questions.answer(f"SELECT * FROM {name} VERSION AS OF '9,9'")
+    except HeadraceError:
+        assert told.asked == []
+        return
+    sent = [relation.query for relation in told.asked[0].relations if "_as_of_" in relation.name]
+    assert sent == [], "a statement that the fence never sees"
+
+
+# On a real worker
+
+
+def test_streams_are_answered_and_hostile_statements_are_not(questions: Questions) -> None:
+    """One worker for all, because it is slow to start."""
+    ask = questions.answer
+
+    def count(relation: str) -> int:
+        return int(ask(f"SELECT count(*) AS n FROM {relation}").rows[0]["n"])
+
+    answer = ask("SELECT user, count(*) AS n FROM clicks GROUP BY user ORDER BY n DESC, user")
+    assert [tuple(row.values()) for row in answer.rows] == [
+        ("ann", 3),
+        ("bob", 2),
+        ("cid", 1),
+        ("dan", 1),
+        ("eve", 1),
+    ]
+    assert answer.as_of["clicks"].position == [5, 5]
+    # "eve", the last of the log's tail, is late because of events that the master holds.
+    late = ask("SELECT user FROM clicks WHERE _late ORDER BY user").rows
+    assert [row["user"] for row in late] == ["cid", "eve"]
+    assert count("clicks VERSION AS OF '2,1'") == 3
+    assert count("clicks VERSION AS OF '0,0'") == 0
+    assert count("clicks VERSION AS OF '9,9'") == 8
+    assert count(f"clicks TIMESTAMP AS OF '{iso(ARRIVED_US)}'") == 8
+    assert count(f"clicks TIMESTAMP AS OF '{iso(ARRIVED_US - SECOND)}'") == 0
+    assert count("clicks c LEFT JOIN clicks VERSION AS OF '1,0' d ON c._offset = d._offset") == 8
+    _refuses_hostile(questions)
+    assert count("clicks") == 8, "the worker still answers"
+
+
+def _refuses_hostile(questions: Questions) -> None:
+    answered: list[tuple[str, Any]] = []
+    statements = [line for line in HOSTILE.read_text("utf-8").splitlines() if line.strip()]
+    # AS OF is a question here, which the fence alone does not know.
+    statements = [text for text in statements if " AS OF " not in text]
+    assert len(statements) >= 25
+    statements.append("SELECT 1 -- " + "x" * 30_000)
+    for text in statements:
+        try:
+            answered.append((text, questions.answer(text).rows))
+        except (BadQuery, LimitReached):
+            pass
+        except HeadraceError as error:
+            assert error.condition in {"Refused", "Unsupported"}, (text, error)
+    assert answered == []

@@ -1,0 +1,207 @@
+"""The periodic work, with a clock that stands still until it is told: what is due is done, what
+fails is said and tried again, and nothing stops the rest.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from headrace.batch.build import Promoted
+from headrace.core.errors import DiskFull, Fenced, HeadraceError
+from headrace.core.position import Position
+from headrace.core.time import SECOND
+from headrace.define.settings import ArchiveSettings, BatchSettings, Settings
+from headrace.run import schedule as module
+from headrace.run.schedule import TIDY_US, Schedule
+from headrace.serving.store import AuditResult
+
+SETTINGS = Settings(
+    "tests",
+    archive=ArchiveSettings(interval_us=5 * SECOND),
+    batch=BatchSettings(interval_us=30 * SECOND),
+)
+
+
+@dataclass
+class Told:
+    """A pipeline that notes what it is asked, and fails where it is told to."""
+
+    name: str
+    asked: list[str] = field(default_factory=list)
+    fails: dict[str, Exception] = field(default_factory=dict)
+    generation: int = 0
+    news: bool = True
+
+    def _do(self, what: str) -> None:
+        self.asked.append(what)
+        if what in self.fails:
+            raise self.fails[what]
+
+    def mend(self) -> None:
+        self._do("mend")
+
+    def archive(self) -> int:
+        self._do("archive")
+        return 0
+
+    def tidy(self, topic: Any) -> None:
+        self._do(f"tidy {topic}")
+
+    def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
+        self._do(f"build {','.join(full)}".strip())
+        if not self.news:
+            return None
+        self.generation += 1
+        audits = (AuditResult("pages", 3, 1),)
+        return Promoted(self.name, self.generation, Position((7,)), 7, audits)
+
+    def times(self, what: str) -> int:
+        return self.asked.count(what)
+
+
+class Bench:
+    """A schedule of two streams; `pass_s` moves the clock and waits until the next turn is done."""
+
+    def __init__(self) -> None:
+        self.now_us, self.reports = 0, list[tuple[str, dict[str, Any]]]()
+        self.streams = {"a": Told("a"), "b": Told("b")}
+        self.schedule = Schedule(
+            self.streams,  # type: ignore[arg-type]
+            {"a": "log a", "b": "log b"},  # type: ignore[dict-item]
+            SETTINGS,
+            lambda kind, fields: self.reports.append((kind, fields)),
+            lambda: self.now_us,
+        )
+
+    def start(self) -> None:
+        self.schedule.start()
+        self.pass_s(0)
+
+    def pass_s(self, seconds: float) -> None:
+        self.now_us += int(seconds * SECOND)
+        # The turn in progress may have read the old time, so the one after it must end too.
+        turns = self.streams["b"].times("mend") + 3
+        until(lambda: self.streams["b"].times("mend") >= turns)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr(module, "TICK_S", 0.001)
+    made = Bench()
+    yield made
+    made.schedule.stop()
+
+
+def test_each_kind_of_work_is_done_when_it_is_due(bench: Bench) -> None:
+    bench.start()
+    a = bench.streams["a"]
+    assert (a.times("archive"), a.times("build"), a.times("tidy log a")) == (1, 0, 0)
+    bench.pass_s(4.9)
+    assert a.times("archive") == 1
+    bench.pass_s(0.1)
+    assert a.times("archive") == 2
+    bench.pass_s(25)
+    assert a.times("build") == bench.streams["b"].times("build") == 1
+    bench.pass_s(TIDY_US / SECOND - 30)
+    assert (a.times("tidy log a"), a.times("build")) == (1, 2)
+
+
+def test_a_build_archives_first(bench: Bench) -> None:
+    bench.start()
+    bench.pass_s(30)
+    asked = [what for what in bench.streams["a"].asked if what != "mend"]
+    assert asked[-2:] == ["archive", "build"]
+
+
+def test_a_generation_is_counted_and_reported(bench: Bench) -> None:
+    bench.start()
+    bench.pass_s(30)
+    schedule = bench.schedule
+    assert (schedule.generations, schedule.events, schedule.differences) == (2, 14, 2)
+    assert bench.reports[0] == (
+        "generation",
+        {"stream": "a", "generation": 1, "boundary": [7], "events": 7, "differences": 1},
+    )
+
+
+def test_a_failing_step_is_reported_once_and_the_others_go_on(bench: Bench) -> None:
+    bench.streams["a"].fails["archive"] = DiskFull("the disk is full", hint="make room.")
+    bench.start()
+    bench.pass_s(5)
+    bench.pass_s(5)
+    sentence = "archive of stream 'a' failed: the disk is full"
+    assert bench.schedule.problems == {"archive a": sentence}
+    assert bench.reports == [("problem", {"message": sentence})]
+    assert bench.streams["a"].times("archive") == bench.streams["b"].times("archive") == 3
+    bench.streams["a"].fails.clear()
+    bench.pass_s(5)
+    assert bench.schedule.problems == {}
+
+
+def test_an_error_that_nobody_expected_is_one_line(bench: Bench) -> None:
+    bench.streams["b"].fails["mend"] = ValueError("first line\nsecond line")
+    bench.start()
+    problem = "speed of stream 'b' failed: ValueError: first line"
+    assert bench.schedule.problems == {"speed b": problem}
+
+
+def test_a_replaced_process_stops_its_work(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised = list[Any]()
+    monkeypatch.setattr(threading, "excepthook", lambda args: raised.append(args.exc_value))
+    bench.streams["a"].fails["archive"] = Fenced("another process has taken over this project")
+    bench.schedule.start()
+    bench.schedule._thread.join(10)
+    assert not bench.schedule._thread.is_alive()
+    assert bench.streams["b"].times("archive") == 0
+    assert [type(error) for error in raised] == [Fenced]
+
+
+def test_a_wish_for_a_rebuild_is_granted_at_the_next_turn(bench: Bench) -> None:
+    bench.start()
+    promoted = bench.schedule.rebuild("b", "pages").result(10)
+    assert (promoted.stream, promoted.generation) == ("b", 1)
+    assert bench.streams["b"].times("build pages") == 1
+    assert bench.streams["a"].times("build pages") == 0
+    assert bench.schedule.generations == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda told: told.fails.update({"build pages": DiskFull("full")}), "full"),
+        (lambda told: setattr(told, "news", False), "view 'pages' was not built"),
+    ],
+)
+def test_a_wish_that_cannot_be_granted_fails_with_its_reason(
+    bench: Bench, change: Callable[[Told], object], said: str
+) -> None:
+    change(bench.streams["a"])
+    bench.start()
+    with pytest.raises(HeadraceError) as caught:
+        bench.schedule.rebuild("a", "pages").result(10)
+    assert caught.value.message == said
+    bench.pass_s(5)
+    assert bench.streams["a"].times("archive") >= 2
+
+
+def test_a_wish_that_comes_too_late_does_not_wait_for_ever(bench: Bench) -> None:
+    bench.start()
+    bench.schedule.stop()
+    wish = bench.schedule.rebuild("a", "pages")
+    with pytest.raises((HeadraceError, RuntimeError)):
+        wish.result(0.2)

@@ -1,0 +1,186 @@
+"""Full and incremental builds come to the same answer; nothing half built is ever read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace.core.position import Position
+from headrace.serving import generations
+from headrace.serving.store import AuditResult
+
+from .bench import CLICKS, KEPT, Bench, Click, alike, lifted, values_of
+
+CUTS = [(2, 5), (0, 4), (4, 4), (7, 8)]
+
+
+@pytest.mark.parametrize(("first", "second"), CUTS)
+def test_full_and_incremental_builds_give_the_same(
+    tmp_path: Path, first: int, second: int
+) -> None:
+    whole, steps = Bench(tmp_path / "whole.db"), Bench(tmp_path / "steps.db")
+    for start, end in ((0, first), (first, second), (second, len(CLICKS))):
+        steps.send(*CLICKS[start:end])
+        steps.build(full=False)
+    whole.send(*CLICKS)
+    whole.build(full=True)
+    for view in (*KEPT, "pages"):
+        assert alike(steps.rows(view)) == alike(whole.rows(view)), view
+        assert alike(steps.rows(view)) == alike(steps.expected(view)), view
+    whole.close()
+    steps.close()
+
+
+def test_a_build_of_all_takes_the_place_of_one_that_was_wrong(bench: Bench) -> None:
+    bench.send(*CLICKS)
+    bench.build()
+    with bench.store.db.write() as db:
+        for view in bench.store.versions("clicks"):
+            db.execute(f"DELETE FROM {generations.tables_of(view.plan)[0]}")
+    assert bench.rows("total")[0]["n"] == 0
+    bench.build(full=True)
+    for view in KEPT:
+        assert alike(bench.rows(view)) == alike(bench.expected(view)), view
+
+
+def test_a_value_counted_by_an_earlier_build_is_not_counted_again(bench: Bench) -> None:
+    for second, user in enumerate(["ann", "bob", "ann", None, "ann", "cid"]):
+        bench.send(Click("/a", user, second))
+        bench.build(full=False)
+    assert bench.rows("users") == [{"page": "/a", "users": 3, "about": 3}]
+    assert bench.reader.view("users").columns["users"].exact
+
+
+def test_many_distinct_values_are_counted_exactly_after_batch(bench: Bench) -> None:
+    clicks = [Click("/a", f"user {n % 3000}", n) for n in range(4_000)]
+    bench.build()
+    bench.send(*clicks)
+    fresh = bench.reader.view("users")
+    assert not fresh.columns["users"].exact
+    assert fresh.rows[0]["users"] == pytest.approx(3_000, rel=6 * 0.0163)
+    assert fresh.rows[0]["users"] != 3_000, "an estimate of 3000 that is exact shows nothing"
+    bench.build(full=False)
+    assert bench.rows("users")[0]["users"] == 3_000
+
+
+def test_what_speed_held_is_taken_over_once(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS[:5])
+    bench.build(full=False)
+    versions = bench.store.versions("clicks")
+    with bench.store.db.read() as db:
+        for version in versions:
+            speed = generations.tables_of(version.plan)[1]
+            assert db.execute(f"SELECT count(*) FROM {speed}").fetchone() == (0,)
+    assert bench.rows("total")[0]["n"] == 5
+
+
+def test_rows_of_speed_after_the_boundary_stay(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS[:3])
+    early = bench.position(bench.clicks)
+    bench.store.close_group("clicks")
+    bench.send(*CLICKS[3:])
+    version = next(v for v in bench.store.versions("clicks") if v.name == "total")
+    staged = bench.store.stage(version, False, lifted("total", CLICKS[:3]), [])
+    bench.store.promote("clicks", early, 1, [staged], [], bench.highs(CLICKS[:3]))
+    assert bench.rows("total") == bench.expected("total")
+    assert bench.store.stream("clicks").boundary == early
+    assert bench.store.stream("clicks").position == Position((5, 3))
+
+
+def test_batch_that_goes_past_speed_takes_speed_with_it(bench: Bench) -> None:
+    bench.send(CLICKS[0])
+    bench.clicks += CLICKS[1:]
+    bench.build()
+    state = bench.store.stream("clicks")
+    assert state.position == state.boundary == Position((5, 3))
+    assert state.highs == bench.highs(CLICKS)
+    assert bench.rows("total") == bench.expected("total")
+
+
+def test_a_build_that_crashed_before_its_promotion_leaves_no_trace(bench: Bench) -> None:
+    bench.send(*CLICKS[:4])
+    bench.build()
+    before = {view: bench.rows(view) for view in KEPT}
+    for version in bench.store.versions("clicks"):
+        wrong = [CLICKS[0]] * 9
+        bench.store.stage(version, True, lifted(version.name, wrong), values_of(version, wrong))
+    # The process is killed here: what it staged lies in the store when the next one opens it.
+    again = Bench(bench.path)
+    again.clicks = list(bench.clicks)
+    assert {view: again.rows(view) for view in KEPT} == before
+    again.send(*CLICKS[4:])
+    again.build(full=False)
+    for view in KEPT:
+        assert alike(again.rows(view)) == alike(again.expected(view)), view
+    with again.store.db.read() as db:
+        names = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+    assert not [name for name in names if "_staged" in name]
+    again.close()
+
+
+def test_a_promotion_that_fails_changes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.send(*CLICKS)
+    bench.build()
+    bench.send(Click("/a", "zoe", 300))
+    before, state = {v: bench.rows(v) for v in KEPT}, bench.store.stream("clicks")
+
+    def broken(*_: object) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(generations, "refresh_readable_views", broken)
+    with pytest.raises(OSError, match="no"):
+        bench.build(full=True)
+    assert {v: bench.rows(v) for v in KEPT} == before
+    assert bench.store.stream("clicks") == state
+
+
+def test_an_audit_finds_nothing_where_batch_and_speed_agree(bench: Bench) -> None:
+    first = bench.build(audit=True)
+    assert {audit.note for audit in first} == {"first generation of this version"}
+    for full, end in ((False, 4), (True, 8)):
+        bench.send(*CLICKS[end - 4 : end])
+        audits = bench.build(full=full, audit=True)
+        assert {audit.view for audit in audits} == set(KEPT)
+        assert [audit for audit in audits if audit.differences] == []
+        assert all(audit.compared for audit in audits)
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize(
+    ("built", "differences"),
+    [
+        (CLICKS[:4], {"hits": 0, "total": 0, "top": 0}),
+        (CLICKS[:3], {"hits": 1, "total": 1, "top": 1}),
+        ((*CLICKS[:4], CLICKS[0]), {"hits": 1, "total": 1, "top": 1}),
+        ((*CLICKS[:4], Click("/new", "ann", 1)), {"hits": 1, "total": 1, "top": 1}),
+    ],
+    ids=["the same", "one lost", "one twice", "one invented"],
+)
+def test_an_audit_counts_what_batch_and_speed_say_differently(
+    bench: Bench, full: bool, built: tuple[Click, ...], differences: dict[str, int]
+) -> None:
+    bench.build()
+    bench.send(*CLICKS[:4])
+    bench.store.close_group("clicks")
+    found: dict[str, AuditResult] = {}
+    for version in bench.store.versions("clicks"):
+        if version.name in differences:
+            staged = bench.store.stage(version, full, lifted(version.name, built), [])
+            found[version.name] = bench.store.audit_staged(staged, 1)
+    assert {name: audit.differences for name, audit in found.items()} == differences
+    assert all(len(audit.examples) == audit.differences for audit in found.values())
+
+
+def test_only_the_newest_generations_are_remembered(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generations, "GENERATIONS_KEPT", 2)
+    for _ in range(4):
+        bench.build()
+    with bench.store.db.read() as db:
+        assert db.execute("SELECT number FROM _generations").fetchall() == [(3,), (4,)]

@@ -1,0 +1,293 @@
+"""Three ways to ask, one answer: by keys, by SQL, and with any SQLite tool; and the reference
+interpreter agrees with all of them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.core.errors import (
+    BadQuery,
+    BadRequest,
+    HeadraceError,
+    LimitReached,
+    NotFound,
+    NotReady,
+    UnknownColumn,
+    Unsupported,
+)
+from headrace.serving import read
+from headrace.serving.read import Reader
+from headrace.serving.sqlite import Sqlite
+
+from .bench import CLICKS, VIEWS, Bench, alike
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Half of the events in a generation, half in two groups of speed."""
+    made = Bench(tmp_path_factory.mktemp("read") / "serving.db")
+    made.send(*CLICKS[:4])
+    made.build()
+    made.send(*CLICKS[4:6])
+    made.store.close_group("clicks")
+    made.send(*CLICKS[6:])
+    yield made
+    made.close()
+
+
+def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Windows as the two columns that SQLite tools see."""
+    found = []
+    for row in rows:
+        flat: dict[str, Any] = {}
+        for name, value in row.items():
+            if isinstance(value, dict):
+                flat |= {f"{name}_{edge}": moment for edge, moment in value.items()}
+            else:
+                flat[name] = value
+        found.append(flat)
+    return found
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_by_keys_by_sql_and_the_reference_are_the_same(both: Bench, view: str) -> None:
+    expected = both.expected(view)
+    assert alike(both.reader.view(view).rows) == alike(expected)
+    assert alike(both.reader.sql(f"SELECT * FROM {view}").rows) == alike(expected)
+    assert both.reader.sql(f"SELECT * FROM {view}").columns == both.reader.view(view).columns
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_any_sqlite_tool_reads_every_view_by_its_name(both: Bench, view: str) -> None:
+    # A connection of its own, with none of our functions and settings.
+    tool = sqlite3.connect(f"file:{both.path}?mode=ro", uri=True)
+    tool.row_factory = sqlite3.Row
+    rows = [dict(row) for row in tool.execute(f'SELECT * FROM "{view}"')]
+    tool.close()
+    assert alike(rows) == alike(_plain(both.expected(view)))
+
+
+@pytest.mark.parametrize(
+    ("view", "keys", "condition"),
+    [
+        ("hits", {"page": "/a"}, "page = '/a'"),
+        ("hits", {"PAGE": "/b"}, "page = '/b'"),
+        ("hits", {"page": "it's"}, "page = 'it''s'"),
+        ("hits", {"page": "/none"}, "page = '/none'"),
+        ("users", {"page": "/a"}, "page = '/a'"),
+        ("top", {"page": "/b"}, "page = '/b'"),
+        ("pages", {"page": "/a"}, "page = '/a'"),
+        ("pages", {"hits": "1"}, "hits = 1"),
+    ],
+)
+def test_conditions_on_keys_give_the_rows_that_a_filter_gives(
+    both: Bench, view: str, keys: dict[str, str], condition: str
+) -> None:
+    name, value = next(iter(keys.items()))
+    expected = [row for row in both.expected(view) if str(row[name.lower()]) == value]
+    assert alike(both.reader.view(view, keys).rows) == alike(expected)
+    found = both.reader.sql(f"SELECT * FROM {view} WHERE {condition}").rows
+    assert alike(found) == alike(expected)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "minutes"),
+    [
+        ("2026-01-01T00:01:00Z", None, {1, 2}),
+        (None, "2026-01-01T00:01:00Z", {0}),
+        ("2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z", {1}),
+        ("2026-01-01T00:00:01Z", "2026-01-01T00:01:00Z", set()),
+    ],
+)
+def test_windows_that_begin_in_a_range(
+    both: Bench, since: str | None, until: str | None, minutes: set[int]
+) -> None:
+    begins = {f"2026-01-01T00:0{minute}:00Z" for minute in minutes}
+    expected = [row for row in both.expected("hits") if row["minute"]["start"] in begins]
+    assert alike(both.reader.view("hits", since=since, until=until).rows) == alike(expected)
+
+
+QUERIES = [
+    "SELECT page, n FROM hits WHERE page = '/a' AND minute.start >= '2026-01-01T00:01:00Z'",
+    "SELECT page, n FROM hits WHERE minute.start < '2026-01-01T00:01:00Z' AND n > 1",
+    "SELECT page, n FROM hits WHERE page = '/a' OR page = '/b'",
+    "SELECT page, n FROM hits WHERE page > '/a' AND slowest IS NULL",
+    "SELECT page, n FROM hits WHERE NOT page = '/a'",
+    "SELECT h.page, h.n FROM hits h WHERE h.page = '/b' AND h.minute.end > '2026-01-01T00:01:00Z'",
+    "SELECT page, sum(n) AS m FROM hits WHERE page <= '/b' GROUP BY page",
+    "SELECT page, n FROM top WHERE page = '/b'",
+    "SELECT count(*) AS c FROM hits WHERE page = '/a'",
+    "SELECT users FROM users WHERE page = '/a'",
+    "SELECT * FROM pages WHERE page = '/a'",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_condition_that_goes_inside_gives_the_same_rows(
+    both: Bench, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pushed = both.reader.sql(query).rows
+    monkeypatch.setattr(read, "_PUSHED", {})
+    assert alike(both.reader.sql(query).rows) == alike(pushed)
+    assert pushed
+
+
+def test_a_condition_on_a_key_uses_the_index_of_both_tables(both: Bench) -> None:
+    asked: list[str] = []
+    with both.store.db.read() as db:
+        db.set_trace_callback(asked.append)
+    both.reader.sql("SELECT n FROM hits WHERE page = '/a'")
+    with both.store.db.read() as db:
+        db.set_trace_callback(None)
+        select = next(sql for sql in asked if "_speed_hits" in sql)
+        steps = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {select}")]
+    searched = [step for step in steps if step.startswith("SEARCH _")]
+    assert len(searched) == 2, steps
+    assert all("USING INDEX" in step for step in searched)
+
+
+def test_an_order_of_the_query_is_kept(both: Bench) -> None:
+    rows = both.reader.sql("SELECT page, users AS u FROM users ORDER BY users DESC, page").rows
+    assert [(row["page"], row["u"]) for row in rows] == [
+        ("/a", 3),
+        ("/b", 2),
+        (None, 1),
+        ("it's", 1),
+    ]
+
+
+def test_an_answer_has_no_more_rows_than_are_allowed_and_says_so(both: Bench) -> None:
+    small = Reader(both.store.db, rows_max=2)
+    for answer in (small.view("hits"), small.sql("SELECT * FROM hits")):
+        assert len(answer.rows) == 2
+        assert answer.truncated
+    whole = both.reader.view("hits")
+    assert (len(whole.rows), whole.truncated) == (6, False)
+    assert not Reader(both.store.db, rows_max=6).view("hits").truncated
+
+
+def test_a_limit_asked_for_is_kept(both: Bench) -> None:
+    assert len(both.reader.view("hits", limit=3).rows) == 3
+    assert len(both.reader.sql("SELECT * FROM hits", limit=3).rows) == 3
+    assert both.reader.view("hits", limit=0).rows == []
+    assert len(Reader(both.store.db, rows_max=2).view("hits", limit=5).rows) == 2
+
+
+def test_a_query_that_takes_too_long_is_ended(both: Bench) -> None:
+    hasty = Reader(both.store.db, seconds_max=0.0)
+    with pytest.raises(LimitReached) as caught:
+        hasty.sql("SELECT count(*) AS n FROM hits a, hits b, hits c, hits d, hits e, hits f")
+    assert caught.value.message == "the query took longer than 0 s"
+    assert "query.seconds_max" in str(caught.value.hint)
+    assert both.reader.view("total").rows[0]["n"] == 8
+
+
+REFUSALS: list[tuple[Callable[[Reader], object], type[HeadraceError], str, str | None]] = [
+    (
+        lambda r: r.view("hit"),
+        NotFound,
+        "there is no view 'hit'",
+        "did you mean 'hits'?",
+    ),
+    (
+        lambda r: r.view("elsewhere"),
+        NotFound,
+        "there is no view 'elsewhere'",
+        "there are: hits, users, total, top, pages.",
+    ),
+    (
+        lambda r: r.view("hits", {"n": "1"}),
+        BadRequest,
+        "'n' is not a key of view 'hits'",
+        None,
+    ),
+    (
+        lambda r: r.view("hits", {"minute": "1"}),
+        BadRequest,
+        "'minute' is not a key of view 'hits'",
+        None,
+    ),
+    (
+        lambda r: r.view("users", since="2026-01-01T00:00:00Z"),
+        BadRequest,
+        "view 'users' has no window, so 'from' and 'to' have no meaning",
+        None,
+    ),
+    (
+        lambda r: r.view("hits", until="tomorrow"),
+        BadRequest,
+        "'tomorrow' is not a moment such as 2026-11-15T19:00:00Z",
+        None,
+    ),
+    (
+        lambda r: r.view("pages", {"hits": "many"}),
+        BadRequest,
+        "'many' is not a BIGINT, which 'hits' is",
+        None,
+    ),
+    (
+        lambda r: r.sql("SELECT * FROM user"),
+        BadQuery,
+        "there is no view 'user'",
+        "did you mean 'users'?",
+    ),
+    (
+        lambda r: r.sql("SELECT pag FROM hits"),
+        UnknownColumn,
+        "there is no column 'pag'",
+        "did you mean 'page'?",
+    ),
+    (
+        lambda r: r.sql("SELECT * FROM sqlite_master"),
+        BadQuery,
+        "there is no view 'sqlite_master'",
+        None,
+    ),
+    (
+        lambda r: r.sql("SELECT * FROM _typed_hits"),
+        BadQuery,
+        "there is no view '_typed_hits'",
+        None,
+    ),
+    (
+        lambda r: r.sql("SELECT load_extension('x') FROM hits"),
+        Unsupported,
+        "'load_extension' is not available over views",
+        "over views there",
+    ),
+    (lambda r: r.sql("DROP VIEW hits"), BadQuery, "a SELECT is expected here", None),
+    (lambda r: r.sql("SELECT 1; SELECT 2"), BadQuery, "a SELECT is expected here", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("ask", "condition", "message", "hint"), REFUSALS, ids=[row[2] for row in REFUSALS]
+)
+def test_each_mistake_has_its_sentence(
+    both: Bench,
+    ask: Callable[[Reader], object],
+    condition: type[HeadraceError],
+    message: str,
+    hint: str | None,
+) -> None:
+    with pytest.raises(HeadraceError) as caught:
+        ask(both.reader)
+    assert type(caught.value) is condition
+    assert caught.value.message == message
+    assert (caught.value.hint or "").startswith(hint or "")
+    assert bool(caught.value.hint) == bool(hint)
+
+
+def test_nothing_can_be_asked_before_anything_is_deployed(tmp_path: Path) -> None:
+    db = Sqlite(tmp_path / "serving.db")
+    with pytest.raises(NotReady, match="nothing is deployed yet"):
+        Reader(db).sql("SELECT 1 AS x FROM hits")
+    with pytest.raises(NotFound, match="there is no view 'hits'"):
+        Reader(db).view("hits")
+    db.close()

@@ -1,0 +1,118 @@
+"""Spark's own streaming query, whose progress is the store's position and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import Compiled, Parts, compile_sql
+
+from headrace.core.position import Position
+from headrace.define.settings import SpeedSettings
+from headrace.speed.query import SpeedQuery
+
+DEFINITIONS = """
+CREATE STREAM clicks (page STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 10 SECONDS)
+  WITH (id = 'id');
+CREATE VIEW pages AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    return compile_sql(spark, tmp_path_factory.mktemp("speed"), DEFINITIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What there was after a run of the query."""
+
+    checkpoint: Path
+    epochs: list[tuple[Any, ...]]
+    rows: list[dict[str, Any]]
+    position: Position
+
+
+@pytest.fixture(scope="module")
+def runs(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Seen]]:
+    """Three runs: two events, nothing, and six more of all kinds. Starting a query is slow, so the
+    tests below read one story.
+    """
+    state = tmp_path_factory.mktemp("story") / "state"
+    shutil.copytree(compiled.empty_state(), state)
+    parts = Parts(compiled, state)
+    _send(parts, 100, 80)
+    seen = [_run(parts)]
+    # Gone, as after a lost disk; one that is older or foreign is deleted by the next start.
+    shutil.rmtree(seen[0].checkpoint.parent)
+    seen.append(_run(parts))
+    _send(parts, 85, 95)
+    parts.intake("clicks").accept([b'{"id": 1}', b'{"id": 1}', b'{"id": 1, "page": "x"}', b"?"])
+    seen.append(_run(parts, events_max=4))
+    counted = parts.counts()
+    parts.catch_up()
+    assert parts.counts() == counted, "the archive counts otherwise"
+    yield seen
+    parts.close()
+
+
+def _send(parts: Parts, *seconds: int) -> None:
+    records = [
+        json.dumps({"page": "/a", "ts": f"2026-01-01T00:{s // 60:02}:{s % 60:02}Z"}).encode()
+        for s in seconds
+    ]
+    parts.intake("clicks").accept(records)
+
+
+def _run(parts: Parts, events_max: int = 200_000) -> Seen:
+    query = SpeedQuery(
+        parts.compiled.speed,
+        parts.plan.stream("clicks"),
+        parts.store,
+        parts.log("clicks"),
+        parts.state / "work",
+        SpeedSettings(epoch_events_max=events_max),
+        parts.clock,
+    )
+    running = query.start(available_now=True)
+    assert running.awaitTermination(60), "the query did not end"
+    assert running.exception() is None
+    query.stop()
+    rows = parts.reader.view("pages").rows
+    return Seen(query.checkpoint, _epochs(parts), rows, parts.store.stream("clicks").position)
+
+
+def _epochs(parts: Parts) -> list[tuple[Any, ...]]:
+    names = "lower, upper, events, late, duplicates, dead_letters"
+    with parts.store.db.read() as db:
+        return db.execute(f"SELECT {names} FROM _epochs ORDER BY number").fetchall()
+
+
+def test_a_run_takes_all_that_is_in_the_log(runs: list[Seen]) -> None:
+    assert runs[0].rows == [{"page": "/a", "n": 2}]
+    assert runs[0].position == Position((2,))
+
+
+def test_a_second_start_without_its_checkpoint_does_nothing(runs: list[Seen]) -> None:
+    assert runs[1].checkpoint != runs[0].checkpoint
+    assert (runs[1].epochs, runs[1].rows) == (runs[0].epochs, runs[0].rows)
+
+
+def test_a_start_goes_on_from_the_store_s_position(runs: list[Seen]) -> None:
+    assert [epoch[:2] for epoch in runs[2].epochs] == [("0", "2"), ("2", "6"), ("6", "8")]
+    assert runs[2].rows == [{"page": None, "n": 1}, {"page": "/a", "n": 4}]
+
+
+def test_late_events_are_counted_from_the_highest_time_of_the_run_before(runs: list[Seen]) -> None:
+    # 80 and 85 are more than 10 seconds behind 100; 95 is not.
+    assert [epoch[3] for epoch in runs[2].epochs] == [1, 1, 0]
+
+
+def test_events_duplicates_and_dead_letters_are_counted_by_epoch(runs: list[Seen]) -> None:
+    counts = [(events, *rest) for _, _, events, _, *rest in runs[2].epochs]
+    assert counts == [(2, 0, 0), (3, 1, 0), (0, 0, 2)]
