@@ -59,7 +59,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-def build(bench: Bench, archived: int, *, speed_runs: bool = False, full: str = "") -> Promoted | None:
+def build(
+    bench: Bench, archived: int, *, speed_runs: bool = False, full: str = ""
+) -> Promoted | None:
     table = Archived(CLICKS[:archived])
     stream = bench.plan.stream("clicks")
     builder = HandBuilder(None, stream, table, bench.store)  # type: ignore[arg-type]

@@ -100,9 +100,7 @@ def test_the_balance_is_exact_while_events_arrive_and_are_archived(bench: Bench)
 
 
 @pytest.mark.parametrize("archived", [0, 1, 3])
-def test_the_newest_dead_letters_come_first_wherever_they_lie(
-    bench: Bench, archived: int
-) -> None:
+def test_the_newest_dead_letters_come_first_wherever_they_lie(bench: Bench, archived: int) -> None:
     for number in range(3):
         bench.clock.now_us += 86_400_000_000
         bench.send(0, b"bad %d" % number, click("ann"))

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from headrace.core.errors import BadQuery, HeadraceError, LimitReached, NotReady
+from headrace.core.errors import BadQuery, HeadraceError, NotReady
 from headrace.core.time import SECOND, iso
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions, _as_of_query, _names, _without_time_travel
@@ -19,6 +18,7 @@ from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
 
 from .stopped import ARRIVED_US, make_stopped
 
+REFUSALS = {"Refused", "BadQuery", "LimitReached", "Unsupported"}
 HOSTILE = Path(__file__).parents[1] / "spark" / "hostile_queries.sql"
 
 
@@ -73,7 +73,8 @@ def test_a_query_about_views_is_answered_by_the_store(
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT * FROM clicks", "SELECT 1", "SELECT * FROM nowhere", "SELEC", "(", "DROP TABLE t"]
+    "text",
+    ["SELECT * FROM clicks", "SELECT 1", "SELECT * FROM nowhere", "SELEC", "(", "DROP TABLE t"],
 )
 def test_everything_else_goes_to_the_fence(questions: Questions, told: Told, text: str) -> None:
     questions.answer(text)
@@ -92,7 +93,9 @@ def test_a_stream_is_its_master_and_the_rest_of_its_log(questions: Questions, to
     answer = questions.answer("SELECT * FROM clicks")
     relations = {relation.name: relation for relation in told.asked[0].relations}
     assert set(relations) == {"clicks", "_clicks_log", "_clicks_master"}
-    assert {name for name, found in relations.items() if found.hidden} == set(relations) - {"clicks"}
+    assert {name for name, found in relations.items() if found.hidden} == set(relations) - {
+        "clicks"
+    }
     assert not Path(relations["_clicks_log"].paths[0]).exists(), "scratch was left behind"
     assert answer.as_of["clicks"].position == [5, 5]
 
@@ -147,8 +150,9 @@ def test_names_are_what_a_query_reads(text: str, names: set[str]) -> None:
             {"_as_of_0": ("clicks", "VERSION", "3,4")},
         ),
         (
-            "SELECT * FROM a VERSION AS OF '1' x JOIN a VERSION AS OF '2' y ON x.i = y.i JOIN b",
-            "SELECT * FROM _as_of_0 AS x JOIN _as_of_1 AS y ON x.i = y.i, b",
+            "SELECT * FROM a VERSION AS OF '1' x JOIN a VERSION AS OF '2' y ON x.i = y.i "
+            "JOIN b ON x.j",
+            "SELECT * FROM _as_of_0 AS x JOIN _as_of_1 AS y ON x.i = y.i JOIN b ON x.j",
             {"_as_of_0": ("a", "VERSION", "1"), "_as_of_1": ("a", "VERSION", "2")},
         ),
     ],
@@ -158,7 +162,7 @@ def test_as_of_becomes_a_relation_of_its_own(
 ) -> None:
     found, asked = _without_time_travel(text)
     assert asked == moments
-    assert found.replace(" CROSS JOIN b", ", b").replace(" JOIN b", ", b") == sql
+    assert found == sql
 
 
 def test_as_of_a_moment_is_what_had_arrived_by_then() -> None:
@@ -222,6 +226,16 @@ def test_as_of_reaches_nothing_that_the_fence_would_not_let_through(
     assert sent == [], "a statement that the fence never sees"
 
 
+def test_a_second_statement_after_as_of_is_not_dropped_silently(
+    questions: Questions, told: Told
+) -> None:
+    try:
+        questions.answer("SELECT * FROM clicks VERSION AS OF '1,0'; DROP VIEW clicks")
+    except HeadraceError:
+        return
+    assert "DROP" in told.asked[0].sql, "the fence must see all of it"
+
+
 # On a real worker
 
 
@@ -255,17 +269,19 @@ def test_streams_are_answered_and_hostile_statements_are_not(questions: Question
 
 
 def _refuses_hostile(questions: Questions) -> None:
-    answered: list[tuple[str, Any]] = []
     statements = [line for line in HOSTILE.read_text("utf-8").splitlines() if line.strip()]
     # AS OF is a question here, which the fence alone does not know.
     statements = [text for text in statements if " AS OF " not in text]
+    # tests/spark/test_fence.py refuses them all; each fourth is enough to know the way there.
+    statements = statements[::4]
     assert len(statements) >= 25
     statements.append("SELECT 1 -- " + "x" * 30_000)
-    for text in statements:
-        try:
-            answered.append((text, questions.answer(text).rows))
-        except (BadQuery, LimitReached):
-            pass
-        except HeadraceError as error:
-            assert error.condition in {"Refused", "Unsupported"}, (text, error)
-    assert answered == []
+    found = {text: _outcome(questions, text) for text in statements}
+    assert {text: word for text, word in found.items() if word not in REFUSALS} == {}
+
+
+def _outcome(questions: Questions, text: str) -> str:
+    try:
+        return f"answered {questions.answer(text).rows}"
+    except HeadraceError as error:
+        return error.condition

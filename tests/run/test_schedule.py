@@ -158,9 +158,7 @@ def test_an_error_that_nobody_expected_is_one_line(bench: Bench) -> None:
     assert bench.schedule.problems == {"speed b": problem}
 
 
-def test_a_replaced_process_stops_its_work(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replaced_process_stops_its_work(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     raised = list[Any]()
     monkeypatch.setattr(threading, "excepthook", lambda args: raised.append(args.exc_value))
     bench.streams["a"].fails["archive"] = Fenced("another process has taken over this project")

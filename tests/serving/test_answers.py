@@ -75,7 +75,9 @@ def test_an_estimate_is_called_one_and_batch_makes_it_exact(
 def test_what_is_computed_from_an_estimate_is_an_estimate(bench: Bench) -> None:
     bench.build()
     bench.send(*CLICKS)
-    answer = bench.reader.sql("SELECT page, users + 1 AS more, max(about) AS m FROM users GROUP BY 1, 2")
+    answer = bench.reader.sql(
+        "SELECT page, users + 1 AS more, max(about) AS m FROM users GROUP BY 1, 2"
+    )
     exact = {name: info.exact for name, info in answer.columns.items()}
     assert exact == {"page": True, "more": False, "m": False}
 

@@ -48,7 +48,9 @@ def _tables(bench: Bench) -> set[str]:
         return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
 
 
-@pytest.mark.parametrize(("views", "changed"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
+@pytest.mark.parametrize(
+    ("views", "changed"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES]
+)
 def test_deploying_says_what_changes_and_planning_says_the_same(
     live: Bench, views: dict[str, str], changed: dict[str, str]
 ) -> None:

@@ -109,9 +109,7 @@ def test_a_keyed_row_of_null_is_one_row(bench: Bench) -> None:
     assert bench.rows("users") == [{"page": None, "users": 2, "about": 2}]
 
 
-def test_only_the_newest_epochs_are_kept(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_newest_epochs_are_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epochs, "EPOCHS_KEPT", 3)
     for click in CLICKS:
         bench.send(click)

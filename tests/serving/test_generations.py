@@ -16,9 +16,7 @@ CUTS = [(2, 5), (0, 4), (4, 4), (7, 8)]
 
 
 @pytest.mark.parametrize(("first", "second"), CUTS)
-def test_full_and_incremental_builds_give_the_same(
-    tmp_path: Path, first: int, second: int
-) -> None:
+def test_full_and_incremental_builds_give_the_same(tmp_path: Path, first: int, second: int) -> None:
     whole, steps = Bench(tmp_path / "whole.db"), Bench(tmp_path / "steps.db")
     for start, end in ((0, first), (first, second), (second, len(CLICKS))):
         steps.send(*CLICKS[start:end])

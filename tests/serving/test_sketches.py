@@ -18,7 +18,8 @@ def sketches(spark: Any) -> list[tuple[bytes | None, bytes | None, bytes | None,
     """For each pair: both sketches, Spark's union of them, and Spark's number of that."""
     half = f"hll_sketch_agg(v, {HLL_LG_K}) FILTER (WHERE side = '{{}}')"
     rows = " UNION ALL ".join(
-        f"SELECT {n} AS pair, '{side}' AS side, concat('user ', id + {shift}) AS v FROM range({size})"
+        f"SELECT {n} AS pair, '{side}' AS side, concat('user ', id + {shift}) AS v "
+        f"FROM range({size})"
         for n, (a, b) in enumerate(PARTS)
         for side, size, shift in (("a", a, 0), ("b", b, a // 2))
     )

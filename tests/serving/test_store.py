@@ -112,9 +112,7 @@ WRITES: dict[str, Callable[[Bench], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_every_write_of_a_replaced_writer_is_refused(
-    made: Callable[[], Bench], write: str
-) -> None:
+def test_every_write_of_a_replaced_writer_is_refused(made: Callable[[], Bench], write: str) -> None:
     old, new = made(), made()
     before = new.store.stream("clicks")
     with pytest.raises(Fenced):
@@ -127,7 +125,9 @@ def test_reading_needs_no_token(made: Callable[[], Bench]) -> None:
     old, new = made(), made()
     new.build()
     new.send(*CLICKS)
-    assert old.rows("total") == new.rows("total") == [
-        {"n": 8, "slowest": 99, "last": "2026-01-01T00:02:10Z"}
-    ]
+    assert (
+        old.rows("total")
+        == new.rows("total")
+        == [{"n": 8, "slowest": 99, "last": "2026-01-01T00:02:10Z"}]
+    )
     assert old.store.stream("clicks") == new.store.stream("clicks")

@@ -96,7 +96,7 @@ def test_what_is_made_known_is_not_seen_outside(spark: Any, analyser: SparkAnaly
         (
             "SELECT ms FROM clicks\nWHERE ok)",
             BadDefinition,
-            "BadDefinition: syntax error at or near ')'\n"
+            "BadDefinition: syntax error at or near ')': extra input ')'\n"
             "  detail: PARSE_SYNTAX_ERROR\n"
             "  at shop.sql:8:8",
         ),

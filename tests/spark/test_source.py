@@ -61,9 +61,8 @@ class Live:
         batches: list[list[dict[str, Any]]] = []
 
         def take(frame: Any, number: int) -> None:
-            batches.append(
-                [row.asDict() for row in frame.orderBy("_partition", "_offset").collect()]
-            )
+            rows = [row.asDict() for row in frame.collect()]
+            batches.append(sorted(rows, key=lambda row: (row["_partition"], row["_offset"])))
             each(number)
 
         frame = (

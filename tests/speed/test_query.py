@@ -43,9 +43,10 @@ def runs(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """Three runs: two events, nothing, and six more of all kinds. Starting a query is slow, so the
     tests below read one story.
     """
-    state = tmp_path_factory.mktemp("story") / "state"
-    shutil.copytree(compiled.empty_state(), state)
-    parts = Parts(compiled, state)
+    parts = Parts(compiled, tmp_path_factory.mktemp("story"))
+    # An empty first generation, so that the view answers.
+    staged = [parts.store.stage(v, True, [], []) for v in parts.store.versions("clicks")]
+    parts.store.promote("clicks", Position((0,)), 0, staged, [], (None,))
     _send(parts, 100, 80)
     seen = [_run(parts)]
     # Gone, as after a lost disk; one that is older or foreign is deleted by the next start.
@@ -54,9 +55,6 @@ def runs(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     _send(parts, 85, 95)
     parts.intake("clicks").accept([b'{"id": 1}', b'{"id": 1}', b'{"id": 1, "page": "x"}', b"?"])
     seen.append(_run(parts, events_max=4))
-    counted = parts.counts()
-    parts.catch_up()
-    assert parts.counts() == counted, "the archive counts otherwise"
     yield seen
     parts.close()
 

@@ -1,0 +1,124 @@
+"""The order of a start: the lock, the log, HTTP, and only then Spark; and the way back, which
+leaves nothing that the next start could miss. tests/run/test_runs.py runs an instance whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serving.bench import CLICKS
+
+from headrace.core.errors import AlreadyRunning, BadDefinition, Fenced, NotFound, NotReady
+from headrace.define.project import Project, load_project
+from headrace.run.connect import connect
+from headrace.run.instance import Instance
+from headrace.run.offline import Offline
+
+from .stopped import make_stopped
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_stopped(tmp_path / "project")
+
+
+@pytest.fixture
+def instance(project: Project) -> Iterator[Instance]:
+    made = Instance(project, lambda kind, fields: None)
+    made.open()
+    yield made
+    made.close()
+
+
+def test_events_are_taken_and_old_answers_given_before_spark_runs(instance: Instance) -> None:
+    url = instance.serve(0)
+    posted = httpx.post(f"{url}/v1/streams/clicks/events", content=CLICKS[0].record)
+    assert posted.status_code == 200
+    assert httpx.get(f"{url}/v1/views/total").json()["rows"][0]["n"] == 6
+    status = httpx.get(f"{url}/v1/status").json()
+    assert (status["state"], status["url"]) == ("starting", url)
+    assert sum(status["streams"][0]["end"]) == 11
+    assert status["streams"][0]["balance"]["off"] == 0
+    assert instance.ready() == (False, "the log is being opened")
+    assert instance.spark is None
+
+
+def test_a_rebuild_must_wait_for_the_start(instance: Instance) -> None:
+    with pytest.raises(NotReady, match="the project is still starting"):
+        instance.rebuild("total")
+    for view in ("pages", "elsewhere"):
+        with pytest.raises(NotFound, match=f"there is no view '{view}' that is kept"):
+            instance.rebuild(view)
+
+
+def test_a_second_instance_is_refused_and_questions_go_to_the_first(
+    instance: Instance, project: Project
+) -> None:
+    url = instance.serve(0)
+    with pytest.raises(AlreadyRunning) as caught:
+        Instance(project, lambda kind, fields: None)
+    assert caught.value.message == f"this project is already running at {url}"
+    service: Any = connect(project)
+    assert service.status().url == url
+    service.close()
+
+
+def test_after_the_end_the_project_is_stopped_and_whole(project: Project) -> None:
+    instance = Instance(project, lambda kind, fields: None)
+    instance.open()
+    instance.serve(0)
+    instance.submit("clicks", [CLICKS[0].record]).result(10)
+    instance.close()
+    service = connect(project)
+    assert isinstance(service, Offline)
+    assert sum(service.status().streams[0].end) == 11
+    service.close()
+
+
+def test_whoever_wrote_before_is_fenced_by_the_start(project: Project) -> None:
+    paused = Offline(project)
+    paused.store.take_over()
+    instance = Instance(project, lambda kind, fields: None)
+    instance.open()
+    with pytest.raises(Fenced):
+        paused.store.close_group("clicks")
+    instance.close()
+    paused.close()
+
+
+def test_a_definition_that_cannot_be_read_ends_the_start_before_the_log_is_opened(
+    project: Project,
+) -> None:
+    (project.folder / "more.sql").write_text(
+        "CREATE STREAM more (x INT) WITH (source = 'tcp', port = 'many');"
+    )
+    instance = Instance(load_project(project.folder), lambda kind, fields: None)
+    with pytest.raises(BadDefinition):
+        instance.open()
+    assert instance.inlets.topics == {}
+    instance.close()
+    after = Offline(project)
+    assert after.status().state == "stopped"
+    after.close()
+
+
+def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: Instance) -> None:
+    class Troubled:
+        problems = {"archive clicks": "archive of stream 'clicks' failed: no room"}  # noqa: RUF012
+
+        def stop(self) -> None:
+            """Nothing runs."""
+
+    instance.state, instance.reason = "running", ""
+    assert instance.status().state == "running"
+    instance.schedule = Troubled()  # type: ignore[assignment]
+    status = instance.status()
+    assert (status.state, status.reason) == (
+        "degraded",
+        "archive of stream 'clicks' failed: no room",
+    )
+    assert status.streams[0].problem == status.reason
