@@ -179,7 +179,7 @@ class _Compiler:
             str(resolved.definition.origin),
             outputs,
             reads=resolved.views,
-            read_sql=translated.tree.sql(dialect="sqlite"),
+            read_sql=translated.tree.sql(dialect="sqlite", comments=False),
         )
 
     def inputs(self, resolved: Resolved) -> str:

@@ -62,7 +62,7 @@ def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
     select = parse_query(query.query, query.query_origin)
     if not isinstance(select, exp.Select):
         raise _unsupported(query, "UNION, EXCEPT and INTERSECT are not supported in a definition")
-    if select.args.get("with_") or list(select.find_all(exp.Subquery)):
+    if select.args.get("with_") or len(list(select.find_all(exp.Select))) > 1:
         raise _unsupported(
             query,
             "a subquery or WITH is not supported in a definition",
@@ -73,6 +73,8 @@ def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
             query, f"{query.kind} '{query.name}' reads nothing", "add FROM a stream."
         )
     _check_certain(query, select)
+    if select.find(exp.TableSample):
+        raise _unsupported(query, "TABLESAMPLE is not supported in a definition")
     sources = [(_find(project, query, table.name), table) for table in select.find_all(exp.Table)]
     streams = [(name, table) for name, table in sources if _is_stream(project, name)]
     tables = tuple(dict.fromkeys(name for name, _ in sources if name in project.tables))

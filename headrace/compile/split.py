@@ -92,24 +92,29 @@ class _Splitter:
         self.refuse_other_clauses()
         for expression in self.group_expressions():
             self.parts.groups.append(self.group(expression))
-        for number, item in enumerate(self.select.expressions, 1):
+        for item in self.select.expressions:
             if item.is_star:
                 raise self.unsupported(
                     "SELECT * cannot be aggregated", "name the columns of the view."
                 )
-            self.parts.items.append((self.name_of(item, number), self.finish(item.unalias())))
+            self.parts.items.append((self.name_of(item), self.finish(item.unalias())))
         if having := self.select.args.get("having"):
             self.parts.having = self.finish(having.this)
         if order := self.select.args.get("order"):
             self.parts.order = [self.ordered(item) for item in order.expressions]
         if limit := self.select.args.get("limit"):
-            self.parts.limit = int(limit.expression.name)
+            self.parts.limit = self.limit(limit.expression)
         if not self.parts.calls and not self.parts.groups:
             raise self.unsupported(
                 "the view neither groups nor aggregates",
                 "a view needs GROUP BY or an aggregate; CREATE STREAM … AS is for stateless steps.",
             )
         return self.parts
+
+    def limit(self, expression: exp.Expr) -> int:
+        if isinstance(expression, exp.Literal) and expression.name.isdigit():
+            return int(expression.name)
+        raise self.unsupported(f"LIMIT {sql_of(expression)} is not a number", "write LIMIT 10.")
 
     def refuse_other_clauses(self) -> None:
         for part in ("qualify", "windows", "offset", "sort", "cluster", "distribute", "pivots"):
@@ -216,6 +221,9 @@ class _Splitter:
         expression = item.this
         if isinstance(expression, exp.Literal) and not expression.is_string:
             expression = self.item(expression)
+        elif isinstance(expression, exp.Column) and not expression.table:
+            # ORDER BY means an output by its name before it means a key.
+            expression = self.aliases.get(expression.name.lower(), expression)
         copy = item.copy()
         copy.set("this", self.finish(expression))
         return copy
@@ -267,10 +275,12 @@ class _Splitter:
     def same(one: exp.Expr, other: exp.Expr) -> bool:
         return _same_text(sql_of(one), sql_of(other))
 
-    def name_of(self, item: exp.Expr, number: int) -> str:
-        if name := item.alias_or_name:
-            return str(name)
-        return _name(item) or f"column_{number}"
+    @staticmethod
+    def name_of(item: exp.Expr) -> str:
+        plain = isinstance(item, exp.Column) or (
+            isinstance(item, exp.Anonymous) and _is_window(item)
+        )
+        return str(item.alias or (item.name if plain else sql_of(item)))
 
     def unsupported(self, message: str, hint: str | None = None) -> Unsupported:
         return Unsupported(message, hint=hint, origin=self.origin)

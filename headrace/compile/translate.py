@@ -17,6 +17,7 @@ from headrace.compile.plan import WINDOW, OutputPlan
 from headrace.core.errors import BadQuery, HeadraceError, UnknownColumn, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.time import DAY, HOUR, MINUTE, SECOND, duration_us, from_iso
+from headrace.define.dialect import sql_of
 
 
 def typed_name(view: str) -> str:
@@ -51,6 +52,11 @@ _CASTS = {
     "DOUBLE": "REAL",
 }
 _TRUNC = {"SECOND": SECOND, "MINUTE": MINUTE, "HOUR": HOUR, "DAY": DAY}
+# The type of these is the type of what they are made of.
+_SAME_TYPE = (
+    exp.Paren, exp.Min, exp.Max, exp.Filter, exp.Coalesce, exp.TimestampTrunc, exp.DateTrunc,
+    exp.Nullif, exp.Greatest, exp.Least, exp.Neg,
+)  # fmt: skip
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
 
 
@@ -107,6 +113,10 @@ class _Translator:
                 raise Unsupported(f"'{what}' is not available over views", hint=_AVAILABLE)
             if isinstance(node, exp.Cast) and node.to.this.name not in {*_CASTS, *_TIMES}:
                 raise Unsupported(f"a cast to {node.to.sql()} is not available over views")
+            if isinstance(node, exp.Count) and len(getattr(node.this, "expressions", [])) > 1:
+                raise Unsupported("count(DISTINCT …) takes one value over views")
+            if isinstance(node, exp.Group) and node.sql().upper().endswith("BY ALL"):
+                raise Unsupported("GROUP BY ALL is not available over views", hint="name the keys.")
 
     def scope(self, select: exp.Select) -> Scope:
         """The outputs of each relation, by its alias."""
@@ -136,11 +146,18 @@ class _Translator:
         select.set("expressions", [column for columns, _ in found for column in columns])
         given = {result.name.lower(): columns[0].unalias() for columns, result in found}
         places = [columns[0].unalias() for columns, _ in found]
+        group = select.args.get("group")
+        keys = (
+            {e.name.lower() for e in group.expressions if isinstance(e, exp.Column)}
+            if group
+            else set()
+        )
+        # ORDER BY means an output by its name first; HAVING does where the name is no key.
+        meant = {"order": given, "having": {k: v for k, v in given.items() if k not in keys}}
         for part in ("where", "group", "having", "order"):
             if clause := select.args.get(part):
                 self.ordinals(clause, places)
-                # ORDER BY and HAVING mean an output by its name first, the others never do.
-                self.columns(clause, scope, given if part in {"having", "order"} else {})
+                self.columns(clause, scope, meant.get(part, {}), windows=part in {"group", "order"})
         for join in select.args.get("joins") or []:
             self.columns(join, scope, {})
         return tuple(result for _, result in found)
@@ -156,7 +173,7 @@ class _Translator:
                 for out in outputs.values()
             ]
         inner = item.unalias()
-        name = item.alias_or_name or inner.sql()
+        name = item.alias or (inner.name if isinstance(inner, exp.Column) else sql_of(inner))
         found = self.find(inner, scope) if isinstance(inner, exp.Column) else None
         if found and found[2] is None:
             return [self.plain(found[1], found[0], name)]
@@ -182,34 +199,43 @@ class _Translator:
                     raise BadQuery(f"there is no item {number} to group or order by")
                 literal.replace(places[number - 1].copy())
 
-    def columns(self, clause: exp.Expr, scope: Scope, given: dict[str, exp.Expr]) -> None:
-        """Point each column at its stored form."""
+    def columns(
+        self, clause: exp.Expr, scope: Scope, given: dict[str, exp.Expr], *, windows: bool = False
+    ) -> None:
+        """Point each column at its stored form; with `windows`, a window stands for its start."""
         for column in [c for c in clause.find_all(exp.Column) if not c.meta.get("stored")]:
-            if not column.table and column.name.lower() in given:
+            output = not column.table and column.name.lower() in given
+            if output and not column.find_ancestor(exp.AggFunc):
                 column.replace(exp.paren(given[column.name.lower()].copy()))
                 continue
             found = self.find(column, scope)
             if found is None:
                 raise self.unknown(column, scope)
             alias, out, edge = found
+            if out.type == WINDOW and edge is None and not windows:
+                raise Unsupported(
+                    f"the window '{out.name}' is two times",
+                    hint=f"write {out.name}.start or {out.name}.end.",
+                )
             name = f"{out.name}_{edge or 'start'}" if out.type == WINDOW else out.name
             column.replace(_column(name, alias, out))
 
     def find(self, column: exp.Column, scope: Scope) -> tuple[str, OutputPlan, str | None] | None:
         """(relation, output, edge of its window) for url, v.url, hour.start and v.hour.start."""
         name, table, before = column.name.lower(), column.table.lower(), column.db.lower()
+        found: list[tuple[str, OutputPlan, str | None]] = []
         for alias, outputs in scope.items():
             if name in outputs and table in ("", alias) and not before:
-                return alias, outputs[name], None
-            window = outputs.get(table)
-            if (
-                window
-                and window.type == WINDOW
-                and name in {"start", "end"}
-                and before in ("", alias)
-            ):
-                return alias, window, name
-        return None
+                found.append((alias, outputs[name], None))
+            window = outputs.get(table) if name in {"start", "end"} else None
+            if window and window.type == WINDOW and before in ("", alias):
+                found.append((alias, window, name))
+        if len(found) > 1:
+            owners = " and ".join(alias for alias, _, _ in found)
+            raise BadQuery(
+                f"'{column.name}' may mean the one of {owners}", hint="say which, as in a.b."
+            )
+        return found[0] if found else None
 
     def unknown(self, column: exp.Column, scope: Scope) -> UnknownColumn:
         names = [out.name for outputs in scope.values() for out in outputs.values()]
@@ -234,48 +260,72 @@ class _Translator:
             node.replace(
                 exp.Literal.number(duration_us(f"{node.this.name} {node.args['unit'].name}"))
             )
-        elif isinstance(node, (*_COMPARISONS, exp.Between, exp.In)):
+        elif isinstance(node, (*_COMPARISONS, exp.Between, exp.In, exp.Nullif)):
             self.literals(node)
+        elif isinstance(node, exp.Concat | exp.DPipe):
+            for side in (node.this, node.args.get("expression"), *node.expressions):
+                self.refuse_stored(side)
+        else:
+            self.refuse_corners(node)
 
     def cast(self, node: exp.Cast) -> None:
         target = node.to.this.name
         if target in _CASTS:
+            self.refuse_stored(node.this)
+            if _CASTS[target] != "TEXT" and self.type(node.this) in {"STRING", None}:
+                raise Unsupported("a cast of text to a number is not available over views")
             return
         if not isinstance(node.this, exp.Literal):
             raise Unsupported("a cast of a value to a time is not available over views")
         node.replace(exp.Literal.number(_moment(node.this.name, target)))
 
+    def refuse_stored(self, side: exp.Expr | None) -> None:
+        """What is stored in another form than it is shown in cannot be made text."""
+        if isinstance(side, exp.Expr) and self.type(side) in {"TIMESTAMP", "DATE", "BOOLEAN"}:
+            raise Unsupported("a time or a truth value cannot be made text over views")
+
+    def refuse_corners(self, node: exp.Expr) -> None:
+        """Where the store's functions and Spark's part ways."""
+        start, decimals = node.args.get("start"), node.args.get("decimals")
+        if isinstance(node, exp.Substring) and not (
+            start and start.name.isdigit() and int(start.name)
+        ):
+            raise Unsupported("substring over views begins at a number from 1")
+        if isinstance(node, exp.Round) and not isinstance(decimals, exp.Literal | None):
+            raise Unsupported("round over views takes a number of decimals from 0")
+
     def literals(self, node: exp.Expr) -> None:
-        """A text that is compared with a time is that time."""
+        """A text that is compared with a value of another type is read as that type."""
         sides = [node.this, *[v for k in ("expression", "low", "high") if (v := node.args.get(k))]]
         sides += node.expressions
-        types = {self.type(side) for side in sides if isinstance(side, exp.Expr)}
-        times = types & {"TIMESTAMP", "DATE"}
-        for side in sides if times else []:
+        types = {self.type(side) for side in sides if isinstance(side, exp.Expr)} - {None, "STRING"}
+        for side in sides if types else []:
             if isinstance(side, exp.Literal) and side.is_string:
-                side.replace(exp.Literal.number(_moment(side.name, str(next(iter(times))))))
+                side.replace(_read_as(side.name, str(min(map(str, types)))))
 
     def type(self, node: exp.Expr) -> str | None:
         if isinstance(node, exp.Column):
             return node.meta.get("type")
-        if isinstance(
-            node,
-            (
-                exp.Paren,
-                exp.Min,
-                exp.Max,
-                exp.Filter,
-                exp.Coalesce,
-                exp.TimestampTrunc,
-                exp.DateTrunc,
-            ),
-        ):
+        if isinstance(node, exp.Case):
+            return self.type(node.args["ifs"][0].args["true"])
+        if isinstance(node, exp.If):
+            return self.type(node.args["true"])
+        if isinstance(node, exp.Cast):
+            target = str(node.to.this.name)
+            return {"TIMESTAMPTZ": "TIMESTAMP"}.get(target, target)
+        if isinstance(node, _SAME_TYPE):
             return self.type(node.this)
         if isinstance(node, (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean)):
             return "BOOLEAN"
-        if isinstance(node, (exp.Add, exp.Sub)) and self.type(node.this) == "TIMESTAMP":
-            return "TIMESTAMP" if isinstance(node.expression, exp.Interval) else "BIGINT"
+        if isinstance(node, (exp.Add, exp.Sub)):
+            return self.type_of_sum(node)
         return None
+
+    def type_of_sum(self, node: exp.Add | exp.Sub) -> str | None:
+        sides = node.this, node.expression
+        if not any(self.type(side) == "TIMESTAMP" for side in sides):
+            return None
+        return "TIMESTAMP" if any(isinstance(side, exp.Interval) for side in sides) else "BIGINT"
 
     def estimate(self, node: exp.Expr) -> str | None:
         marks = {column.meta.get("estimate") for column in node.find_all(exp.Column)}
@@ -295,6 +345,18 @@ def _floored(time: exp.Expr, step: int) -> exp.Expr:
     """The time less what it is past a multiple of `step`, also before 1970."""
     past = f"((({time.sql()}) % {step}) + {step}) % {step}"
     return exp.maybe_parse(f"(({time.sql()}) - {past})")
+
+
+def _read_as(text: str, type: str) -> exp.Expr:
+    if type in {"TIMESTAMP", "DATE"}:
+        return exp.Literal.number(_moment(text, type))
+    if type == "BOOLEAN":
+        words = {"true": 1, "false": 0}
+        return exp.Literal.number(words[text.lower()]) if text.lower() in words else exp.null()
+    try:
+        return exp.Literal.number(int(text) if type in {"INT", "BIGINT"} else float(text))
+    except ValueError:
+        return exp.null()
 
 
 def _moment(text: str, type: str) -> int:

@@ -81,6 +81,8 @@ class _Reader:
             return self.query(kind.lower(), name, first)
         schema, watermark = self.columns(name)
         if kind == "TABLE":
+            if watermark:
+                raise self.wrong(f"table '{name}' has a watermark, which only streams have", first)
             return self.table(name, schema, first)
         return self.stream(name, schema, watermark, first)
 
@@ -105,8 +107,7 @@ class _Reader:
             raise self.wrong(f"partitions must be a number from 1 to 1024, not '{count}'", origin)
         if plain.get("format", "json") not in {"json", "csv"}:
             raise self.wrong(f"format is 'json' or 'csv', not '{plain['format']}'", origin)
-        if watermark and not schema.find(watermark.column):
-            raise self.wrong(f"the watermark column '{watermark.column}' is not declared", origin)
+        self.check_watermark(schema, watermark, origin)
         if plain.get("key") and not schema.find(plain["key"]):
             raise self.wrong(f"the key '{plain['key']}' is not a declared column", origin)
         return StreamDefinition(
@@ -118,6 +119,16 @@ class _Reader:
             options=options,
             **plain,
         )
+
+    def check_watermark(self, schema: Schema, watermark: Watermark | None, origin: Origin) -> None:
+        column = schema.find(watermark.column) if watermark else None
+        if watermark and column is None:
+            raise self.wrong(f"the watermark column '{watermark.column}' is not declared", origin)
+        if column and column.type != Type("TIMESTAMP"):
+            raise self.wrong(
+                f"the watermark column '{column.name}' is {column.type.spark}, not TIMESTAMP",
+                origin,
+            )
 
     def table(self, name: str, schema: Schema, origin: Origin) -> TableDefinition:
         self.expect("USING")
@@ -139,6 +150,8 @@ class _Reader:
         watermark = None
         while True:
             if self.seen("WATERMARK"):
+                if watermark:
+                    raise self.wrong(f"'{name}' has two watermarks")
                 watermark = self.watermark()
             else:
                 columns.append(self.column())

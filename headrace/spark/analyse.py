@@ -79,7 +79,12 @@ def sentence(error: PySparkException) -> str:
     text = re.sub(r"^\[[A-Z_.0-9]+\]\s*", "", text.split("\n==")[0].split(";\n")[0])
     text = re.sub(r"\s*SQLSTATE: \w+", "", text)
     text = " ".join(text.split())
-    return text[:1].lower() + text[1:].rstrip(".") if text else "the query is not valid"
+    if not text:
+        return "the query is not valid"
+    word = text.split()[0]
+    # A word in capitals, such as GROUP, keeps them.
+    first = text[:1] if word.isupper() and len(word) > 1 else text[:1].lower()
+    return first + text[1:].rstrip(".")
 
 
 def _place(error: PySparkException, origin: Origin) -> Origin:

@@ -45,6 +45,4 @@ def table_path(table: TablePlan, folder: Path) -> Path:
 def rows_of(frame: Any) -> list[tuple[Any, ...]]:
     """The rows of a small result, as tuples."""
     table = frame.toArrow()
-    if not table.num_columns:
-        return [()] * table.num_rows
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

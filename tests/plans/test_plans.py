@@ -110,7 +110,6 @@ def test_formatting_changes_no_fingerprint(name: str, tmp_path: Path, analyser: 
     assert (one.streams, one.tables, one.derived) == (other.streams, other.tables, other.derived)
 
 
-@pytest.mark.xfail(reason="comments stay in read_sql")
 def test_comment_in_a_view_over_views_changes_no_fingerprint(
     tmp_path: Path, analyser: Analyser
 ) -> None:

@@ -25,7 +25,7 @@ from headrace.serving import read
 from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
 
-from .bench import CLICKS, VIEWS, Bench, alike
+from .bench import CLICKS, VIEWS, Bench, alike, definitions, plan_of
 
 
 @pytest.fixture(scope="module")
@@ -291,3 +291,16 @@ def test_nothing_can_be_asked_before_anything_is_deployed(tmp_path: Path) -> Non
     with pytest.raises(NotFound, match="there is no view 'hits'"):
         Reader(db).view("hits")
     db.close()
+
+
+def test_a_key_does_not_bring_back_a_row_that_the_view_s_own_limit_left_out(
+    tmp_path: Path,
+) -> None:
+    only = VIEWS | {"top": VIEWS["top"].replace("LIMIT 2", "LIMIT 1")}
+    made = Bench(tmp_path / "serving.db", plan_of(definitions(only)))
+    made.build()
+    made.send(*CLICKS)
+    assert made.rows("top") == [{"page": "/a", "n": 4}]
+    assert made.reader.sql("SELECT * FROM top WHERE page = '/b'").rows == []
+    assert made.reader.view("top", {"page": "/b"}).rows == []
+    made.close()
