@@ -48,6 +48,9 @@ class Builder:
         boundary, group = self._boundary(speed_runs)
         state = self.store.stream(self.stream.name)
         versions = [v for v in self.store.versions(self.stream.name) if v.since <= boundary]
+        # A version that is about to be replaced needs no build any more.
+        replaced = {v.name for v in versions if v.state == "building"}
+        versions = [v for v in versions if v.state == "building" or v.name not in replaced]
         waiting = [v for v in versions if v.state == "building" or v.name in full]
         if boundary == state.boundary and not waiting:
             return None

@@ -19,6 +19,8 @@ from headrace.core.origin import Origin
 
 class Headrace(Spark):
     class Tokenizer(Spark.Tokenizer):
+        # Spark reads 'it''s' as one text, and sqlglot as two that are put together.
+        STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
         KEYWORDS: ClassVar[dict[str, Any]] = {
             word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
         }

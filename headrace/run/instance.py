@@ -2,8 +2,8 @@
 
 Ingest comes first, so that producers can send while Spark starts. Stopping goes the other way
 round, and whatever it leaves undone is found again at the next start: the log and the store are
-the truth. tests/run/test_instance.py runs it whole; tests/run/test_kills.py kills it at each
-failpoint.
+the truth. tests/run/test_instance.py checks the order of the start, tests/run/test_runs.py runs
+it whole; tests/run/test_kills.py kills it at each failpoint.
 """
 
 from __future__ import annotations

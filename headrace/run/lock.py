@@ -57,7 +57,7 @@ def running_url(layout: Layout) -> str | None:
         return None
     try:
         return str(json.loads(layout.running.read_text("utf-8"))["url"])
-    except (json.JSONDecodeError, KeyError):
+    except (json.JSONDecodeError, KeyError, TypeError):
         return None
 
 

@@ -2,7 +2,7 @@
 
 With `until_idle` nothing streams: all that is in the log (and in the folders that streams import
 from) goes through batch, which is also the fastest way to load history.
-tests/run/test_instance.py checks both ways and the summary.
+tests/run/test_runs.py checks both ways and the summary.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.files import FilesConnector
 from headrace.run.instance import Instance
+from headrace.run.journal import keep_journal
+from headrace.run.layout import Layout
 from headrace.run.schedule import Report
 
 PROGRESS_S = 1.0
@@ -53,6 +55,7 @@ def run(
     """
     began = time.monotonic()
     report("starting", {"name": project.settings.name})
+    keep_journal(Layout.of(project))
     instance = Instance(project, report)
     with _interrupt() as stop:
         try:

@@ -2,7 +2,7 @@
 
 The pipeline has no thread of its own: the schedule calls `archive` and `build`, Spark's query
 calls the epochs, and `mend` starts a query again that has ended by a failure.
-tests/run/test_instance.py and the kill tests run it whole.
+tests/run/test_runs.py and the kill tests run it whole.
 """
 
 from __future__ import annotations

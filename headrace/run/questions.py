@@ -96,8 +96,14 @@ class Questions:
             options = defaults | dict(table.options)
             relations.append(Relation(table.name, table.format, [path], table.ddl, options))
         relations += [Relation(derived.name, query=derived.sql) for derived in plan.derived]
+        known = {stream.name.lower(): stream for stream in plan.streams}
         for alias, (name, kind, value) in moments.items():
-            relations.append(Relation(alias, query=_as_of_query(name, kind, value)))
+            # The name goes into SQL that is ours, so it must be one that the project gave.
+            asked = known.get(name.lower())
+            if asked is None:
+                raise BadQuery(f"AS OF is for streams, and '{name}' is none")
+            query = _as_of_query(asked.name, kind, value, asked.partitions)
+            relations.append(Relation(alias, query=query))
         return relations, positions
 
     def _stream_relations(
@@ -171,13 +177,17 @@ def _without_time_travel(text: str) -> tuple[str, dict[str, tuple[str, str, str]
     if " as of " not in " ".join(text.lower().split()):
         return text, {}
     try:
-        tree = Headrace().parse(text.strip().rstrip(";"))[0]
+        trees = Headrace().parse(text.strip().rstrip(";"))
     except Exception:
         return text, {}
+    # What is left as it is meets the fence, which lets no AS OF and no second statement through.
+    if len(trees) != 1 or trees[0] is None:
+        return text, {}
+    tree = trees[0]
     found: dict[str, tuple[str, str, str]] = {}
-    for table in tree.find_all(exp.Table) if tree else ():
+    for table in tree.find_all(exp.Table):
         version = table.args.get("version")
-        if version is None or version.expression is None:
+        if version is None or version.expression is None or table.db:
             continue
         alias = f"_as_of_{len(found)}"
         found[alias] = table.name, version.name.upper(), version.expression.name
@@ -185,10 +195,10 @@ def _without_time_travel(text: str) -> tuple[str, dict[str, tuple[str, str, str]
         shown = table.alias_or_name
         table.set("this", exp.to_identifier(alias))
         table.set("alias", exp.TableAlias(this=exp.to_identifier(shown)))
-    return (tree.sql(dialect=Headrace) if tree and found else text), found
+    return (tree.sql(dialect=Headrace) if found else text), found
 
 
-def _as_of_query(name: str, kind: str, value: str) -> str:
+def _as_of_query(name: str, kind: str, value: str, partitions: int) -> str:
     if kind == "TIMESTAMP":
         try:
             moment = iso(from_iso(value))
@@ -197,10 +207,13 @@ def _as_of_query(name: str, kind: str, value: str) -> str:
         return f"SELECT * FROM `{name}` WHERE {ARRIVED_AT} <= TIMESTAMP '{moment}'"
     try:
         offsets = Position.parse(value).offsets
-    except ValueError as error:
+    except ValueError:
+        offsets = ()
+    if len(offsets) != partitions:
         raise BadQuery(
-            f"'{value}' is not a position", hint="write one offset a partition, such as '120,98'."
-        ) from error
+            f"'{value}' is not a position of '{name}'",
+            hint=f"write one offset for each of its {partitions} partitions, such as '120,98'.",
+        )
     conditions = [
         f"({PARTITION} = {n} AND {OFFSET} < {offset})" for n, offset in enumerate(offsets)
     ]

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 import structlog
 
 from headrace.batch.build import Promoted
-from headrace.core.errors import Fenced, HeadraceError
+from headrace.core.errors import Fenced, HeadraceError, Unavailable
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.settings import Settings
 from headrace.log.topic import Topic
@@ -44,6 +44,7 @@ class Schedule:
         self.differences = 0
         self.problems: dict[str, str] = {}
         self._stop = threading.Event()
+        self._ended = False
         self._wishes: list[tuple[str, str, Future[Promoted]]] = []
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="schedule", daemon=True)
@@ -61,9 +62,24 @@ class Schedule:
         wish: Future[Promoted] = Future()
         with self._lock:
             self._wishes.append((stream, view, wish))
+        if self._ended:
+            self._refuse_wishes()
         return wish
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._ended = True
+            self._refuse_wishes()
+
+    def _refuse_wishes(self) -> None:
+        with self._lock:
+            wishes, self._wishes = self._wishes, []
+        for _, view, wish in wishes:
+            wish.set_exception(Unavailable(f"view '{view}' was not built: the project is stopping"))
+
+    def _work(self) -> None:
         archive_at = build_at = self.clock()
         build_at += self.settings.batch.interval_us
         tidy_at = self.clock() + TIDY_US
@@ -86,9 +102,11 @@ class Schedule:
             try:
                 action(name, pipeline)
                 self.problems.pop(f"{what} {name}", None)
-            except Fenced:
+            except Fenced as error:
+                # Nothing that this process does can count any more.
+                self._note(what, name, error)
                 self._stop.set()
-                raise
+                return
             except Exception as error:
                 self._note(what, name, error)
 

@@ -17,7 +17,13 @@ from headrace.compile.translate import typed_name
 from headrace.core.errors import BadDefinition, NotFound
 from headrace.core.position import Position
 from headrace.serving.finish import quoted, readable_sql, typed_sql
-from headrace.serving.merge import create_tables, generation_table, speed_table, values_table
+from headrace.serving.merge import (
+    create_tables,
+    generation_table,
+    speed_table,
+    staged_name,
+    values_table,
+)
 from headrace.serving.store import Change, StreamState, Version
 
 
@@ -197,6 +203,7 @@ def _drop_version(db: sqlite3.Connection, name: str, version: str) -> None:
     db.execute("DELETE FROM _views WHERE name = ? AND version = ?", (name, version))
     for table in (generation_table, speed_table, values_table):
         db.execute(f"DROP TABLE IF EXISTS {table(name, version)}")
+        db.execute(f"DROP TABLE IF EXISTS {staged_name(table(name, version))}")
 
 
 def go_live(db: sqlite3.Connection, version: Version) -> None:

@@ -24,17 +24,23 @@ from headrace.serving.catalog import (
     refresh_readable_views,
     tables_of,
 )
-from headrace.serving.merge import columns_of, create_tables, merged, source, upsert
+from headrace.serving.merge import (
+    columns_of,
+    create_tables,
+    merged,
+    source,
+    staged_name,
+    upsert,
+)
 from headrace.serving.rows import sketch_columns, stored_rows
 from headrace.serving.store import AuditResult, Row, Staged, Version
 
 GENERATIONS_KEPT = 1_000
-STAGED = "_staged"
 
 
 def staged_tables(plan: ViewPlan) -> tuple[str, str]:
     generation, _, values = tables_of(plan)
-    return generation[:-1] + STAGED + '"', values[:-1] + STAGED + '"'
+    return staged_name(generation), staged_name(values)
 
 
 def stage(

@@ -29,6 +29,11 @@ def values_table(name: str, version: str) -> str:
     return f'"_values_{name}_{version}"'
 
 
+def staged_name(table: str) -> str:
+    """The table beside it, in which a build waits for its promotion."""
+    return table[:-1] + '_staged"'
+
+
 def columns_of(plan: ViewPlan) -> list[str]:
     """Key and partial columns, in the order in which rows are written."""
     return [key.column for key in plan.keys] + [c for p in plan.partials for c in p.columns]

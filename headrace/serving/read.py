@@ -56,14 +56,17 @@ class Reader:
         with self.db.read() as db:
             plan = _live_plan(db, name)
             results = tuple(Result(out.name, out.type, out.estimate) for out in plan.outputs)
-            where, values = _conditions(plan, keys or {}, since, until)
-            if plan.kind == "mergeable":
+            inside = plan.kind == "mergeable" and plan.limit is None
+            where, values = _conditions(plan, keys or {}, since, until, inside=inside)
+            if inside:
                 sql = typed_sql(plan, *tables_of(plan)[:2], where=" AND ".join(where))
                 # The condition stands in both arms of the union.
                 values = values * 2
             else:
-                sql = f"SELECT *, 1 AS _fresh FROM {quoted(typed_name(plan.name))}"
+                # A limit has decided on the view's rows before a key asks for some of them.
+                sql = f"SELECT * FROM {quoted(typed_name(plan.name))}"
                 sql += f" WHERE {' AND '.join(where)}" if where else ""
+                sql = sql if plan.kind == "mergeable" else f"SELECT *, 1 AS _fresh FROM ({sql})"
             return self._answer(
                 db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
             )
@@ -188,8 +191,9 @@ def _parsed(text: str) -> exp.Query:
 
 
 def _conditions(
-    plan: ViewPlan, keys: Mapping[str, str], since: str | None, until: str | None
+    plan: ViewPlan, keys: Mapping[str, str], since: str | None, until: str | None, *, inside: bool
 ) -> tuple[list[str], list[Any]]:
+    """SQL over the key columns, for `inside` the merge, or over the outputs."""
     where: list[str] = []
     values: list[Any] = []
     for name, text in keys.items():
@@ -206,10 +210,10 @@ def _conditions(
                 f"'{name}' is not a key of view '{plan.name}'",
                 detail=f"keys are: {', '.join(known) or 'none'}.",
             )
-        where.append(f"{output.key or quoted(output.name)} IS ?")
+        where.append(f"{output.key if inside else quoted(output.name)} IS ?")
         values.append(_stored(output, text))
     if since is not None or until is not None:
-        column = _window_column(plan)
+        column = _window_column(plan, inside)
         for sign, moment in ((">=", since), ("<", until)):
             if moment is not None:
                 where.append(f"{column} {sign} ?")
@@ -217,11 +221,11 @@ def _conditions(
     return where, values
 
 
-def _window_column(plan: ViewPlan) -> str:
+def _window_column(plan: ViewPlan, inside: bool) -> str:
     output = next((out for out in plan.outputs if out.type == WINDOW), None)
     if output is None:
         raise BadRequest(f"view '{plan.name}' has no window, so 'from' and 'to' have no meaning")
-    return output.key or quoted(f"{output.name}_start")
+    return output.key if inside and output.key else quoted(f"{output.name}_start")
 
 
 def _stored(output: OutputPlan, text: str) -> Any:

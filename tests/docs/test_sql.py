@@ -83,6 +83,6 @@ def test_queries_can_be_answered(block: Block, plan: Plan, spark: Any) -> None:
         assert isinstance(translate(query, views).tree, exp.Query)
         return
     text, moments = _without_time_travel(block.text)
-    assert all(_as_of_query(*moment) for moment in moments.values())
+    assert all(_as_of_query(*moment, 2) for moment in moments.values())
     relations = [each.name for each in (*plan.streams, *plan.tables, *plan.derived)]
     check(spark, text.strip(), relations=[*relations, *moments])

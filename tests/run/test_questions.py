@@ -166,13 +166,13 @@ def test_as_of_becomes_a_relation_of_its_own(
 
 
 def test_as_of_a_moment_is_what_had_arrived_by_then() -> None:
-    assert _as_of_query("clicks", "TIMESTAMP", "2026-01-01T01:00:00+01:00") == (
+    assert _as_of_query("clicks", "TIMESTAMP", "2026-01-01T01:00:00+01:00", 2) == (
         "SELECT * FROM `clicks` WHERE _arrived_at <= TIMESTAMP '2026-01-01T00:00:00Z'"
     )
 
 
 def test_as_of_a_position_is_what_lies_before_it() -> None:
-    assert _as_of_query("clicks", "VERSION", "3,4") == (
+    assert _as_of_query("clicks", "VERSION", "3,4", 2) == (
         "SELECT * FROM `clicks` WHERE (_partition = 0 AND _offset < 3)"
         " OR (_partition = 1 AND _offset < 4)"
     )
@@ -189,7 +189,7 @@ def test_as_of_a_position_is_what_lies_before_it() -> None:
 )
 def test_as_of_something_else_is_refused(kind: str, value: str, message: str) -> None:
     with pytest.raises(BadQuery) as caught:
-        _as_of_query("clicks", kind, value)
+        _as_of_query("clicks", kind, value, 2)
     assert caught.value.message.startswith(message)
 
 
