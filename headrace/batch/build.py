@@ -60,7 +60,7 @@ class Builder:
             lower = Position.start(self.stream.partitions) if whole else state.boundary
             staged.append(self._stage(version, PositionRange(lower, boundary), whole))
         failpoint("generation.staged")
-        audits = tuple(self._audit(build, group, speed_runs, boundary) for build in staged)
+        audits = tuple(self._audit(build, group, boundary) for build in staged)
         highs = self.table.highs()
         number = self.store.promote(self.stream.name, boundary, group, staged, audits, highs)
         return Promoted(self.stream.name, number, boundary, boundary - state.boundary, audits)
@@ -96,9 +96,7 @@ class Builder:
             found += rows_of(self.spark.sql(sql))
         return found
 
-    def _audit(
-        self, build: Staged, group: int, speed_runs: bool, boundary: Position
-    ) -> AuditResult:
+    def _audit(self, build: Staged, group: int, boundary: Position) -> AuditResult:
         state = self.store.stream(self.stream.name)
         if not boundary <= state.position:
             return AuditResult(

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 from sqlglot import exp
 
+from headrace.compile.passes import HIDDEN_DDL
 from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.errors import BadQuery, NotReady
 from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, Status
@@ -116,7 +117,7 @@ class Questions:
         version = table.open()
         archived, highs = table.progress(version)
         end = TopicReader(self.layout.log(stream.name)).end().latest(archived)
-        ddl = f"{stream.schema.spark_ddl}, {_hidden_ddl()}"
+        ddl = f"{stream.schema.spark_ddl}, {HIDDEN_DDL}"
         paths = event_files(
             table.files(version), PositionRange(Position.start(stream.partitions), archived)
         )
@@ -147,10 +148,6 @@ def _write_tail(
             table = decoder.decode(blocks, partition, highs[partition], raw=False).table
             events = table.filter(pa.compute.equal(table["_status"], int(Status.EVENT)))
             writer.write_table(events.select([field.name for field in keep]))
-
-
-def _hidden_ddl() -> str:
-    return "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN"
 
 
 def _as_of(position: Position) -> AsOf:

@@ -73,11 +73,11 @@ def read_versions(db: sqlite3.Connection, stream: str) -> list[Version]:
     ]
 
 
-def deploy(db: sqlite3.Connection, plan: Plan, now_us: int) -> list[Change]:
+def deploy(db: sqlite3.Connection, plan: Plan) -> list[Change]:
     """Make the plan the deployed one, inside the caller's transaction."""
     for stream in plan.streams:
         _deploy_stream(db, stream)
-    changes = [_deploy_view(db, view, now_us) for view in plan.views if view.kind == "mergeable"]
+    changes = [_deploy_view(db, view) for view in plan.views if view.kind == "mergeable"]
     before = read_plan(db)
     names = {view.name for view in plan.views}
     for view in before.views if before else ():
@@ -152,7 +152,7 @@ def _check_history(old: StreamPlan, new: StreamPlan) -> None:
     )
 
 
-def _deploy_view(db: sqlite3.Connection, plan: ViewPlan, now_us: int) -> Change:
+def _deploy_view(db: sqlite3.Connection, plan: ViewPlan) -> Change:
     rows = db.execute(
         "SELECT version, state, plan FROM _views WHERE name = ?", (plan.name,)
     ).fetchall()

@@ -16,14 +16,15 @@ from typing import Any
 import msgspec
 from sqlglot import exp
 
-from headrace.compile.plan import WINDOW, OutputPlan, Plan, ViewPlan
-from headrace.compile.translate import Relations, Result, Translated, translate, typed_name
-from headrace.core.errors import BadQuery, BadRequest, LimitReached, NotFound, NotReady
+from headrace.compile.plan import ViewPlan
+from headrace.compile.translate import Relations, Result, translate, typed_name
+from headrace.core.errors import BadQuery, LimitReached, NotFound, NotReady
 from headrace.core.origin import Origin
-from headrace.core.time import DAY, Clock, from_iso, now_us
+from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
 from headrace.serving.catalog import read_plan, read_stream, tables_of
+from headrace.serving.conditions import conditions, pushed
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.sqlite import Sqlite
 
@@ -57,7 +58,7 @@ class Reader:
             plan = _live_plan(db, name)
             results = tuple(Result(out.name, out.type, out.estimate) for out in plan.outputs)
             inside = plan.kind == "mergeable" and plan.limit is None
-            where, values = _conditions(plan, keys or {}, since, until, inside=inside)
+            where, values = conditions(plan, keys or {}, since, until, inside=inside)
             if inside:
                 sql = typed_sql(plan, *tables_of(plan)[:2], where=" AND ".join(where))
                 # The condition stands in both arms of the union.
@@ -74,11 +75,13 @@ class Reader:
     def sql(self, text: str, limit: int | None = None) -> Answer:
         """An ad-hoc SELECT over views."""
         with self.db.read() as db:
-            relations, plan = _relations(db)
+            relations = _relations(db)
             translated = translate(_parsed(text), relations)
             for name in translated.relations:
                 _live_plan(db, name)
-            sql = _pushed(translated, plan, db)
+            sql = translated.tree.sql(dialect="sqlite")
+            if len(translated.relations) == 1 and not translated.tree.args.get("joins"):
+                sql = pushed(translated, _live_plan(db, translated.relations[0]))
             return self._answer(
                 db,
                 sql,
@@ -172,11 +175,11 @@ def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
     return list(found)
 
 
-def _relations(db: sqlite3.Connection) -> tuple[Relations, Plan]:
+def _relations(db: sqlite3.Connection) -> Relations:
     plan = read_plan(db)
     if plan is None:
         raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-    return {view.name: view.outputs for view in plan.views}, plan
+    return {view.name: view.outputs for view in plan.views}
 
 
 def _parsed(text: str) -> exp.Query:
@@ -185,129 +188,3 @@ def _parsed(text: str) -> exp.Query:
     except Exception as error:
         message = getattr(error, "message", str(error))
         raise BadQuery(message, origin=getattr(error, "origin", None)) from error
-
-
-# Conditions on keys
-
-
-def _conditions(
-    plan: ViewPlan, keys: Mapping[str, str], since: str | None, until: str | None, *, inside: bool
-) -> tuple[list[str], list[Any]]:
-    """SQL over the key columns, for `inside` the merge, or over the outputs."""
-    where: list[str] = []
-    values: list[Any] = []
-    for name, text in keys.items():
-        output = plan.output(name)
-        if output is None or (
-            plan.kind == "mergeable" and (output.key is None or output.window_us)
-        ):
-            known = [
-                out.name
-                for out in plan.outputs
-                if (out.key and not out.window_us) or plan.kind == "read"
-            ]
-            raise BadRequest(
-                f"'{name}' is not a key of view '{plan.name}'",
-                detail=f"keys are: {', '.join(known) or 'none'}.",
-            )
-        where.append(f"{output.key if inside else quoted(output.name)} IS ?")
-        values.append(_stored(output, text))
-    if since is not None or until is not None:
-        column = _window_column(plan, inside)
-        for sign, moment in ((">=", since), ("<", until)):
-            if moment is not None:
-                where.append(f"{column} {sign} ?")
-                values.append(_moment(moment))
-    return where, values
-
-
-def _window_column(plan: ViewPlan, inside: bool) -> str:
-    output = next((out for out in plan.outputs if out.type == WINDOW), None)
-    if output is None:
-        raise BadRequest(f"view '{plan.name}' has no window, so 'from' and 'to' have no meaning")
-    return output.key if inside and output.key else quoted(f"{output.name}_start")
-
-
-def _stored(output: OutputPlan, text: str) -> Any:
-    """A value of a query parameter in storage form."""
-    if text == "" and output.type != "STRING":
-        return None
-    try:
-        match output.type:
-            case "INT" | "BIGINT":
-                return int(text)
-            case "DOUBLE":
-                return float(text)
-            case "BOOLEAN":
-                return {"true": 1, "1": 1, "false": 0, "0": 0}[text.lower()]
-            case "TIMESTAMP":
-                return from_iso(text)
-            case "DATE":
-                return from_iso(text) // DAY
-    except (ValueError, KeyError) as error:
-        raise BadRequest(f"'{text}' is not a {output.type}, which '{output.name}' is") from error
-    return text
-
-
-def _moment(text: str) -> int:
-    try:
-        return from_iso(text)
-    except ValueError as error:
-        raise BadRequest(f"'{text}' is not a moment such as 2026-11-15T19:00:00Z") from error
-
-
-_PUSHED: dict[type[exp.Expr], str] = {
-    exp.EQ: "IS",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-}
-
-
-def _pushed(translated: Translated, plan: Plan, db: sqlite3.Connection) -> str:
-    """The query, with conditions on keys also put inside the one view that it reads."""
-    tree = translated.tree
-    if (
-        len(translated.relations) != 1
-        or not isinstance(tree, exp.Select)
-        or len(list(tree.find_all(exp.Table))) != 1
-    ):
-        return tree.sql(dialect="sqlite")
-    view = _live_plan(db, translated.relations[0])
-    where = tree.args.get("where")
-    # A limit or order inside the view decides on its rows before the query's condition does.
-    if view.kind != "mergeable" or where is None or view.limit is not None:
-        return tree.sql(dialect="sqlite")
-    inner = (
-        [text for part in where.this.flatten() if (text := _inner(part, view))]
-        if isinstance(where.this, exp.And)
-        else [text for text in [_inner(where.this, view)] if text]
-    )
-    sql = typed_sql(view, *tables_of(view)[:2], where=" AND ".join(inner))
-    table = next(iter(tree.find_all(exp.Table)))
-    alias = quoted(table.alias_or_name)
-    marker = "_headrace_inner_"
-    table.replace(exp.to_table(marker))
-    return tree.sql(dialect="sqlite").replace(marker, f"({sql}) AS {alias}")
-
-
-def _inner(part: exp.Expr, view: ViewPlan) -> str | None:
-    """A condition `key <op> literal` over the view's key column, if it is one."""
-    part = part.unnest()
-    sign = _PUSHED.get(type(part))
-    if (
-        sign is None
-        or not isinstance(part.this, exp.Column)
-        or not isinstance(part.expression, exp.Literal)
-    ):
-        return None
-    name = part.this.name
-    output = view.output(name) or view.output(name.removesuffix("_start"))
-    if (
-        output is None
-        or output.key is None
-        or (output.type == WINDOW and not name.endswith("_start"))
-    ):
-        return None
-    return f"{output.key} {sign} {part.expression.sql(dialect='sqlite')}"

@@ -41,7 +41,7 @@ class SqliteStore:
 
     def deploy(self, plan: Plan) -> list[Change]:
         with self.db.write() as db:
-            return catalog.deploy(db, plan, self.clock())
+            return catalog.deploy(db, plan)
 
     def deployed(self) -> Plan | None:
         with self.db.read() as db:

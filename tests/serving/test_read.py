@@ -21,7 +21,7 @@ from headrace.core.errors import (
     UnknownColumn,
     Unsupported,
 )
-from headrace.serving import read
+from headrace.serving import conditions
 from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
 
@@ -133,7 +133,7 @@ def test_a_condition_that_goes_inside_gives_the_same_rows(
     both: Bench, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pushed = both.reader.sql(query).rows
-    monkeypatch.setattr(read, "_PUSHED", {})
+    monkeypatch.setattr(conditions, "_PUSHED", {})
     assert alike(both.reader.sql(query).rows) == alike(pushed)
     assert pushed
 
