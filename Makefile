@@ -27,7 +27,8 @@ $(VENV)/.ready: requirements.lock requirements-java.lock pyproject.toml
 run: setup ## Run the demo with live events; FOR=60s stops by itself with a summary
 	@$(BIN)/headrace run examples/shop --port $(PORT) $(if $(FOR),--for $(FOR))
 
-test: setup ## Run all tests
+test: setup ## Run all tests, also with the bundled Java
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-java.lock
 	@$(BIN)/python -m pytest -q
 
 check: lint types contracts test ## Lint, types, import contracts and tests: exactly what CI runs

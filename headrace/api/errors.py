@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headrace.core.errors import (
     BadRequest,
     HeadraceError,
+    InternalError,
     MethodNotAllowed,
     NotFound,
     Overloaded,
@@ -30,12 +31,6 @@ from headrace.core.errors import (
 
 RETRY_AFTER_S = 1
 _log = structlog.get_logger(__name__)
-
-
-class InternalError(HeadraceError):
-    """A defect of Headrace itself; the log has more under the request's id."""
-
-    http_status = 500
 
 
 class ErrorShape(msgspec.Struct, frozen=True):

@@ -164,3 +164,9 @@ class EngineFailed(HeadraceError):
     """Spark failed in a way that no other condition describes."""
 
     http_status = 500
+
+
+class InternalError(HeadraceError):
+    """A defect of Headrace itself; the log has more under the request's id."""
+
+    http_status = 500

@@ -174,6 +174,12 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             1,
             500,
         ),
+        (
+            errors.InternalError("the server met a problem", detail="request a1."),
+            "InternalError: the server met a problem\n  detail: request a1.",
+            1,
+            500,
+        ),
     )
 }
 

