@@ -21,6 +21,7 @@ from headrace.api.body import JSON, NDJSON, ONE, is_json
 from headrace.api.errors import ErrorShape
 from headrace.api.service import DeadLetter, Status
 from headrace.api.shapes import Accepted, Audits, DeadLetters, Ready
+from headrace.core import errors
 from headrace.core.errors import EngineFailed, HeadraceError, Unavailable
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
@@ -207,10 +208,5 @@ def _error(response: httpx.Response) -> HeadraceError:
 
 
 def _conditions() -> dict[str, type[HeadraceError]]:
-    found: dict[str, type[HeadraceError]] = {}
-    left = [HeadraceError]
-    while left:
-        kind = left.pop()
-        found[kind.__name__] = kind
-        left += kind.__subclasses__()
-    return found
+    kinds = (kind for kind in vars(errors).values() if isinstance(kind, type))
+    return {kind.__name__: kind for kind in kinds if issubclass(kind, HeadraceError)}
