@@ -188,7 +188,9 @@ class _Compiler:
         tables = [self.project.tables[name] for name in all_tables(resolved, self.ordered)]
         functions = self.project.functions_file
         code = functions.read_bytes() if functions else b""
-        called = any(isinstance(node, exp.Anonymous) for node in resolved.select.walk())
+        # Also a function that only a derived stream calls decides on the view.
+        whole = inlined(resolved, self.ordered)
+        called = any(isinstance(node, exp.Anonymous) for node in whole.walk())
         return digest(
             [
                 stream.schema.spark_ddl,

@@ -62,7 +62,6 @@ class ViewPlan(_Noun, frozen=True):
     outputs: tuple[OutputPlan, ...]
     stream: str = ""
     tables: tuple[str, ...] = ()
-    functions: tuple[str, ...] = ()
     map_sql: str = ""
     keys: tuple[KeyPlan, ...] = ()
     partials: tuple[PartialPlan, ...] = ()
@@ -96,14 +95,12 @@ class ViewPlan(_Noun, frozen=True):
     @property
     def recompute(self) -> str:
         """Fingerprint of what the view's partials depend on."""
-        return _digest(
-            [self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs]
-        )
+        return digest([self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs])
 
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the whole view, as it is kept and as it is read."""
-        return _digest(msgspec.structs.replace(self, origin=""))
+        return digest(msgspec.structs.replace(self, origin=""))
 
     def output(self, name: str) -> OutputPlan | None:
         return next((out for out in self.outputs if out.name.lower() == name.lower()), None)
@@ -150,7 +147,6 @@ class Plan(_Noun, frozen=True):
     tables: tuple[TablePlan, ...]
     derived: tuple[DerivedPlan, ...]
     views: tuple[ViewPlan, ...]
-    functions: tuple[str, ...] = ()
 
     def stream(self, name: str) -> StreamPlan:
         return next(stream for stream in self.streams if stream.name == name)
@@ -159,10 +155,6 @@ class Plan(_Noun, frozen=True):
         return next((view for view in self.views if view.name.lower() == name.lower()), None)
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(value)).hexdigest()[:12]
-
-
 def digest(value: object) -> str:
     """A short fingerprint of any plain value."""
-    return _digest(value)
+    return hashlib.sha256(msgspec.json.encode(value)).hexdigest()[:12]

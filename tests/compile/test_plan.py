@@ -153,3 +153,18 @@ def test_views_and_outputs_are_found_whatever_their_case(compiled: Compile) -> N
     assert output is not None
     assert output.name == "n"
     assert plan.stream("clicks").schema.names[:2] == ("user", "url")
+
+
+def test_code_of_a_function_counts_where_only_a_derived_stream_calls_it(
+    compiled: Compile, tmp_path: Path
+) -> None:
+    # `luhn_check` is a name that only Spark knows, as a project's own function is.
+    sql = (
+        "CREATE STREAM checked AS SELECT luhn_check(user) AS valid FROM clicks;"
+        "CREATE VIEW answer AS SELECT valid, count(*) AS n FROM checked GROUP BY valid"
+    )
+    found = []
+    for code in ("# one", "# two"):
+        (tmp_path / "functions.py").write_text(code)
+        found.append(view(compiled(sql, folder=tmp_path)).recompute)
+    assert found[0] != found[1]
