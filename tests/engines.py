@@ -17,6 +17,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from headrace.serving.store import Epoch
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.functions import register_functions
 from headrace.spark.relations import register
+from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch
 from headrace.speed.query import SpeedQuery
 from headrace.testing import Transcript
@@ -162,13 +164,19 @@ class Parts:
             return None
         table = decoded(plan, self.log(stream), range, state.highs)
         key = (stream, range, state.highs, repr(table.to_pylist()))
+        # What a carried view makes of a range depends on the states before it, too.
+        shared = shared and not any(view.carry for view in self.plan.views)
         if shared and key in self.compiled.epochs:
             return self.compiled.epochs[key]
         frame = self.compiled.speed.createDataFrame(table)
         versions = self.store.versions(stream)
-        made = compute_epoch(frame, plan, versions, range, state.highs, self.clock())
+        behind = Behind(self.store, state, partial(self.frame, plan), STEP_EVENTS_MAX)
+        made = compute_epoch(frame, plan, versions, range, behind, self.clock())
         self.compiled.epochs[key] = made
         return made
+
+    def frame(self, plan: StreamPlan, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
+        return self.compiled.speed.createDataFrame(decoded(plan, self.log(plan.name), range, highs))
 
     def counts(self) -> dict[str, int]:
         """What batch has counted up to the boundary, and speed after it."""
@@ -242,7 +250,13 @@ class _Engine:
 
     def answer(self, view: str) -> list[dict[str, Any]]:
         self.settle()
-        return self.parts.reader.view(view).rows
+        answer = self.parts.reader.view(view)
+        if any(stream.provisional for stream in answer.as_of.values()):
+            # Batch places what came out of order; the answer must not be provisional any more.
+            self.parts.catch_up()
+            answer = self.parts.reader.view(view)
+            assert not any(stream.provisional for stream in answer.as_of.values())
+        return answer.rows
 
     def counts(self) -> dict[str, int]:
         self.settle()

@@ -17,6 +17,7 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.master.table import MasterTable, event_files
 from headrace.serving.store import AuditResult, Row, Staged, Store, Version
+from headrace.spark.carry import Carrying
 from headrace.spark.relations import rows_of
 
 
@@ -81,8 +82,27 @@ class Builder:
     def _stage(self, version: Version, range: PositionRange, full: bool) -> Staged:
         events = read_master(self.spark, self.table, range)
         events.createOrReplaceTempView(f"`{self.stream.name}`")
+        if version.plan.carry:
+            return self._stage_carried(version, range, full)
         rows = rows_of(self.spark.sql(version.plan.partial_sql))
         return self.store.stage(version, full, rows, self._values(version.plan))
+
+    def _stage_carried(self, version: Version, range: PositionRange, full: bool) -> Staged:
+        """Fold the range onto the states at the old boundary, or all events if one of these comes
+        before, in the order, what those states have taken.
+        """
+        carrying = Carrying(self.spark, version.plan.carry)
+        keys = [] if full else carrying.keys()
+        folded = carrying.fold(self.store.states(version, keys, at_boundary=True) if keys else [])
+        try:
+            if folded.disordered:
+                start = Position.start(self.stream.partitions)
+                return self._stage(version, PositionRange(start, range.upper), True)
+            rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
+            values = self._values(version.plan)
+            return self.store.stage(version, full, rows, values, folded.states)
+        finally:
+            folded.drop()
 
     def _values(self, plan: ViewPlan) -> list[Row]:
         """The distinct values behind each exact distinct count."""

@@ -1,5 +1,5 @@
-"""Derived streams are stateless steps, so they vanish: each is written into the queries that read
-it.
+"""Derived streams vanish: each is written into the queries that read it, a carried one as what it
+selects after its fold.
 
 The hidden columns (partition, offset, arrival, lateness) go through every step, because an
 event's place in the log decides ties and boundaries wherever the event has become.
@@ -7,36 +7,49 @@ event's place in the log decides ties and boundaries wherever the event has beco
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from sqlglot import exp
 
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
 from headrace.core.schema import Schema
 
+NOTHING: Mapping[str, exp.Select] = MappingProxyType({})
 _NOT_STATELESS = ("group", "having", "order", "limit", "distinct", "qualify", "windows", "offset")
 
 
 def check_stateless(resolved: Resolved) -> None:
     """Refuse a derived stream that needs more than one event at a time."""
     found = [part for part in _NOT_STATELESS if resolved.select.args.get(part)]
-    found += ["aggregate"] if resolved.select.find(exp.AggFunc) else []
-    found += ["OVER"] if resolved.select.find(exp.Window) else []
+    found += ["aggregate"] if _aggregates(resolved.select) else []
     if found:
         raise Unsupported(
             f"stream '{resolved.definition.name}' is not stateless: it has {found[0].upper()}",
-            hint="a derived stream selects, filters, explodes and joins with tables; "
-            "aggregate in a CREATE VIEW that reads it.",
+            hint="a derived stream selects, filters, explodes, joins with tables and has running "
+            "values with OVER; aggregate in a CREATE VIEW that reads it.",
             origin=resolved.definition.query_origin,
         )
 
 
-def inlined(resolved: Resolved, ordered: dict[str, Resolved]) -> exp.Select:
-    """The query's SELECT with every derived stream in it replaced by what it stands for."""
+def _aggregates(select: exp.Select) -> bool:
+    """Whether an aggregate stands there that is no running value."""
+    return any(node.find_ancestor(exp.Window) is None for node in select.find_all(exp.AggFunc))
+
+
+def inlined(
+    resolved: Resolved, ordered: dict[str, Resolved], written: Mapping[str, exp.Select] = NOTHING
+) -> exp.Select:
+    """The query's SELECT with every derived stream in it replaced by what it stands for, which
+    `written` says of some.
+    """
     select = resolved.select.copy()
     source = ordered.get(resolved.stream or "")
     if source is None:
         return select
-    inner = inlined(source, ordered)
+    inner = written.get(source.definition.name) or inlined(source, ordered, written)
+    inner = inner.copy()
     passed = {item.alias_or_name.lower() for item in inner.expressions}
     if not any(item.is_star for item in inner.expressions):
         hidden = [name for name in HIDDEN if name not in passed]
@@ -49,6 +62,12 @@ def inlined(resolved: Resolved, ordered: dict[str, Resolved]) -> exp.Select:
                 )
             )
     return select
+
+
+def streams_below(resolved: Resolved, ordered: dict[str, Resolved]) -> list[Resolved]:
+    """The derived streams that the query reads, directly and through others."""
+    source = ordered.get(resolved.stream or "")
+    return [source, *streams_below(source, ordered)] if source else []
 
 
 def base_stream(resolved: Resolved, ordered: dict[str, Resolved]) -> str:

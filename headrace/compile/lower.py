@@ -17,7 +17,7 @@ from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, PartialPlan
 from headrace.compile.split import Call, Group, Split
 from headrace.core.aggregate import AGGREGATES, Lowered, Merge
 from headrace.core.errors import Unsupported
-from headrace.core.event import OFFSET, PARTITION
+from headrace.core.event import CUT, OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
 from headrace.define.dialect import parse_query, sql_of
@@ -58,13 +58,19 @@ def type_of(spark_type: str) -> Type | None:
 
 
 def lower_map(
-    parts: Split, source: exp.Select, stream_alias: str, analyse: Analyse, origin: Origin
+    parts: Split,
+    source: exp.Select,
+    stream_alias: str,
+    analyse: Analyse,
+    origin: Origin,
+    *,
+    carried: bool = False,
 ) -> Mapped:
     """Choose storage forms and write the map step."""
     expressions = _distinct_expressions(parts)
-    probe = _select(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
+    probe = select_of(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
     types = {
-        sql: _known_type(spark_type, sql, origin)
+        sql: known_type(spark_type, sql, origin)
         for sql, (_, spark_type) in zip(expressions, analyse(probe, origin), strict=False)
     }
     keys = tuple(_key(n, group, types, origin) for n, group in enumerate(parts.groups))
@@ -74,13 +80,15 @@ def lower_map(
     filters = [call.condition for call in parts.calls if call.condition]
     conditions = {sql: f"f{n}" for n, sql in enumerate(dict.fromkeys(filters))}
     items = [f"{key.sql} AS {key.column}" for key in keys]
-    items += [f"{_storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
+    items += [f"{storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
     if any(call.name in {"min_by", "max_by"} for call in parts.calls):
         items.append(f"{stream_alias}.{OFFSET} * 65536 + {stream_alias}.{PARTITION} AS _seq")
+    if carried:
+        items.append(f"{stream_alias}.{CUT} AS {CUT}")
     windowed = [f"{key.column} IS NOT NULL" for key in keys if key.window_us]
     return Mapped(
-        _select(source, items or ["1 AS one"], windowed),
+        select_of(source, items or ["1 AS one"], windowed),
         keys,
         lowered,
         tuple(tuple(columns[a] for a in call.arguments) for call in parts.calls),
@@ -162,7 +170,7 @@ def _distinct_expressions(parts: Split) -> list[str]:
     return list(dict.fromkeys([*(group.sql for group in parts.groups), *arguments]))
 
 
-def _select(source: exp.Select, items: list[str], conditions: list[str] | None = None) -> str:
+def select_of(source: exp.Select, items: list[str], conditions: list[str] | None = None) -> str:
     """The FROM, joins, laterals and WHERE of the source with another select list."""
     kept = {k: v.copy() if isinstance(v, exp.Expr) else v for k, v in source.args.items()}
     bare = exp.Select(
@@ -177,7 +185,7 @@ def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> K
     if type.array:
         raise Unsupported(f"'{group.sql}' is an array, which cannot be grouped by", origin=origin)
     if not group.window_us:
-        return KeyPlan(f"k{number}", group.name, type.name, _storage_form(type, group.sql))
+        return KeyPlan(f"k{number}", group.name, type.name, storage_form(type, group.sql))
     if type.name != "TIMESTAMP":
         raise Unsupported(
             f"window() takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
@@ -199,7 +207,7 @@ def _lower_call(call: Call, types: dict[str, Type], origin: Origin) -> Lowered:
     return lowered
 
 
-def _known_type(spark_type: str, sql: str, origin: Origin) -> Type:
+def known_type(spark_type: str, sql: str, origin: Origin) -> Type:
     if spark_type == "void":
         return Type("INT")
     if type := type_of(spark_type):
@@ -209,7 +217,7 @@ def _known_type(spark_type: str, sql: str, origin: Origin) -> Type:
     raise Unsupported(f"'{sql}' is of type {spark_type}, which a view cannot hold", origin=origin)
 
 
-def _storage_form(type: Type, sql: str) -> str:
+def storage_form(type: Type, sql: str) -> str:
     return _STORAGE_FORMS.get(type.name, "({})" if " " in sql else "{}").format(sql)
 
 

@@ -11,7 +11,16 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from headrace.compile.derive import all_tables, base_stream, check_stateless, column_names, inlined
+from headrace.compile.carry import Carried, carried_stream, is_carried
+from headrace.compile.derive import (
+    NOTHING,
+    all_tables,
+    base_stream,
+    check_stateless,
+    column_names,
+    inlined,
+    streams_below,
+)
 from headrace.compile.lower import (
     lower_finish,
     lower_map,
@@ -110,6 +119,9 @@ class _Compiler:
         definition = resolved.definition
         if definition.kind == "stream":
             check_stateless(resolved)
+        if is_carried(resolved):
+            self.add_carried(resolved)
+            return
         types = self.analyser.analyse(definition.query, definition.query_origin, definition.name)
         if definition.kind == "stream":
             self.add_derived(resolved)
@@ -119,16 +131,62 @@ class _Compiler:
             self.add_mergeable(resolved, types)
 
     def add_derived(self, resolved: Resolved) -> None:
-        name, sql = resolved.definition.name, sql_of(inlined(resolved, self.ordered))
-        stream = base_stream(resolved, self.ordered)
-        self.derived.append(DerivedPlan(name, stream, all_tables(resolved, self.ordered), sql))
+        name = resolved.definition.name
+        carried = self.carried_below(resolved, name)
+        sql = sql_of(self.written(resolved, carried))
+        self.derived.append(self.derived_plan(resolved, sql, carried))
+
+    def add_carried(self, resolved: Resolved) -> None:
+        name, origin = resolved.definition.name, resolved.definition.query_origin
+        carried = self.carried(resolved, name)
+        sql = sql_of(carried.select)
+        self.analyser.analyse(sql, origin, name)
+        self.derived.append(self.derived_plan(resolved, sql, carried))
+
+    def derived_plan(self, resolved: Resolved, sql: str, carried: Carried | None) -> DerivedPlan:
+        stream, tables = base_stream(resolved, self.ordered), all_tables(resolved, self.ordered)
+        carry = carried.plan if carried else None
+        return DerivedPlan(resolved.definition.name, stream, tables, sql, carry)
+
+    def carried(self, resolved: Resolved, reader: str) -> Carried:
+        """A carried stream as `reader` reads it; each reader has a fold of its own."""
+        if below := [s for s in streams_below(resolved, self.ordered) if is_carried(s)]:
+            raise Unsupported(
+                f"stream '{resolved.definition.name}' carries what stream "
+                f"'{below[0].definition.name}' has carried already",
+                hint="have all running values in one stream.",
+                origin=resolved.definition.query_origin,
+            )
+        mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
+        time, source = mark.column if mark else None, inlined(resolved, self.ordered)
+        made = carried_stream(resolved, source, time, f"_carried_{reader}", self.analyser.analyse)
+        self.analyser.relation(made.plan.name, made.ddl)
+        return made
+
+    def carried_below(self, resolved: Resolved, reader: str) -> Carried | None:
+        below = [s for s in streams_below(resolved, self.ordered) if is_carried(s)]
+        return self.carried(below[0], reader) if below else None
+
+    def written(self, resolved: Resolved, carried: Carried | None) -> exp.Select:
+        """The query with all streams below written out, down to the fold if there is one."""
+        below = [s for s in streams_below(resolved, self.ordered) if is_carried(s)]
+        known = {below[0].definition.name: carried.select} if carried and below else NOTHING
+        return inlined(resolved, self.ordered, known)
 
     def add_mergeable(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
         origin = resolved.definition.query_origin
         names = column_names(resolved, self.ordered, self.schemas) | set(HIDDEN)
         parts = split(resolved.select, names, origin)
-        source = inlined(resolved, self.ordered)
-        mapped = lower_map(parts, source, resolved.stream_alias, self.analyser.analyse, origin)
+        carried = self.carried_below(resolved, resolved.definition.name)
+        source = self.written(resolved, carried)
+        mapped = lower_map(
+            parts,
+            source,
+            resolved.stream_alias,
+            self.analyser.analyse,
+            origin,
+            carried=carried is not None,
+        )
         partials, finishes = lower_partials(parts, mapped)
         self.check_finish(
             resolved, [*(e for _, e in parts.items), parts.having, *parts.order], origin
@@ -149,6 +207,7 @@ class _Compiler:
             outputs,
             stream=base_stream(resolved, self.ordered),
             tables=all_tables(resolved, self.ordered),
+            carry=carried.plan if carried else None,
             map_sql=mapped.sql,
             keys=mapped.keys,
             partials=tuple(partials),
@@ -156,7 +215,7 @@ class _Compiler:
             order=tuple(finish(item) for item in parts.order),
             limit=parts.limit,
             inputs=self.inputs(resolved),
-            definition=sql_of(source),
+            definition=sql_of(inlined(resolved, self.ordered)),
         )
 
     def add_read(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:

@@ -12,6 +12,7 @@ import hashlib
 
 import msgspec
 
+from headrace.core.event import CUT
 from headrace.core.schema import Column, Schema, Type
 
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
@@ -53,6 +54,26 @@ class OutputPlan(_Noun, frozen=True):
     estimate: str | None = None  # None: always exact; "speed": until batch covers it; "always"
 
 
+class StepPlan(_Noun, frozen=True):
+    """One carried step: which columns it reads, and the column and Spark type that it adds."""
+
+    step: str
+    columns: tuple[str, ...]
+    parameters: tuple[float | int | None, ...]
+    output: str
+    type: str
+
+
+class CarryPlan(_Noun, frozen=True):
+    """Steps that take the events of each key in order, with state. `sql` gives `_key`, `_time` and
+    `_seq` of each event and the columns that go through; what comes out is the relation `name`.
+    """
+
+    name: str
+    sql: str
+    steps: tuple[StepPlan, ...] = ()
+
+
 class ViewPlan(_Noun, frozen=True):
     """How one view is kept and read."""
 
@@ -62,6 +83,7 @@ class ViewPlan(_Noun, frozen=True):
     outputs: tuple[OutputPlan, ...]
     stream: str = ""
     tables: tuple[str, ...] = ()
+    carry: CarryPlan | None = None  # the fold whose relation `map_sql` reads, if there is one
     map_sql: str = ""
     keys: tuple[KeyPlan, ...] = ()
     partials: tuple[PartialPlan, ...] = ()
@@ -76,9 +98,9 @@ class ViewPlan(_Noun, frozen=True):
     @property
     def partial_sql(self) -> str:
         """Spark SQL: the events of the relation named after the stream -> partial columns by
-        key.
+        key. Those of a carried view begin with the group that the events belong to.
         """
-        keys = [key.column for key in self.keys]
+        keys = [*([CUT] if self.carry else []), *(key.column for key in self.keys)]
         lifts = [
             f"{lift} AS {column}"
             for partial in self.partials
@@ -95,7 +117,8 @@ class ViewPlan(_Noun, frozen=True):
     @property
     def recompute(self) -> str:
         """Fingerprint of what the view's partials depend on."""
-        return digest([self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs])
+        decisive = [self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs]
+        return digest([*decisive, self.carry] if self.carry else decisive)
 
     @property
     def fingerprint(self) -> str:
@@ -131,12 +154,13 @@ class TablePlan(_Noun, frozen=True):
 
 
 class DerivedPlan(_Noun, frozen=True):
-    """A stream made of another by stateless steps; `sql` reads the source stream's relation."""
+    """A stream made of another; `sql` reads the source stream's relation, or that of `carry`."""
 
     name: str
     stream: str
     tables: tuple[str, ...]
     sql: str
+    carry: CarryPlan | None = None
 
 
 class Plan(_Noun, frozen=True):

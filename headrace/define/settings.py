@@ -73,6 +73,11 @@ class SpeedSettings:
     catch_up_events: int = _setting(
         500_000, "backlog above which a start catches up by batch first", least=1
     )
+    rebase_events_max: int = _setting(
+        500_000,
+        "events since the boundary that carried views are folded again from at most",
+        least=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from headrace.serving.merge import (
     staged_name,
     values_table,
 )
+from headrace.serving.states import create_states, drop_states
 from headrace.serving.store import Change, StreamState, Version
 
 
@@ -34,7 +35,8 @@ def read_plan(db: sqlite3.Connection) -> Plan | None:
 
 def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
     row = db.execute(
-        "SELECT plan, boundary, generation, committed_at, promoted_at FROM _streams WHERE name = ?",
+        "SELECT plan, boundary, generation, committed_at, promoted_at, boundary_highs "
+        "FROM _streams WHERE name = ?",
         (name,),
     ).fetchone()
     if row is None:
@@ -48,6 +50,7 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
         Position.parse(row[1]),
         row[2],
         tuple(high for _, high in progress),
+        tuple(msgspec.json.decode(row[5])) or (None,) * len(progress),
         row[3],
         row[4],
     )
@@ -124,7 +127,8 @@ def _deploy_stream(db: sqlite3.Connection, stream: StreamPlan) -> None:
         return
     start = Position.start(stream.partitions)
     db.execute(
-        "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0)", (stream.name, text, str(start))
+        "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0, '[]')",
+        (stream.name, text, str(start)),
     )
     rows = [(stream.name, partition) for partition in range(stream.partitions)]
     db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL)", rows)
@@ -179,6 +183,7 @@ def _deploy_view(db: sqlite3.Connection, plan: ViewPlan) -> Change:
     )
     for statement in create_tables(plan, *tables_of(plan)):
         db.execute(statement)
+    create_states(db, plan)
     return Change(plan.name, "rebuild" if rows else "new")
 
 
@@ -200,6 +205,7 @@ def drop_view(db: sqlite3.Connection, name: str) -> None:
 
 
 def _drop_version(db: sqlite3.Connection, name: str, version: str) -> None:
+    drop_states(db, name, version)
     db.execute("DELETE FROM _views WHERE name = ? AND version = ?", (name, version))
     for table in (generation_table, speed_table, values_table):
         db.execute(f"DROP TABLE IF EXISTS {table(name, version)}")

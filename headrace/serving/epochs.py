@@ -8,6 +8,9 @@ leave a gap and is refused. tests/serving/test_epochs.py and the kill tests chec
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
+
+import msgspec
 
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
@@ -15,7 +18,8 @@ from headrace.serving.catalog import read_stream, read_versions, tables_of
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.rows import sketch_columns, stored_rows
 from headrace.serving.sketches import estimate
-from headrace.serving.store import Epoch
+from headrace.serving.states import commit_states
+from headrace.serving.store import NOW, Epoch, Row
 
 EPOCHS_KEPT = 1_000
 
@@ -32,8 +36,10 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
         )
     group = _group(db, epoch, group_us, now_us)
     for version in read_versions(db, epoch.stream):
-        if version.id in epoch.rows:
-            _add_rows(db, version.plan, epoch, group)
+        if version.id in epoch.carried:
+            _add_carried(db, version.plan, epoch, group)
+        elif version.id in epoch.rows:
+            _add_rows(db, version.plan, epoch.rows[version.id], group)
     _advance(db, epoch, now_us)
     return True
 
@@ -45,23 +51,38 @@ def _group(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: int) -> 
         "ORDER BY number DESC LIMIT 1",
         (epoch.stream,),
     ).fetchone() or (0, 0, 1)
+    highs = msgspec.json.encode(epoch.highs).decode()
     if not closed and now_us - opened_at < group_us:
         db.execute(
-            "UPDATE _groups SET upper = ? WHERE stream = ? AND number = ?",
-            (str(epoch.range.upper), epoch.stream, number),
+            "UPDATE _groups SET upper = ?, highs = ? WHERE stream = ? AND number = ?",
+            (str(epoch.range.upper), highs, epoch.stream, number),
         )
         return int(number)
     db.execute("UPDATE _groups SET closed = 1 WHERE stream = ? AND closed = 0", (epoch.stream,))
     db.execute(
-        "INSERT INTO _groups VALUES (?, ?, ?, ?, 0)",
-        (epoch.stream, number + 1, str(epoch.range.upper), now_us),
+        "INSERT INTO _groups VALUES (?, ?, ?, ?, 0, ?)",
+        (epoch.stream, number + 1, str(epoch.range.upper), now_us, highs),
     )
     return int(number) + 1
 
 
-def _add_rows(db: sqlite3.Connection, plan: ViewPlan, epoch: Epoch, group: int) -> None:
+def _add_carried(db: sqlite3.Connection, plan: ViewPlan, epoch: Epoch, group: int) -> None:
+    """Add the rows of a carried view to the groups that they say, and its states."""
+    carried = epoch.carried[plan.recompute]
     _, speed, _ = tables_of(plan)
-    rows = list(stored_rows(plan, epoch.rows[plan.recompute], group))
+    if carried.rebased:
+        db.execute(f"DELETE FROM {speed}")
+    by_group: dict[int, list[Row]] = {}
+    for number, *row in epoch.rows[plan.recompute]:
+        by_group.setdefault(group if number == NOW else number, []).append(tuple(row))
+    for number, rows in by_group.items():
+        _add_rows(db, plan, rows, number)
+    commit_states(db, plan, carried, group)
+
+
+def _add_rows(db: sqlite3.Connection, plan: ViewPlan, lifted: Sequence[Row], group: int) -> None:
+    _, speed, _ = tables_of(plan)
+    rows = list(stored_rows(plan, lifted, group))
     places = ", ".join("?" * (2 + len(columns_of(plan))))
     db.executemany(upsert(plan, speed, f"VALUES ({places})", grouped=True), rows)
     if sketch_columns(plan):

@@ -33,7 +33,8 @@ from headrace.serving.merge import (
     upsert,
 )
 from headrace.serving.rows import sketch_columns, stored_rows
-from headrace.serving.store import AuditResult, Row, Staged, Version
+from headrace.serving.states import disordered, promote_states, stage_states
+from headrace.serving.store import AuditResult, Row, Staged, StateRow, Version
 
 GENERATIONS_KEPT = 1_000
 
@@ -44,10 +45,17 @@ def staged_tables(plan: ViewPlan) -> tuple[str, str]:
 
 
 def stage(
-    db: sqlite3.Connection, version: Version, full: bool, rows: Sequence[Row], values: Sequence[Row]
+    db: sqlite3.Connection,
+    version: Version,
+    full: bool,
+    rows: Sequence[Row],
+    values: Sequence[Row],
+    states: Sequence[StateRow] = (),
 ) -> Staged:
     """Put a build's rows beside the answer. `values` are (column, key values…, value) rows."""
     plan = version.plan
+    if plan.carry:
+        stage_states(db, plan, states)
     generation, seen = staged_tables(plan)
     drop_staged(db, plan)
     unused = generation[:-1] + '_speed"'
@@ -81,10 +89,14 @@ def promote(
 ) -> int:
     """Make staged builds the answer up to `boundary`, inside the caller's transaction."""
     state = read_stream(db, stream)
+    reached = _highs_at(db, stream, group, boundary, highs)
     for build in staged:
         _replace(db, build.version.plan) if build.full else _add(db, build.version.plan)
         _, speed, _ = tables_of(build.version.plan)
         db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
+        if build.version.plan.carry:
+            ahead = boundary <= state.position and boundary != state.position
+            promote_states(db, build.version.plan, build.full, group, ahead)
         go_live(db, build.version)
     # The newest group's row stays, so that numbers are never given twice.
     db.execute("UPDATE _groups SET closed = 1 WHERE stream = ? AND number <= ?", (stream, group))
@@ -97,8 +109,9 @@ def promote(
         _jump(db, stream, boundary, highs)
     number = state.generation + 1
     db.execute(
-        "UPDATE _streams SET boundary = ?, generation = ?, promoted_at = ? WHERE name = ?",
-        (str(boundary), number, now_us, stream),
+        "UPDATE _streams SET boundary = ?, generation = ?, promoted_at = ?, boundary_highs = ? "
+        "WHERE name = ?",
+        (str(boundary), number, now_us, reached, stream),
     )
     found = msgspec.json.encode(list(audits)).decode()
     db.execute(
@@ -112,6 +125,23 @@ def promote(
     if plan := read_plan(db):
         refresh_readable_views(db, plan)
     return number
+
+
+def _highs_at(
+    db: sqlite3.Connection,
+    stream: str,
+    group: int,
+    boundary: Position,
+    archived: Sequence[int | None],
+) -> str:
+    """The highest event times at the boundary, as JSON: those of the group that ends there, or of
+    the archive.
+    """
+    row = db.execute(
+        "SELECT highs FROM _groups WHERE stream = ? AND number = ? AND upper = ?",
+        (stream, group, str(boundary)),
+    ).fetchone()
+    return str(row[0]) if row else msgspec.json.encode(archived).decode()
 
 
 def _jump(
@@ -183,6 +213,8 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
     staged, _ = staged_tables(plan)
     if build.version.state != "live":
         return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
+    if plan.carry and disordered(db, plan.recompute):
+        return AuditResult(plan.name, build.rows, 0, note="events had come out of order")
     sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
     if build.full:
         sources.insert(0, source(plan, generation, group="0"))

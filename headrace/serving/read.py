@@ -27,6 +27,7 @@ from headrace.serving.catalog import read_plan, read_stream, tables_of
 from headrace.serving.conditions import conditions, pushed
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.sqlite import Sqlite
+from headrace.serving.states import provisional
 
 ROWS_MAX = 10_000
 
@@ -121,7 +122,7 @@ class Reader:
         rows = rows_as_objects(raw[:wanted], results)
         return Answer(
             rows,
-            as_of(states, self.clock()),
+            as_of(states, self.clock(), _provisional(db, views)),
             column_info(results, rows, fresh),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
@@ -162,6 +163,17 @@ def _live_plan(db: sqlite3.Connection, name: str) -> ViewPlan:
             f"view '{view.name}' is being built for the first time", hint="try again in a moment."
         )
     return msgspec.json.decode(row[0], type=ViewPlan)
+
+
+def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:
+    """The streams of which a view that takes part is provisional."""
+    found: set[str] = set()
+    for plan in (_live_plan(db, name) for name in views):
+        if plan.kind == "read":
+            found |= _provisional(db, plan.reads)
+        elif plan.carry and provisional(db, plan.recompute):
+            found.add(plan.stream)
+    return found
 
 
 def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:

@@ -21,13 +21,14 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _streams (
   name TEXT PRIMARY KEY, plan TEXT NOT NULL, boundary TEXT NOT NULL, generation INTEGER NOT NULL,
-  committed_at INTEGER, promoted_at INTEGER, late INTEGER NOT NULL DEFAULT 0);
+  committed_at INTEGER, promoted_at INTEGER, late INTEGER NOT NULL DEFAULT 0,
+  boundary_highs TEXT NOT NULL DEFAULT '[]');
 CREATE TABLE IF NOT EXISTS _progress (
   stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER,
   PRIMARY KEY (stream, partition)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _groups (
   stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL,
-  closed INTEGER NOT NULL,
+  closed INTEGER NOT NULL, highs TEXT NOT NULL,
   PRIMARY KEY (stream, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _epochs (
   number INTEGER PRIMARY KEY, stream TEXT NOT NULL, lower TEXT NOT NULL, upper TEXT NOT NULL,
@@ -37,6 +38,8 @@ CREATE TABLE IF NOT EXISTS _views (
   name TEXT, version TEXT, stream TEXT, plan TEXT NOT NULL, state TEXT NOT NULL,
   since TEXT NOT NULL,
   PRIMARY KEY (name, version)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _disorder (
+  version TEXT PRIMARY KEY, newest INTEGER NOT NULL, provisional INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _generations (
   stream TEXT, number INTEGER, boundary TEXT NOT NULL, promoted_at INTEGER NOT NULL,
   audits TEXT NOT NULL, PRIMARY KEY (stream, number)) WITHOUT ROWID;

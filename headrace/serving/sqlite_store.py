@@ -9,7 +9,7 @@ from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
-from headrace.serving import catalog, epochs, generations
+from headrace.serving import catalog, epochs, generations, states
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
     AuditResult,
@@ -17,6 +17,7 @@ from headrace.serving.store import (
     Epoch,
     Row,
     Staged,
+    StateRow,
     StreamState,
     Version,
 )
@@ -74,11 +75,33 @@ class SqliteStore:
             )
             return [(number, Position.parse(upper)) for number, upper in rows]
 
+    def groups(self, stream: str) -> list[tuple[int, Position]]:
+        with self.db.read() as db:
+            boundary = catalog.read_stream(db, stream).boundary
+            rows = db.execute(
+                "SELECT number, upper FROM _groups WHERE stream = ? ORDER BY number", (stream,)
+            )
+            ends = [(number, Position.parse(upper)) for number, upper in rows]
+            return [(number, end) for number, end in ends if not end <= boundary]
+
+    def states(self, version: Version, keys: Sequence[str], *, at_boundary: bool) -> list[StateRow]:
+        with self.db.read() as db:
+            return states.read_states(db, version.plan, keys, at_boundary=at_boundary)
+
+    def provisional(self, version: Version) -> bool:
+        with self.db.read() as db:
+            return states.provisional(db, version.id)
+
     def stage(
-        self, version: Version, full: bool, rows: Sequence[Row], values: Sequence[Row]
+        self,
+        version: Version,
+        full: bool,
+        rows: Sequence[Row],
+        values: Sequence[Row],
+        after: Sequence[StateRow] = (),
     ) -> Staged:
         with self.db.write() as db:
-            return generations.stage(db, version, full, rows, values)
+            return generations.stage(db, version, full, rows, values, after)
 
     def audit_staged(self, staged: Staged, group: int) -> AuditResult:
         with self.db.read() as db:

@@ -16,6 +16,7 @@ from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.position import Position, PositionRange
 
 Row = tuple[Any, ...]
+StateRow = tuple[str, int, int, bytes]  # key, time and place of its last event, state
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class StreamState:
     boundary: Position  # batch answers up to here
     generation: int
     highs: tuple[int | None, ...]  # highest event time in each partition, in microseconds
+    boundary_highs: tuple[int | None, ...]  # the same, at the boundary
     committed_at: int | None  # when the newest epoch was committed
     promoted_at: int | None
 
@@ -52,6 +54,21 @@ class StreamState:
         """The slowest partition's highest event time less the delay; None before any event."""
         seen = [high for high in self.highs if high is not None]
         return min(seen) - self.plan.watermark[1] if seen and self.plan.watermark else None
+
+
+NOW = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedEpoch:
+    """What an epoch brings to a carried view beside its rows. `rebased` says that rows and states
+    begin at the boundary, not where the epoch begins, and replace what speed had.
+    """
+
+    states: Sequence[StateRow]
+    rebased: bool = False
+    disorder: int | None = None  # the newest group with events out of order, or NOW
+    provisional: bool = False  # the rows do not fit the generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +81,9 @@ class Epoch:
     counts: dict[str, int]  # events, late, duplicates, dead letters
     rows: dict[str, Sequence[Row]]  # version id -> rows of key and lifted columns
     started_at: int
+    # Version id -> what is carried on. The rows of such a version begin with their group, or with
+    # NOW for that of this epoch.
+    carried: dict[str, CarriedEpoch] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +139,23 @@ class Store(Protocol):
 
     def closed_groups(self, stream: str) -> list[tuple[int, Position]]: ...
 
+    def groups(self, stream: str) -> list[tuple[int, Position]]:
+        """The groups after the boundary with their ends, the open one included."""
+
+    def states(
+        self, version: Version, keys: Sequence[str], *, at_boundary: bool
+    ) -> list[StateRow]: ...
+
+    def provisional(self, version: Version) -> bool:
+        """Whether speed's rows do not fit the generation until they are folded again."""
+
     def stage(
-        self, version: Version, full: bool, rows: Sequence[Row], values: Sequence[Row]
+        self,
+        version: Version,
+        full: bool,
+        rows: Sequence[Row],
+        values: Sequence[Row],
+        after: Sequence[StateRow] = (),
     ) -> Staged: ...
 
     def audit_staged(self, staged: Staged, group: int) -> AuditResult:

@@ -1,8 +1,9 @@
-"""The log as a Spark streaming source: offsets are positions, rows are typed columns.
+"""The log as a Spark source: offsets are positions, rows are typed columns.
 
-The reader starts where it is told to (the store's position) and takes at most `events_max` events
-a batch. One log partition is one input partition, because lateness is decided in the log's own
-order. tests/spark/test_source.py reads a live log through it.
+The streaming reader starts where it is told to (the store's position) and takes at most `events_max`
+events a batch; the plain reader takes the range from `start` to `end`. One log partition is one
+input partition, because lateness is decided in the log's own order. tests/spark/test_source.py
+reads a live log through both.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from headrace.compile.plan import StreamPlan
@@ -46,6 +52,13 @@ class LogSource(DataSource):
     def _columns(self) -> list[str]:
         return [name for name in self.options["columns"].split(",") if name]
 
+    def reader(self, schema: Any) -> DataSourceReader:
+        range = PositionRange(
+            Position.parse(self.options["start"]), Position.parse(self.options["end"])
+        )
+        highs = msgspec.json.decode(self.options["highs"])
+        return LogReader(Path(self.options["log"]), self._decoder(), range, highs, self._columns())
+
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         return LogStreamReader(
             Path(self.options["log"]),
@@ -61,6 +74,27 @@ class LogPartition(InputPartition):
     def __init__(self, partition: int, interval: Interval, high_us: int | None) -> None:
         super().__init__(partition)
         self.partition, self.interval, self.high_us = partition, interval, high_us
+
+
+class LogReader(DataSourceReader):
+    """A range of the log, whatever comes after it."""
+
+    def __init__(
+        self,
+        log: Path,
+        decoder: Decoder,
+        range: PositionRange,
+        highs: list[int | None],
+        columns: list[str],
+    ) -> None:
+        self.log, self.decoder, self.columns = log, decoder, columns
+        self.range, self.highs = range, highs
+
+    def partitions(self) -> list[LogPartition]:
+        return [LogPartition(n, interval, self.highs[n]) for n, interval in self.range.intervals()]
+
+    def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
+        return _batches(self.log, self.decoder, part, self.columns)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -103,8 +137,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
-        blocks = TopicReader(self.log).blocks(part.partition, part.interval)
-        decoded = self.decoder.decode(
-            blocks, part.partition, part.high_us, raw=False, columns=self.columns
-        )
-        yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)
+        return _batches(self.log, self.decoder, part, self.columns)
+
+
+def _batches(
+    log: Path, decoder: Decoder, part: LogPartition, columns: list[str]
+) -> Iterator[pa.RecordBatch]:
+    blocks = TopicReader(log).blocks(part.partition, part.interval)
+    decoded = decoder.decode(blocks, part.partition, part.high_us, raw=False, columns=columns)
+    yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)

@@ -1,8 +1,8 @@
 """One epoch: the events of a position range -> the partials of every view of the stream.
 
-All views share one read of the range. Nothing is carried from one epoch to the next but the
-store's position, so an epoch can be done again from scratch at any time. tests/laws/test_seam.py
-and tests/transcripts run epochs at every split.
+All views share one read of the range. Nothing is carried from one epoch to the next but what the
+store holds, so an epoch can be done again from scratch at any time. tests/laws/test_seam.py and
+tests/transcripts run epochs at every split.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from headrace.core.position import PositionRange
 from headrace.core.time import HOUR
 from headrace.serving.store import Epoch, Row, Version
 from headrace.spark.relations import rows_of
+from headrace.speed.carry import Behind, CarriedRows, follow, rebase
 
 # An event dated further ahead of its arrival than this does not move the watermark.
 AHEAD_MAX_US = HOUR
@@ -27,27 +28,54 @@ def compute_epoch(
     stream: StreamPlan,
     versions: list[Version],
     range: PositionRange,
-    highs: tuple[int | None, ...],
+    behind: Behind,
     started_at: int,
 ) -> Epoch:
     """Partials and counts of the events in `frame`, which holds exactly `range`."""
-    frame = frame.persist()
+    frame, spark = frame.persist(), frame.sparkSession
     try:
-        events = frame.where(f"{STATUS} = {int(Status.EVENT)}")
-        events.createOrReplaceTempView(f"`{stream.name}`")
+        _register(frame, stream)
         # Small jobs wait more than they work, so all of them run at once over the one read.
         with ThreadPoolExecutor(max_workers=1 + len(versions)) as pool:
-            counting = pool.submit(_counts, frame, stream, highs)
-            partials = [pool.submit(_partials, frame.sparkSession, version) for version in versions]
+            counting = pool.submit(_counts, frame, stream, behind.state.highs)
+            jobs = [pool.submit(_work, spark, version, behind) for version in versions]
         counts, after = counting.result()
-        rows = {version.id: job.result() for version, job in zip(versions, partials, strict=True)}
-        return Epoch(stream.name, range, after, counts, rows, started_at)
+        made = {version: job.result() for version, job in zip(versions, jobs, strict=True)}
+        _rebase(spark, stream, made, range, behind)
     finally:
         frame.unpersist()
+    rows = {v.id: m.rows if isinstance(m, CarriedRows) else m for v, m in made.items()}
+    carried = {v.id: m.epoch for v, m in made.items() if isinstance(m, CarriedRows)}
+    return Epoch(stream.name, range, after, counts, rows, started_at, carried)
 
 
-def _partials(spark: Any, version: Version) -> Sequence[Row]:
+def _register(frame: Any, stream: StreamPlan) -> None:
+    events = frame.where(f"{STATUS} = {int(Status.EVENT)}")
+    events.createOrReplaceTempView(f"`{stream.name}`")
+
+
+def _work(spark: Any, version: Version, behind: Behind) -> Sequence[Row] | CarriedRows:
+    if version.plan.carry:
+        return follow(spark, version, behind)
     return rows_of(spark.sql(version.plan.partial_sql))
+
+
+def _rebase(
+    spark: Any,
+    stream: StreamPlan,
+    made: dict[Version, Sequence[Row] | CarriedRows],
+    range: PositionRange,
+    behind: Behind,
+) -> None:
+    """Fold those views again from the boundary that have met events out of order."""
+    again = [v for v, m in made.items() if isinstance(m, CarriedRows) and m.again]
+    since = PositionRange(behind.state.boundary, range.upper)
+    if len(since) > behind.rebase_events_max:
+        return
+    for version in (version for version in again if version.state == "live"):
+        # The others are done, so the stream's name may mean a longer range now.
+        _register(behind.read(since, behind.state.boundary_highs), stream)
+        made[version] = rebase(spark, version, behind)
 
 
 def _counts(

@@ -25,6 +25,7 @@ from headrace.core.time import MILLISECOND, Clock, now_us
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Store
 from headrace.spark.source import FORMAT, LogSource
+from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch
 
 
@@ -68,14 +69,29 @@ class SpeedQuery:
     def _frame(self) -> Any:
         return (
             self.spark.readStream.format(FORMAT)
-            .option("log", str(self.log))
-            .option("stream", msgspec.json.encode(self.stream).decode())
-            .option("columns", ",".join(self.stream.schema.names))
-            .option("start", str(self.store.stream(self.stream.name).position))
+            .options(**self._options(self.store.stream(self.stream.name).position))
             .option("events_max", self.settings.epoch_events_max)
             .option("store", str(self.store.path))
             .load()
         )
+
+    def _read(self, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
+        """The frame of a range that lies behind."""
+        return (
+            self.spark.read.format(FORMAT)
+            .options(**self._options(range.lower))
+            .option("end", str(range.upper))
+            .option("highs", msgspec.json.encode(highs).decode())
+            .load()
+        )
+
+    def _options(self, start: Position) -> dict[str, str]:
+        return {
+            "log": str(self.log),
+            "stream": msgspec.json.encode(self.stream).decode(),
+            "columns": ",".join(self.stream.schema.names),
+            "start": str(start),
+        }
 
     def epoch(self, frame: Any, batch: int) -> None:
         """Commit one micro-batch as an epoch."""
@@ -92,7 +108,8 @@ class SpeedQuery:
             return
         range = PositionRange(state.position, upper)
         versions = self.store.versions(self.stream.name)
-        epoch = compute_epoch(frame, self.stream, versions, range, state.highs, started_at)
+        behind = Behind(self.store, state, self._read, self.settings.rebase_events_max)
+        epoch = compute_epoch(frame, self.stream, versions, range, behind, started_at)
         failpoint("epoch.computed")
         self.store.commit_epoch(epoch)
 

@@ -1,0 +1,181 @@
+"""The fold: batches of rows sorted by key and order in, the same rows with the steps' values out.
+
+A row with `_state` is where a key's events before have come to: it stands first among the rows of
+its key. At the end of each key comes one such row, with what the next fold begins with. A key whose
+first event is dated before its state's last one is out of order: the steps go on all the same, and
+the row that ends the key says so (`_disordered`). `_cut` of an event is the group that it came in;
+a row that ends a key has the newest group after which an event of an older one stands in the order.
+tests/carry/test_fold.py checks that a fold may be cut anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.carry.steps import Step, step_named
+from headrace.compile.plan import StepPlan
+from headrace.core.event import CUT, KEY, SEQ, TIME
+
+STATE, DISORDERED = "_state", "_disordered"
+ENDS_MAX = 20_000
+
+
+def fold(
+    batches: Iterable[pa.RecordBatch], plans: Sequence[StepPlan], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Carry `plans` through the batches; `schema` is that of the rows that come out."""
+    folding = _Folding([(plan, step_named(plan.step)) for plan in plans], schema)
+    for batch in batches:
+        yield from folding.take(batch)
+    yield from folding.end()
+
+
+@dataclass(slots=True)
+class _Ends:
+    """State rows to give, as columns."""
+
+    keys: list[str] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    states: list[bytes] = field(default_factory=list)
+    disordered: list[bool] = field(default_factory=list)
+    cuts: list[int | None] = field(default_factory=list)
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        columns = dict(
+            zip(
+                (KEY, TIME, SEQ, STATE, DISORDERED, CUT),
+                (self.keys, self.times, self.seqs, self.states, self.disordered, self.cuts),
+                strict=True,
+            )
+        )
+        arrays = [
+            pa.array(columns[f.name], f.type)
+            if f.name in columns
+            else pa.nulls(len(self.keys), f.type)
+            for f in schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class _Folding:
+    """One pass over sorted rows; it holds the state of the key it is at."""
+
+    def __init__(self, steps: list[tuple[StepPlan, Step]], schema: pa.Schema) -> None:
+        self.steps, self.schema = steps, schema
+        self.ends = _Ends()
+        self.key: str | None = None
+        self.states: list[Any] = []
+        self.last: tuple[int, int] | None = None
+        self.disordered = False
+        self.cut: int | None = None
+        self.disordered_cut: int | None = None
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches([batch])
+        begun = rows[STATE].to_pylist() if rows[STATE].null_count < len(rows) else None
+        times, seqs = rows[TIME].to_pylist(), rows[SEQ].to_pylist()
+        inputs = [[rows[c].to_pylist() for c in plan.columns] for plan, _ in self.steps]
+        outputs: list[list[Any]] = [[] for _ in self.steps]
+        cuts = rows[CUT].to_pylist()
+        mixed = pc.count_distinct(rows[CUT]).as_py() > 1
+        for key, lower, upper in _runs(rows[KEY]):
+            if key != self.key:
+                self.begin(key)
+            if begun is not None and begun[lower] is not None:
+                self.states = msgspec.msgpack.decode(begun[lower])
+                self.last = (times[lower], seqs[lower])
+                lower += 1
+            if lower < upper:
+                self.run(times, seqs, inputs, outputs, lower, upper)
+                self.compare(cuts[lower:upper] if mixed else cuts[lower : lower + 1])
+        events = rows.filter(pc.is_null(rows[STATE])) if begun is not None else rows
+        if len(events):
+            yield self.shaped(events, outputs)
+        if len(self.ends.keys) >= ENDS_MAX:
+            yield self.ends.batch(self.schema)
+            self.ends = _Ends()
+
+    def run(
+        self,
+        times: list[int],
+        seqs: list[int],
+        inputs: list[list[list[Any]]],
+        outputs: list[list[Any]],
+        lower: int,
+        upper: int,
+    ) -> None:
+        """Take the events [lower, upper), all of the present key."""
+        if self.last is not None and (times[lower], seqs[lower]) < self.last:
+            self.disordered = True
+        moments = times[lower:upper]
+        for n, (plan, step) in enumerate(self.steps):
+            columns = [column[lower:upper] for column in inputs[n]]
+            self.states[n], values = step.run(self.states[n], moments, *columns, *plan.parameters)
+            outputs[n] += values
+        newest = (times[upper - 1], seqs[upper - 1])
+        self.last = newest if self.last is None else max(self.last, newest)
+
+    def compare(self, cuts: list[int]) -> None:
+        """Note where an event of an older group stands after one of a newer."""
+        for cut in cuts:
+            if self.cut is not None and cut < self.cut:
+                self.disordered_cut = self.cut
+            self.cut = cut if self.cut is None else max(cut, self.cut)
+
+    def begin(self, key: str) -> None:
+        self.end_key()
+        self.key, self.last, self.disordered = key, None, False
+        self.cut = self.disordered_cut = None
+        self.states = [step.zero for _, step in self.steps]
+
+    def end_key(self) -> None:
+        if self.key is None or self.last is None:
+            return
+        self.ends.keys.append(self.key)
+        self.ends.times.append(self.last[0])
+        self.ends.seqs.append(self.last[1])
+        self.ends.states.append(msgspec.msgpack.encode(self.states))
+        self.ends.disordered.append(self.disordered)
+        self.ends.cuts.append(self.disordered_cut)
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        self.end_key()
+        if self.ends.keys:
+            yield self.ends.batch(self.schema)
+
+    def shaped(self, events: pa.Table, outputs: list[list[Any]]) -> pa.RecordBatch:
+        made = {
+            plan.output: _typed(values, self.schema.field(plan.output).type)
+            for (plan, _), values in zip(self.steps, outputs, strict=True)
+        }
+        arrays = []
+        for f in self.schema:
+            if f.name in made:
+                arrays.append(made[f.name])
+            elif f.name in events.column_names:
+                arrays.append(events[f.name].combine_chunks().cast(f.type))
+            else:
+                arrays.append(pa.nulls(len(events), f.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _typed(values: list[Any], type: pa.DataType) -> pa.Array:
+    if pa.types.is_boolean(type):
+        values = [None if value is None else bool(value) for value in values]
+    return pa.array(values, type)
+
+
+def _runs(keys: pa.ChunkedArray) -> Iterator[tuple[str, int, int]]:
+    """(key, lower, upper) of each run of rows with one key."""
+    encoded = pc.run_end_encode(keys.combine_chunks())
+    lower = 0
+    for key, upper in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
+        yield key, lower, upper
+        lower = upper

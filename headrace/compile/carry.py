@@ -1,0 +1,244 @@
+"""From OVER (…) to carried steps: what the fold reads, what it adds, and what is selected after it.
+
+A carried stream is cut in three: `CarryPlan.sql` gives each event with its key, its place in the
+order and the columns that are needed; the steps add one column each; `select` makes the stream's
+rows of them. Views read `select` in place of the stream. tests/compile/test_carry.py checks the
+three; tests/plans/error_over_*.sql what is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from headrace.carry.steps import STEPS
+from headrace.compile.lower import Analyse, known_type, select_of, storage_form
+from headrace.compile.plan import CarryPlan, StepPlan
+from headrace.compile.resolve import HIDDEN, Resolved
+from headrace.core.errors import Unsupported
+from headrace.core.event import CUT, KEY, OFFSET, PARTITION, SEQ, TIME
+from headrace.core.origin import Origin
+from headrace.core.schema import Type
+from headrace.define.dialect import parse_query, sql_of
+
+STEP_NAMES = ", ".join(STEPS)
+_NODES: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.RowNumber: "row_number",
+    exp.FirstValue: "first_value",
+    exp.LastValue: "last_value",
+    exp.Lag: "lag",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A carried stream: its plan, its rows over the plan's relation, that relation's columns."""
+
+    plan: CarryPlan
+    select: exp.Select
+    ddl: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Whose events are in order, and by what: SQL of the key's parts, of event time, of place."""
+
+    keys: tuple[str, ...]
+    time: str
+    alias: str
+
+    def items(self) -> list[str]:
+        """The select items that the fold needs of every event."""
+        parts = ", ".join(self.keys) or "1"
+        key = f"to_json(struct({parts}), map('ignoreNullFields', 'false'))"
+        place = f"{self.alias}.{OFFSET} * 65536 + {self.alias}.{PARTITION}"
+        return [f"{key} AS {KEY}", f"{self.time} AS {TIME}", f"{place} AS {SEQ}"]
+
+
+def is_carried(resolved: Resolved) -> bool:
+    """Whether a derived stream needs its events in order."""
+    return resolved.definition.kind == "stream" and resolved.select.find(exp.Window) is not None
+
+
+def carried_stream(
+    resolved: Resolved, source: exp.Select, time: str | None, name: str, analyse: Analyse
+) -> Carried:
+    """Cut a stream with OVER in three. `source` is its SELECT with the streams below written out;
+    `time` the event time column of its stream; `name` the relation that the fold makes.
+    """
+    return _Cutter(resolved, source, time, name, analyse).cut()
+
+
+@dataclass(slots=True)
+class _Cutter:
+    resolved: Resolved
+    source: exp.Select
+    time: str | None
+    name: str
+    analyse: Analyse
+    inputs: dict[str, str] = field(default_factory=dict)  # SQL over an event -> column of the fold
+    steps: dict[str, StepPlan] = field(default_factory=dict)  # text of a call -> its step
+
+    @property
+    def origin(self) -> Origin:
+        return self.resolved.definition.query_origin
+
+    def cut(self) -> Carried:
+        order = self.order()
+        items = [self.item(expression) for expression in self.expressions()]
+        hidden = [f"{order.alias}.{column} AS {column}" for column in HIDDEN]
+        columns = [f"{sql} AS {column}" for sql, column in self.inputs.items()]
+        sql = select_of(self.source, [*order.items(), *hidden, *columns], [f"{TIME} IS NOT NULL"])
+        plan = CarryPlan(self.name, sql, tuple(self.steps.values()))
+        passed = [*items, *HIDDEN, CUT]
+        select = parse_query(f"SELECT {', '.join(passed)} FROM {self.name}", self.origin)
+        assert isinstance(select, exp.Select)
+        return Carried(plan, select, relation_ddl(plan, self.analyse, self.origin))
+
+    def expressions(self) -> list[exp.Expr]:
+        """The select items, with a star written out."""
+        found: list[exp.Expr] = []
+        for item in self.source.expressions:
+            if not item.is_star:
+                found.append(item)
+                continue
+            star = self.analyse(select_of(self.source, [sql_of(item)]), self.origin)
+            found += [exp.column(name) for name, _ in star if not name.startswith("_")]
+        return found
+
+    def item(self, item: exp.Expr) -> str:
+        """The item after the fold: a call is its step's column, the rest goes through."""
+        name = item.alias_or_name
+        if not name:
+            raise self.unsupported(f"'{sql_of(item)}' has no name", "give it one with AS.")
+        if item.find(exp.Window) is None:
+            return f"{self.input(sql_of(item.unalias()))} AS `{name}`"
+        return f"{sql_of(self.after(item.unalias()))} AS `{name}`"
+
+    def after(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Window):
+            return exp.column(self.step(node).output)
+        if isinstance(node, exp.Column):
+            return exp.column(self.input(sql_of(node)))
+        copy = node.copy()
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                copy.set(key, self.after(value))
+            elif isinstance(value, list):
+                copy.set(key, [self.after(v) if isinstance(v, exp.Expr) else v for v in value])
+        return copy
+
+    def input(self, sql: str) -> str:
+        return self.inputs.setdefault(sql, f"c{len(self.inputs)}")
+
+    def step(self, call: exp.Window) -> StepPlan:
+        text = sql_of(call)
+        if text not in self.steps:
+            self.steps[text] = self.new_step(call.this)
+        return self.steps[text]
+
+    def new_step(self, function: exp.Expr) -> StepPlan:
+        anonymous = isinstance(function, exp.Anonymous)
+        name = function.name.lower() if anonymous else _NODES.get(function.__class__, function.key)
+        step = STEPS.get(name)
+        if step is None:
+            raise self.unsupported(
+                f"{name} cannot be carried from event to event",
+                f"with OVER there are {STEP_NAMES}.",
+            )
+        arguments = _arguments(function)
+        columns, parameters = arguments[: step.columns], arguments[step.columns :]
+        if len(arguments) != step.columns + step.parameters:
+            raise self.unsupported(f"{name} takes {step.columns + step.parameters} argument(s)")
+        types = tuple(self.type_of(argument) for argument in columns)
+        type = step.returns(types)
+        if type is None:
+            raise self.unsupported(
+                f"{name} does not take {', '.join(t.spark for t in types)}",
+                f"it takes {step.takes}.",
+            )
+        names = tuple(
+            self.input(storage_form(t, sql_of(argument)))
+            for t, argument in zip(types, columns, strict=True)
+        )
+        numbers = tuple(self.weight(name, parameter) for parameter in parameters)
+        return StepPlan(name, names, numbers, f"w{len(self.steps)}", type.spark)
+
+    def type_of(self, argument: exp.Expr) -> Type:
+        sql = sql_of(argument)
+        [(_, spark_type)] = self.analyse(select_of(self.source, [f"{sql} AS e"]), self.origin)
+        return known_type(spark_type, sql, self.origin)
+
+    def weight(self, name: str, parameter: exp.Expr) -> float:
+        try:
+            value = float(parameter.name)
+        except ValueError:
+            value = 0.0
+        if not 0 < value <= 1:
+            raise self.unsupported(
+                f"the weight of {name} is a number above 0 and at most 1, not {sql_of(parameter)}"
+            )
+        return value
+
+    def order(self) -> Order:
+        calls = [call for item in self.source.expressions for call in item.find_all(exp.Window)]
+        if self.time is None:
+            raise self.unsupported(
+                f"stream '{self.resolved.definition.name}' needs its events in order, and their "
+                "stream has no event time",
+                "declare WATERMARK ts DELAY OF INTERVAL … in CREATE STREAM.",
+            )
+        keys = {tuple(sql_of(part) for part in _partition(call)) for call in calls}
+        if len(keys) > 1:
+            raise self.unsupported(
+                f"stream '{self.resolved.definition.name}' has two different PARTITION BY",
+                "make a stream for each.",
+            )
+        for call in calls:
+            self.check_order(call)
+        return Order(keys.pop(), f"unix_micros({self.time_sql()})", self.resolved.stream_alias)
+
+    def time_sql(self) -> str:
+        return f"{self.resolved.stream_alias}.{self.time}"
+
+    def check_order(self, call: exp.Window) -> None:
+        order = call.args.get("order")
+        found = (
+            [sql_of(item.this).split(".")[-1].lower() for item in order.expressions]
+            if order
+            else []
+        )
+        descending = bool(order and any(item.args.get("desc") for item in order.expressions))
+        if found != [str(self.time).lower()] or descending or call.args.get("spec"):
+            raise self.unsupported(
+                f"'{sql_of(call)}' is not in the order of events",
+                f"write OVER (PARTITION BY … ORDER BY {self.time}), and no frame.",
+            )
+
+    def unsupported(self, message: str, hint: str | None = None) -> Unsupported:
+        return Unsupported(message, hint=hint, origin=self.origin)
+
+
+def relation_ddl(plan: CarryPlan, analyse: Analyse, origin: Origin) -> str:
+    """The columns of what the fold makes, as Spark's analyser needs them."""
+    columns = [*analyse(plan.sql, origin), *((s.output, s.type) for s in plan.steps), (CUT, "int")]
+    return ", ".join(f"`{name}` {type}" for name, type in columns)
+
+
+def _arguments(function: exp.Expr) -> list[exp.Expr]:
+    if isinstance(function, exp.Anonymous):
+        return list(function.expressions)
+    if isinstance(function.this, exp.Star):
+        return [exp.Literal.number(1)]
+    rest = [function.args.get(name) for name in ("offset", "default", "expression")]
+    return [argument for argument in (function.this, *rest) if isinstance(argument, exp.Expr)]
+
+
+def _partition(call: exp.Window) -> list[exp.Expr]:
+    return list(call.args.get("partition_by") or [])

@@ -1,0 +1,119 @@
+"""Where the events of each key have come to, for carried views: at the boundary, and at speed's
+position.
+
+A key's state after the boundary is a row of the speed table, or that of the generation if the key
+has had no event since. States are written in the transaction of the epoch or promotion whose rows
+came of them, so neither is ever without the other.
+
+`_disorder` remembers where the order of events and the order of their coming disagree, as the newest
+group that is concerned. While `provisional` is 1, speed's rows do not fit the generation, and speed
+folds again from the boundary in its next epoch. tests/serving/test_states.py checks each case.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from headrace.compile.plan import ViewPlan
+from headrace.serving.store import NOW, CarriedEpoch, StateRow
+
+_COLUMNS = "(_key TEXT PRIMARY KEY, _time INTEGER, _seq INTEGER, _state BLOB) WITHOUT ROWID"
+
+
+def state_tables(name: str, version: str) -> tuple[str, str, str]:
+    """The states at the boundary, those at speed's position, and those of a build that waits."""
+    whole = f"{name}_{version}"
+    return f'"_state_{whole}"', f'"_state_speed_{whole}"', f'"_state_{whole}_staged"'
+
+
+def create_states(db: sqlite3.Connection, plan: ViewPlan) -> None:
+    if plan.carry:
+        for table in state_tables(plan.name, plan.recompute):
+            db.execute(f"CREATE TABLE IF NOT EXISTS {table} {_COLUMNS}")
+
+
+def drop_states(db: sqlite3.Connection, name: str, version: str) -> None:
+    for table in state_tables(name, version):
+        db.execute(f"DROP TABLE IF EXISTS {table}")
+    db.execute("DELETE FROM _disorder WHERE version = ?", (version,))
+
+
+def read_states(
+    db: sqlite3.Connection, plan: ViewPlan, keys: Sequence[str], *, at_boundary: bool
+) -> list[StateRow]:
+    """The states of some keys, at the boundary or at speed's position."""
+    generation, speed, _ = state_tables(plan.name, plan.recompute)
+    wanted = msgspec.json.encode(keys).decode()
+    tables = (generation,) if at_boundary else (generation, speed)
+    found: dict[str, StateRow] = {}
+    for table in tables:
+        rows = db.execute(
+            f"SELECT s.* FROM json_each(?) AS k CROSS JOIN {table} AS s ON s._key = k.value",
+            (wanted,),
+        )
+        found |= {row[0]: row for row in rows}
+    return list(found.values())
+
+
+def commit_states(db: sqlite3.Connection, plan: ViewPlan, epoch: CarriedEpoch, group: int) -> None:
+    """Add an epoch's states, inside the caller's transaction."""
+    _, speed, _ = state_tables(plan.name, plan.recompute)
+    if epoch.rebased:
+        db.execute(f"DELETE FROM {speed}")
+        db.execute("DELETE FROM _disorder WHERE version = ?", (plan.recompute,))
+    _put(db, speed, epoch.states)
+    if epoch.disorder is not None:
+        newest = group if epoch.disorder == NOW else epoch.disorder
+        db.execute(
+            "INSERT OR REPLACE INTO _disorder VALUES (?, ?, ?)",
+            (plan.recompute, newest, int(epoch.provisional)),
+        )
+
+
+def stage_states(db: sqlite3.Connection, plan: ViewPlan, states: Iterable[StateRow]) -> None:
+    _, _, staged = state_tables(plan.name, plan.recompute)
+    db.execute(f"DELETE FROM {staged}")
+    _put(db, staged, states)
+
+
+def promote_states(
+    db: sqlite3.Connection, plan: ViewPlan, full: bool, group: int, ahead: bool
+) -> None:
+    """Make a build's states those of the boundary at the end of `group`; `ahead` says whether speed
+    is past it.
+    """
+    generation, speed, staged = state_tables(plan.name, plan.recompute)
+    if full:
+        db.execute(f"DELETE FROM {generation}")
+    db.execute(f"INSERT OR REPLACE INTO {generation} SELECT * FROM {staged}")
+    db.execute(f"DELETE FROM {staged}")
+    if not ahead:
+        db.execute(f"DELETE FROM {speed}")
+        db.execute("DELETE FROM _disorder WHERE version = ?", (plan.recompute,))
+    # Events out of order that the generation holds are no matter any more. Those after it come
+    # before, in the order, what the generation has now taken without them.
+    db.execute(
+        "DELETE FROM _disorder WHERE version = ? AND newest <= ? AND provisional = 0",
+        (plan.recompute, group),
+    )
+    db.execute("UPDATE _disorder SET provisional = 1 WHERE version = ?", (plan.recompute,))
+
+
+def provisional(db: sqlite3.Connection, version: str) -> bool:
+    """Whether speed's rows of a version do not fit its generation."""
+    row = db.execute(
+        "SELECT max(provisional) FROM _disorder WHERE version = ?", (version,)
+    ).fetchone()
+    return bool(row[0])
+
+
+def disordered(db: sqlite3.Connection, version: str) -> bool:
+    """Whether speed has met events of a version out of order since the boundary."""
+    return bool(db.execute("SELECT 1 FROM _disorder WHERE version = ?", (version,)).fetchone())
+
+
+def _put(db: sqlite3.Connection, table: str, states: Iterable[StateRow]) -> None:
+    db.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", states)

@@ -1,0 +1,86 @@
+"""A carried view in an epoch: its events are folded onto the states of their keys.
+
+If an event comes out of order, the view is folded again from the boundary, over all that speed has
+taken since, and what comes out replaces speed's rows (it is rebased). What even then is dated before
+the generation's last event of its key is left to batch: the rows are provisional until then, and so
+they are while too many events lie between to fold them again. tests/speed/test_carry.py checks
+each case; tests/transcripts that the answer is the reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core.event import OFFSET, PARTITION
+from headrace.core.position import Position, PositionRange
+from headrace.serving.store import NOW, CarriedEpoch, Row, StateRow, Store, StreamState, Version
+from headrace.spark.carry import Carrying
+from headrace.spark.relations import rows_of
+
+Highs = tuple[int | None, ...]
+Read = Callable[[PositionRange, Highs], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What lies behind an epoch: the store's states, and the log since the boundary."""
+
+    store: Store
+    state: StreamState
+    read: Read  # the frame of a range of the log
+    rebase_events_max: int
+
+    def states(self, version: Version, keys: Sequence[str], *, at_boundary: bool) -> list[StateRow]:
+        return self.store.states(version, keys, at_boundary=at_boundary)
+
+    def cut(self) -> str:
+        """SQL for the group that an event after the boundary is in."""
+        cases = [
+            f"WHEN {_before(upper)} THEN {number}"
+            for number, upper in self.store.groups(self.state.plan.name)
+        ]
+        return f"CASE {' '.join(cases)} ELSE {NOW} END" if cases else str(NOW)
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedRows:
+    """A carried view's part of an epoch; `again` asks for a fold from the boundary."""
+
+    rows: Sequence[Row]
+    epoch: CarriedEpoch
+    again: bool = False
+
+
+def follow(spark: Any, version: Version, behind: Behind) -> CarriedRows:
+    """Fold the epoch's events onto the states at speed's position."""
+    if version.state != "live" or behind.store.provisional(version):
+        # Without a generation, or beside one that does not fit, there is nothing to go on from.
+        return CarriedRows([], CarriedEpoch([], disorder=NOW, provisional=True), again=True)
+    carrying = Carrying(spark, version.plan.carry, str(NOW))
+    folded = carrying.fold(behind.states(version, carrying.keys(), at_boundary=False))
+    try:
+        rows = rows_of(spark.sql(version.plan.partial_sql))
+    finally:
+        folded.drop()
+    disorder = NOW if folded.disordered else None
+    carried = CarriedEpoch(folded.states, disorder=disorder, provisional=folded.disordered)
+    return CarriedRows(rows, carried, again=folded.disordered)
+
+
+def rebase(spark: Any, version: Version, behind: Behind) -> CarriedRows:
+    """Fold all events since the boundary onto the states there; the stream's relation holds them."""
+    carrying = Carrying(spark, version.plan.carry, behind.cut())
+    folded = carrying.fold(behind.states(version, carrying.keys(), at_boundary=True))
+    try:
+        rows = rows_of(spark.sql(version.plan.partial_sql))
+    finally:
+        folded.drop()
+    disorder = NOW if folded.disordered else folded.disordered_cut
+    return CarriedRows(rows, CarriedEpoch(folded.states, True, disorder, folded.disordered))
+
+
+def _before(upper: Position) -> str:
+    cases = " ".join(f"WHEN {n} THEN {offset}" for n, offset in enumerate(upper.offsets))
+    return f"{OFFSET} < CASE {PARTITION} {cases} END"
