@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.compile.plan import StreamPlan, ViewPlan
+from headrace.compile.plan import CarryPlan, StreamPlan, ViewPlan
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
@@ -82,16 +82,18 @@ class Builder:
     def _stage(self, version: Version, range: PositionRange, full: bool) -> Staged:
         events = read_master(self.spark, self.table, range)
         events.createOrReplaceTempView(f"`{self.stream.name}`")
-        if version.plan.carry:
-            return self._stage_carried(version, range, full)
+        if carry := version.plan.carry:
+            return self._stage_carried(version, carry, range, full)
         rows = rows_of(self.spark.sql(version.plan.partial_sql))
         return self.store.stage(version, full, rows, self._values(version.plan))
 
-    def _stage_carried(self, version: Version, range: PositionRange, full: bool) -> Staged:
+    def _stage_carried(
+        self, version: Version, carry: CarryPlan, range: PositionRange, full: bool
+    ) -> Staged:
         """Fold the range onto the states at the old boundary, or all events if one of these comes
         before, in the order, what those states have taken.
         """
-        carrying = Carrying(self.spark, version.plan.carry)
+        carrying = Carrying(self.spark, carry)
         keys = [] if full else carrying.keys()
         folded = carrying.fold(self.store.states(version, keys, at_boundary=True) if keys else [])
         try:

@@ -5,9 +5,10 @@ A key's state after the boundary is a row of the speed table, or that of the gen
 has had no event since. States are written in the transaction of the epoch or promotion whose rows
 came of them, so neither is ever without the other.
 
-`_disorder` remembers where the order of events and the order of their coming disagree, as the newest
-group that is concerned. While `provisional` is 1, speed's rows do not fit the generation, and speed
-folds again from the boundary in its next epoch. tests/serving/test_states.py checks each case.
+`_disorder` remembers where the order of events and the order of their coming disagree, by the
+newest group that is concerned. While `provisional` is 1, speed's rows do not fit the generation,
+and speed folds again from the boundary in its next epoch. tests/serving/test_states.py checks each
+case.
 """
 
 from __future__ import annotations

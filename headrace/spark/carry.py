@@ -72,7 +72,7 @@ class Carrying:
         rows = zip(*states, strict=True) if states else ([], [], [], [])
         before = self.spark.createDataFrame(
             pa.table(
-                [pa.array(column, f.type) for column, f in zip(rows, _STATES, strict=True)], schema
+                [pa.array(column, f.type) for column, f in zip(rows, _STATES, strict=True)], _STATES
             )
         )
         both = self.events.unionByName(before, allowMissingColumns=True)

@@ -1,9 +1,9 @@
 """The log as a Spark source: offsets are positions, rows are typed columns.
 
-The streaming reader starts where it is told to (the store's position) and takes at most `events_max`
-events a batch; the plain reader takes the range from `start` to `end`. One log partition is one
-input partition, because lateness is decided in the log's own order. tests/spark/test_source.py
-reads a live log through both.
+The streaming reader starts where it is told to (the store's position) and takes at most
+`events_max` events a batch; the plain reader takes the range from `start` to `end`. One log
+partition is one input partition, because lateness is decided in the log's own order.
+tests/spark/test_source.py reads a live log through both.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A carried view in an epoch: its events are folded onto the states of their keys.
 
 If an event comes out of order, the view is folded again from the boundary, over all that speed has
-taken since, and what comes out replaces speed's rows (it is rebased). What even then is dated before
-the generation's last event of its key is left to batch: the rows are provisional until then, and so
-they are while too many events lie between to fold them again. tests/speed/test_carry.py checks
-each case; tests/transcripts that the answer is the reference's.
+taken since, and what comes out replaces speed's rows (it is rebased). What even then is dated
+before the generation's last event of its key is left to batch: the rows are provisional until then,
+and so they are while too many events lie between to fold them again. tests/speed/test_carry.py
+checks each case; tests/transcripts that the answer is the reference's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.compile.plan import CarryPlan
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
 from headrace.serving.store import NOW, CarriedEpoch, Row, StateRow, Store, StreamState, Version
@@ -53,12 +54,12 @@ class CarriedRows:
     again: bool = False
 
 
-def follow(spark: Any, version: Version, behind: Behind) -> CarriedRows:
+def follow(spark: Any, version: Version, carry: CarryPlan, behind: Behind) -> CarriedRows:
     """Fold the epoch's events onto the states at speed's position."""
     if version.state != "live" or behind.store.provisional(version):
         # Without a generation, or beside one that does not fit, there is nothing to go on from.
         return CarriedRows([], CarriedEpoch([], disorder=NOW, provisional=True), again=True)
-    carrying = Carrying(spark, version.plan.carry, str(NOW))
+    carrying = Carrying(spark, carry, str(NOW))
     folded = carrying.fold(behind.states(version, carrying.keys(), at_boundary=False))
     try:
         rows = rows_of(spark.sql(version.plan.partial_sql))
@@ -69,9 +70,9 @@ def follow(spark: Any, version: Version, behind: Behind) -> CarriedRows:
     return CarriedRows(rows, carried, again=folded.disordered)
 
 
-def rebase(spark: Any, version: Version, behind: Behind) -> CarriedRows:
-    """Fold all events since the boundary onto the states there; the stream's relation holds them."""
-    carrying = Carrying(spark, version.plan.carry, behind.cut())
+def rebase(spark: Any, version: Version, carry: CarryPlan, behind: Behind) -> CarriedRows:
+    """Fold all events since the boundary, which the stream's relation holds, onto the states there."""
+    carrying = Carrying(spark, carry, behind.cut())
     folded = carrying.fold(behind.states(version, carrying.keys(), at_boundary=True))
     try:
         rows = rows_of(spark.sql(version.plan.partial_sql))

@@ -55,8 +55,8 @@ def _register(frame: Any, stream: StreamPlan) -> None:
 
 
 def _work(spark: Any, version: Version, behind: Behind) -> Sequence[Row] | CarriedRows:
-    if version.plan.carry:
-        return follow(spark, version, behind)
+    if carry := version.plan.carry:
+        return follow(spark, version, carry, behind)
     return rows_of(spark.sql(version.plan.partial_sql))
 
 
@@ -68,14 +68,19 @@ def _rebase(
     behind: Behind,
 ) -> None:
     """Fold those views again from the boundary that have met events out of order."""
-    again = [v for v, m in made.items() if isinstance(m, CarriedRows) and m.again]
+    again = [
+        (version, version.plan.carry)
+        for version, part in made.items()
+        if isinstance(part, CarriedRows) and part.again and version.state == "live"
+    ]
     since = PositionRange(behind.state.boundary, range.upper)
     if len(since) > behind.rebase_events_max:
         return
-    for version in (version for version in again if version.state == "live"):
+    for version, carry in again:
+        assert carry is not None
         # The others are done, so the stream's name may mean a longer range now.
         _register(behind.read(since, behind.state.boundary_highs), stream)
-        made[version] = rebase(spark, version, behind)
+        made[version] = rebase(spark, version, carry, behind)
 
 
 def _counts(
