@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, PartialPlan
 from headrace.compile.split import Call, Group, Split
+from headrace.compile.windows import WindowPlan, end_column, from_column
 from headrace.core.aggregate import AGGREGATES, Lowered, Merge
 from headrace.core.errors import Unsupported
 from headrace.core.event import OFFSET, PARTITION
@@ -73,14 +74,13 @@ def lower_map(
     columns = {sql: f"a{n}" for n, sql in enumerate(dict.fromkeys(inputs))}
     filters = [call.condition for call in parts.calls if call.condition]
     conditions = {sql: f"f{n}" for n, sql in enumerate(dict.fromkeys(filters))}
-    items = [f"{key.sql} AS {key.column}" for key in keys]
+    items = [item for key in keys for item in _key_items(key)]
     items += [f"{_storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
     if any(call.name in {"min_by", "max_by"} for call in parts.calls):
         items.append(f"{stream_alias}.{OFFSET} * 65536 + {stream_alias}.{PARTITION} AS _seq")
-    windowed = [f"{key.column} IS NOT NULL" for key in keys if key.window_us]
     return Mapped(
-        _select(source, items or ["1 AS one"], windowed),
+        _select(source, items or ["1 AS one"], [_in_window(key) for key in keys if key.window]),
         keys,
         lowered,
         tuple(tuple(columns[a] for a in call.arguments) for call in parts.calls),
@@ -92,7 +92,8 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
     """The partial columns, each kind once however many aggregates share it, and each call's
     finish.
     """
-    partials: dict[tuple[str, ...], PartialPlan] = {}
+    partials = _ends(mapped.keys)
+    regroups = any(key.window and key.window.regroups for key in mapped.keys)
     finishes = []
     for call, lowered, arguments, condition in zip(
         parts.calls, mapped.lowered, mapped.arguments, mapped.conditions, strict=True
@@ -102,7 +103,7 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
             when = _when(call, arguments, condition)
             names = {"x": arguments[0], "y": arguments[-1], "when": when}
             lifts = tuple(lift.format(**names) for lift in partial.lifts)
-            counted = _counted(call, arguments[0], condition)
+            counted = None if regroups else _counted(call, arguments[0], condition)
             shared = partials.setdefault(
                 (*lifts, counted or ""),
                 _partial(len(partials), partial.merge, partial.storages, lifts, counted),
@@ -121,7 +122,8 @@ def lower_finish(expression: exp.Expr, finishes: list[str], keys: tuple[KeyPlan,
         kind, _, number = node.name.partition("_")
         if kind == "key":
             return exp.column(keys[int(number)].column)
-        inner = parse_query(f"SELECT {finishes[int(number)]}", Origin("finish", 1))
+        finish = _end(keys[int(number)]) if kind == "end" else finishes[int(number)]
+        inner = parse_query(f"SELECT {finish}", Origin("finish", 1))
         return exp.paren(inner.expressions[0], copy=False)
 
     return sql_of(expression.copy().transform(fill))
@@ -133,13 +135,13 @@ def lower_output(
     """One output column with its type and what is known about its exactness."""
     key = _placeholder(expression, "key")
     plan = mapped.keys[key] if key is not None else None
-    type = WINDOW if plan and plan.window_us else (type_of(spark_type) or Type("STRING")).name
+    type = WINDOW if plan and plan.window else (type_of(spark_type) or Type("STRING")).name
     return OutputPlan(
         name,
         type,
         finish,
         key=plan.column if plan else None,
-        window_us=plan.window_us if plan else None,
+        end=_end(plan) if plan else None,
         estimate=_estimate(expression, parts),
     )
 
@@ -152,7 +154,9 @@ def _placeholder(expression: exp.Expr, kind: str) -> int | None:
 def _estimate(expression: exp.Expr, parts: Split) -> str | None:
     numbers = [_placeholder(column, "call") for column in expression.find_all(exp.Column)]
     names = {parts.calls[number].name for number in numbers if number is not None}
-    if "approx_count_distinct" in names:
+    # Rows that are put together when read have no numbers of their own, only sketches.
+    regroups = any(group.window and group.window.regroups for group in parts.groups)
+    if "approx_count_distinct" in names or ("count_distinct" in names and regroups):
         return "always"
     return "speed" if "count_distinct" in names else None
 
@@ -176,15 +180,53 @@ def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> K
     type = types[group.sql]
     if type.array:
         raise Unsupported(f"'{group.sql}' is an array, which cannot be grouped by", origin=origin)
-    if not group.window_us:
+    if not group.window:
         return KeyPlan(f"k{number}", group.name, type.name, _storage_form(type, group.sql))
     if type.name != "TIMESTAMP":
         raise Unsupported(
-            f"window() takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
+            f"a window takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
         )
-    time = f"unix_micros({group.sql})"
-    start = f"({time} - pmod({time}, {group.window_us}))"
-    return KeyPlan(f"k{number}", group.name, WINDOW, start, group.window_us)
+    start = _start(f"unix_micros({group.sql})", group.window)
+    return KeyPlan(f"k{number}", group.name, WINDOW, start, group.window)
+
+
+def _start(time: str, window: WindowPlan) -> str:
+    """The stored key of an event: its pane, the landmark, or its own time."""
+    if window.kind == "session":
+        return time
+    if window.kind == "landmark":
+        return f"CASE WHEN {time} >= {window.offset} THEN {window.offset} END"
+    shift = window.offset % window.pane
+    return f"({time} - pmod({f'{time} - {shift}' if shift else time}, {window.pane}))"
+
+
+def _key_items(key: KeyPlan) -> list[str]:
+    """A key in the map step; an event of a session has an interval, and no session yet."""
+    if not (key.window and key.window.joins):
+        return [f"{key.sql} AS {key.column}"]
+    return [
+        f"{key.sql} AS {from_column(key.column)}",
+        f"{key.window.ends} AS {end_column(key.column)}",
+    ]
+
+
+def _in_window(key: KeyPlan) -> str:
+    """Whether an event of the map step is in a window at all."""
+    if key.window and key.window.joins:
+        return f"{end_column(key.column)} > {from_column(key.column)}"
+    return f"{key.column} IS NOT NULL"
+
+
+def _ends(keys: tuple[KeyPlan, ...]) -> dict[tuple[str, ...], PartialPlan]:
+    """A session's end is merged like an aggregate: the latest of its events' ends."""
+    ends = [end_column(key.column) for key in keys if key.window and key.window.joins]
+    return {
+        (end,): PartialPlan(Merge.MAX.value, (end,), ("INTEGER",), (f"max({end})",)) for end in ends
+    }
+
+
+def _end(key: KeyPlan) -> str | None:
+    return key.window.end(key.column) if key.window else None
 
 
 def _lower_call(call: Call, types: dict[str, Type], origin: Origin) -> Lowered:

@@ -32,6 +32,7 @@ from headrace.compile.plan import (
 from headrace.compile.resolve import HIDDEN, Resolved, resolve
 from headrace.compile.split import split
 from headrace.compile.translate import translate
+from headrace.compile.window_words import check_windows, for_spark
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
@@ -110,7 +111,10 @@ class _Compiler:
         definition = resolved.definition
         if definition.kind == "stream":
             check_stateless(resolved)
-        types = self.analyser.analyse(definition.query, definition.query_origin, definition.name)
+        elif not resolved.views:
+            check_windows(resolved.select, definition.query_origin)
+        text = for_spark(definition.query, resolved.select)
+        types = self.analyser.analyse(text, definition.query_origin, definition.name)
         if definition.kind == "stream":
             self.add_derived(resolved)
         elif resolved.views:

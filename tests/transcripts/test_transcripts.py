@@ -46,7 +46,6 @@ QUERIED = [
 # it is.
 REFUSED = {
     "view_over_view_joined": "view 'named' mixes views with streams or tables",
-    "window_sliding": "only tumbling windows are supported",
 }
 BUILT = [path for path in PATHS if path.stem not in REFUSED]
 stories = pytest.mark.parametrize("path", BUILT, ids=lambda path: path.stem)
