@@ -8,12 +8,14 @@ three; tests/plans/error_over_*.sql what is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from headrace.carry.steps import STEPS
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
+from headrace.compile.ordered import ENDS, OrderedWindow
 from headrace.compile.plan import CarryPlan, StepPlan
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
@@ -223,6 +225,24 @@ class _Cutter:
 
     def unsupported(self, message: str, hint: str | None = None) -> Unsupported:
         return Unsupported(message, hint=hint, origin=self.origin)
+
+
+def numbered(
+    name: str, time: str | None, alias: str
+) -> Callable[[OrderedWindow, exp.Select, list[str], list[str]], CarryPlan]:
+    """How a view that has a window in order puts a fold between its map and its aggregates."""
+
+    def fold(
+        window: OrderedWindow, source: exp.Select, keys: list[str], items: list[str]
+    ) -> CarryPlan:
+        moment = f"unix_micros({alias}.{time})" if time else "0"
+        order = Order(tuple(keys), moment, alias)
+        place = [f"{alias}.{PARTITION} AS {PARTITION}", f"{alias}.{OFFSET} AS {OFFSET}"]
+        ends = [f"cast(({window.condition}) as boolean) AS {ENDS}"] if window.condition else []
+        sql = select_of(source, [*order.items(), *place, *ends, *items], [f"{TIME} IS NOT NULL"])
+        return CarryPlan(name, sql, (window.step,))
+
+    return fold
 
 
 def relation_ddl(plan: CarryPlan, analyse: Analyse, origin: Origin) -> str:

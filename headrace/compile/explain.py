@@ -14,9 +14,10 @@ from collections.abc import Iterable
 import msgspec
 
 from headrace.compile.plan import KeyPlan, OutputPlan, PartialPlan, Plan, ViewPlan
+from headrace.compile.windows import WindowPlan
 from headrace.core.aggregate import HLL_ERROR, Merge
 from headrace.core.errors import NotFound
-from headrace.core.time import duration_text
+from headrace.core.time import duration_text, iso
 
 _MERGES = {
     Merge.SUM: "the two are added",
@@ -29,7 +30,7 @@ _MERGES = {
 }
 _ESTIMATES = {
     "speed": "counted exactly by batch, and by a sketch for events that only speed has seen",
-    "always": "asked for as approximate, so both layers keep a sketch",
+    "always": "counted by a sketch in both layers",
 }
 _KINDS = {
     "mergeable": "batch and speed keep partials of it, which are merged when it is read",
@@ -135,11 +136,25 @@ def _partial_words(view: ViewPlan) -> list[str]:
 
 def _partial_sql(view: ViewPlan) -> str:
     # The map step stands above already; said twice it would hide what is new here.
-    return view.partial_sql.replace(f"({view.map_sql}) AS mapped", "mapped")
+    mapped = f"({view.map_sql})"
+    return view.partial_sql.replace(f"{mapped} AS mapped", "mapped").replace(mapped, "mapped")
 
 
 def _key_words(key: KeyPlan) -> str:
-    return f"{key.name} (windows of {duration_text(key.window_us)})" if key.window_us else key.name
+    return f"{key.name} ({_window_words(key.window)})" if key.window else key.name
+
+
+def _window_words(window: WindowPlan) -> str:
+    match window.kind:
+        case "session":
+            return "sessions"
+        case "landmark":
+            return f"from {iso(window.offset)} on"
+    words = f"windows of {duration_text(window.size)}"
+    if not window.regroups:
+        return words
+    slide, pane = duration_text(window.slide), duration_text(window.pane)
+    return f"{words} every {slide}, kept as panes of {pane}"
 
 
 def _merge_words(partials: Iterable[PartialPlan]) -> list[str]:
@@ -163,10 +178,9 @@ def _finish_sql(view: ViewPlan) -> str:
 
 
 def _item(output: OutputPlan) -> str:
-    if not output.window_us:
+    if output.end is None:
         return f"{output.finish} AS {output.name}"
-    end = f"{output.finish} + {output.window_us}"
-    return f"{output.finish} AS {output.name}_start, {end} AS {output.name}_end"
+    return f"{output.finish} AS {output.name}_start, {output.end} AS {output.name}_end"
 
 
 def _read_section(view: ViewPlan) -> Section:

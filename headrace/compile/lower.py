@@ -13,17 +13,22 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, PartialPlan
+from headrace.compile.ordered import OrderedWindow
+from headrace.compile.plan import WINDOW, CarryPlan, KeyPlan, OutputPlan, PartialPlan
 from headrace.compile.split import Call, Group, Split
+from headrace.compile.windows import WindowPlan, end_column, from_column
 from headrace.core.aggregate import AGGREGATES, Lowered, Merge
 from headrace.core.errors import Unsupported
-from headrace.core.event import CUT, OFFSET, PARTITION
+from headrace.core.event import CUT, OFFSET, PARTITION, SEQ
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
 from headrace.define.dialect import parse_query, sql_of
 
 # SQL -> (column name, Spark type) of its result; raises with the user's file and line.
 Analyse = Callable[[str, Origin], list[tuple[str, str]]]
+
+# A window, the source, SQL of the other keys, and the items to pass through -> the fold before it.
+Fold = Callable[[OrderedWindow, exp.Select, list[str], list[str]], CarryPlan]
 
 _SPARK_TYPES = {
     "string": "STRING", "boolean": "BOOLEAN", "tinyint": "INT", "smallint": "INT", "int": "INT",
@@ -43,6 +48,7 @@ class Mapped:
     """The map step of a view: one row an event, with the keys and the aggregates' arguments."""
 
     sql: str
+    carry: CarryPlan | None
     keys: tuple[KeyPlan, ...]
     lowered: tuple[Lowered, ...]
     arguments: tuple[tuple[str, ...], ...]
@@ -64,9 +70,12 @@ def lower_map(
     analyse: Analyse,
     origin: Origin,
     *,
-    carried: bool = False,
+    carried: bool,
+    fold: Fold,
 ) -> Mapped:
-    """Choose storage forms and write the map step."""
+    """Choose storage forms and write the map step. `carried` says that the source is a fold's
+    relation; `fold` makes one between map and aggregates, where a window needs it.
+    """
     expressions = _distinct_expressions(parts)
     probe = select_of(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
     types = {
@@ -79,16 +88,33 @@ def lower_map(
     columns = {sql: f"a{n}" for n, sql in enumerate(dict.fromkeys(inputs))}
     filters = [call.condition for call in parts.calls if call.condition]
     conditions = {sql: f"f{n}" for n, sql in enumerate(dict.fromkeys(filters))}
-    items = [f"{key.sql} AS {key.column}" for key in keys]
+    plain = [key for key, group in zip(keys, parts.groups, strict=True) if not group.ordered]
+    items = [item for key in plain for item in _key_items(key)]
     items += [f"{storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
-    if any(call.name in {"min_by", "max_by"} for call in parts.calls):
-        items.append(f"{stream_alias}.{OFFSET} * 65536 + {stream_alias}.{PARTITION} AS _seq")
+    ordered = next((group.ordered for group in parts.groups if group.ordered), None)
+    if not ordered and any(call.name in {"min_by", "max_by"} for call in parts.calls):
+        items.append(f"{stream_alias}.{OFFSET} * 65536 + {stream_alias}.{PARTITION} AS {SEQ}")
     if carried:
         items.append(f"{stream_alias}.{CUT} AS {CUT}")
-    windowed = [f"{key.column} IS NOT NULL" for key in keys if key.window_us]
+    windowed = [_in_window(key) for key in plain if key.window]
+    carry = None
+    if ordered:
+        if carried:
+            raise Unsupported(
+                "a window in the order of events cannot follow running values",
+                hint="give the window a stream without OVER.",
+                origin=origin,
+            )
+        carry = fold(ordered, source, [key.sql for key in plain], items)
+        names = [item.rpartition(" AS ")[2] for item in items]
+        counted = [f"{key.sql} AS {key.column}" for key in keys if key not in plain]
+        sql = f"SELECT {', '.join([*names, *counted, SEQ, CUT])} FROM {carry.name}"
+    else:
+        sql = select_of(source, items or ["1 AS one"], windowed)
     return Mapped(
-        select_of(source, items or ["1 AS one"], windowed),
+        sql,
+        carry,
         keys,
         lowered,
         tuple(tuple(columns[a] for a in call.arguments) for call in parts.calls),
@@ -100,7 +126,8 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
     """The partial columns, each kind once however many aggregates share it, and each call's
     finish.
     """
-    partials: dict[tuple[str, ...], PartialPlan] = {}
+    partials = _ends(mapped.keys)
+    regroups = any(key.window and key.window.regroups for key in mapped.keys)
     finishes = []
     for call, lowered, arguments, condition in zip(
         parts.calls, mapped.lowered, mapped.arguments, mapped.conditions, strict=True
@@ -110,7 +137,7 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
             when = _when(call, arguments, condition)
             names = {"x": arguments[0], "y": arguments[-1], "when": when}
             lifts = tuple(lift.format(**names) for lift in partial.lifts)
-            counted = _counted(call, arguments[0], condition)
+            counted = None if regroups else _counted(call, arguments[0], condition)
             shared = partials.setdefault(
                 (*lifts, counted or ""),
                 _partial(len(partials), partial.merge, partial.storages, lifts, counted),
@@ -129,7 +156,8 @@ def lower_finish(expression: exp.Expr, finishes: list[str], keys: tuple[KeyPlan,
         kind, _, number = node.name.partition("_")
         if kind == "key":
             return exp.column(keys[int(number)].column)
-        inner = parse_query(f"SELECT {finishes[int(number)]}", Origin("finish", 1))
+        finish = _end(keys[int(number)]) if kind == "end" else finishes[int(number)]
+        inner = parse_query(f"SELECT {finish}", Origin("finish", 1))
         return exp.paren(inner.expressions[0], copy=False)
 
     return sql_of(expression.copy().transform(fill))
@@ -141,13 +169,14 @@ def lower_output(
     """One output column with its type and what is known about its exactness."""
     key = _placeholder(expression, "key")
     plan = mapped.keys[key] if key is not None else None
-    type = WINDOW if plan and plan.window_us else (type_of(spark_type) or Type("STRING")).name
+    window = plan is not None and plan.type == WINDOW
+    type = WINDOW if window else (type_of(spark_type) or Type("STRING")).name
     return OutputPlan(
         name,
         type,
         finish,
         key=plan.column if plan else None,
-        window_us=plan.window_us if plan else None,
+        end=_end(plan) if plan and window else None,
         estimate=_estimate(expression, parts),
     )
 
@@ -160,14 +189,17 @@ def _placeholder(expression: exp.Expr, kind: str) -> int | None:
 def _estimate(expression: exp.Expr, parts: Split) -> str | None:
     numbers = [_placeholder(column, "call") for column in expression.find_all(exp.Column)]
     names = {parts.calls[number].name for number in numbers if number is not None}
-    if "approx_count_distinct" in names:
+    # Rows that are put together when read have no numbers of their own, only sketches.
+    regroups = any(group.window and group.window.regroups for group in parts.groups)
+    if "approx_count_distinct" in names or ("count_distinct" in names and regroups):
         return "always"
     return "speed" if "count_distinct" in names else None
 
 
 def _distinct_expressions(parts: Split) -> list[str]:
     arguments = [argument for call in parts.calls for argument in call.arguments]
-    return list(dict.fromkeys([*(group.sql for group in parts.groups), *arguments]))
+    groups = [group.sql for group in parts.groups if not group.ordered]
+    return list(dict.fromkeys([*groups, *arguments]))
 
 
 def select_of(source: exp.Select, items: list[str], conditions: list[str] | None = None) -> str:
@@ -181,18 +213,59 @@ def select_of(source: exp.Select, items: list[str], conditions: list[str] | None
 
 
 def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> KeyPlan:
+    if group.ordered:
+        key_sql = group.ordered.key_sql
+        return KeyPlan(f"k{number}", group.name, "BIGINT", key_sql, group.window)
     type = types[group.sql]
     if type.array:
         raise Unsupported(f"'{group.sql}' is an array, which cannot be grouped by", origin=origin)
-    if not group.window_us:
+    if not group.window:
         return KeyPlan(f"k{number}", group.name, type.name, storage_form(type, group.sql))
     if type.name != "TIMESTAMP":
         raise Unsupported(
-            f"window() takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
+            f"a window takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
         )
-    time = f"unix_micros({group.sql})"
-    start = f"({time} - pmod({time}, {group.window_us}))"
-    return KeyPlan(f"k{number}", group.name, WINDOW, start, group.window_us)
+    start = _start(f"unix_micros({group.sql})", group.window)
+    return KeyPlan(f"k{number}", group.name, WINDOW, start, group.window)
+
+
+def _start(time: str, window: WindowPlan) -> str:
+    """The stored key of an event: its pane, the landmark, or its own time."""
+    if window.kind == "session":
+        return time
+    if window.kind == "landmark":
+        return f"CASE WHEN {time} >= {window.offset} THEN {window.offset} END"
+    shift = window.offset % window.pane
+    return f"({time} - pmod({f'{time} - {shift}' if shift else time}, {window.pane}))"
+
+
+def _key_items(key: KeyPlan) -> list[str]:
+    """A key in the map step; an event of a session has an interval, and no session yet."""
+    if not (key.window and key.window.joins):
+        return [f"{key.sql} AS {key.column}"]
+    return [
+        f"{key.sql} AS {from_column(key.column)}",
+        f"{key.window.ends} AS {end_column(key.column)}",
+    ]
+
+
+def _in_window(key: KeyPlan) -> str:
+    """Whether an event of the map step is in a window at all."""
+    if key.window and key.window.joins:
+        return f"{end_column(key.column)} > {from_column(key.column)}"
+    return f"{key.column} IS NOT NULL"
+
+
+def _ends(keys: tuple[KeyPlan, ...]) -> dict[tuple[str, ...], PartialPlan]:
+    """A session's end is merged like an aggregate: the latest of its events' ends."""
+    ends = [end_column(key.column) for key in keys if key.window and key.window.joins]
+    return {
+        (end,): PartialPlan(Merge.MAX.value, (end,), ("INTEGER",), (f"max({end})",)) for end in ends
+    }
+
+
+def _end(key: KeyPlan) -> str | None:
+    return key.window.end(key.column) if key.window else None
 
 
 def _lower_call(call: Call, types: dict[str, Type], origin: Origin) -> Lowered:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from headrace.compile.carry import Carried, carried_stream, is_carried
+from headrace.compile.carry import Carried, carried_stream, is_carried, numbered
 from headrace.compile.derive import (
     NOTHING,
     all_tables,
@@ -22,6 +22,7 @@ from headrace.compile.derive import (
     streams_below,
 )
 from headrace.compile.lower import (
+    Fold,
     lower_finish,
     lower_map,
     lower_output,
@@ -41,6 +42,7 @@ from headrace.compile.plan import (
 from headrace.compile.resolve import HIDDEN, Resolved, resolve
 from headrace.compile.split import split
 from headrace.compile.translate import translate
+from headrace.compile.window_words import check_windows, for_spark
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
@@ -119,10 +121,13 @@ class _Compiler:
         definition = resolved.definition
         if definition.kind == "stream":
             check_stateless(resolved)
+        elif not resolved.views:
+            check_windows(resolved.select, definition.query_origin)
         if is_carried(resolved):
             self.add_carried(resolved)
             return
-        types = self.analyser.analyse(definition.query, definition.query_origin, definition.name)
+        text = for_spark(definition.query, resolved.select)
+        types = self.analyser.analyse(text, definition.query_origin, definition.name)
         if definition.kind == "stream":
             self.add_derived(resolved)
         elif resolved.views:
@@ -163,6 +168,12 @@ class _Compiler:
         self.analyser.relation(made.plan.name, made.ddl)
         return made
 
+    def numbered(self, resolved: Resolved) -> Fold:
+        """The fold of a view with a window that needs its events in order."""
+        mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
+        name = f"_carried_{resolved.definition.name}"
+        return numbered(name, mark.column if mark else None, resolved.stream_alias)
+
     def carried_below(self, resolved: Resolved, reader: str) -> Carried | None:
         below = [s for s in streams_below(resolved, self.ordered) if is_carried(s)]
         return self.carried(below[0], reader) if below else None
@@ -186,6 +197,7 @@ class _Compiler:
             self.analyser.analyse,
             origin,
             carried=carried is not None,
+            fold=self.numbered(resolved),
         )
         partials, finishes = lower_partials(parts, mapped)
         self.check_finish(
@@ -207,7 +219,7 @@ class _Compiler:
             outputs,
             stream=base_stream(resolved, self.ordered),
             tables=all_tables(resolved, self.ordered),
-            carry=carried.plan if carried else None,
+            carry=carried.plan if carried else mapped.carry,
             map_sql=mapped.sql,
             keys=mapped.keys,
             partials=tuple(partials),

@@ -12,6 +12,7 @@ import hashlib
 
 import msgspec
 
+from headrace.compile.windows import WindowPlan, coalesced
 from headrace.core.event import CUT
 from headrace.core.schema import Column, Schema, Type
 
@@ -29,7 +30,7 @@ class KeyPlan(_Noun, frozen=True):
     name: str
     type: str
     sql: str
-    window_us: int | None = None
+    window: WindowPlan | None = None
 
 
 class PartialPlan(_Noun, frozen=True):
@@ -50,7 +51,7 @@ class OutputPlan(_Noun, frozen=True):
     type: str
     finish: str
     key: str | None = None  # the key column, where the output is one
-    window_us: int | None = None
+    end: str | None = None  # of a window: SQL over key and partial columns
     estimate: str | None = None  # None: always exact; "speed": until batch covers it; "always"
 
 
@@ -107,7 +108,31 @@ class ViewPlan(_Noun, frozen=True):
             for lift, column in zip(partial.lifts, partial.columns, strict=False)
         ]
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
-        return f"SELECT {', '.join([*keys, *lifts])} FROM ({self.map_sql}) AS mapped{group}"
+        rows = self.map_sql
+        if self.joins:
+            others = [*([CUT] if self.carry else []), *self.plain_keys]
+            rows = coalesced(rows, self.joins, others)
+        return f"SELECT {', '.join([*keys, *lifts])} FROM ({rows}) AS mapped{group}"
+
+    @property
+    def windowed(self) -> tuple[str, WindowPlan] | None:
+        """The key column that is a window, and its windows."""
+        return next(((key.column, key.window) for key in self.keys if key.window), None)
+
+    @property
+    def plain_keys(self) -> list[str]:
+        """The key columns that are no window."""
+        return [key.column for key in self.keys if not key.window]
+
+    @property
+    def joins(self) -> str | None:
+        """The key column whose intervals become one where they touch, in a view of sessions."""
+        return self.windowed[0] if self.windowed and self.windowed[1].joins else None
+
+    @property
+    def regroups(self) -> bool:
+        """Whether the rows of an answer are other rows than those that are stored."""
+        return bool(self.windowed and self.windowed[1].regroups)
 
     @property
     def counted(self) -> tuple[PartialPlan, ...]:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from headrace.compile.ordered import OrderedWindow, ordered_name, read_ordered
+from headrace.compile.window_words import read_window, window_edge, window_name, window_word
+from headrace.compile.windows import WindowPlan
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
-from headrace.core.time import duration_us
 from headrace.define.dialect import sql_of
 
 AGGREGATE_NAMES = ", ".join(
@@ -55,14 +57,16 @@ class Group:
     """One expression that the view is grouped by."""
 
     name: str
-    sql: str
-    window_us: int | None
+    sql: str  # of a window: its time
+    window: WindowPlan | None = None
+    ordered: OrderedWindow | None = None  # `sql` is then the call itself
 
 
 @dataclass(slots=True)
 class Split:
     """The parts of a mergeable view. In `items`, `having` and `order` the columns `key_<n>` and
-    `call_<n>` stand for the n-th group and the n-th call.
+    `call_<n>` stand for the n-th group and the n-th call, and `end_<n>` for the end of the n-th
+    group, where that is a window.
     """
 
     groups: list[Group] = field(default_factory=list)
@@ -164,20 +168,15 @@ class _Splitter:
             i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)
         ]
         name = (named[0] if named else "") or f"key_{number}"
-        if not _is_window(expression):
-            return Group(name, sql_of(expression), None)
-        arguments = expression.expressions
-        if len(arguments) != 2 or not isinstance(arguments[1], exp.Literal):
-            raise self.unsupported(
-                "only tumbling windows are supported", "write window(ts, '1 hour')."
-            )
-        try:
-            size_us = duration_us(arguments[1].name)
-        except ValueError as error:
-            raise self.unsupported(f"the window's size is wrong: {error}") from error
-        if size_us <= 0:
-            raise self.unsupported("a window must be longer than nothing")
-        return Group(name if named else "window", sql_of(arguments[0]), size_us)
+        if word := ordered_name(expression):
+            ordered = read_ordered(expression, self.origin)
+            text = sql_of(expression)
+            return Group(name if named else word, text, ordered.window, ordered)
+        word = window_name(expression)
+        if word is None:
+            return Group(name, sql_of(expression))
+        window = read_window(expression, self.origin)
+        return Group(name if named else word, sql_of(expression.expressions[0]), window)
 
     # Finish
 
@@ -186,16 +185,14 @@ class _Splitter:
         for number, group in enumerate(self.parts.groups):
             if self.is_group(expression, group):
                 return exp.column(f"key_{number}")
-            if group.window_us and (edge := _edge(expression)):
+            if group.window and not group.ordered and (edge := window_edge(expression)):
                 # In parentheses it is a moment; a bare key would be the window itself.
-                start = exp.column(f"key_{number}")
-                shift = exp.Literal.number(group.window_us)
-                return exp.paren(start if edge == "start" else start + shift)
+                return exp.paren(exp.column(f"{'key' if edge == 'start' else 'end'}_{number}"))
         if call := self.call(expression):
             if call not in self.parts.calls:
                 self.parts.calls.append(call)
             return exp.column(f"call_{self.parts.calls.index(call)}")
-        if isinstance(expression, exp.AggFunc) or _name(expression) == "window":
+        if isinstance(expression, exp.AggFunc) or window_word(expression):
             raise self.unsupported(
                 f"{sql_of(expression)} is not supported here", f"aggregates are {AGGREGATE_NAMES}."
             )
@@ -267,8 +264,8 @@ class _Splitter:
         )
 
     def is_group(self, expression: exp.Expr, group: Group) -> bool:
-        if group.window_us:
-            return _is_window(expression) and sql_of(expression.expressions[0]) == group.sql
+        if group.window and not group.ordered:
+            return bool(window_name(expression)) and sql_of(expression.expressions[0]) == group.sql
         return _same_text(sql_of(expression), group.sql)
 
     @staticmethod
@@ -277,9 +274,7 @@ class _Splitter:
 
     @staticmethod
     def name_of(item: exp.Expr) -> str:
-        plain = isinstance(item, exp.Column) or (
-            isinstance(item, exp.Anonymous) and _is_window(item)
-        )
+        plain = isinstance(item, exp.Column) or window_word(item)
         return str(item.alias or (item.name if plain else sql_of(item)))
 
     def unsupported(self, message: str, hint: str | None = None) -> Unsupported:
@@ -298,19 +293,6 @@ def _arguments(expression: exp.Expr) -> list[exp.Expr]:
 
 def _name(expression: exp.Expr) -> str:
     return expression.name.lower() if isinstance(expression, exp.Anonymous) else ""
-
-
-def _is_window(expression: exp.Expr) -> bool:
-    return _name(expression) == "window"
-
-
-def _edge(expression: exp.Expr) -> str | None:
-    """`start` or `end` for window.start and window(…).end."""
-    if isinstance(expression, exp.Dot) and _is_window(expression.this):
-        return str(expression.expression.name).lower()
-    if isinstance(expression, exp.Column) and expression.table.lower() == "window":
-        return expression.name.lower()
-    return None
 
 
 def _same_text(one: str, other: str) -> bool:

@@ -1,61 +1,107 @@
 """Conditions on keys, put where the indexes are: inside the merge, before rows become one.
 
 A condition that only narrows keys gives the same rows inside and outside, because the merge is by
-key. A view with a LIMIT has decided on its rows first, so nothing goes inside it.
-tests/serving/test_read.py compares both.
+key. A condition on a window whose rows are put together when read goes inside as a range that holds
+all their parts, and stays outside as it is. A view with a LIMIT has decided on its rows first, so
+nothing goes inside it. tests/serving/test_read.py compares both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
-from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
+from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, ViewPlan
 from headrace.compile.translate import Translated
+from headrace.compile.windows import end_column
 from headrace.core.errors import BadRequest
 from headrace.core.time import DAY, from_iso
 from headrace.serving.catalog import tables_of
 from headrace.serving.finish import quoted, typed_sql
 
 
-def conditions(
-    plan: ViewPlan, keys: Mapping[str, str], since: str | None, until: str | None, *, inside: bool
-) -> tuple[list[str], list[Any]]:
-    """SQL over the key columns, for `inside` the merge, or over the outputs."""
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An output, or the start of one that is a window, compared with a value in storage form."""
+
+    output: OutputPlan
+    sign: str
+    value: Any
+
+    @property
+    def outside(self) -> str:
+        """SQL over the outputs of the view."""
+        edge = "_start" if self.output.type == WINDOW else ""
+        return f"{quoted(self.output.name + edge)} {self.sign} ?"
+
+
+def asked(
+    plan: ViewPlan, keys: Mapping[str, str], since: str | None, until: str | None
+) -> list[Condition]:
+    """The conditions of a question: key values, and windows that begin in [since, until)."""
+    found = [Condition(out := _key(plan, name), "IS", _stored(out, keys[name])) for name in keys]
+    for sign, moment in ((">=", since), ("<", until)):
+        if moment is not None:
+            found.append(Condition(_window(plan), sign, _moment(moment)))
+    return found
+
+
+def inside(plan: ViewPlan, conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
+    """SQL over the stored rows, and its values: true for every part of a row that is asked for."""
     where: list[str] = []
     values: list[Any] = []
-    for name, text in keys.items():
-        output = plan.output(name)
-        if output is None or (
-            plan.kind == "mergeable" and (output.key is None or output.window_us)
-        ):
-            known = [
-                out.name
-                for out in plan.outputs
-                if (out.key and not out.window_us) or plan.kind == "read"
-            ]
-            raise BadRequest(
-                f"'{name}' is not a key of view '{plan.name}'",
-                detail=f"keys are: {', '.join(known) or 'none'}.",
-            )
-        where.append(f"{output.key if inside else quoted(output.name)} IS ?")
-        values.append(_stored(output, text))
-    if since is not None or until is not None:
-        column = _window_column(plan, inside)
-        for sign, moment in ((">=", since), ("<", until)):
-            if moment is not None:
-                where.append(f"{column} {sign} ?")
-                values.append(_moment(moment))
-    return where, values
+    for condition in conditions:
+        key = next(key for key in plan.keys if key.column == condition.output.key)
+        for text in _stored_conditions(key, condition.sign):
+            where.append(text)
+            values.append(condition.value)
+    return " AND ".join(where), values
 
 
-def _window_column(plan: ViewPlan, inside: bool) -> str:
+def _stored_conditions(key: KeyPlan, sign: str) -> list[str]:
+    window = key.window
+    if window is None:
+        return [f"{key.column} {sign} ?"]
+    lower, upper = _BOUNDS[sign]
+    if window.joins:
+        # Whatever ends before the moment is in no session that begins at it or after.
+        return [f"{end_column(key.column)} >= ?"] if lower else []
+    below = [f"{key.column} {lower} ?"] if lower else []
+    return below + ([f"{key.column} {upper} ? + {window.reach}"] if upper else [])
+
+
+_BOUNDS = {
+    "IS": (">=", "<="),
+    ">": (">", None),
+    ">=": (">=", None),
+    "<": (None, "<"),
+    "<=": (None, "<="),
+}
+
+
+def _key(plan: ViewPlan, name: str) -> OutputPlan:
+    output = plan.output(name)
+    if output is not None and _is_key(plan, output):
+        return output
+    known = [out.name for out in plan.outputs if _is_key(plan, out)]
+    raise BadRequest(
+        f"'{name}' is not a key of view '{plan.name}'",
+        detail=f"keys are: {', '.join(known) or 'none'}.",
+    )
+
+
+def _is_key(plan: ViewPlan, output: OutputPlan) -> bool:
+    return plan.kind == "read" or (output.key is not None and output.type != WINDOW)
+
+
+def _window(plan: ViewPlan) -> OutputPlan:
     output = next((out for out in plan.outputs if out.type == WINDOW), None)
     if output is None:
         raise BadRequest(f"view '{plan.name}' has no window, so 'from' and 'to' have no meaning")
-    return output.key if inside and output.key else quoted(f"{output.name}_start")
+    return output
 
 
 def _stored(output: OutputPlan, text: str) -> Any:
@@ -95,25 +141,25 @@ _PUSHED: dict[type[exp.Expr], str] = {
 }
 
 
-def pushed(translated: Translated, view: ViewPlan) -> str:
+def pushed(translated: Translated, view: ViewPlan) -> tuple[str, list[Any]]:
     """A query over one view, with its conditions on keys also put inside that view."""
     tree = translated.tree
     where = tree.args.get("where")
     # A limit or order inside the view decides on its rows before the query's condition does.
     if view.kind != "mergeable" or where is None or view.limit is not None:
-        return tree.sql(dialect="sqlite")
+        return tree.sql(dialect="sqlite"), []
     parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
-    inner = [text for part in parts if (text := _inner(part, view))]
-    sql = typed_sql(view, *tables_of(view)[:2], where=" AND ".join(inner))
+    inner, values = inside(view, [found for part in parts if (found := _condition(part, view))])
+    sql = typed_sql(view, *tables_of(view)[:2], where=inner)
     table = next(iter(tree.find_all(exp.Table)))
     alias = quoted(table.alias_or_name)
     marker = "_headrace_inner_"
     table.replace(exp.to_table(marker))
-    return tree.sql(dialect="sqlite").replace(marker, f"({sql}) AS {alias}")
+    return tree.sql(dialect="sqlite").replace(marker, f"({sql}) AS {alias}"), values * 2
 
 
-def _inner(part: exp.Expr, view: ViewPlan) -> str | None:
-    """A condition `key <op> literal` over the view's key column, if it is one."""
+def _condition(part: exp.Expr, view: ViewPlan) -> Condition | None:
+    """A condition `key <op> literal`, if it is one."""
     part = part.unnest()
     sign = _PUSHED.get(type(part))
     if (
@@ -130,4 +176,4 @@ def _inner(part: exp.Expr, view: ViewPlan) -> str | None:
         or (output.type == WINDOW and not name.endswith("_start"))
     ):
         return None
-    return f"{output.key} {sign} {part.expression.sql(dialect='sqlite')}"
+    return Condition(output, sign, part.expression.to_py())

@@ -12,7 +12,7 @@ from sqlglot import exp
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
-from headrace.serving.merge import merged, source
+from headrace.serving.merge import in_windows, merged, source
 
 
 def typed_sql(plan: ViewPlan, generation: str, speed: str, where: str = "") -> str:
@@ -24,7 +24,7 @@ def typed_sql(plan: ViewPlan, generation: str, speed: str, where: str = "") -> s
         source(plan, speed, group="_group", where=where),
     ]
     items = [item for output in plan.outputs for item in _typed_items(output)]
-    inner = merged(plan, sources)
+    inner = merged(plan, [in_windows(plan, rows) for rows in sources])
     having = f" WHERE {store_sql(plan.having)}" if plan.having else ""
     order = f" ORDER BY {', '.join(store_sql(o) for o in plan.order)}" if plan.order else ""
     limit = f" LIMIT {plan.limit}" if plan.limit is not None else ""
@@ -34,11 +34,11 @@ def typed_sql(plan: ViewPlan, generation: str, speed: str, where: str = "") -> s
 
 def _typed_items(output: OutputPlan) -> list[str]:
     value = store_sql(output.finish)
-    if output.type != WINDOW:
+    if output.end is None:
         return [f"{value} AS {quoted(output.name)}"]
     return [
         f"{value} AS {quoted(output.name + '_start')}",
-        f"{value} + {output.window_us} AS {quoted(output.name + '_end')}",
+        f"{store_sql(output.end)} AS {quoted(output.name + '_end')}",
     ]
 
 

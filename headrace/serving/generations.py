@@ -10,11 +10,12 @@ tests/serving/test_generations.py checks both kinds and what a crash between the
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from headrace.compile.plan import ViewPlan
+from headrace.compile.windows import end_column
 from headrace.core.aggregate import Merge
 from headrace.core.position import Position
 from headrace.serving.catalog import (
@@ -32,7 +33,7 @@ from headrace.serving.merge import (
     staged_name,
     upsert,
 )
-from headrace.serving.rows import sketch_columns, stored_rows
+from headrace.serving.rows import sketch_columns, stored_rows, with_key
 from headrace.serving.states import disordered, promote_states, stage_states
 from headrace.serving.store import AuditResult, Row, Staged, StateRow, Version
 
@@ -91,7 +92,7 @@ def promote(
     state = read_stream(db, stream)
     reached = _highs_at(db, stream, group, boundary, highs)
     for build in staged:
-        _replace(db, build.version.plan) if build.full else _add(db, build.version.plan)
+        _take(build)(db, build.version.plan)
         _, speed, _ = tables_of(build.version.plan)
         db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
         if build.version.plan.carry:
@@ -155,6 +156,11 @@ def _jump(
         )
 
 
+def _take(build: Staged) -> Callable[[sqlite3.Connection, ViewPlan], None]:
+    """How the staged rows become part of the generation."""
+    return _replace if build.full else _join if build.version.plan.joins else _add
+
+
 def _replace(db: sqlite3.Connection, plan: ViewPlan) -> None:
     generation, speed, values = tables_of(plan)
     staged, staged_values = staged_tables(plan)
@@ -196,6 +202,39 @@ def _add(db: sqlite3.Connection, plan: ViewPlan) -> None:
     if plan.counted:
         db.execute(f"INSERT OR IGNORE INTO {values} SELECT * FROM {staged_values}")
     drop_staged(db, plan)
+
+
+def _join(db: sqlite3.Connection, plan: ViewPlan) -> None:
+    """Add staged intervals, each made one with those of the generation that it touches.
+
+    The intervals of a side do not touch each other, so one look finds all that change.
+    """
+    (generation, _, _), (staged, _) = tables_of(plan), staged_tables(plan)
+    changed = f"_key IN ({_touched(plan)})"
+    sources = [
+        source(plan, generation, group="0", where=changed),
+        source(plan, staged, group="0"),
+    ]
+    columns = columns_of(plan)
+    rows = db.execute(f"SELECT {', '.join(columns)} FROM ({merged(plan, sources)})").fetchall()
+    db.execute(f"DELETE FROM {generation} WHERE {changed}")
+    places = ", ".join("?" * (1 + len(columns)))
+    db.executemany(f"INSERT INTO {generation} VALUES ({places})", with_key(plan, rows))
+    drop_staged(db, plan)
+
+
+def _touched(plan: ViewPlan) -> str:
+    """The keys of the generation's intervals that a staged one touches: of those that begin no
+    later than it, only the last can."""
+    (generation, _, _), (staged, _) = tables_of(plan), staged_tables(plan)
+    start = plan.joins or ""
+    end = end_column(start)
+    same = "".join(f"s.{key} IS {{0}}.{key} AND " for key in plan.plain_keys)
+    before = (
+        f"SELECT max(h.{start}) FROM {generation} h WHERE {same.format('h')}h.{start} <= s.{start}"
+    )
+    meet = f"s.{start} <= g.{end} AND g.{start} BETWEEN coalesce(({before}), s.{start}) AND s.{end}"
+    return f"SELECT g._key FROM {staged} s JOIN {generation} g ON {same.format('g')}{meet}"
 
 
 def _new_values(sketch: str, generation: str, values: str, staged_values: str) -> str:

@@ -4,8 +4,9 @@ A view has two tables with the same key and partial columns: `generation` (batch
 boundary) and `speed` (one row a key and group of epochs, after the boundary). `merged` is their
 union, merged:
     merge(batch(log[:b]), speed(log[b:e])) = batch(log[:e])
-Only plain SQL is used when reading, so any SQLite tool can do it. tests/laws/test_seam.py checks
-the law.
+Only plain SQL is used when reading, so any SQLite tool can do it; only the sketches of sliding and
+session windows, whose rows are put together when read, need this store's own function.
+tests/laws/test_seam.py checks the law.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.compile.plan import PartialPlan, ViewPlan
+from headrace.compile.windows import coalesced, from_column, spread
 from headrace.core.aggregate import Merge
 
 
@@ -63,8 +65,8 @@ def create_tables(plan: ViewPlan, generation: str, speed: str, values: str) -> l
 
 
 def _indexes(plan: ViewPlan, table: str) -> list[str]:
-    plain = [key.column for key in plan.keys if not key.window_us]
-    windows = [key.column for key in plan.keys if key.window_us]
+    plain = plan.plain_keys
+    windows = [key.column for key in plan.keys if key.window]
     indexes = [columns for columns in ([*plain, *windows] if plain else [], windows) if columns]
     bare = table.strip('"')
     return [
@@ -129,14 +131,16 @@ def merged(plan: ViewPlan, sources: Sequence[str]) -> str:
     """One row a key from several sources, each a SELECT of `_group`, key and partial columns."""
     keys = [key.column for key in plan.keys]
     over = f"PARTITION BY {', '.join(keys)}" if keys else ""
-    steps = [step for partial in plan.partials for step in _before_merge(partial, over)]
+    steps = [step for partial in plan.partials for step in _before_merge(partial, over, plan)]
     rows = " UNION ALL ".join(sources)
+    if plan.joins:
+        rows = coalesced(rows, plan.joins, plan.plain_keys)
     if steps:
         rows = f"SELECT *, {', '.join(steps)} FROM ({rows})"
     items = keys + [
         f"{sql} AS {column}"
         for partial in plan.partials
-        for column, sql in zip(partial.columns, _merge_many(partial), strict=True)
+        for column, sql in zip(partial.columns, _merge_many(partial, plan), strict=True)
     ]
     group = f" GROUP BY {', '.join(keys)}" if keys else ""
     return f"SELECT {', '.join([*items, 'max(_group) AS _group'])} FROM ({rows}){group}"
@@ -144,11 +148,19 @@ def merged(plan: ViewPlan, sources: Sequence[str]) -> str:
 
 def source(plan: ViewPlan, table: str, *, group: str, where: str = "") -> str:
     """The rows of one table as a source of `merged`."""
-    columns = ", ".join([f"{group} AS _group", *columns_of(plan)])
-    return f"SELECT {columns} FROM {table}" + (f" WHERE {where}" if where else "")
+    columns = [f"{c} AS {from_column(c)}" if c == plan.joins else c for c in columns_of(plan)]
+    columns = [f"{group} AS _group", *columns]
+    return f"SELECT {', '.join(columns)} FROM {table}" + (f" WHERE {where}" if where else "")
 
 
-def _before_merge(partial: PartialPlan, over: str) -> list[str]:
+def in_windows(plan: ViewPlan, rows: str) -> str:
+    """A source whose rows are panes, with a row for each window that a pane is in."""
+    if plan.windowed is None or not plan.windowed[1].reach:
+        return rows
+    return spread(rows, *plan.windowed, ["_group", *columns_of(plan)])
+
+
+def _before_merge(partial: PartialPlan, over: str, plan: ViewPlan) -> list[str]:
     """Columns that need all rows of a key at once, so that the merge itself is a plain
     aggregate."""
     first = partial.columns[0]
@@ -163,14 +175,14 @@ def _before_merge(partial: PartialPlan, over: str) -> list[str]:
             order = f"ORDER BY {place} IS NULL, {y} {direction}, {place} DESC"
             firsts = f"OVER ({over} {order})"
             return [f"first_value({column}) {firsts} AS {column}_all" for column in (x, place)]
-        case Merge.SKETCH:
+        case Merge.SKETCH if not plan.regroups:
             value = partial.columns[1]
             order = f"ORDER BY {value} IS NULL, _group DESC"
             return [f"first_value({value}) OVER ({over} {order}) AS {first}_all"]
     return []
 
 
-def _merge_many(partial: PartialPlan) -> list[str]:
+def _merge_many(partial: PartialPlan, plan: ViewPlan) -> list[str]:
     """The SQL aggregate for each column of a partial."""
     columns = partial.columns
     match Merge(partial.merge):
@@ -185,6 +197,9 @@ def _merge_many(partial: PartialPlan) -> list[str]:
         case Merge.MAX_BY | Merge.MIN_BY as merge:
             x, y, place = columns
             return [f"max({x}_all)", f"{merge.value[:3]}({y})", f"max({place}_all)"]
+        case Merge.SKETCH if plan.regroups:
+            sketch = f"hll_union_all({columns[0]})"
+            return [sketch, f"hll_estimate({sketch})"]
         case Merge.SKETCH:
             # The sketch itself is merged when rows are written; reading needs only its number.
             return ["NULL", f"max({columns[0]}_all)"]

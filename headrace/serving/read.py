@@ -24,7 +24,7 @@ from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
 from headrace.serving.catalog import read_plan, read_stream, tables_of
-from headrace.serving.conditions import conditions, pushed
+from headrace.serving.conditions import Condition, asked, inside, pushed
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.states import provisional
@@ -58,17 +58,7 @@ class Reader:
         with self.db.read() as db:
             plan = _live_plan(db, name)
             results = tuple(Result(out.name, out.type, out.estimate) for out in plan.outputs)
-            inside = plan.kind == "mergeable" and plan.limit is None
-            where, values = conditions(plan, keys or {}, since, until, inside=inside)
-            if inside:
-                sql = typed_sql(plan, *tables_of(plan)[:2], where=" AND ".join(where))
-                # The condition stands in both arms of the union.
-                values = values * 2
-            else:
-                # A limit has decided on the view's rows before a key asks for some of them.
-                sql = f"SELECT * FROM {quoted(typed_name(plan.name))}"
-                sql += f" WHERE {' AND '.join(where)}" if where else ""
-                sql = sql if plan.kind == "mergeable" else f"SELECT *, 1 AS _fresh FROM ({sql})"
+            sql, values = _view_sql(plan, asked(plan, keys or {}, since, until))
             return self._answer(
                 db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
             )
@@ -80,13 +70,13 @@ class Reader:
             translated = translate(_parsed(text), relations)
             for name in translated.relations:
                 _live_plan(db, name)
-            sql = translated.tree.sql(dialect="sqlite")
+            sql, values = translated.tree.sql(dialect="sqlite"), list[Any]()
             if len(translated.relations) == 1 and not translated.tree.args.get("joins"):
-                sql = pushed(translated, _live_plan(db, translated.relations[0]))
+                sql, values = pushed(translated, _live_plan(db, translated.relations[0]))
             return self._answer(
                 db,
                 sql,
-                [],
+                values,
                 translated.results,
                 limit,
                 fresh_column=False,
@@ -139,6 +129,24 @@ class Reader:
                     hint="ask for fewer rows, or raise query.seconds_max.",
                 ) from error
             raise BadQuery(f"the query cannot be answered: {error}") from error
+
+
+def _view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[Any]]:
+    """SELECT of a view's rows that meet the conditions, and its values."""
+    values: list[Any] = []
+    if plan.kind == "mergeable" and plan.limit is None:
+        where, values = inside(plan, conditions)
+        sql = typed_sql(plan, *tables_of(plan)[:2], where=where)
+        # The conditions stand in both arms of the union.
+        values = values * 2
+        conditions = conditions if plan.regroups else []
+    else:
+        # A limit has decided on the view's rows before a key asks for some of them.
+        fresh = "" if plan.kind == "mergeable" else ", 1 AS _fresh"
+        sql = f"SELECT *{fresh} FROM {quoted(typed_name(plan.name))}"
+    if conditions:
+        sql = f"SELECT * FROM ({sql}) WHERE {' AND '.join(c.outside for c in conditions)}"
+    return sql, values + [condition.value for condition in conditions]
 
 
 def _live_plan(db: sqlite3.Connection, name: str) -> ViewPlan:

@@ -17,18 +17,23 @@ from headrace.serving.store import Row
 
 def stored_rows(plan: ViewPlan, lifted: Iterable[Row], *before: object) -> Iterator[Row]:
     """`_key`, then `before`, then key and partial columns, for each lifted row."""
-    width = len(plan.keys)
     gaps = _gaps(plan)
+    return with_key(plan, (_widened(row, gaps) for row in lifted) if gaps else lifted, *before)
+
+
+def with_key(plan: ViewPlan, rows: Iterable[Row], *before: object) -> Iterator[Row]:
+    """`_key`, then `before`, then the row, for each row of key and partial columns."""
+    width = len(plan.keys)
     encode = msgspec.json.encode
-    for row in lifted:
-        key = encode(row[:width]).decode()
-        if gaps:
-            values = list(row)
-            for place in gaps:
-                values.insert(place, None)
-            yield (key, *before, *values)
-        else:
-            yield (key, *before, *row)
+    for row in rows:
+        yield (encode(row[:width]).decode(), *before, *row)
+
+
+def _widened(row: Row, gaps: list[int]) -> Row:
+    values = list(row)
+    for place in gaps:
+        values.insert(place, None)
+    return tuple(values)
 
 
 def _gaps(plan: ViewPlan) -> list[int]:
@@ -42,9 +47,11 @@ def _gaps(plan: ViewPlan) -> list[int]:
 
 
 def sketch_columns(plan: ViewPlan) -> list[tuple[str, str, bool]]:
-    """(sketch column, number column, whether batch counts it exactly) of each sketch."""
+    """(sketch column, number column, whether batch counts it exactly) of each sketch whose number
+    is kept; where rows are put together when read, numbers are made then.
+    """
     return [
         (p.columns[0], p.columns[1], p.counted is not None)
         for p in plan.partials
-        if p.merge == Merge.SKETCH
+        if p.merge == Merge.SKETCH and not plan.regroups
     ]

@@ -24,6 +24,19 @@ def estimate(sketches: Iterable[bytes | None]) -> float | None:
     return float(merged.get_estimate()) if merged else None
 
 
+class UnionAll:
+    """`union` as an aggregate of SQL."""
+
+    def __init__(self) -> None:
+        self.sketches: list[bytes | None] = []
+
+    def step(self, sketch: bytes | None) -> None:
+        self.sketches.append(sketch)
+
+    def finalize(self) -> bytes | None:
+        return union(self.sketches)
+
+
 def _union(sketches: Iterable[bytes | None]):  # type: ignore[no-untyped-def]
     # Imported when needed: most answers need no sketch, and the import is slow.
     from datasketches import hll_sketch, hll_union

@@ -71,7 +71,7 @@ def follow(spark: Any, version: Version, carry: CarryPlan, behind: Behind) -> Ca
 
 
 def rebase(spark: Any, version: Version, carry: CarryPlan, behind: Behind) -> CarriedRows:
-    """Fold all events since the boundary, which the stream's relation holds, onto the states there."""
+    """Fold all events since the boundary; the stream's relation holds them."""
     carrying = Carrying(spark, carry, behind.cut())
     folded = carrying.fold(behind.states(version, carrying.keys(), at_boundary=True))
     try:

@@ -12,6 +12,8 @@ from headrace.compile.plan import (
     TablePlan,
     ViewPlan,
 )
+from headrace.compile.windows import WindowPlan
+from headrace.core.time import HOUR
 
 CLICKS = StreamPlan(
     "clicks",
@@ -28,7 +30,7 @@ VISITORS = ViewPlan(
     "shop.sql:14",
     (
         OutputPlan("url", "STRING", "k0", key="k0"),
-        OutputPlan("hour", WINDOW, "k1", key="k1", window_us=3_600_000_000),
+        OutputPlan("hour", WINDOW, "k1", key="k1", end="k1 + 3600000000"),
         OutputPlan("hits", "BIGINT", "coalesce(p0, 0)"),
         OutputPlan("visitors", "BIGINT", "round(p1_1)", estimate="speed"),
     ),
@@ -37,7 +39,7 @@ VISITORS = ViewPlan(
     map_sql="SELECT url AS k0, ts AS k1, 1 AS a0, user AS a1 FROM clicks",
     keys=(
         KeyPlan("k0", "url", "STRING", "url"),
-        KeyPlan("k1", "hour", WINDOW, "ts", 3_600_000_000),
+        KeyPlan("k1", "hour", WINDOW, "ts", WindowPlan("sliding", HOUR, HOUR)),
     ),
     partials=(
         PartialPlan("sum", ("p0",), ("INTEGER",), ("count(a0)",)),

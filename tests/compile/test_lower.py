@@ -17,6 +17,7 @@ from headrace.compile.lower import (
 )
 from headrace.compile.plan import WINDOW, OutputPlan, PartialPlan
 from headrace.compile.split import Split, split
+from headrace.compile.windows import WindowPlan
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
@@ -83,7 +84,7 @@ def test_window_is_kept_by_its_start_and_without_time_there_is_none() -> None:
         "SELECT window(ts, '1 hour') AS w, count(*) AS n FROM clicks GROUP BY window(ts, '1 hour')"
     )
     (key,) = mapped.keys
-    assert (key.name, key.type, key.window_us) == ("w", WINDOW, HOUR)
+    assert (key.name, key.type, key.window) == ("w", WINDOW, WindowPlan("sliding", HOUR, HOUR))
     assert key.sql == "(unix_micros(ts) - pmod(unix_micros(ts), 3600000000))"
     assert mapped.sql.endswith(") WHERE k0 IS NOT NULL")
 
@@ -211,7 +212,7 @@ def test_output_knows_its_type_its_key_and_whether_it_is_an_estimate(
         ("SELECT tags FROM clicks GROUP BY tags", "'tags' is an array, which cannot be grouped by"),
         (
             "SELECT count(*) AS n FROM clicks GROUP BY window(url, '1 hour')",
-            "window() takes a TIMESTAMP, and 'url' is STRING",
+            "a window takes a TIMESTAMP, and 'url' is STRING",
         ),
     ],
 )

@@ -25,7 +25,7 @@ from headrace.testing.reference import Reference, Timestamp, Window
 RELATIONS: Relations = {
     "hits": (
         OutputPlan("url", "STRING", "k0", key="k0"),
-        OutputPlan("hour", WINDOW, "k1", key="k1", window_us=HOUR),
+        OutputPlan("hour", WINDOW, "k1", key="k1", end=f"k1 + {HOUR}"),
         OutputPlan("n", "BIGINT", "p0"),
         OutputPlan("ms", "DOUBLE", "p1"),
         OutputPlan("users", "BIGINT", "p2", estimate="speed"),

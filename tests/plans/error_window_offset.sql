@@ -1,0 +1,3 @@
+CREATE STREAM clicks (user STRING, url STRING, ms INT, tags ARRAY<STRING>, ts TIMESTAMP);
+CREATE VIEW answer AS
+SELECT count(*) AS n FROM clicks GROUP BY window(ts, '1 hour', '5 minutes', '5 minutes');
