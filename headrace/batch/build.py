@@ -8,6 +8,7 @@ builds against the reference at every boundary.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,9 @@ from headrace.compile.plan import CarryPlan, StreamPlan, ViewPlan
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
+from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.master.table import MasterTable, event_files
-from headrace.serving.store import AuditResult, Row, Staged, Store, Version
+from headrace.serving.store import AuditResult, Row, Staged, Store, Version, watermark_of
 from headrace.spark.carry import Carrying
 from headrace.spark.relations import rows_of
 
@@ -37,8 +39,16 @@ class Builder:
     registered.
     """
 
-    def __init__(self, spark: Any, stream: StreamPlan, table: MasterTable, store: Store) -> None:
+    def __init__(
+        self,
+        spark: Any,
+        stream: StreamPlan,
+        table: MasterTable,
+        store: Store,
+        processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
+    ) -> None:
         self.spark, self.stream, self.table, self.store = spark, stream, table, store
+        self.processors = processors
 
     def build(self, *, speed_runs: bool, full: frozenset[str] = frozenset()) -> Promoted | None:
         """Build all views to the newest possible boundary and promote them; None if there is no
@@ -93,9 +103,11 @@ class Builder:
         """Fold the range onto the states at the old boundary, or all events if one of these comes
         before, in the order, what those states have taken.
         """
-        carrying = Carrying(self.spark, carry)
+        due_us = watermark_of(self.stream, self._highs_at(range.upper))
+        carrying = Carrying(self.spark, carry, self.processors, marks=[(0, due_us)])
         keys = [] if full else carrying.keys()
-        folded = carrying.fold(self.store.states(version, keys, at_boundary=True) if keys else [])
+        states = [] if full else self.store.states(version, keys, due_us, at_boundary=True)
+        folded = carrying.fold(states)
         try:
             if folded.disordered:
                 start = Position.start(self.stream.partitions)
@@ -105,6 +117,10 @@ class Builder:
             return self.store.stage(version, full, rows, values, folded.states)
         finally:
             folded.drop()
+
+    def _highs_at(self, boundary: Position) -> tuple[int | None, ...]:
+        groups = {group.upper: group.highs for group in self.store.groups(self.stream.name)}
+        return groups.get(boundary) or self.table.highs()
 
     def _values(self, plan: ViewPlan) -> list[Row]:
         """The distinct values behind each exact distinct count."""

@@ -11,18 +11,18 @@ tests/carry/test_fold.py checks that a fold may be cut anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.carry.ends import Ends
+from headrace.carry.runs import runs
 from headrace.carry.steps import Step, step_named
 from headrace.compile.plan import StepPlan
-from headrace.core.event import CUT, KEY, SEQ, TIME
+from headrace.core.event import CUT, KEY, SEQ, STATE, TIME
 
-STATE, DISORDERED = "_state", "_disordered"
 ENDS_MAX = 20_000
 
 
@@ -36,40 +36,12 @@ def fold(
     yield from folding.end()
 
 
-@dataclass(slots=True)
-class _Ends:
-    """State rows to give, as columns."""
-
-    keys: list[str] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
-    seqs: list[int] = field(default_factory=list)
-    states: list[bytes] = field(default_factory=list)
-    disordered: list[bool] = field(default_factory=list)
-    cuts: list[int | None] = field(default_factory=list)
-
-    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        columns = dict(
-            zip(
-                (KEY, TIME, SEQ, STATE, DISORDERED, CUT),
-                (self.keys, self.times, self.seqs, self.states, self.disordered, self.cuts),
-                strict=True,
-            )
-        )
-        arrays = [
-            pa.array(columns[f.name], f.type)
-            if f.name in columns
-            else pa.nulls(len(self.keys), f.type)
-            for f in schema
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 class _Folding:
     """One pass over sorted rows; it holds the state of the key it is at."""
 
     def __init__(self, steps: list[tuple[StepPlan, Step]], schema: pa.Schema) -> None:
         self.steps, self.schema = steps, schema
-        self.ends = _Ends()
+        self.ends = Ends()
         self.key: str | None = None
         self.states: list[Any] = []
         self.last: tuple[int, int] | None = None
@@ -85,7 +57,7 @@ class _Folding:
         outputs: list[list[Any]] = [[] for _ in self.steps]
         cuts = rows[CUT].to_pylist()
         mixed = pc.count_distinct(rows[CUT]).as_py() > 1
-        for key, lower, upper in _runs(rows[KEY]):
+        for key, lower, upper in runs(batch[KEY]):
             if key != self.key:
                 self.begin(key)
             if begun is not None and begun[lower] is not None:
@@ -98,9 +70,9 @@ class _Folding:
         events = rows.filter(pc.is_null(rows[STATE])) if begun is not None else rows
         if len(events):
             yield self.shaped(events, outputs)
-        if len(self.ends.keys) >= ENDS_MAX:
+        if len(self.ends) >= ENDS_MAX:
             yield self.ends.batch(self.schema)
-            self.ends = _Ends()
+            self.ends = Ends()
 
     def run(
         self,
@@ -138,16 +110,12 @@ class _Folding:
     def end_key(self) -> None:
         if self.key is None or self.last is None:
             return
-        self.ends.keys.append(self.key)
-        self.ends.times.append(self.last[0])
-        self.ends.seqs.append(self.last[1])
-        self.ends.states.append(msgspec.msgpack.encode(self.states))
-        self.ends.disordered.append(self.disordered)
-        self.ends.cuts.append(self.disordered_cut)
+        state = msgspec.msgpack.encode(self.states)
+        self.ends.add(self.key, self.last, state, None, self.disordered, self.disordered_cut)
 
     def end(self) -> Iterator[pa.RecordBatch]:
         self.end_key()
-        if self.ends.keys:
+        if len(self.ends):
             yield self.ends.batch(self.schema)
 
     def shaped(self, events: pa.Table, outputs: list[list[Any]]) -> pa.RecordBatch:
@@ -170,12 +138,3 @@ def _typed(values: list[Any], type: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(type):
         values = [None if value is None else bool(value) for value in values]
     return pa.array(values, type)
-
-
-def _runs(keys: pa.ChunkedArray) -> Iterator[tuple[str, int, int]]:
-    """(key, lower, upper) of each run of rows with one key."""
-    encoded = pc.run_end_encode(keys.combine_chunks())
-    lower = 0
-    for key, upper in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
-        yield key, lower, upper
-        lower = upper

@@ -16,13 +16,14 @@ from sqlglot import exp
 from headrace.carry.steps import STEPS
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.ordered import ENDS, OrderedWindow
-from headrace.compile.plan import CarryPlan, StepPlan
+from headrace.compile.plan import CarryPlan, ProcessorPlan, StepPlan
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.errors import Unsupported
+from headrace.core.errors import UnknownColumn, Unsupported
 from headrace.core.event import CUT, KEY, OFFSET, PARTITION, SEQ, TIME
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
 from headrace.define.dialect import parse_query, sql_of
+from headrace.define.processors import ProcessorDefinition
 
 STEP_NAMES = ", ".join(STEPS)
 _NODES: dict[type[exp.Expr], str] = {
@@ -65,7 +66,9 @@ class Order:
 
 def is_carried(resolved: Resolved) -> bool:
     """Whether a derived stream needs its events in order."""
-    return resolved.definition.kind == "stream" and resolved.select.find(exp.Window) is not None
+    definition = resolved.definition
+    running = definition.kind == "stream" and resolved.select.find(exp.Window) is not None
+    return running or definition.processor is not None
 
 
 def carried_stream(
@@ -75,6 +78,39 @@ def carried_stream(
     `time` the event time column of its stream; `name` the relation that the fold makes.
     """
     return _Cutter(resolved, source, time, name, analyse).cut()
+
+
+def processed_stream(
+    resolved: Resolved,
+    source: exp.Select,
+    time: str | None,
+    name: str,
+    definition: ProcessorDefinition,
+    analyse: Analyse,
+) -> Carried:
+    """A stream that a processor makes, cut in the same three."""
+    origin, call = resolved.definition.query_origin, resolved.definition.processor
+    assert call is not None
+    columns = [n for n, _ in analyse(sql_of(source), origin) if not n.startswith("_")]
+    known = {column.lower() for column in columns}
+    if missing := [key for key in call.keys if key.lower() not in known]:
+        raise UnknownColumn(
+            f"stream '{resolved.definition.name}' is partitioned by a column that "
+            f"'{resolved.stream}' does not have: '{missing[0]}'",
+            detail=f"{resolved.stream} has: {', '.join(columns)}.",
+            origin=origin,
+        )
+    alias = resolved.stream_alias
+    moment = f"unix_micros({alias}.{time})" if time else "0"
+    order = Order(tuple(f"{alias}.{key}" for key in call.keys), moment, alias)
+    items = [f"{alias}.{column} AS {column}" for column in (*HIDDEN, *columns)]
+    sql = select_of(source, [*order.items(), *items], [f"{TIME} IS NOT NULL"])
+    outputs = tuple((column, type.spark) for column, type in definition.outputs)
+    plan = CarryPlan(name, sql, processor=ProcessorPlan(call.name, tuple(columns), outputs))
+    passed = [*(f"`{column}`" for column, _ in outputs), *HIDDEN, CUT]
+    select = parse_query(f"SELECT {', '.join(passed)} FROM {name}", origin)
+    assert isinstance(select, exp.Select)
+    return Carried(plan, select, relation_ddl(plan, analyse, origin))
 
 
 @dataclass(slots=True)
@@ -247,7 +283,11 @@ def numbered(
 
 def relation_ddl(plan: CarryPlan, analyse: Analyse, origin: Origin) -> str:
     """The columns of what the fold makes, as Spark's analyser needs them."""
-    columns = [*analyse(plan.sql, origin), *((s.output, s.type) for s in plan.steps), (CUT, "int")]
+    passed = analyse(plan.sql, origin)
+    if plan.processor:
+        passed = [(name, type) for name, type in passed if name in HIDDEN]
+    made = plan.processor.outputs if plan.processor else [(s.output, s.type) for s in plan.steps]
+    columns = [*passed, *made, (CUT, "int")]
     return ", ".join(f"`{name}` {type}" for name, type in columns)
 
 

@@ -80,8 +80,9 @@ def _punctuated(arguments: list[exp.Expr], origin: Origin) -> OrderedWindow:
     hint = "write punctuated_window(done), or with limits punctuated_window(done, 1000, '1 day')."
     if not 1 <= len(arguments) <= 3:
         raise Unsupported("a punctuated window takes a condition", hint=hint, origin=origin)
-    size = _whole(arguments[1]) if len(arguments) > 1 else None
-    if len(arguments) > 1 and not size:
+    limited = len(arguments) > 1 and not isinstance(arguments[1], exp.Null)
+    size = _whole(arguments[1]) if limited else None
+    if limited and not size:
         raise Unsupported(
             "the size of a punctuated window is a number of events", hint=hint, origin=origin
         )

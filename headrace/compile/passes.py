@@ -7,11 +7,18 @@ tests/plans holds projects beside the plans and the sentences they must give.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Protocol
 
 from sqlglot import exp
 
-from headrace.compile.carry import Carried, carried_stream, is_carried, numbered
+from headrace.compile.carry import (
+    Carried,
+    carried_stream,
+    is_carried,
+    numbered,
+    processed_stream,
+)
 from headrace.compile.derive import (
     NOTHING,
     all_tables,
@@ -43,11 +50,12 @@ from headrace.compile.resolve import HIDDEN, Resolved, resolve
 from headrace.compile.split import split
 from headrace.compile.translate import translate
 from headrace.compile.window_words import check_windows, for_spark
-from headrace.core.errors import Unsupported
+from headrace.core.errors import UnknownName, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
 from headrace.define.definitions import StreamDefinition
 from headrace.define.dialect import sql_of
+from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.project import Project
 
 HIDDEN_DDL = "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN"
@@ -73,7 +81,11 @@ class Analyser(Protocol):
         """
 
 
-def compile_project(project: Project, analyser: Analyser) -> Plan:
+def compile_project(
+    project: Project,
+    analyser: Analyser,
+    processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
+) -> Plan:
     """Decide everything about a project."""
     ordered = resolve(project)
     schemas = {stream.name: stream.schema for stream in project.streams.values()}
@@ -82,7 +94,7 @@ def compile_project(project: Project, analyser: Analyser) -> Plan:
         analyser.relation(stream.name, f"{stream.schema.spark_ddl}, {HIDDEN_DDL}")
     for table in project.tables.values():
         analyser.relation(table.name, table.schema.spark_ddl)
-    compiler = _Compiler(project, analyser, ordered, schemas)
+    compiler = _Compiler(project, analyser, ordered, schemas, processors)
     for resolved in ordered.values():
         compiler.add(resolved)
     return compiler.plan()
@@ -95,9 +107,10 @@ class _Compiler:
         analyser: Analyser,
         ordered: dict[str, Resolved],
         schemas: dict[str, Schema],
+        processors: Mapping[str, ProcessorDefinition],
     ) -> None:
         self.project, self.analyser = project, analyser
-        self.ordered, self.schemas = ordered, schemas
+        self.ordered, self.schemas, self.processors = ordered, schemas, processors
         self.views: dict[str, ViewPlan] = {}
         self.derived: list[DerivedPlan] = []
 
@@ -164,9 +177,26 @@ class _Compiler:
             )
         mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
         time, source = mark.column if mark else None, inlined(resolved, self.ordered)
-        made = carried_stream(resolved, source, time, f"_carried_{reader}", self.analyser.analyse)
+        name, analyse = f"_carried_{reader}", self.analyser.analyse
+        if resolved.definition.processor:
+            processor = self.processor(resolved)
+            made = processed_stream(resolved, source, time, name, processor, analyse)
+        else:
+            made = carried_stream(resolved, source, time, name, analyse)
         self.analyser.relation(made.plan.name, made.ddl)
         return made
+
+    def processor(self, resolved: Resolved) -> ProcessorDefinition:
+        call = resolved.definition.processor
+        assert call is not None
+        if found := self.processors.get(call.name.lower()):
+            return found
+        raise UnknownName(
+            f"stream '{resolved.definition.name}' calls the processor '{call.name}', "
+            "which is not defined",
+            hint="processors are classes of functions.py with @processor(…).",
+            origin=resolved.definition.query_origin,
+        )
 
     def numbered(self, resolved: Resolved) -> Fold:
         """The fold of a view with a window that needs its events in order."""
@@ -261,7 +291,9 @@ class _Compiler:
         code = functions.read_bytes() if functions else b""
         # Also a function that only a derived stream calls decides on the view.
         whole = inlined(resolved, self.ordered)
-        called = any(isinstance(node, exp.Anonymous) for node in whole.walk())
+        called = any(isinstance(node, exp.Anonymous) for node in whole.walk()) or any(
+            below.definition.processor for below in streams_below(resolved, self.ordered)
+        )
         return digest(
             [
                 stream.schema.spark_ddl,

@@ -65,6 +65,14 @@ class StepPlan(_Noun, frozen=True):
     type: str
 
 
+class ProcessorPlan(_Noun, frozen=True):
+    """A user's processor: the columns that it reads, and the columns and Spark types it makes."""
+
+    name: str
+    columns: tuple[str, ...]
+    outputs: tuple[tuple[str, str], ...]
+
+
 class CarryPlan(_Noun, frozen=True):
     """Steps that take the events of each key in order, with state. `sql` gives `_key`, `_time` and
     `_seq` of each event and the columns that go through; what comes out is the relation `name`.
@@ -73,6 +81,7 @@ class CarryPlan(_Noun, frozen=True):
     name: str
     sql: str
     steps: tuple[StepPlan, ...] = ()
+    processor: ProcessorPlan | None = None
 
 
 class ViewPlan(_Noun, frozen=True):

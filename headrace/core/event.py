@@ -16,6 +16,8 @@ STATUS, REASON = "_status", "_reason"
 # What a carried step adds to an event: its key, event time and place in the order of its key, and
 # which group of epochs it belongs to.
 KEY, TIME, SEQ, CUT = "_key", "_time", "_seq", "_cut"
+# What the row has that ends a key.
+STATE, TIMER, DISORDERED = "_state", "_timer", "_disordered"
 
 
 class Status(IntEnum):

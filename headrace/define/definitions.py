@@ -47,6 +47,14 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessorCall:
+    """`SELECT * FROM name(TABLE(stream) PARTITION BY keys)`."""
+
+    name: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """A name for a SELECT: `CREATE VIEW name AS …`, or `CREATE STREAM name AS …` for stateless
     steps.
@@ -60,6 +68,7 @@ class QueryDefinition:
     query: str
     origin: Origin
     query_origin: Origin
+    processor: ProcessorCall | None = None  # what `query` gives goes through it
 
 
 Definition = StreamDefinition | TableDefinition | QueryDefinition

@@ -62,7 +62,7 @@ def function(
 def load_functions(path: Path) -> tuple[FunctionDefinition, ...]:
     """The functions that a project's Python file gives to SQL, in the order of the file."""
     found: dict[str, FunctionDefinition] = {}
-    for definition in _marked(_load(path)):
+    for definition in _marked(load_module(path)):
         other = found.setdefault(definition.name.lower(), definition)
         if other is not definition:
             raise BadDefinition(
@@ -78,7 +78,8 @@ def load_functions(path: Path) -> tuple[FunctionDefinition, ...]:
     return tuple(found.values())
 
 
-def _load(path: Path) -> ModuleType:
+def load_module(path: Path) -> ModuleType:
+    """A project's Python file as a module."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

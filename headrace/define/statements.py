@@ -20,6 +20,7 @@ from headrace.core.schema import Column, Schema, Type
 from headrace.core.time import duration_us
 from headrace.define.definitions import (
     Definition,
+    ProcessorCall,
     QueryDefinition,
     StreamDefinition,
     TableDefinition,
@@ -93,8 +94,31 @@ class _Reader:
         if self.done:
             raise self.wrong(f"{kind} '{name}' has no SELECT after AS")
         place, start = self.origin, self.tokens[self.at].start
+        if kind == "stream" and self.calls_processor():
+            return self.processed(name, origin, place)
         text = self.text[start : self.tokens[-1].end + 1]
         return QueryDefinition(name, kind, text, origin, place)
+
+    def calls_processor(self) -> bool:
+        words = [token.text.upper() for token in self.tokens[self.at : self.at + 6]]
+        return words[:3] == ["SELECT", "*", "FROM"] and words[4:] == ["(", "TABLE"]
+
+    def processed(self, name: str, origin: Origin, place: Origin) -> QueryDefinition:
+        """SELECT * FROM processor(TABLE(stream) PARTITION BY key, …)"""
+        self.at += 3
+        processor = self.name("the processor")
+        for word in ("(", "TABLE", "("):
+            self.expect(word)
+        source = self.name("the stream")
+        self.expect(")")
+        self.expect("PARTITION BY") if self.seen("PARTITION BY") else self.expect("PARTITION")
+        keys = [self.name("a column")]
+        while self.took(","):
+            keys.append(self.name("a column"))
+        self.expect(")")
+        self.end()
+        call = ProcessorCall(processor, tuple(keys))
+        return QueryDefinition(name, "stream", f"SELECT * FROM {source}", origin, place, call)
 
     def stream(
         self, name: str, schema: Schema, watermark: Watermark | None, origin: Origin

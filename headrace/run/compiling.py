@@ -9,6 +9,7 @@ from typing import Any
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
 from headrace.define.functions import FunctionDefinition, load_functions
+from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
 from headrace.ingest.connector import check_options
 from headrace.run.layout import Layout
@@ -19,6 +20,10 @@ def functions_of(project: Project) -> tuple[FunctionDefinition, ...]:
     return load_functions(project.functions_file) if project.functions_file else ()
 
 
+def processors_of(project: Project) -> dict[str, ProcessorDefinition]:
+    return load_processors(project.functions_file) if project.functions_file else {}
+
+
 def check_without_spark(project: Project) -> None:
     """All that can be said about a project before Spark is asked."""
     from headrace.compile.resolve import resolve
@@ -27,6 +32,7 @@ def check_without_spark(project: Project) -> None:
         check_options(stream)
     resolve(project)
     functions_of(project)
+    processors_of(project)
 
 
 def compile_with(spark: Any, project: Project) -> Plan:
@@ -37,7 +43,7 @@ def compile_with(spark: Any, project: Project) -> Plan:
     check_without_spark(project)
     analyser = SparkAnalyser(spark)
     register_functions(analyser.spark, functions_of(project))
-    return compile_project(project, analyser)
+    return compile_project(project, analyser, processors_of(project))
 
 
 def compile_in_spark(project: Project) -> Plan:

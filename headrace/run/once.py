@@ -8,7 +8,7 @@ from headrace.batch.build import Promoted
 from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
 from headrace.define.project import Project
-from headrace.run.compiling import compile_with, functions_of, session
+from headrace.run.compiling import compile_with, functions_of, processors_of, session
 from headrace.run.pipeline import StreamPipeline
 from headrace.run.project_service import ProjectService
 from headrace.serving.sqlite_store import SqliteStore
@@ -18,9 +18,9 @@ def pipelines_of(
     spark: Any, project: Project, plan: Plan, store: SqliteStore
 ) -> dict[str, StreamPipeline]:
     """A pipeline for each stream."""
-    functions = functions_of(project)
+    functions, processors = functions_of(project), processors_of(project)
     return {
-        stream.name: StreamPipeline(spark, project, plan, stream, store, functions)
+        stream.name: StreamPipeline(spark, project, plan, stream, store, functions, processors)
         for stream in plan.streams
     }
 

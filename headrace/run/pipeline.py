@@ -7,6 +7,7 @@ tests/run/test_runs.py and the kill tests run it whole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -15,6 +16,7 @@ from headrace.batch.build import Builder, Promoted
 from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.functions import FunctionDefinition
+from headrace.define.processors import ProcessorDefinition
 from headrace.define.project import Project
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive
@@ -38,6 +40,7 @@ class StreamPipeline:
         stream: StreamPlan,
         store: Store,
         functions: tuple[FunctionDefinition, ...],
+        processors: Mapping[str, ProcessorDefinition],
         clock: Clock = now_us,
     ) -> None:
         layout = Layout.of(project)
@@ -47,7 +50,7 @@ class StreamPipeline:
         batch, speed = spark.newSession(), spark.newSession()
         for session in (batch, speed):
             register(session, plan.tables, functions, project.folder)
-        self.builder = Builder(batch, stream, self.archive_.table, store)
+        self.builder = Builder(batch, stream, self.archive_.table, store, processors)
         self.speed = SpeedQuery(
             speed,
             stream,
@@ -56,6 +59,7 @@ class StreamPipeline:
             layout.work("run"),
             self.settings.speed,
             clock,
+            processors,
         )
         self.problem: str | None = None
         self._failures, self._retry_at = 0, 0
@@ -89,7 +93,10 @@ class StreamPipeline:
     def tidy(self, topic: Topic) -> None:
         """Compact the master's files and drop log segments that it holds."""
         self.archive_.table.compact(self.settings.archive.compact_files)
-        topic.retain(self.archive_.table.position(), self.settings.log.retention_us)
+        # Speed may have to go back to the boundary, so the log keeps what comes after it.
+        boundary = self.store.stream(self.stream.name).boundary
+        kept = self.archive_.table.position().earliest(boundary)
+        topic.retain(kept, self.settings.log.retention_us)
 
     def mend(self) -> None:
         """Start the query again if it has failed, after a pause that doubles each time."""

@@ -34,7 +34,7 @@ from headrace.serving.merge import (
     upsert,
 )
 from headrace.serving.rows import sketch_columns, stored_rows, with_key
-from headrace.serving.states import disordered, promote_states, stage_states
+from headrace.serving.states import fits, promote_states, stage_states
 from headrace.serving.store import AuditResult, Row, Staged, StateRow, Version
 
 GENERATIONS_KEPT = 1_000
@@ -252,7 +252,7 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
     staged, _ = staged_tables(plan)
     if build.version.state != "live":
         return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
-    if plan.carry and disordered(db, plan.recompute):
+    if plan.carry and not fits(db, plan.recompute, group):
         return AuditResult(plan.name, build.rows, 0, note="events had come out of order")
     sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
     if build.full:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
@@ -15,6 +17,7 @@ from headrace.serving.store import (
     AuditResult,
     Change,
     Epoch,
+    GroupState,
     Row,
     Staged,
     StateRow,
@@ -75,18 +78,24 @@ class SqliteStore:
             )
             return [(number, Position.parse(upper)) for number, upper in rows]
 
-    def groups(self, stream: str) -> list[tuple[int, Position]]:
+    def groups(self, stream: str) -> list[GroupState]:
         with self.db.read() as db:
             boundary = catalog.read_stream(db, stream).boundary
             rows = db.execute(
-                "SELECT number, upper FROM _groups WHERE stream = ? ORDER BY number", (stream,)
+                "SELECT number, upper, highs FROM _groups WHERE stream = ? ORDER BY number",
+                (stream,),
             )
-            ends = [(number, Position.parse(upper)) for number, upper in rows]
-            return [(number, end) for number, end in ends if not end <= boundary]
+            found = [
+                GroupState(number, Position.parse(upper), tuple(msgspec.json.decode(highs)))
+                for number, upper, highs in rows
+            ]
+            return [group for group in found if not group.upper <= boundary]
 
-    def states(self, version: Version, keys: Sequence[str], *, at_boundary: bool) -> list[StateRow]:
+    def states(
+        self, version: Version, keys: Sequence[str], due_us: int | None, *, at_boundary: bool
+    ) -> list[StateRow]:
         with self.db.read() as db:
-            return states.read_states(db, version.plan, keys, at_boundary=at_boundary)
+            return states.read_states(db, version.plan, keys, due_us, at_boundary=at_boundary)
 
     def provisional(self, version: Version) -> bool:
         with self.db.read() as db:

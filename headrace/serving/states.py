@@ -21,7 +21,10 @@ import msgspec
 from headrace.compile.plan import ViewPlan
 from headrace.serving.store import NOW, CarriedEpoch, StateRow
 
-_COLUMNS = "(_key TEXT PRIMARY KEY, _time INTEGER, _seq INTEGER, _state BLOB) WITHOUT ROWID"
+_COLUMNS = (
+    "(_key TEXT PRIMARY KEY, _time INTEGER, _seq INTEGER, _state BLOB, _timer INTEGER) "
+    "WITHOUT ROWID"
+)
 
 
 def state_tables(name: str, version: str) -> tuple[str, str, str]:
@@ -34,6 +37,10 @@ def create_states(db: sqlite3.Connection, plan: ViewPlan) -> None:
     if plan.carry:
         for table in state_tables(plan.name, plan.recompute):
             db.execute(f"CREATE TABLE IF NOT EXISTS {table} {_COLUMNS}")
+            index = table[:-1] + '_timers"'
+            db.execute(
+                f"CREATE INDEX IF NOT EXISTS {index} ON {table} (_timer) WHERE _timer IS NOT NULL"
+            )
 
 
 def drop_states(db: sqlite3.Connection, name: str, version: str) -> None:
@@ -43,12 +50,24 @@ def drop_states(db: sqlite3.Connection, name: str, version: str) -> None:
 
 
 def read_states(
-    db: sqlite3.Connection, plan: ViewPlan, keys: Sequence[str], *, at_boundary: bool
+    db: sqlite3.Connection,
+    plan: ViewPlan,
+    keys: Sequence[str],
+    due_us: int | None,
+    *,
+    at_boundary: bool,
 ) -> list[StateRow]:
-    """The states of some keys, at the boundary or at speed's position."""
+    """The states of some keys and of those whose timer is due, at the boundary or at speed's
+    position.
+    """
     generation, speed, _ = state_tables(plan.name, plan.recompute)
-    wanted = msgspec.json.encode(keys).decode()
     tables = (generation,) if at_boundary else (generation, speed)
+    due = [
+        key
+        for table in tables
+        for (key,) in db.execute(f"SELECT _key FROM {table} WHERE _timer <= ?", (due_us,))
+    ]
+    wanted = msgspec.json.encode([*keys, *due]).decode()
     found: dict[str, StateRow] = {}
     for table in tables:
         rows = db.execute(
@@ -111,10 +130,11 @@ def provisional(db: sqlite3.Connection, version: str) -> bool:
     return bool(row[0])
 
 
-def disordered(db: sqlite3.Connection, version: str) -> bool:
-    """Whether speed has met events of a version out of order since the boundary."""
-    return bool(db.execute("SELECT 1 FROM _disorder WHERE version = ?", (version,)).fetchone())
+def fits(db: sqlite3.Connection, version: str, group: int) -> bool:
+    """Whether speed's rows of a version up to a group know of no event after it."""
+    sql = "SELECT 1 FROM _disorder WHERE version = ? AND (newest > ? OR provisional)"
+    return db.execute(sql, (version, group)).fetchone() is None
 
 
 def _put(db: sqlite3.Connection, table: str, states: Iterable[StateRow]) -> None:
-    db.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", states)
+    db.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?)", states)

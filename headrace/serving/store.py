@@ -16,7 +16,8 @@ from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.position import Position, PositionRange
 
 Row = tuple[Any, ...]
-StateRow = tuple[str, int, int, bytes]  # key, time and place of its last event, state
+# Key, time and place of its last event, state, and when its timer is to fire.
+StateRow = tuple[str, int, int, bytes, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,12 @@ class Version:
         return self.plan.recompute
 
 
+def watermark_of(stream: StreamPlan, highs: Sequence[int | None]) -> int | None:
+    """The watermark at a position with these highest event times in its partitions."""
+    seen = [high for high in highs if high is not None]
+    return min(seen) - stream.watermark[1] if seen and stream.watermark else None
+
+
 @dataclass(frozen=True, slots=True)
 class StreamState:
     """How far a stream has come in the store."""
@@ -52,11 +59,19 @@ class StreamState:
     @property
     def watermark(self) -> int | None:
         """The slowest partition's highest event time less the delay; None before any event."""
-        seen = [high for high in self.highs if high is not None]
-        return min(seen) - self.plan.watermark[1] if seen and self.plan.watermark else None
+        return watermark_of(self.plan, self.highs)
 
 
-NOW = -1
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group of epochs: where it ends, and the highest event times there."""
+
+    number: int
+    upper: Position
+    highs: tuple[int | None, ...]
+
+
+NOW = 2**31 - 1  # newer than every group
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +154,13 @@ class Store(Protocol):
 
     def closed_groups(self, stream: str) -> list[tuple[int, Position]]: ...
 
-    def groups(self, stream: str) -> list[tuple[int, Position]]:
-        """The groups after the boundary with their ends, the open one included."""
+    def groups(self, stream: str) -> list[GroupState]:
+        """The groups after the boundary, the open one included."""
 
     def states(
-        self, version: Version, keys: Sequence[str], *, at_boundary: bool
-    ) -> list[StateRow]: ...
+        self, version: Version, keys: Sequence[str], due_us: int | None, *, at_boundary: bool
+    ) -> list[StateRow]:
+        """The states of these keys, and of those whose timer is due."""
 
     def provisional(self, version: Version) -> bool:
         """Whether speed's rows do not fit the generation until they are folded again."""

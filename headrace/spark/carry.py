@@ -1,22 +1,25 @@
 """Carried steps on Spark: events and the states before them, brought together by key and folded.
 
 The rows of a key meet in one task, its state first, then its events in order. What comes out is a
-relation of the events with the steps' columns, for the view's SQL to read, and the states after
-them. tests/spark/test_carry.py runs it; tests/transcripts compares it with the reference.
+relation of the events with the steps' columns, or of a processor's rows, for the view's SQL to
+read, and the states after them. tests/transcripts compares it with the reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from headrace.carry.fold import DISORDERED, STATE, fold
+from headrace.carry.fold import fold
+from headrace.carry.process import PLACE, Marks, process
 from headrace.compile.plan import CarryPlan
-from headrace.core.event import CUT, KEY, SEQ, TIME
+from headrace.core.event import CUT, DISORDERED, KEY, SEQ, STATE, TIME, TIMER
+from headrace.define.processors import ProcessorDefinition
 from headrace.serving.store import StateRow
+from headrace.spark.functions import pickle_by_value
 
 _STATES = pa.schema(
     [(KEY, pa.string()), (TIME, pa.int64()), (SEQ, pa.int64()), (STATE, pa.binary())]
@@ -39,11 +42,18 @@ class Folded:
 class Carrying:
     """A carried view's events of one epoch or build, before they are folded.
 
-    `cut` is SQL for the group that an event belongs to.
+    `cut` is SQL for the group that an event belongs to, `marks` the watermark at each group's end.
     """
 
-    def __init__(self, spark: Any, plan: CarryPlan, cut: str = "0") -> None:
-        self.spark, self.plan = spark, plan
+    def __init__(
+        self,
+        spark: Any,
+        plan: CarryPlan,
+        processors: Mapping[str, ProcessorDefinition],
+        cut: str = "0",
+        marks: Marks = (),
+    ) -> None:
+        self.spark, self.plan, self.processors, self.marks = spark, plan, processors, marks
         self.events = spark.sql(plan.sql).selectExpr("*", f"cast({cut} as int) AS {CUT}")
 
     def keys(self) -> list[str]:
@@ -52,11 +62,11 @@ class Carrying:
         return found
 
     def fold(self, states: Sequence[StateRow]) -> Folded:
-        frame = _folded(self._with(states), self.plan).persist()
+        frame = self._folded(self._with(states)).persist()
         made = frame.where(f"{STATE} IS NOT NULL")
-        ends = made.select(KEY, TIME, SEQ, STATE, DISORDERED, CUT).toArrow()
+        ends = made.select(KEY, TIME, SEQ, STATE, TIMER, DISORDERED, CUT).toArrow()
         frame.where(f"{STATE} IS NULL").createOrReplaceTempView(f"`{self.plan.name}`")
-        columns = [ends[name].to_pylist() for name in (KEY, TIME, SEQ, STATE)]
+        columns = [ends[name].to_pylist() for name in (KEY, TIME, SEQ, STATE, TIMER)]
         cuts = [cut for cut in ends[CUT].to_pylist() if cut is not None]
         return Folded(
             frame,
@@ -69,30 +79,50 @@ class Carrying:
         """Events and states in one frame, sorted within each task."""
         from pyspark.sql.functions import col
 
-        rows = zip(*states, strict=True) if states else ([], [], [], [])
-        before = self.spark.createDataFrame(
-            pa.table(
-                [pa.array(column, f.type) for column, f in zip(rows, _STATES, strict=True)], _STATES
-            )
-        )
+        rows = [row[:4] for row in states]
+        values = zip(*rows, strict=True) if rows else ([], [], [], [])
+        columns = [pa.array(column, f.type) for column, f in zip(values, _STATES, strict=True)]
+        before = self.spark.createDataFrame(pa.table(columns, _STATES))
         both = self.events.unionByName(before, allowMissingColumns=True)
         order = (col(KEY), col(STATE).isNull(), col(TIME), col(SEQ))
         return both.repartition(KEY).sortWithinPartitions(*order)
 
+    def _folded(self, rows: Any) -> Any:
+        from pyspark.sql.pandas.types import to_arrow_schema
 
-def _folded(sorted_rows: Any, plan: CarryPlan) -> Any:
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import BooleanType, StructType, _parse_datatype_string
+        schema = self._schema(rows.schema)
+        arrow, steps, marks = to_arrow_schema(schema, timezone="UTC"), self.plan.steps, self.marks
+        if self.plan.processor is None:
+            return rows.mapInArrow(lambda batches: fold(batches, steps, arrow), schema)
+        plan, definition = self.plan.processor, self.processors[self.plan.processor.name.lower()]
+        pickle_by_value(definition.body.__module__)
+        body, state = _unmarked(definition.body), definition.state
 
-    fields = list(sorted_rows.schema.fields)
-    for step in plan.steps:
-        fields += _parse_datatype_string(f"{step.output} {step.type}").fields
-    schema = StructType(fields).add(DISORDERED, BooleanType())
-    for each in schema.fields:
-        each.nullable = True
-    arrow, steps = to_arrow_schema(schema, timezone="UTC"), plan.steps
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return process(batches, plan, body, state, marks, arrow)
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return fold(batches, steps, arrow)
+        return rows.mapInArrow(run, schema)
 
-    return sorted_rows.mapInArrow(run, schema)
+    def _schema(self, rows: Any) -> Any:
+        """The columns that come out: those that go through, and what is made."""
+        from pyspark.sql.types import BooleanType, LongType, StructType, _parse_datatype_string
+
+        fields = list(rows.fields)
+        made = ", ".join(f"`{step.output}` {step.type}" for step in self.plan.steps)
+        if self.plan.processor:
+            kept = {*PLACE, KEY, TIME, SEQ, STATE, CUT}
+            fields = [each for each in fields if each.name in kept]
+            made = ", ".join(f"`{name}` {type}" for name, type in self.plan.processor.outputs)
+        fields += _parse_datatype_string(made).fields
+        for each in fields:
+            each.nullable = True
+        return StructType(fields).add(TIMER, LongType()).add(DISORDERED, BooleanType())
+
+
+def _unmarked(body: type) -> type:
+    """The class without our mark, which would travel with it."""
+    from headrace.define.processors import MARK
+
+    skipped = {MARK, "__dict__", "__weakref__"}
+    plain = {name: value for name, value in vars(body).items() if name not in skipped}
+    return type(body.__name__, body.__bases__, {**plain, "__module__": body.__module__})

@@ -22,13 +22,14 @@ from headrace.define.functions import MODULE, FunctionDefinition
 def register_functions(spark: SparkSession, definitions: Iterable[FunctionDefinition]) -> None:
     """Make each definition callable by its name in the session's SQL."""
     for definition in definitions:
-        _pickle_by_value(definition.body.__module__)
+        pickle_by_value(definition.body.__module__)
         spark.udf.register(definition.name, _column_function(definition))
 
 
-def _pickle_by_value(name: str) -> None:
+def pickle_by_value(name: str) -> None:
+    """Have a project's module travel to workers as it is, since they cannot import it."""
     if name.startswith(MODULE) and name in sys.modules:
-        cloudpickle.register_pickle_by_value(sys.modules[name])
+        cloudpickle.registerpickle_by_value(sys.modules[name])
 
 
 def _column_function(definition: FunctionDefinition) -> Any:

@@ -9,15 +9,24 @@ checks each case; tests/transcripts that the answer is the reference's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headrace.compile.plan import CarryPlan
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
-from headrace.serving.store import NOW, CarriedEpoch, Row, StateRow, Store, StreamState, Version
-from headrace.spark.carry import Carrying
+from headrace.define.processors import ProcessorDefinition
+from headrace.serving.store import (
+    NOW,
+    CarriedEpoch,
+    Row,
+    Store,
+    StreamState,
+    Version,
+    watermark_of,
+)
+from headrace.spark.carry import Carrying, Folded
 from headrace.spark.relations import rows_of
 
 Highs = tuple[int | None, ...]
@@ -32,15 +41,24 @@ class Behind:
     state: StreamState
     read: Read  # the frame of a range of the log
     rebase_events_max: int
+    processors: Mapping[str, ProcessorDefinition]
 
-    def states(self, version: Version, keys: Sequence[str], *, at_boundary: bool) -> list[StateRow]:
-        return self.store.states(version, keys, at_boundary=at_boundary)
+    def fold(self, version: Version, carrying: Carrying, *, at_boundary: bool) -> Folded:
+        due_us = carrying.marks[-1][1] if carrying.marks else None
+        states = self.store.states(version, carrying.keys(), due_us, at_boundary=at_boundary)
+        return carrying.fold(states)
+
+    def marks(self) -> list[tuple[int, int | None]]:
+        """The watermark at the end of each group after the boundary."""
+        stream = self.state.plan
+        groups = self.store.groups(stream.name)
+        return [(group.number, watermark_of(stream, group.highs)) for group in groups]
 
     def cut(self) -> str:
         """SQL for the group that an event after the boundary is in."""
         cases = [
-            f"WHEN {_before(upper)} THEN {number}"
-            for number, upper in self.store.groups(self.state.plan.name)
+            f"WHEN {_before(group.upper)} THEN {group.number}"
+            for group in self.store.groups(self.state.plan.name)
         ]
         return f"CASE {' '.join(cases)} ELSE {NOW} END" if cases else str(NOW)
 
@@ -54,13 +72,15 @@ class CarriedRows:
     again: bool = False
 
 
-def follow(spark: Any, version: Version, carry: CarryPlan, behind: Behind) -> CarriedRows:
+def follow(
+    spark: Any, version: Version, carry: CarryPlan, behind: Behind, watermark: int | None
+) -> CarriedRows:
     """Fold the epoch's events onto the states at speed's position."""
     if version.state != "live" or behind.store.provisional(version):
         # Without a generation, or beside one that does not fit, there is nothing to go on from.
         return CarriedRows([], CarriedEpoch([], disorder=NOW, provisional=True), again=True)
-    carrying = Carrying(spark, carry, str(NOW))
-    folded = carrying.fold(behind.states(version, carrying.keys(), at_boundary=False))
+    carrying = Carrying(spark, carry, behind.processors, str(NOW), [(NOW, watermark)])
+    folded = behind.fold(version, carrying, at_boundary=False)
     try:
         rows = rows_of(spark.sql(version.plan.partial_sql))
     finally:
@@ -70,10 +90,13 @@ def follow(spark: Any, version: Version, carry: CarryPlan, behind: Behind) -> Ca
     return CarriedRows(rows, carried, again=folded.disordered)
 
 
-def rebase(spark: Any, version: Version, carry: CarryPlan, behind: Behind) -> CarriedRows:
+def rebase(
+    spark: Any, version: Version, carry: CarryPlan, behind: Behind, watermark: int | None
+) -> CarriedRows:
     """Fold all events since the boundary; the stream's relation holds them."""
-    carrying = Carrying(spark, carry, behind.cut())
-    folded = carrying.fold(behind.states(version, carrying.keys(), at_boundary=True))
+    marks = [*behind.marks(), (NOW, watermark)]
+    carrying = Carrying(spark, carry, behind.processors, behind.cut(), marks)
+    folded = behind.fold(version, carrying, at_boundary=True)
     try:
         rows = rows_of(spark.sql(version.plan.partial_sql))
     finally:

@@ -8,19 +8,20 @@ tests/transcripts run epochs at every split.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import ARRIVED_AT, LATE, PARTITION, STATUS, Status
 from headrace.core.position import PositionRange
 from headrace.core.time import HOUR
-from headrace.serving.store import Epoch, Row, Version
+from headrace.serving.store import Epoch, Row, Version, watermark_of
 from headrace.spark.relations import rows_of
 from headrace.speed.carry import Behind, CarriedRows, follow, rebase
 
 # An event dated further ahead of its arrival than this does not move the watermark.
 AHEAD_MAX_US = HOUR
+Counts = tuple[dict[str, int], tuple[int | None, ...]]
 
 
 def compute_epoch(
@@ -38,10 +39,10 @@ def compute_epoch(
         # Small jobs wait more than they work, so all of them run at once over the one read.
         with ThreadPoolExecutor(max_workers=1 + len(versions)) as pool:
             counting = pool.submit(_counts, frame, stream, behind.state.highs)
-            jobs = [pool.submit(_work, spark, version, behind) for version in versions]
+            jobs = [pool.submit(_work, spark, version, behind, counting) for version in versions]
         counts, after = counting.result()
         made = {version: job.result() for version, job in zip(versions, jobs, strict=True)}
-        _rebase(spark, stream, made, range, behind)
+        _rebase(spark, made, range, behind, watermark_of(stream, after))
     finally:
         frame.unpersist()
     rows = {v.id: m.rows if isinstance(m, CarriedRows) else m for v, m in made.items()}
@@ -54,18 +55,22 @@ def _register(frame: Any, stream: StreamPlan) -> None:
     events.createOrReplaceTempView(f"`{stream.name}`")
 
 
-def _work(spark: Any, version: Version, behind: Behind) -> Sequence[Row] | CarriedRows:
+def _work(
+    spark: Any, version: Version, behind: Behind, counting: Future[Counts]
+) -> Sequence[Row] | CarriedRows:
     if carry := version.plan.carry:
-        return follow(spark, version, carry, behind)
+        # Only timers ask how far the watermark has come.
+        after = counting.result()[1] if carry.processor else ()
+        return follow(spark, version, carry, behind, watermark_of(behind.state.plan, after))
     return rows_of(spark.sql(version.plan.partial_sql))
 
 
 def _rebase(
     spark: Any,
-    stream: StreamPlan,
     made: dict[Version, Sequence[Row] | CarriedRows],
     range: PositionRange,
     behind: Behind,
+    watermark: int | None,
 ) -> None:
     """Fold those views again from the boundary that have met events out of order."""
     again = [
@@ -79,13 +84,11 @@ def _rebase(
     for version, carry in again:
         assert carry is not None
         # The others are done, so the stream's name may mean a longer range now.
-        _register(behind.read(since, behind.state.boundary_highs), stream)
-        made[version] = rebase(spark, version, carry, behind)
+        _register(behind.read(since, behind.state.boundary_highs), behind.state.plan)
+        made[version] = rebase(spark, version, carry, behind, watermark)
 
 
-def _counts(
-    frame: Any, stream: StreamPlan, highs: tuple[int | None, ...]
-) -> tuple[dict[str, int], tuple[int | None, ...]]:
+def _counts(frame: Any, stream: StreamPlan, highs: tuple[int | None, ...]) -> Counts:
     """How many events there were of each kind, and the highest event time after them."""
     high = "NULL"
     if stream.watermark:

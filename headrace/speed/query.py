@@ -13,6 +13,7 @@ import json
 import shutil
 import threading
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from headrace.compile.plan import StreamPlan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import MILLISECOND, Clock, now_us
+from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Store
 from headrace.spark.source import FORMAT, LogSource
@@ -41,7 +43,9 @@ class SpeedQuery:
         work: Path,
         settings: SpeedSettings,
         clock: Clock = now_us,
+        processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
     ) -> None:
+        self.processors = processors
         self.spark, self.stream, self.store = spark, stream, store
         self.log, self.settings, self.clock = log, settings, clock
         self.checkpoints = work / "checkpoints" / stream.name
@@ -108,7 +112,9 @@ class SpeedQuery:
             return
         range = PositionRange(state.position, upper)
         versions = self.store.versions(self.stream.name)
-        behind = Behind(self.store, state, self._read, self.settings.rebase_events_max)
+        behind = Behind(
+            self.store, state, self._read, self.settings.rebase_events_max, self.processors
+        )
         epoch = compute_epoch(frame, self.stream, versions, range, behind, started_at)
         failpoint("epoch.computed")
         self.store.commit_epoch(epoch)

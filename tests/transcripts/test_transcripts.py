@@ -45,6 +45,7 @@ QUERIED = [
 # Stories of what is designed but not built: the compiler must refuse them, in these words, until
 # it is.
 REFUSED = {
+    "running_two_keys": "stream 'shares' has two different PARTITION BY",
     "running_counted": "a window in the order of events cannot follow running values",
     "view_over_view_joined": "view 'named' mixes views with streams or tables",
 }

@@ -1,0 +1,41 @@
+"""The rows with which a fold ends its keys: state, timer, and whether events were out of order."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from headrace.core.event import CUT, DISORDERED, KEY, SEQ, STATE, TIME, TIMER
+
+COLUMNS = (KEY, TIME, SEQ, STATE, TIMER, DISORDERED, CUT)
+
+
+class Ends:
+    """Rows that end keys, collected as columns."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, int, int, bytes, int | None, bool, int | None]] = []
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def add(
+        self,
+        key: str,
+        last: tuple[int, int],
+        state: bytes,
+        timer: int | None,
+        disordered: bool,
+        cut: int | None,
+    ) -> None:
+        self.rows.append((key, *last, state, timer, disordered, cut))
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        values = zip(*self.rows, strict=True) if self.rows else ([] for _ in COLUMNS)
+        columns = dict(zip(COLUMNS, values, strict=True))
+        arrays = [
+            pa.array(columns[f.name], f.type)
+            if f.name in columns
+            else pa.nulls(len(self.rows), f.type)
+            for f in schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)

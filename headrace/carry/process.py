@@ -1,0 +1,181 @@
+"""The fold of a user's processor: events of a key in order and the timer between them -> rows.
+
+A key has a state and at most one timer. The timer fires, once, before the next event that is dated
+at or after it, or when the watermark has reached it: `marks` gives the watermark at the end of each
+group of epochs, so that a row which a timer made belongs to the group in which it fired. Rows have
+the place in the log of the key's last event. tests/carry/test_process.py checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from headrace.carry.ends import Ends
+from headrace.carry.runs import runs
+from headrace.compile.plan import ProcessorPlan
+from headrace.core.errors import BadDefinition
+from headrace.core.event import ARRIVED_AT, CUT, KEY, LATE, OFFSET, PARTITION, SEQ, STATE, TIME
+
+Marks = Sequence[tuple[int, int | None]]  # group, watermark at its end
+PLACE = (PARTITION, OFFSET, ARRIVED_AT, LATE)
+ROWS_MAX = 20_000
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+
+
+class Timers:
+    """The key's single timer, as `on_event` and `on_timer` are handed it."""
+
+    def __init__(self, moment_us: int | None = None) -> None:
+        self.moment_us = moment_us
+
+    def at(self, moment: int | datetime) -> None:
+        """Set the timer, to microseconds since 1970 or a datetime."""
+        whole = moment if isinstance(moment, int) else (moment - _EPOCH) // _MICROSECOND
+        self.moment_us = whole
+
+    def clear(self) -> None:
+        self.moment_us = None
+
+
+def process(
+    batches: Iterable[pa.RecordBatch],
+    plan: ProcessorPlan,
+    body: type,
+    state_type: Any,
+    marks: Marks,
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    """Run a processor over rows that are sorted by key and order."""
+    processing = _Processing(plan, body(), state_type, marks, schema)
+    for batch in batches:
+        yield from processing.take(batch)
+    yield from processing.end()
+
+
+class _Processing:
+    def __init__(
+        self, plan: ProcessorPlan, body: Any, state_type: Any, marks: Marks, schema: pa.Schema
+    ) -> None:
+        self.plan, self.body, self.marks, self.schema = plan, body, marks, schema
+        self.decoder = msgspec.json.Decoder(state_type)
+        self.outputs: list[tuple[Any, ...]] = []
+        self.ends = Ends()
+        self.key: str | None = None
+        self.begin(None)
+
+    def begin(self, key: str | None) -> None:
+        self.key, self.disordered = key, False
+        self.last: tuple[int, int] | None = None
+        self.cut: int | None = None
+        self.disordered_cut: int | None = None
+        self.timers = Timers()
+        self.place: tuple[Any, ...] = (None,) * len(PLACE)
+        self.state = self.kept(self.body.init()) if key is not None else None
+
+    def kept(self, state: Any) -> Any:
+        return self.decoder.decode(msgspec.json.encode(state))
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        columns = {name: batch[name].to_pylist() for name in batch.schema.names}
+        for key, lower, upper in runs(batch[KEY]):
+            if key != self.key:
+                self.end_key()
+                self.begin(key)
+            if columns[STATE][lower] is not None:
+                self.resume(columns, lower)
+                lower += 1
+            for row in range(lower, upper):
+                self.event(columns, row)
+            if len(self.outputs) >= ROWS_MAX:
+                yield self.rows()
+        yield from self.full_ends()
+
+    def resume(self, columns: dict[str, list[Any]], row: int) -> None:
+        state, place, timer = msgspec.json.decode(columns[STATE][row])
+        self.state = self.decoder.decode(msgspec.json.encode(state))
+        self.place = (*place[:2], _moment(place[2]), place[3])
+        self.timers = Timers(timer)
+        self.last = (columns[TIME][row], columns[SEQ][row])
+
+    def event(self, columns: dict[str, list[Any]], row: int) -> None:
+        at = (columns[TIME][row], columns[SEQ][row])
+        cut = columns[CUT][row]
+        if self.last is not None and at < self.last and self.cut is None:
+            self.disordered = True
+        if self.cut is not None and cut < self.cut:
+            self.disordered_cut = self.cut
+        self.fire(at[0], cut)
+        self.cut = cut if self.cut is None else max(cut, self.cut)
+        self.last = at if self.last is None else max(at, self.last)
+        self.place = tuple(columns[name][row] for name in PLACE)
+        event = SimpleNamespace(**{name: columns[name][row] for name in self.plan.columns})
+        self.made(self.body.on_event(self.state, event, self.timers), cut)
+
+    def fire(self, until_us: int, cut: int) -> None:
+        """Fire the timer as long as it is due at `until_us`, which came in group `cut`."""
+        while (us := self.timers.moment_us) is not None and us <= until_us:
+            self.timers.clear()
+            reached = (group for group, mark in self.marks if mark is not None and mark >= us)
+            group = min(cut, next(reached, cut))
+            self.made(self.body.on_timer(self.state, _moment(us), self.timers), group)
+            self.last = max(self.last or (us, -1), (us, -1))
+            if self.timers.moment_us is not None and self.timers.moment_us <= us:
+                raise BadDefinition(
+                    f"processor '{self.plan.name}' set a timer that is not after the one that fired"
+                )
+
+    def made(self, rows: Iterable[tuple[Any, ...]] | None, cut: int) -> None:
+        for row in rows or ():
+            if len(row) != len(self.plan.outputs):
+                raise BadDefinition(
+                    f"processor '{self.plan.name}' made a row of {len(row)} values, "
+                    f"and it has {len(self.plan.outputs)} columns"
+                )
+            self.outputs.append((*row, *self.place, cut))
+        self.state = self.kept(self.state)
+
+    def end_key(self) -> None:
+        if self.key is None:
+            return
+        if self.marks and self.marks[-1][1] is not None:
+            self.fire(self.marks[-1][1], self.marks[-1][0])
+        if self.last is not None:
+            place = [*self.place[:2], _us(self.place[2]), self.place[3]]
+            kept = msgspec.json.encode([self.state, place, self.timers.moment_us])
+            timer, cut = self.timers.moment_us, self.disordered_cut
+            self.ends.add(self.key, self.last, kept, timer, self.disordered, cut)
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        self.end_key()
+        if self.outputs:
+            yield self.rows()
+        yield self.ends.batch(self.schema)
+
+    def full_ends(self) -> Iterator[pa.RecordBatch]:
+        if len(self.ends) >= ROWS_MAX:
+            yield self.ends.batch(self.schema)
+            self.ends = Ends()
+
+    def rows(self) -> pa.RecordBatch:
+        names = [name for name, _ in self.plan.outputs]
+        columns = dict(zip([*names, *PLACE, CUT], zip(*self.outputs, strict=True), strict=True))
+        count, self.outputs = len(self.outputs), []
+        arrays = [
+            pa.array(columns[f.name], f.type) if f.name in columns else pa.nulls(count, f.type)
+            for f in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _moment(us: int | None) -> datetime | None:
+    return None if us is None else _EPOCH + us * _MICROSECOND
+
+
+def _us(moment: datetime | None) -> int | None:
+    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
