@@ -15,7 +15,7 @@ from typing import Any
 from headrace.core.errors import UnknownName
 from headrace.testing.reference.names import read
 from headrace.testing.reference.order import EVENT_TIME
-from headrace.testing.reference.sources import Named, Table
+from headrace.testing.reference.relations import Clock, Named, Table
 from headrace.testing.reference.values import shown
 from headrace.testing.reference.views import answered
 
@@ -103,7 +103,19 @@ def _table(columns: Sequence[str] | None, rows: Rows) -> Table:
 
 
 def _timed(table: Table, watermark: Watermark | None) -> Table:
+    """A stream's events with their event time, and the stream's clock, if it has a watermark."""
     if watermark is None:
         return table
     column = watermark.column.lower()
-    return Table(table.names, [row | {EVENT_TIME: row.get(column)} for row in table.rows])
+    rows = [row | {EVENT_TIME: row.get(column)} for row in table.rows]
+    return Table(table.names, rows, Clock(("", column), _watermark_us(rows, watermark.delay_us)))
+
+
+def _watermark_us(events: list[dict[str, Any]], delay_us: int) -> int | None:
+    """The delay behind the newest event of the partition that is furthest behind."""
+    newest: dict[int, int] = {}
+    for event in events:
+        time, partition = event[EVENT_TIME], event.get("_partition", 0)
+        if time is not None:
+            newest[partition] = max(time.us, newest.get(partition, time.us))
+    return min(newest.values()) - delay_us if newest else None
