@@ -6,6 +6,7 @@
 """
 
 from headrace.define.functions import function
+from headrace.define.processors import processor
 
-__all__ = ["__version__", "function"]
+__all__ = ["__version__", "function", "processor"]
 __version__ = "0.1.0"

@@ -31,6 +31,7 @@ from headrace.core.event import LATE, Status
 from headrace.core.position import PositionRange
 from headrace.core.time import SECOND, from_iso
 from headrace.define.functions import FunctionDefinition
+from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
 from headrace.define.settings import LogSettings, Settings, SpeedSettings
 from headrace.define.statements import read_statements
@@ -70,8 +71,16 @@ class HeldClock:
 class Compiled:
     """A project, its plan, and a session for each layer with tables and functions registered."""
 
-    def __init__(self, project: Project, plan: Plan, spark: Any, batch: Any, speed: Any) -> None:
-        self.project, self.plan = project, plan
+    def __init__(
+        self,
+        project: Project,
+        plan: Plan,
+        spark: Any,
+        batch: Any,
+        speed: Any,
+        processors: Mapping[str, ProcessorDefinition],
+    ) -> None:
+        self.project, self.plan, self.processors = project, plan, processors
         self.spark, self.batch, self.speed = spark, batch, speed
         # An epoch is a function of what is in its range, so engines that cut alike may share it.
         self.epochs: dict[Any, Epoch] = {}
@@ -104,11 +113,13 @@ def compile_sql(
     analyser = SparkAnalyser(spark)
     functions = tuple(functions)
     register_functions(analyser.spark, functions)
-    plan = compile_project(project, analyser)
+    given = project.functions_file
+    processors = load_processors(given) if given else {}
+    plan = compile_project(project, analyser, processors)
     batch, speed = spark.newSession(), spark.newSession()
     for session in (batch, speed):
         register(session, plan.tables, functions, folder)
-    return Compiled(project, plan, spark, batch, speed)
+    return Compiled(project, plan, spark, batch, speed, processors)
 
 
 class Parts:
@@ -147,7 +158,8 @@ class Parts:
 
     def build(self, stream: str, *, speed_runs: bool = False, **said: Any) -> Promoted | None:
         plan, table = self.plan.stream(stream), self.archives[stream].table
-        builder = Builder(self.compiled.batch, plan, table, self.store)
+        processors = self.compiled.processors
+        builder = Builder(self.compiled.batch, plan, table, self.store, processors)
         return builder.build(speed_runs=speed_runs, **said)
 
     def catch_up(self) -> list[Promoted]:
@@ -170,7 +182,8 @@ class Parts:
             return self.compiled.epochs[key]
         frame = self.compiled.speed.createDataFrame(table)
         versions = self.store.versions(stream)
-        behind = Behind(self.store, state, partial(self.frame, plan), STEP_EVENTS_MAX)
+        read, processors = partial(self.frame, plan), self.compiled.processors
+        behind = Behind(self.store, state, read, STEP_EVENTS_MAX, processors)
         made = compute_epoch(frame, plan, versions, range, behind, self.clock())
         self.compiled.epochs[key] = made
         return made
@@ -362,6 +375,7 @@ class QueryEngine(SpeedEngine):
             self.folder / "work",
             SpeedSettings(),
             parts.clock,
+            self.compiled.processors,
         )
         running = query.start(available_now=True)
         assert running.awaitTermination(60), "the query did not end"

@@ -112,7 +112,7 @@ def _statement(text: str) -> Stream | GivenTable | Query:
     if match := _TABLE.match(text):
         body, rest = _body(text, match.end())
         location = _LOCATION.search(rest)
-        return GivenTable(match["name"], _columns(body), location[1] if location else "")
+        return GivenTable(match["name"], columns_of(body), location[1] if location else "")
     raise BadDefinition(f"a transcript cannot read this statement: {text[:60]}")
 
 
@@ -131,7 +131,7 @@ def _stream(name: str, body: str, options: str) -> Stream:
         filter(None, (_WATERMARK.fullmatch(p.strip()) for p in split(body, ","))), None
     )
     delay = duration_us(watermark["delay"].replace("'", "")) if watermark else None
-    columns = _columns(body)
+    columns = columns_of(body)
     first = next((c.name for c in columns if c.type == Type("TIMESTAMP")), None)
     id_field = _ID.search(options)
     return Stream(
@@ -139,7 +139,8 @@ def _stream(name: str, body: str, options: str) -> Stream:
     )
 
 
-def _columns(body: str) -> tuple[Column, ...]:
+def columns_of(body: str) -> tuple[Column, ...]:
+    """The columns that are declared between parentheses, without the watermark."""
     parts = [part.strip() for part in split(body, ",")]
     matches = [_COLUMN.fullmatch(part) for part in parts if not _WATERMARK.fullmatch(part)]
     return tuple(Column(m["name"], Type.parse(m["type"]), not m["required"]) for m in matches if m)

@@ -18,7 +18,7 @@ from headrace.testing.reference_engine import reference_of
 from headrace.testing.short import GONE, expected_value, record
 from headrace.testing.transcript import CLICKS, Boundary, Counts, Expect, Send, Step, Transcript
 
-_TOP = {"name", "view", "definitions", "watermark", "tables", "steps", "approximate"}
+_TOP = {"name", "view", "definitions", "watermark", "tables", "steps", "approximate", "processors"}
 _STEP = {"events", "stream", "boundary", "expect", "in_order", "view"}
 _COUNTS = ("late", "dead_letters", "duplicates")
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"}
@@ -43,11 +43,11 @@ def transcript_of(story: Mapping[str, Any], where: str) -> Transcript:
     tables = {name: rows or [] for name, rows in (story.get("tables") or {}).items()}
     sql = _definitions(story, tables)
     found = declared(sql)
-    reader = _Reader(found, tables)
+    processors = story.get("processors") or ""
+    reader = _Reader(found, tables, processors)
     steps = tuple(part for step in story["steps"] for part in reader.parts(step, where))
-    return Transcript(
-        story["name"], sql, found, steps, tables, dict(story.get("approximate") or {})
-    )
+    approximate = dict(story.get("approximate") or {})
+    return Transcript(story["name"], sql, found, steps, tables, approximate, processors)
 
 
 def _refuse_unknown(said: Mapping[str, Any], known: set[str], where: str) -> None:
@@ -98,6 +98,7 @@ class _Reader:
 
     declared: Declared
     tables: Mapping[str, list[dict[str, Any]]]
+    processors: str
     known: dict[str, dict[Any, dict[str, Any]]] = field(default_factory=dict)
 
     def parts(self, step: Mapping[str, Any], where: str) -> Iterator[Step]:
@@ -124,7 +125,7 @@ class _Reader:
     def _rows(self, view: str, said: Any) -> list[dict[str, Any]]:
         if isinstance(said, list):
             return [{name: expected_value(value) for name, value in row.items()} for row in said]
-        columns = reference_of(self.declared, self.tables).columns(view)
+        columns = reference_of(self.declared, self.tables, self.processors).columns(view)
         if not isinstance(said, Mapping):
             return [dict(zip(columns, [expected_value(said)], strict=True))]
         rows = self.known.setdefault(view, {})

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.core.errors import BadDefinition
 from headrace.testing.declared import Declared, GivenTable, Stream
 from headrace.testing.decode import NotDecoded, decoded, id_of, typed
+from headrace.testing.processing import processors_of
 from headrace.testing.reference import Reference, Timestamp, Watermark
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ class ReferenceEngine:
     """
 
     def start(self, transcript: Transcript) -> None:
-        self._reference = reference_of(transcript.declared, transcript.tables)
+        self._reference = reference_of(
+            transcript.declared, transcript.tables, transcript.processors
+        )
         self._partitions = {s.name: _Partition(s) for s in transcript.declared.streams}
         self._counts: Counter[str] = Counter()
 
@@ -90,7 +93,9 @@ class ReferenceEngine:
         """Nothing runs."""
 
 
-def reference_of(declared: Declared, tables: Mapping[str, list[dict[str, Any]]]) -> Reference:
+def reference_of(
+    declared: Declared, tables: Mapping[str, list[dict[str, Any]]], processors: str = ""
+) -> Reference:
     """The interpreter for what a transcript declares."""
     return Reference(
         streams={s.name: [c.name for c in s.columns] for s in declared.streams},
@@ -102,6 +107,7 @@ def reference_of(declared: Declared, tables: Mapping[str, list[dict[str, Any]]])
             for s in declared.streams
             if s.time_column is not None and s.delay_us is not None
         },
+        processors=processors_of(processors),
     )
 
 

@@ -22,6 +22,7 @@ A step has any of these, done in this order:
                 changed since the last map (`gone`: the row is no more); or one value
   in_order      a list of rows, in this order
   late, dead_letters, duplicates    how many there have been so far
+`processors` is Python text: the classes under @processor(…) that `definitions` call.
 `approximate` maps a column to the relative error that an engine may have in it.
 tests/testing/test_transcript.py checks the format.
 """
@@ -87,6 +88,12 @@ class Transcript:
     steps: tuple[Step, ...]
     tables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     approximate: Mapping[str, float] = field(default_factory=dict)
+    processors: str = ""
+
+    @property
+    def functions_text(self) -> str:
+        """The functions.py that the definitions need, empty if they need none."""
+        return f"from headrace import processor\n\n\n{self.processors}" if self.processors else ""
 
     def table_files(self) -> dict[str, bytes]:
         """The content of each table's file by its name: one JSON object a line."""

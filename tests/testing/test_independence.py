@@ -10,7 +10,7 @@ import headrace.testing.reference
 ALLOWED = ("headrace.core.time", "headrace.core.errors", "headrace.testing.reference", "sqlglot")
 STANDARD = {
     "__future__", "collections", "dataclasses", "datetime", "decimal", "fractions", "functools",
-    "itertools", "math", "operator", "re", "typing",
+    "itertools", "json", "math", "operator", "re", "types", "typing",
 }  # fmt: skip
 
 

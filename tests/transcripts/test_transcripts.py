@@ -63,12 +63,16 @@ def compiled(
     def compiled(story: Transcript) -> Compiled:
         if story.name not in known:
             folder = tmp_path_factory.mktemp("story")
-            known[story.name] = compile_sql(
-                spark, folder, story.definitions_sql, story.table_files()
-            )
+            known[story.name] = compile_sql(spark, folder, story.definitions_sql, files_of(story))
         return known[story.name]
 
     return compiled
+
+
+def files_of(story: Transcript) -> dict[str, bytes]:
+    """The files of the story's project beside its definitions."""
+    code = story.functions_text
+    return dict(story.table_files()) | ({"functions.py": code.encode()} if code else {})
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

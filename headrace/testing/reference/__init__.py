@@ -8,6 +8,7 @@ tests/transcripts/ plays stories against it; tests/testing/ compares it with Duc
 """
 
 from headrace.testing.reference.interpreter import Reference, Watermark
+from headrace.testing.reference.processors import Processor
 from headrace.testing.reference.values import Duration, Timestamp, Window
 
-__all__ = ["Duration", "Reference", "Timestamp", "Watermark", "Window"]
+__all__ = ["Duration", "Processor", "Reference", "Timestamp", "Watermark", "Window"]

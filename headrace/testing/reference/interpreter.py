@@ -15,7 +15,8 @@ from typing import Any
 from headrace.core.errors import UnknownName
 from headrace.testing.reference.names import read
 from headrace.testing.reference.order import EVENT_TIME
-from headrace.testing.reference.sources import Named, Table
+from headrace.testing.reference.processors import Processor, call_of, processed
+from headrace.testing.reference.relations import Clock, Named, Table
 from headrace.testing.reference.values import shown
 from headrace.testing.reference.views import answered
 
@@ -36,7 +37,7 @@ class Reference:
 
     `tables` gives each table's rows; the columns of one that may be empty can be said in
     `table_columns`. `watermarks` gives the time column and the delay of each stream that has a
-    watermark.
+    watermark, and `processors` the classes that queries may call.
 
     >>> reference = Reference(
     ...     streams={"clicks": ["user", "ms"]},
@@ -55,11 +56,13 @@ class Reference:
         *,
         table_columns: Mapping[str, Sequence[str]] | None = None,
         watermarks: Mapping[str, Watermark] | None = None,
+        processors: Mapping[str, Processor] | None = None,
     ) -> None:
         self._streams = _folded(streams)
         self._tables = _folded(tables)
         self._table_columns = _folded(table_columns or {})
         self._watermarks: dict[str, Watermark] = _folded(watermarks or {})
+        self._processors: dict[str, Processor] = _folded(processors or {})
         self._queries: dict[str, str] = _folded(queries)
 
     def answer(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
@@ -89,8 +92,16 @@ class Reference:
         if name in self._tables:
             return _table(self._table_columns.get(name), self._tables[name])
         if name in self._queries:
-            return answered(read(self._queries[name]), named)
+            return self._answered(self._queries[name], named)
         raise UnknownName(f"there is no stream, table or view named '{name}'")
+
+    def _answered(self, query: str, named: Named) -> Table:
+        call = call_of(query)
+        if call is None:
+            return answered(read(query), named)
+        if call.name.lower() not in self._processors:
+            raise UnknownName(f"there is no processor named '{call.name}'")
+        return processed(call, self._processors[call.name.lower()], named(call.stream))
 
 
 def _folded(named: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +114,19 @@ def _table(columns: Sequence[str] | None, rows: Rows) -> Table:
 
 
 def _timed(table: Table, watermark: Watermark | None) -> Table:
+    """A stream's events with their event time, and the stream's clock, if it has a watermark."""
     if watermark is None:
         return table
     column = watermark.column.lower()
-    return Table(table.names, [row | {EVENT_TIME: row.get(column)} for row in table.rows])
+    rows = [row | {EVENT_TIME: row.get(column)} for row in table.rows]
+    return Table(table.names, rows, Clock(("", column), _watermark_us(rows, watermark.delay_us)))
+
+
+def _watermark_us(events: list[dict[str, Any]], delay_us: int) -> int | None:
+    """The delay behind the newest event of the partition that is furthest behind."""
+    newest: dict[int, int] = {}
+    for event in events:
+        time, partition = event[EVENT_TIME], event.get("_partition", 0)
+        if time is not None:
+            newest[partition] = max(time.us, newest.get(partition, time.us))
+    return min(newest.values()) - delay_us if newest else None

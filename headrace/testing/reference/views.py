@@ -12,6 +12,7 @@ tests/testing/test_views.py checks each step.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cmp_to_key
 
 from sqlglot import exp
@@ -22,8 +23,9 @@ from headrace.testing.reference.clauses import Clauses, Order, clauses_of
 from headrace.testing.reference.expressions import evaluate, true
 from headrace.testing.reference.names import HIDDEN, key_column, resolve
 from headrace.testing.reference.order import EVENT_TIME, by_key
+from headrace.testing.reference.relations import Clock, Named, Relation, Table
 from headrace.testing.reference.running import with_running
-from headrace.testing.reference.sources import Named, Relation, Table, relation_of
+from headrace.testing.reference.sources import relation_of
 from headrace.testing.reference.values import (
     Key,
     Row,
@@ -47,9 +49,9 @@ def answered(query: exp.Select, named: Named) -> Table:
         clauses, rows = _grouped(clauses, rows)
     rows = [row for row in rows if clauses.having is None or true(clauses.having, row)]
     rows = _limited(_ordered(rows, clauses.order), query)
-    table = Table(
-        tuple(item.name for item in clauses.items), [_projected(clauses, r) for r in rows]
-    )
+    names = tuple(item.name for item in clauses.items)
+    clock = _clock(clauses, relation.clock)
+    table = Table(names, [_projected(clauses, row) for row in rows], clock)
     return _distinct(table) if query.args.get("distinct") else table
 
 
@@ -69,7 +71,16 @@ def _where(query: exp.Select, relation: Relation) -> Relation:
     if query.args.get("where") is None:
         return relation
     condition = resolve(query.args["where"].this, relation.scope)
-    return Relation(relation.fields, [row for row in relation.rows if true(condition, row)])
+    return replace(relation, rows=[row for row in relation.rows if true(condition, row)])
+
+
+def _clock(clauses: Clauses, clock: Clock | None) -> Clock | None:
+    """The clock of a derived stream, if its time column is among the items."""
+    if clock is None or clauses.grouped:
+        return None
+    time = key_column(clock.key)
+    keys = [("", item.name.lower()) for item in clauses.items if item.expression == time]
+    return replace(clock, key=keys[0]) if keys else None
 
 
 def _windowed(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
