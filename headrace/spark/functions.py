@@ -29,7 +29,7 @@ def register_functions(spark: SparkSession, definitions: Iterable[FunctionDefini
 def pickle_by_value(name: str) -> None:
     """Have a project's module travel to workers as it is, since they cannot import it."""
     if name.startswith(MODULE) and name in sys.modules:
-        cloudpickle.registerpickle_by_value(sys.modules[name])
+        cloudpickle.register_pickle_by_value(sys.modules[name])
 
 
 def _column_function(definition: FunctionDefinition) -> Any:

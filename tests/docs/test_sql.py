@@ -21,6 +21,7 @@ from headrace.define.project import Project, _refuse_repeats
 from headrace.define.settings import Settings
 from headrace.define.statements import read_statements
 from headrace.ingest.connector import check_options
+from headrace.run.compiling import processors_of
 from headrace.run.questions import _as_of_query, _names, _without_time_travel
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.fence import check
@@ -41,7 +42,7 @@ def functions(page: str, folder: Path) -> tuple[FunctionDefinition, ...]:
     found = [block for block in blocks("python", mark="functions") if block.page == page]
     if not found:
         return ()
-    (folder / "functions.py").write_text(found[0].text, "utf-8")
+    (folder / "functions.py").write_text("\n".join(block.text for block in found), "utf-8")
     return load_functions(folder / "functions.py")
 
 
@@ -53,7 +54,7 @@ def compiled(spark: Any, page: str, folder: Path, more: str = "") -> Plan:
         check_options(stream)
     analyser = SparkAnalyser(spark)
     register_functions(analyser.spark, functions(page, folder))
-    return compile_project(project, analyser)
+    return compile_project(project, analyser, processors_of(project))
 
 
 @pytest.mark.parametrize("page", SQL_PAGES)
