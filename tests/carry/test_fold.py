@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,9 @@ def event(key: str, time: int, seq: int, value: int, cut: int = 0) -> dict[str, 
     return {KEY: key, TIME: time, SEQ: seq, "c0": value, STATE: None, CUT: cut}
 
 
-def folded(events: Rows, states: Rows = [], size: int = 1_000) -> tuple[Rows, Rows]:  # noqa: B006
+def folded(
+    events: Rows, states: Sequence[dict[str, Any]] = (), size: int = 1_000
+) -> tuple[Rows, Rows]:
     """Rows and states; the input comes in batches of `size`."""
     begun = [{name: row.get(name) for name in BEFORE.names} | {CUT: None} for row in states]
     rows = sorted([*begun, *events], key=lambda r: (r[KEY], r[STATE] is None, r[TIME], r[SEQ]))

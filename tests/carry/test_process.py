@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -86,8 +87,8 @@ def event(time: int, cut: int = 0, key: str = "k") -> dict[str, Any]:
 def processed(
     events: Rows,
     marks: Marks,
-    states: Rows = [],
-    body: type = Idle,  # noqa: B006
+    states: Sequence[dict[str, Any]] = (),
+    body: type = Idle,
 ) -> tuple[Rows, Rows]:
     begun = [{name: row.get(name) for name in BEFORE.names} | {CUT: None} for row in states]
     rows = sorted([*begun, *events], key=lambda r: (r[KEY], r[STATE] is None, r[TIME]))
