@@ -4,8 +4,8 @@ A view has two tables with the same key and partial columns: `generation` (batch
 boundary) and `speed` (one row a key and group of epochs, after the boundary). `merged` is their
 union, merged:
     merge(batch(log[:b]), speed(log[b:e])) = batch(log[:e])
-Only plain SQL is used when reading, so any SQLite tool can do it. tests/laws/test_seam.py checks
-the law.
+All of it is plain SQL but for states, whose functions every connection of ours has
+(serving/states). tests/laws/test_seam.py checks the law.
 """
 
 from __future__ import annotations
@@ -106,9 +106,11 @@ def _merge_two(partial: PartialPlan) -> list[tuple[str, str]]:
             wins = f"{news[2]} IS NOT NULL AND ({better})"
             pairs = zip(columns, olds, news, strict=True)
             return [(c, f"CASE WHEN {wins} THEN {n} ELSE {o} END") for c, o, n in pairs]
-        case Merge.SKETCH:
-            # The number is brought up to date by whoever wrote the sketch.
-            return [(columns[0], f"hll_union({old}, {new})"), (columns[1], olds[1])]
+        case Merge.COUNTED:
+            # It is brought up to date by who counts (serving/generations.py).
+            return [(columns[0], old)]
+        case state:
+            return [(columns[0], f"merge_{state}({old}, {new})")]
 
 
 def _merge_moments(olds: list[str], news: list[str]) -> list[str]:
@@ -163,10 +165,6 @@ def _before_merge(partial: PartialPlan, over: str) -> list[str]:
             order = f"ORDER BY {place} IS NULL, {y} {direction}, {place} DESC"
             firsts = f"OVER ({over} {order})"
             return [f"first_value({column}) {firsts} AS {column}_all" for column in (x, place)]
-        case Merge.SKETCH:
-            value = partial.columns[1]
-            order = f"ORDER BY {value} IS NULL, _group DESC"
-            return [f"first_value({value}) OVER ({over} {order}) AS {first}_all"]
     return []
 
 
@@ -185,6 +183,8 @@ def _merge_many(partial: PartialPlan) -> list[str]:
         case Merge.MAX_BY | Merge.MIN_BY as merge:
             x, y, place = columns
             return [f"max({x}_all)", f"{merge.value[:3]}({y})", f"max({place}_all)"]
-        case Merge.SKETCH:
-            # The sketch itself is merged when rows are written; reading needs only its number.
-            return ["NULL", f"max({columns[0]}_all)"]
+        case Merge.COUNTED:
+            # Numbers of distinct values do not add up: with another row beside it, it says nothing.
+            return [f"CASE WHEN count(*) = 1 THEN max({columns[0]}) END"]
+        case state:
+            return [f"merge_{state}({columns[0]})"]

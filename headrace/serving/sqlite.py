@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.core.errors import DiskFull, Fenced, Unavailable
-from headrace.serving.sketches import estimate, union
+from headrace.serving import states
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -54,7 +54,6 @@ class Sqlite:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = self._connect()
         self._writer.executescript(_TABLES)
-        _register_functions(self._writer)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -70,6 +69,7 @@ class Sqlite:
         connection.execute("PRAGMA temp_store = MEMORY")
         # A staged table takes its name while views still speak of the one it replaces.
         connection.execute("PRAGMA legacy_alter_table = ON")
+        states.register(connection)
         return connection
 
     def take_over(self) -> None:
@@ -123,11 +123,6 @@ class Sqlite:
     def close(self) -> None:
         with self._lock:
             self._writer.close()
-
-
-def _register_functions(connection: sqlite3.Connection) -> None:
-    connection.create_function("hll_union", 2, lambda a, b: union((a, b)), deterministic=True)
-    connection.create_function("hll_estimate", 1, lambda a: estimate((a,)), deterministic=True)
 
 
 @contextmanager
