@@ -16,6 +16,7 @@ from sqlglot import exp
 from headrace.core.errors import Unsupported
 from headrace.testing.reference.expressions import evaluate, true
 from headrace.testing.reference.names import HIDDEN, Field, Scope, resolve
+from headrace.testing.reference.order import EVENT_TIME
 from headrace.testing.reference.values import Row, Value
 
 
@@ -70,6 +71,7 @@ def aliased(table: Table, alias: str) -> Relation:
     fields = [Field(alias, name) for name in table.names]
     fields += [Field(alias, name, hidden=True) for name in hidden]
     keys = [(field.key, field.name.lower()) for field in fields]
+    keys += [((alias.lower(), EVENT_TIME), EVENT_TIME)]
     rows = [{key: row[name] for key, name in keys if name in row} for row in table.rows]
     return Relation(tuple(fields), rows)
 
