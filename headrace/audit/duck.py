@@ -1,7 +1,7 @@
 """A view's definition in DuckDB's SQL, with each output in storage form.
 
-Spark's `window` becomes a bucket of microseconds, ties of max_by are decided by the place in the
-log, and estimates are asked for exactly.
+Windows become edges in microseconds, ties of max_by are decided by the place in the log, and
+estimates are asked for exactly. A window is two columns, its start and its end.
 tests/audit/test_oracle.py compares it with the reference interpreter.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.compile.plan import OutputPlan, ViewPlan
+from headrace.audit.windows import NAMES, Windows, is_window, windows_of
+from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.origin import Origin
-from headrace.core.time import duration_us
 from headrace.define.dialect import parse_query
 
 _SEQ = "_offset * 65536 + _partition"
@@ -24,23 +24,39 @@ _BIGINT = (
 def oracle_sql(plan: ViewPlan) -> str:
     """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
     comparison."""
-    tree = parse_query(plan.definition, Origin("plan", 1))
-    select = tree.copy()
+    select = parse_query(plan.definition, Origin("plan", 1))
+    assert isinstance(select, exp.Select)
     for part in ("order", "limit"):
         select.set(part, None)
-    windows = [node for node in select.find_all(exp.Anonymous) if node.name.lower() == "window"]
-    if windows:
-        select.where(
-            exp.Not(this=exp.Is(this=windows[0].expressions[0].copy(), expression=exp.null())),
-            copy=False,
-        )
+    windows = _windows(select)
     duck = select.transform(lambda node: _translated(node, windows))
-    inner = [
-        f"{item.unalias().sql(dialect='duckdb')} AS o{n}" for n, item in enumerate(duck.expressions)
-    ]
+    if windows:
+        windows.apply(duck)
+    inner = []
+    for n, (item, output) in enumerate(zip(duck.expressions, plan.outputs, strict=True)):
+        inner.append(f"{item.unalias().sql(dialect='duckdb')} AS o{n}")
+        if windows and output.type == WINDOW:
+            inner.append(f"{windows.end} AS o{n}_end")
     body = _with_items(duck, inner)
-    items = [_storage_form(output, f"o{n}") for n, output in enumerate(plan.outputs)]
+    items = [form for n, output in enumerate(plan.outputs) for form in _storage_forms(output, n)]
     return f"SELECT {', '.join(items)} FROM ({body})"
+
+
+def _windows(select: exp.Select) -> Windows | None:
+    """The windows of a definition, which has one call for them however often it is written."""
+    call = next((node for node in select.find_all(exp.Anonymous) if is_window(node)), None)
+    return windows_of(call, select, _plain_keys(select)) if call else None
+
+
+def _plain_keys(select: exp.Select) -> list[exp.Expr]:
+    """What else than its window a view is grouped by."""
+    group = select.args.get("group")
+    items = [item.unalias() for item in select.expressions]
+    aliases = {i.alias.lower(): i.this for i in select.expressions if isinstance(i, exp.Alias)}
+    meant = [_meant(e, aliases, items) for e in group.expressions] if group else []
+    if group and (group.args.get("all") or [e.name.upper() for e in meant] == ["ALL"]):
+        meant = [item for item in items if not item.find(exp.AggFunc)]
+    return [key for key in (node.unnest() for node in meant) if not is_window(key)]
 
 
 def _with_items(select: exp.Expr, items: list[str]) -> str:
@@ -74,17 +90,13 @@ def _alias(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
     )
 
 
-def _translated(node: exp.Expr, windows: list[exp.Anonymous]) -> exp.Expr:
-    if node in windows or (isinstance(node, exp.Anonymous) and node.name.lower() == "window"):
-        return _bucket(node)
-    if isinstance(node, exp.Column) and node.table.lower() == "window" and windows:
-        return _edge(windows[0], node.name.lower())
-    if (
-        isinstance(node, exp.Dot)
-        and isinstance(node.this, exp.Anonymous)
-        and node.this.name.lower() == "window"
-    ):
-        return _edge(node.this, node.expression.name.lower())
+def _translated(node: exp.Expr, windows: Windows | None) -> exp.Expr:
+    if windows and is_window(node):
+        return windows.edge("start")
+    if windows and isinstance(node, exp.Column) and node.table.lower() in NAMES:
+        return windows.edge(node.name.lower())
+    if windows and isinstance(node, exp.Dot) and is_window(node.this):
+        return windows.edge(node.expression.name.lower())
     if isinstance(node, exp.Filter) and isinstance(node.this, (exp.ArgMax, exp.ArgMin)):
         return _by(node.this, f" AND ({node.expression.this.sql(dialect='duckdb')})")
     if isinstance(node, (exp.ArgMax, exp.ArgMin)):
@@ -101,24 +113,6 @@ def _translated(node: exp.Expr, windows: list[exp.Anonymous]) -> exp.Expr:
 _SPARK_NAMES = {"every": "bool_and", "some": "bool_or", "std": "stddev_samp", "mean": "avg"}
 
 
-def _bucket(node: exp.Expr) -> exp.Expr:
-    size = duration_us(node.expressions[1].name)
-    time = f"epoch_us({node.expressions[0].sql(dialect='duckdb')})"
-    return exp.maybe_parse(
-        f"make_timestamp({time} - (({time} % {size}) + {size}) % {size})", dialect="duckdb"
-    )
-
-
-def _edge(window: exp.Anonymous, name: str) -> exp.Expr:
-    size = duration_us(window.expressions[1].name)
-    start = _bucket(window)
-    return (
-        start
-        if name == "start"
-        else exp.maybe_parse(f"{start.sql('duckdb')} + to_microseconds({size})", dialect="duckdb")
-    )
-
-
 def _by(node: exp.ArgMax | exp.ArgMin, condition: str = "") -> exp.Expr:
     """The value of the event with the greatest or least order; the latest in the log among equals,
     and among the parts of one event the value itself decides.
@@ -128,6 +122,11 @@ def _by(node: exp.ArgMax | exp.ArgMin, condition: str = "") -> exp.Expr:
     ranked = f"ORDER BY {order} ASC, {_SEQ} {latest}, {value} ASC NULLS FIRST"
     text = f"{pick}({value} {ranked}) FILTER (WHERE {order} IS NOT NULL{condition})"
     return exp.maybe_parse(text, dialect="duckdb")
+
+
+def _storage_forms(output: OutputPlan, number: int) -> list[str]:
+    columns = [f"o{number}", f"o{number}_end"] if output.type == WINDOW else [f"o{number}"]
+    return [_storage_form(output, column) for column in columns]
 
 
 def _storage_form(output: OutputPlan, column: str) -> str:

@@ -179,7 +179,7 @@ def _with_pandas(body: Any) -> Any:
 def compare(view: ViewPlan, answer: Sequence[Any], expected: Sequence[Any]) -> AuditResult:
     """Count the rows that are on one side only or differ."""
     ours = _by_key(view, [_narrowed(view, row) for row in answer])
-    theirs = _by_key(view, expected)
+    theirs = _by_key(view, [_narrowed(view, row) for row in expected])
     found = [
         sentence
         for key in {**ours, **theirs}
@@ -202,13 +202,12 @@ def _by_key(view: ViewPlan, rows: Sequence[Any]) -> dict[tuple[Any, ...], list[A
 
 
 def _narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
-    """The row with a window's end left out, as DuckDB gives it, and `_fresh` at the end."""
+    """The row with a window's two edges as one value, and what follows the outputs."""
     values, narrow = iter(row), []
     for output in view.outputs:
-        narrow.append(next(values))
-        if output.type == WINDOW:
-            next(values)
-    return (*narrow, next(values))
+        value = next(values)
+        narrow.append((value, next(values)) if output.type == WINDOW else value)
+    return (*narrow, *values)
 
 
 def _difference(

@@ -26,7 +26,8 @@ _MERGES = {
     Merge.MOMENTS: "counts, means and squared distances are combined",
     Merge.MAX_BY: "the value with the larger order is kept; of equals, the later in the log",
     Merge.MIN_BY: "the value with the smaller order is kept; of equals, the later in the log",
-    Merge.SKETCH: "the sketches are united, so a value seen on both sides counts once",
+    Merge.COUNTED: "the number is true while batch alone has counted",
+    Merge.HLL: "the sketches are united, so a value seen on both sides counts once",
 }
 _ESTIMATES = {
     "speed": "counted exactly by batch, and by a sketch for events that only speed has seen",

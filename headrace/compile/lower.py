@@ -137,7 +137,9 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
             when = _when(call, arguments, condition)
             names = {"x": arguments[0], "y": arguments[-1], "when": when}
             lifts = tuple(lift.format(**names) for lift in partial.lifts)
-            counted = None if regroups else _counted(call, arguments[0], condition)
+            # Where rows are put together when read, batch has no numbers to count: sketches tell.
+            counts = partial.merge is Merge.COUNTED and not regroups
+            counted = _counted(arguments[0], condition) if counts else None
             shared = partials.setdefault(
                 (*lifts, counted or ""),
                 _partial(len(partials), partial.merge, partial.storages, lifts, counted),
@@ -301,9 +303,7 @@ def _when(call: Call, arguments: tuple[str, ...], condition: str | None) -> str:
     return f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
 
 
-def _counted(call: Call, argument: str, condition: str | None) -> str | None:
-    if call.name != "count_distinct":
-        return None
+def _counted(argument: str, condition: str | None) -> str:
     return f"CASE WHEN {condition} THEN {argument} END" if condition else argument
 
 

@@ -94,7 +94,8 @@ def coalesced(rows: str, column: str, others: Sequence[str]) -> str:
     start, end = from_column(column), end_column(column)
     over = f"PARTITION BY {', '.join(others)} ORDER BY {start}" if others else f"ORDER BY {start}"
     before = f"max({end}) OVER ({over} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    # A row that no earlier one reaches begins a session; all others take the latest beginning.
+    # A row that no earlier one reaches begins a session; all others take the latest beginning, of
+    # their peers too, because peers may come in another order here than where they were compared.
     first = f"CASE WHEN {start} <= {before} THEN NULL ELSE {start} END AS _first"
-    session = f"max(_first) OVER ({over} ROWS UNBOUNDED PRECEDING) AS {column}"
+    session = f"max(_first) OVER ({over}) AS {column}"
     return f"SELECT *, {session} FROM (SELECT *, {first} FROM ({rows}) AS intervals) AS firsts"

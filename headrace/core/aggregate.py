@@ -35,7 +35,9 @@ class Merge(StrEnum):
     MOMENTS = "moments"  # count, mean, sum of squared distances from the mean
     MAX_BY = "max_by"  # value, order, place in the log
     MIN_BY = "min_by"
-    SKETCH = "sketch"  # HLL bytes, and the number they stand for
+    COUNTED = "counted"  # a number that batch has counted; it is true only while it is alone
+    # States: one column, merged by functions of Python (serving/states).
+    HLL = "hll"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +172,17 @@ def _distinct(types: tuple[Type, ...]) -> Lowered | None:
     forms = {"DOUBLE": "cast({x} + 0.0 as string)", "STRING": "concat({x}, '.')"}
     value = forms.get(types[0].name, "{x}")
     lift = f"hll_sketch_agg({value}, {HLL_LG_K}){{when}}"
-    partial = Partial(Merge.SKETCH, (lift,), ("BLOB", "REAL"))
-    return Lowered((partial,), "coalesce(cast(round({1}) as bigint), 0)", BIGINT)
+    sketch = Partial(Merge.HLL, (lift,), ("BLOB",))
+    return Lowered((sketch,), "coalesce(finish_hll({0}), 0)", BIGINT)
+
+
+def _count_distinct(types: tuple[Type, ...]) -> Lowered | None:
+    """The sketch, and beside it the number that batch counts."""
+    sketched = _distinct(types)
+    if sketched is None:
+        return None
+    counted = Partial(Merge.COUNTED, (), ("INTEGER",))
+    return Lowered((*sketched.partials, counted), "coalesce({1}, finish_hll({0}), 0)", BIGINT)
 
 
 _ANY, _NUMBER, _TRUTH = "any value", "INT, BIGINT or DOUBLE", "BOOLEAN"
@@ -194,7 +205,7 @@ AGGREGATES: dict[str, Aggregate] = {
         Aggregate("bool_or", 1, _TRUTH, _boolean(Merge.MAX)),
         Aggregate("max_by", 2, _ANY, _by(Merge.MAX_BY)),
         Aggregate("min_by", 2, _ANY, _by(Merge.MIN_BY)),
-        Aggregate("count_distinct", 1, _ANY, _distinct, estimate=True),
+        Aggregate("count_distinct", 1, _ANY, _count_distinct, estimate=True),
         Aggregate("approx_count_distinct", 1, _ANY, _distinct, estimate=True),
     )
 }

@@ -16,6 +16,7 @@ from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.compile.translate import typed_name
 from headrace.core.errors import BadDefinition, NotFound
 from headrace.core.position import Position
+from headrace.serving.carried import create_states, drop_states
 from headrace.serving.finish import quoted, readable_sql, typed_sql
 from headrace.serving.merge import (
     create_tables,
@@ -24,7 +25,6 @@ from headrace.serving.merge import (
     staged_name,
     values_table,
 )
-from headrace.serving.states import create_states, drop_states
 from headrace.serving.store import Change, StreamState, Version
 
 

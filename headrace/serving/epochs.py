@@ -14,11 +14,10 @@ import msgspec
 
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
+from headrace.serving.carried import commit_states
 from headrace.serving.catalog import read_stream, read_versions, tables_of
 from headrace.serving.merge import columns_of, upsert
-from headrace.serving.rows import sketch_columns, stored_rows
-from headrace.serving.sketches import estimate
-from headrace.serving.states import commit_states
+from headrace.serving.rows import stored_rows
 from headrace.serving.store import NOW, Epoch, Row
 
 EPOCHS_KEPT = 1_000
@@ -82,25 +81,9 @@ def _add_carried(db: sqlite3.Connection, plan: ViewPlan, epoch: Epoch, group: in
 
 def _add_rows(db: sqlite3.Connection, plan: ViewPlan, lifted: Sequence[Row], group: int) -> None:
     _, speed, _ = tables_of(plan)
-    rows = list(stored_rows(plan, lifted, group))
+    rows = stored_rows(plan, lifted, group)
     places = ", ".join("?" * (2 + len(columns_of(plan))))
     db.executemany(upsert(plan, speed, f"VALUES ({places})", grouped=True), rows)
-    if sketch_columns(plan):
-        _refresh_estimates(db, plan, [row[0] for row in rows], group)
-
-
-def _refresh_estimates(db: sqlite3.Connection, plan: ViewPlan, keys: list[str], group: int) -> None:
-    """The number of a key's sketch is of all its events so far, so that reading merges no
-    sketches.
-    """
-    generation, speed, _ = tables_of(plan)
-    for sketch, number, _ in sketch_columns(plan):
-        both = (f"SELECT {sketch} FROM {table} WHERE _key = ?" for table in (generation, speed))
-        read = " UNION ALL ".join(both)
-        updates = [
-            (estimate(row[0] for row in db.execute(read, (key, key))), key, group) for key in keys
-        ]
-        db.executemany(f"UPDATE {speed} SET {number} = ? WHERE _key = ? AND _group = ?", updates)
 
 
 def _advance(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:

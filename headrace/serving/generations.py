@@ -18,6 +18,7 @@ from headrace.compile.plan import ViewPlan
 from headrace.compile.windows import end_column
 from headrace.core.aggregate import Merge
 from headrace.core.position import Position
+from headrace.serving.carried import fits, promote_states, stage_states
 from headrace.serving.catalog import (
     go_live,
     read_plan,
@@ -33,8 +34,8 @@ from headrace.serving.merge import (
     staged_name,
     upsert,
 )
-from headrace.serving.rows import sketch_columns, stored_rows, with_key
-from headrace.serving.states import fits, promote_states, stage_states
+from headrace.serving.rows import stored_rows, with_key
+from headrace.serving.states import STATES
 from headrace.serving.store import AuditResult, Row, Staged, StateRow, Version
 
 GENERATIONS_KEPT = 1_000
@@ -164,8 +165,11 @@ def _take(build: Staged) -> Callable[[sqlite3.Connection, ViewPlan], None]:
 def _replace(db: sqlite3.Connection, plan: ViewPlan) -> None:
     generation, speed, values = tables_of(plan)
     staged, staged_values = staged_tables(plan)
-    for _, number, counted in sketch_columns(plan):
-        db.execute(_set_number(staged, number, staged_values, counted))
+    for partial in plan.counted:
+        number = partial.columns[0]
+        mine = f"v._column = '{number}' AND v._key = {staged}._key"
+        count = f"SELECT count(*) FROM {staged_values} v WHERE {mine}"
+        db.execute(f"UPDATE {staged} SET {number} = ({count})")
     db.execute(f"DROP TABLE {generation}")
     db.execute(f"ALTER TABLE {staged} RENAME TO {generation}")
     if plan.counted:
@@ -175,16 +179,6 @@ def _replace(db: sqlite3.Connection, plan: ViewPlan) -> None:
         db.execute(statement)
 
 
-def _set_number(staged: str, number: str, values: str, counted: bool) -> str:
-    sketch = number.removesuffix("_1") + "_0"
-    if not counted:
-        return f"UPDATE {staged} SET {number} = hll_estimate({sketch})"
-    count = (
-        f"(SELECT count(*) FROM {values} v WHERE v._column = '{sketch}' AND v._key = {staged}._key)"
-    )
-    return f"UPDATE {staged} SET {number} = {count}"
-
-
 def _add(db: sqlite3.Connection, plan: ViewPlan) -> None:
     generation, _, values = tables_of(plan)
     staged, staged_values = staged_tables(plan)
@@ -192,13 +186,11 @@ def _add(db: sqlite3.Connection, plan: ViewPlan) -> None:
     db.execute(
         upsert(plan, generation, f"SELECT {columns} FROM {staged} WHERE true", grouped=False)
     )
-    for sketch, number, counted in sketch_columns(plan):
+    for partial in plan.counted:
+        number = partial.columns[0]
         changed = f"WHERE _key IN (SELECT _key FROM {staged})"
-        value = (
-            f"coalesce({number}, 0) + ({_new_values(sketch, generation, values, staged_values)})"
-        )
-        value = value if counted else f"hll_estimate({sketch})"
-        db.execute(f"UPDATE {generation} SET {number} = {value} {changed}")
+        more = _new_values(number, generation, values, staged_values)
+        db.execute(f"UPDATE {generation} SET {number} = coalesce({number}, 0) + ({more}) {changed}")
     if plan.counted:
         db.execute(f"INSERT OR IGNORE INTO {values} SELECT * FROM {staged_values}")
     drop_staged(db, plan)
@@ -237,10 +229,10 @@ def _touched(plan: ViewPlan) -> str:
     return f"SELECT g._key FROM {staged} s JOIN {generation} g ON {same.format('g')}{meet}"
 
 
-def _new_values(sketch: str, generation: str, values: str, staged_values: str) -> str:
+def _new_values(number: str, generation: str, values: str, staged_values: str) -> str:
     same = "v._column = s._column AND v._key = s._key AND v._value = s._value"
     return (
-        f"SELECT count(*) FROM {staged_values} s WHERE s._column = '{sketch}' "
+        f"SELECT count(*) FROM {staged_values} s WHERE s._column = '{number}' "
         f"AND s._key = {generation}._key AND NOT EXISTS (SELECT 1 FROM {values} v WHERE {same})"
     )
 
@@ -274,8 +266,10 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
 
 
 def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) -> list[str]:
-    if merge == Merge.SKETCH:
+    if merge == Merge.COUNTED:
         return []
+    if Merge(merge) in STATES:
+        return [f"NOT same_{merge}(a.{columns[0]}, b.{columns[0]})"]
     found = []
     for column, storage in zip(columns, storages, strict=True):
         a, b = f"a.{column}", f"b.{column}"

@@ -4,9 +4,8 @@ A view has two tables with the same key and partial columns: `generation` (batch
 boundary) and `speed` (one row a key and group of epochs, after the boundary). `merged` is their
 union, merged:
     merge(batch(log[:b]), speed(log[b:e])) = batch(log[:e])
-Only plain SQL is used when reading, so any SQLite tool can do it; only the sketches of sliding and
-session windows, whose rows are put together when read, need this store's own function.
-tests/laws/test_seam.py checks the law.
+All of it is plain SQL but for states, whose functions every connection of ours has
+(serving/states). tests/laws/test_seam.py checks the law.
 """
 
 from __future__ import annotations
@@ -108,9 +107,11 @@ def _merge_two(partial: PartialPlan) -> list[tuple[str, str]]:
             wins = f"{news[2]} IS NOT NULL AND ({better})"
             pairs = zip(columns, olds, news, strict=True)
             return [(c, f"CASE WHEN {wins} THEN {n} ELSE {o} END") for c, o, n in pairs]
-        case Merge.SKETCH:
-            # The number is brought up to date by whoever wrote the sketch.
-            return [(columns[0], f"hll_union({old}, {new})"), (columns[1], olds[1])]
+        case Merge.COUNTED:
+            # It is brought up to date by who counts (serving/generations.py).
+            return [(columns[0], old)]
+        case state:
+            return [(columns[0], f"merge_{state}({old}, {new})")]
 
 
 def _merge_moments(olds: list[str], news: list[str]) -> list[str]:
@@ -131,7 +132,7 @@ def merged(plan: ViewPlan, sources: Sequence[str]) -> str:
     """One row a key from several sources, each a SELECT of `_group`, key and partial columns."""
     keys = [key.column for key in plan.keys]
     over = f"PARTITION BY {', '.join(keys)}" if keys else ""
-    steps = [step for partial in plan.partials for step in _before_merge(partial, over, plan)]
+    steps = [step for partial in plan.partials for step in _before_merge(partial, over)]
     rows = " UNION ALL ".join(sources)
     if plan.joins:
         rows = coalesced(rows, plan.joins, plan.plain_keys)
@@ -140,7 +141,7 @@ def merged(plan: ViewPlan, sources: Sequence[str]) -> str:
     items = keys + [
         f"{sql} AS {column}"
         for partial in plan.partials
-        for column, sql in zip(partial.columns, _merge_many(partial, plan), strict=True)
+        for column, sql in zip(partial.columns, _merge_many(partial), strict=True)
     ]
     group = f" GROUP BY {', '.join(keys)}" if keys else ""
     return f"SELECT {', '.join([*items, 'max(_group) AS _group'])} FROM ({rows}){group}"
@@ -160,7 +161,7 @@ def in_windows(plan: ViewPlan, rows: str) -> str:
     return spread(rows, *plan.windowed, ["_group", *columns_of(plan)])
 
 
-def _before_merge(partial: PartialPlan, over: str, plan: ViewPlan) -> list[str]:
+def _before_merge(partial: PartialPlan, over: str) -> list[str]:
     """Columns that need all rows of a key at once, so that the merge itself is a plain
     aggregate."""
     first = partial.columns[0]
@@ -175,14 +176,10 @@ def _before_merge(partial: PartialPlan, over: str, plan: ViewPlan) -> list[str]:
             order = f"ORDER BY {place} IS NULL, {y} {direction}, {place} DESC"
             firsts = f"OVER ({over} {order})"
             return [f"first_value({column}) {firsts} AS {column}_all" for column in (x, place)]
-        case Merge.SKETCH if not plan.regroups:
-            value = partial.columns[1]
-            order = f"ORDER BY {value} IS NULL, _group DESC"
-            return [f"first_value({value}) OVER ({over} {order}) AS {first}_all"]
     return []
 
 
-def _merge_many(partial: PartialPlan, plan: ViewPlan) -> list[str]:
+def _merge_many(partial: PartialPlan) -> list[str]:
     """The SQL aggregate for each column of a partial."""
     columns = partial.columns
     match Merge(partial.merge):
@@ -197,9 +194,8 @@ def _merge_many(partial: PartialPlan, plan: ViewPlan) -> list[str]:
         case Merge.MAX_BY | Merge.MIN_BY as merge:
             x, y, place = columns
             return [f"max({x}_all)", f"{merge.value[:3]}({y})", f"max({place}_all)"]
-        case Merge.SKETCH if plan.regroups:
-            sketch = f"hll_union_all({columns[0]})"
-            return [sketch, f"hll_estimate({sketch})"]
-        case Merge.SKETCH:
-            # The sketch itself is merged when rows are written; reading needs only its number.
-            return ["NULL", f"max({columns[0]}_all)"]
+        case Merge.COUNTED:
+            # Numbers of distinct values do not add up: with another row beside it, it says nothing.
+            return [f"CASE WHEN count(*) = 1 THEN max({columns[0]}) END"]
+        case state:
+            return [f"merge_{state}({columns[0]})"]

@@ -23,11 +23,11 @@ from headrace.core.origin import Origin
 from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
+from headrace.serving.carried import provisional
 from headrace.serving.catalog import read_plan, read_stream, tables_of
 from headrace.serving.conditions import Condition, asked, inside, pushed
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.sqlite import Sqlite
-from headrace.serving.states import provisional
 
 ROWS_MAX = 10_000
 

@@ -1,7 +1,8 @@
 """Rows on their way into the store: from lifted columns to stored columns.
 
 A stored row begins with `_key`, the key values as JSON: SQL's NULL is equal to nothing, but a
-NULL key is one key. A sketch has a second column for its number, which the store fills in.
+NULL key is one key. A column that is not lifted, such as a number that batch counts, is filled in
+by the store.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from headrace.compile.plan import ViewPlan
-from headrace.core.aggregate import Merge
 from headrace.serving.store import Row
 
 
@@ -38,20 +38,9 @@ def _widened(row: Row, gaps: list[int]) -> Row:
 
 def _gaps(plan: ViewPlan) -> list[int]:
     """Where a stored column has no lifted one."""
-    gaps, place = [], len(plan.keys)
+    gaps: list[int] = []
+    place = len(plan.keys)
     for partial in plan.partials:
+        gaps += range(place + len(partial.lifts), place + len(partial.columns))
         place += len(partial.columns)
-        if partial.merge == Merge.SKETCH:
-            gaps.append(place - 1)
     return gaps
-
-
-def sketch_columns(plan: ViewPlan) -> list[tuple[str, str, bool]]:
-    """(sketch column, number column, whether batch counts it exactly) of each sketch whose number
-    is kept; where rows are put together when read, numbers are made then.
-    """
-    return [
-        (p.columns[0], p.columns[1], p.counted is not None)
-        for p in plan.partials
-        if p.merge == Merge.SKETCH and not plan.regroups
-    ]

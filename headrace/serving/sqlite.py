@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.core.errors import DiskFull, Fenced, Unavailable
-from headrace.serving.sketches import UnionAll, estimate, union
+from headrace.serving import states
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -72,7 +72,7 @@ class Sqlite:
         connection.execute("PRAGMA temp_store = MEMORY")
         # A staged table takes its name while views still speak of the one it replaces.
         connection.execute("PRAGMA legacy_alter_table = ON")
-        _register_functions(connection)
+        states.register(connection)
         return connection
 
     def take_over(self) -> None:
@@ -126,12 +126,6 @@ class Sqlite:
     def close(self) -> None:
         with self._lock:
             self._writer.close()
-
-
-def _register_functions(connection: sqlite3.Connection) -> None:
-    connection.create_function("hll_union", 2, lambda a, b: union((a, b)), deterministic=True)
-    connection.create_function("hll_estimate", 1, lambda a: estimate((a,)), deterministic=True)
-    connection.create_aggregate("hll_union_all", 1, UnionAll)  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
-from headrace.serving import catalog, epochs, generations, states
+from headrace.serving import carried, catalog, epochs, generations
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
     AuditResult,
@@ -95,11 +95,11 @@ class SqliteStore:
         self, version: Version, keys: Sequence[str], due_us: int | None, *, at_boundary: bool
     ) -> list[StateRow]:
         with self.db.read() as db:
-            return states.read_states(db, version.plan, keys, due_us, at_boundary=at_boundary)
+            return carried.read_states(db, version.plan, keys, due_us, at_boundary=at_boundary)
 
     def provisional(self, version: Version) -> bool:
         with self.db.read() as db:
-            return states.provisional(db, version.id)
+            return carried.provisional(db, version.id)
 
     def stage(
         self,

@@ -58,6 +58,22 @@ CREATE VIEW minutes AS SELECT window(ts, '1 minute') AS w, shop, count(*) AS c, 
   FROM sales GROUP BY window(ts, '1 minute'), shop;
 CREATE VIEW edges AS SELECT window.start AS begins, window.end AS ends, count(*) AS c
   FROM sales GROUP BY window(ts, '30 seconds');
+CREATE VIEW sliding AS SELECT window(ts, '1 minute', '25 seconds', '-7 seconds') AS w, shop,
+  count(*) AS c, sum(i) AS s, max_by(n, ts) AS m, count(DISTINCT n) AS d
+  FROM sales GROUP BY window(ts, '1 minute', '25 seconds', '-7 seconds'), shop;
+CREATE VIEW sliding_edges AS SELECT window.start AS begins, window.end AS ends, count(*) AS c
+  FROM sales WHERE ok GROUP BY window(ts, '30 seconds', '10 seconds');
+CREATE VIEW sessions AS SELECT upper(shop) AS name, session_window(ts, '4 seconds') AS w,
+  count(*) AS c, sum(i) AS s, var_pop(i) AS v, count(DISTINCT n) AS d
+  FROM sales WHERE i > -10 GROUP BY 1, session_window(ts, '4 seconds');
+CREATE VIEW session_gaps AS SELECT s.town, session_window.start AS begins,
+  session_window.end AS ends, count(*) AS c FROM sales v LEFT JOIN shops s ON v.shop = s.shop
+  GROUP BY s.town,
+  session_window(v.ts, CASE WHEN v.ok THEN '3 seconds' ELSE concat(v.i, ' seconds') END);
+CREATE VIEW session_whole AS SELECT session_window(ts, '2 seconds') AS w, count(*) AS c FROM sales
+  GROUP BY session_window(ts, '2 seconds');
+CREATE VIEW landmark AS SELECT shop, landmark_window(ts, '2026-01-01 23:58:00') AS w, count(*) AS c,
+  landmark_window.end AS e FROM sales GROUP BY shop, landmark_window(ts, '2026-01-01 23:58:00');
 CREATE VIEW tags AS SELECT tag, count(*) AS c, sum(n) AS s, max_by(n, n) AS m FROM tagged GROUP BY
   tag;
 CREATE VIEW joined AS SELECT s.town, t.people, x.tax, count(*) AS c, sum(v.n) AS n
@@ -204,6 +220,13 @@ TAMPERED = {
         1,
     ),
     "a wrong window": ("minutes", "UPDATE {speed} SET k0 = k0 + 60000000 WHERE rowid = 1", 2),
+    "a pane that is lost": ("sliding", "DELETE FROM {generation} WHERE rowid = 3", 2),
+    "a session that ends too late": (
+        "session_whole",
+        "UPDATE {generation} SET k0_end = k0_end + 1",
+        1,
+    ),
+    "a session that is lost": ("sessions", "DELETE FROM {generation} WHERE rowid = 2", 1),
     "a lost row without keys": ("whole", "DELETE FROM {generation}", 1),
     "a row of a view that shows no key": (
         "hidden",

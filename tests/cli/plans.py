@@ -32,7 +32,7 @@ VISITORS = ViewPlan(
         OutputPlan("url", "STRING", "k0", key="k0"),
         OutputPlan("hour", WINDOW, "k1", key="k1", end="k1 + 3600000000"),
         OutputPlan("hits", "BIGINT", "coalesce(p0, 0)"),
-        OutputPlan("visitors", "BIGINT", "round(p1_1)", estimate="speed"),
+        OutputPlan("visitors", "BIGINT", "coalesce(p2, finish_hll(p1))", estimate="speed"),
     ),
     stream="clicks",
     tables=("sections",),
@@ -43,7 +43,8 @@ VISITORS = ViewPlan(
     ),
     partials=(
         PartialPlan("sum", ("p0",), ("INTEGER",), ("count(a0)",)),
-        PartialPlan("sketch", ("p1_0", "p1_1"), ("BLOB", "REAL"), ("sketch(a1)",), "a1"),
+        PartialPlan("hll", ("p1",), ("BLOB",), ("sketch(a1)",)),
+        PartialPlan("counted", ("p2",), ("INTEGER",), (), "a1"),
     ),
     having="p0 > 1",
     order=("p0 DESC",),

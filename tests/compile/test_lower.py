@@ -163,8 +163,9 @@ def test_condition_goes_into_every_lift() -> None:
     ],
 )
 def test_values_are_counted_exactly_only_where_it_was_asked(call: str, counted: str | None) -> None:
-    (found,), _, type = partials(call)
-    assert (found.merge, found.counted, type) == ("sketch", counted, "BIGINT")
+    (sketch, *numbers), _, type = partials(call)
+    assert (sketch.merge, sketch.counted, type) == ("hll", None, "BIGINT")
+    assert [number.counted for number in numbers] == ([counted] if counted else [])
 
 
 def test_finish_speaks_of_keys_and_partials_only() -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from headrace.compile.plan import KeyPlan, PartialPlan, ViewPlan
 from headrace.core.aggregate import HLL_LG_K, Merge
 from headrace.serving.merge import columns_of, create_tables, merged, source, upsert
-from headrace.serving.sketches import estimate, union
+from headrace.serving.states import STATES, finished, register
 
 Row = tuple[Any, ...]
 ZERO_MOMENTS = (0, None, None)
@@ -83,11 +83,17 @@ def lift_sketch(events: Sequence[Any]) -> Row:
     sketch = hll_sketch(HLL_LG_K, tgt_hll_type.HLL_8)
     for value in events:
         sketch.update(value)
-    return bytes(sketch.serialize_compact()), None
+    return (bytes(sketch.serialize_compact()),)
 
 
-def same_sketch(wanted: Row, found: Row) -> bool:
-    return estimate([wanted[0]]) == estimate([found[0]])
+def same_finish(kind: Merge, *said: Any) -> Callable[[Row, Row], bool]:
+    """States may be written differently, if they say the same; that of nothing may be NULL."""
+
+    def same(wanted: Row, found: Row) -> bool:
+        values = [finished(kind, row[0], *said) or 0 for row in (wanted, found)]
+        return bool(values[0] == values[1])
+
+    return same
 
 
 NUMBERS, BIGINTS = st.integers(-(2**40), 2**40), st.integers(-(2**63), 2**63 - 1)
@@ -111,7 +117,7 @@ CASES = [
     Case(Merge.MOMENTS, ("INTEGER", "REAL", "REAL"), FAR | DOUBLES, lift_moments, same_moments),
     Case(Merge.MAX_BY, ("INTEGER", "INTEGER", "INTEGER"), PAIRS, lift_by(1)),
     Case(Merge.MIN_BY, ("INTEGER", "INTEGER", "INTEGER"), PAIRS, lift_by(-1)),
-    Case(Merge.SKETCH, ("BLOB", "REAL"), st.integers(0, 500), lift_sketch, same_sketch),
+    Case(Merge.HLL, ("BLOB",), st.integers(0, 500), lift_sketch, same_finish(Merge.HLL)),
 ]
 every_case = pytest.mark.parametrize(
     "case", CASES, ids=lambda case: f"{case.merge}-{case.storages[0].lower()}"
@@ -119,13 +125,24 @@ every_case = pytest.mark.parametrize(
 
 
 def test_every_merge_has_a_case() -> None:
-    assert {case.merge for case in CASES} == set(Merge)
+    assert {case.merge for case in CASES} | {Merge.COUNTED} == set(Merge)
+
+
+def test_every_merge_is_either_plain_sql_or_a_state() -> None:
+    plain = {m for m in Merge if "merge_" not in merged(plan_of(case_of(m)), ["SELECT 1"])}
+    assert plain | set(STATES) == set(Merge)
+    assert not plain & set(STATES)
+
+
+def case_of(merge: Merge) -> Case:
+    counted = Case(Merge.COUNTED, ("INTEGER",), NUMBERS, lift_sum)
+    return next((case for case in CASES if case.merge is merge), counted)
 
 
 @pytest.fixture(scope="module")
 def db() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.create_function("hll_union", 2, lambda a, b: union((a, b)), deterministic=True)
+    register(connection)
     yield connection
     connection.close()
 
@@ -204,8 +221,7 @@ def test_pieces_merge_to_the_whole_in_any_order_and_in_both_forms(
     order = data.draw(st.permutations(pieces), "order")
     partials, whole = [case.lift(piece) for piece in order], case.lift(events)
     assert case.same(whole, two_by_two(db, case, partials))
-    if case.merge is not Merge.SKETCH:  # which is merged in writing only
-        assert case.same(whole, all_at_once(db, case, partials))
+    assert case.same(whole, all_at_once(db, case, partials))
 
 
 @every_case
@@ -231,8 +247,7 @@ def test_null_is_zero(db: sqlite3.Connection, case: Case, data: st.DataObject) -
     partial, zero = case.lift(events), nothing(case)
     for partials in ([zero, partial], [partial, zero], [zero, partial, zero]):
         assert case.same(partial, two_by_two(db, case, partials))
-        if case.merge is not Merge.SKETCH:
-            assert case.same(partial, all_at_once(db, case, partials))
+        assert case.same(partial, all_at_once(db, case, partials))
 
 
 @settings(max_examples=200, deadline=None, print_blob=True)
@@ -240,18 +255,16 @@ def test_null_is_zero(db: sqlite3.Connection, case: Case, data: st.DataObject) -
 def test_equal_values_have_no_spread_however_they_are_cut(
     db: sqlite3.Connection, value: float, counts: list[int]
 ) -> None:
-    case = next(case for case in CASES if case.merge is Merge.MOMENTS)
+    case = case_of(Merge.MOMENTS)
     partials = [(count, value, 0.0) for count in counts]
     assert two_by_two(db, case, partials) == (sum(counts), value, 0.0)
     assert all_at_once(db, case, partials) == (sum(counts), value, 0.0)
 
 
-@settings(max_examples=50, deadline=None, print_blob=True)
-@given(numbers=st.lists(st.none() | st.floats(0, 1e9), min_size=2, max_size=5))
-def test_the_number_of_a_sketch_is_that_of_the_newest_group_that_has_one(
-    db: sqlite3.Connection, numbers: list[float | None]
+@given(numbers=st.lists(st.none() | st.integers(0, 10**9), min_size=2, max_size=5))
+def test_a_counted_number_is_true_only_while_it_is_alone(
+    db: sqlite3.Connection, numbers: list[int | None]
 ) -> None:
-    case = next(case for case in CASES if case.merge is Merge.SKETCH)
-    known = [number for number in numbers if number is not None]
-    found = all_at_once(db, case, [(None, number) for number in numbers])
-    assert found[1] == (known[-1] if known else None)
+    case = case_of(Merge.COUNTED)
+    assert all_at_once(db, case, [(numbers[0],)]) == (numbers[0],)
+    assert all_at_once(db, case, [(number,) for number in numbers]) == (None,)

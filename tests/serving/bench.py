@@ -146,8 +146,7 @@ def lifted(view: str, clicks: Sequence[Click]) -> list[Row]:
 def _partials(view: str, group: list[Click]) -> Row:
     slowest = max((click.ms for click in group if click.ms is not None), default=None)
     if view == "users":
-        made = sketch([click.user for click in group])
-        return made, made
+        return (sketch([click.user for click in group]),)
     if view == "total":
         return len(group), slowest, max((click.at_us for click in group), default=None)
     return (len(group), slowest) if view == "hits" else (len(group),)

@@ -7,7 +7,7 @@ came of them, so neither is ever without the other.
 
 `_disorder` remembers where the order of events and the order of their coming disagree, by the
 newest group that is concerned. While `provisional` is 1, speed's rows do not fit the generation,
-and speed folds again from the boundary in its next epoch. tests/serving/test_states.py checks each
+and speed folds again from the boundary in its next epoch. tests/serving/test_carried.py checks each
 case.
 """
 

@@ -1,0 +1,33 @@
+"""HLL sketches made by Spark, united and read with the datasketches package.
+
+Both are Apache DataSketches, so the bytes travel. The number of a sketch is always read from a
+union, whatever it was made of, so that equal registers give equal numbers.
+tests/serving/test_sketches.py checks this against Spark's own union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from headrace.core.aggregate import HLL_LG_K
+
+
+def merge(sketches: Sequence[bytes]) -> bytes:
+    """One sketch for all."""
+    return bytes(_union(sketches).get_result().serialize_compact())
+
+
+def count(sketch: bytes) -> int:
+    """How many distinct values a sketch holds."""
+    return round(float(_union((sketch,)).get_estimate()))
+
+
+def _union(sketches: Iterable[bytes]) -> Any:
+    # Imported when needed: most answers need no sketch, and the import is slow.
+    from datasketches import hll_sketch, hll_union
+
+    merged = hll_union(HLL_LG_K)
+    for sketch in sketches:
+        merged.update(hll_sketch.deserialize(sketch))
+    return merged
