@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.compile.calls import aggregates_in
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
 from headrace.core.schema import Schema
@@ -19,7 +20,7 @@ _NOT_STATELESS = ("group", "having", "order", "limit", "distinct", "qualify", "w
 def check_stateless(resolved: Resolved) -> None:
     """Refuse a derived stream that needs more than one event at a time."""
     found = [part for part in _NOT_STATELESS if resolved.select.args.get(part)]
-    found += ["aggregate"] if resolved.select.find(exp.AggFunc) else []
+    found += ["aggregate"] if aggregates_in(resolved.select) else []
     found += ["OVER"] if resolved.select.find(exp.Window) else []
     if found:
         raise Unsupported(
@@ -55,6 +56,20 @@ def base_stream(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
     """The source stream at the bottom of a chain of derived ones."""
     name = resolved.stream or ""
     return base_stream(ordered[name], ordered) if name in ordered else name
+
+
+def passes_on(resolved: Resolved, ordered: dict[str, Resolved], column: str) -> bool:
+    """Whether a column of the source stream is in reach of the query under its own name."""
+    source = ordered.get(resolved.stream or "")
+    if source is None:
+        return True
+    kept = any(
+        item.is_star
+        or (item.alias_or_name.lower() == item.unalias().name.lower() == column.lower())
+        for item in source.select.expressions
+        if item.is_star or isinstance(item.unalias(), exp.Column)
+    )
+    return kept and passes_on(source, ordered, column)
 
 
 def all_tables(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str, ...]:

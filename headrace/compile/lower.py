@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.compile.calls import Call
 from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, PartialPlan
-from headrace.compile.split import Call, Group, Split
-from headrace.core.aggregate import AGGREGATES, Lowered, Merge
+from headrace.compile.split import Group, Split
+from headrace.core.aggregate import AGGREGATES, Estimate, Lowered, Merge, roughest
 from headrace.core.errors import Unsupported
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
-from headrace.core.schema import Type
+from headrace.core.schema import Type, nested
 from headrace.define.dialect import parse_query, sql_of
 
 # SQL -> (column name, Spark type) of its result; raises with the user's file and line.
@@ -58,9 +59,14 @@ def type_of(spark_type: str) -> Type | None:
 
 
 def lower_map(
-    parts: Split, source: exp.Select, stream_alias: str, analyse: Analyse, origin: Origin
+    parts: Split,
+    source: exp.Select,
+    stream_alias: str,
+    time: str | None,
+    analyse: Analyse,
+    origin: Origin,
 ) -> Mapped:
-    """Choose storage forms and write the map step."""
+    """Choose storage forms and write the map step; `time` is SQL for the event time, if known."""
     expressions = _distinct_expressions(parts)
     probe = _select(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
     types = {
@@ -76,9 +82,9 @@ def lower_map(
     items = [f"{key.sql} AS {key.column}" for key in keys]
     items += [f"{_storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
-    if any(call.name in {"min_by", "max_by"} for call in parts.calls):
-        items.append(f"{stream_alias}.{OFFSET} * 65536 + {stream_alias}.{PARTITION} AS _seq")
+    items += _order(lowered, stream_alias, time, origin)
     windowed = [f"{key.column} IS NOT NULL" for key in keys if key.window_us]
+    _refuse_computing(parts, lowered, origin)
     return Mapped(
         _select(source, items or ["1 AS one"], windowed),
         keys,
@@ -86,6 +92,34 @@ def lower_map(
         tuple(tuple(columns[a] for a in call.arguments) for call in parts.calls),
         tuple(conditions[call.condition] if call.condition else None for call in parts.calls),
     )
+
+
+def _order(lowered: tuple[Lowered, ...], alias: str, time: str | None, origin: Origin) -> list[str]:
+    """The event's place and time, where a lift speaks of them."""
+    lifts = " ".join(lift for call in lowered for part in call.partials for lift in part.lifts)
+    if "_time" in lifts and time is None:
+        raise Unsupported(
+            "first and last go by the event time, which the stream does not pass on",
+            hint="select the watermark's column in the derived stream, or use min_by and max_by.",
+            origin=origin,
+        )
+    places = {"_seq": f"{alias}.{OFFSET} * 65536 + {alias}.{PARTITION}", "_time": time}
+    return [f"{sql} AS {name}" for name, sql in places.items() if name in lifts]
+
+
+def _refuse_computing(parts: Split, lowered: tuple[Lowered, ...], origin: Origin) -> None:
+    """A list or an object is shown as it is; nothing is computed from it."""
+    lists = {f"call_{n}" for n, call in enumerate(lowered) if nested(call.type.spark)}
+    whole = [expression for _, expression in parts.items if not isinstance(expression, exp.Column)]
+    whole += [part for part in (parts.having, *parts.order) if part is not None]
+    for column in (c for expression in whole for c in expression.find_all(exp.Column)):
+        if column.name in lists:
+            call = parts.calls[int(column.name.removeprefix("call_"))]
+            raise Unsupported(
+                f"nothing can be computed from {call.name}, which gives a list or an object",
+                hint="select it as it is.",
+                origin=origin,
+            )
 
 
 def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], list[str]]:
@@ -134,10 +168,13 @@ def lower_output(
     """One output column with its type and what is known about its exactness."""
     key = _placeholder(expression, "key")
     plan = mapped.keys[key] if key is not None else None
-    type = WINDOW if plan and plan.window_us else (type_of(spark_type) or Type("STRING")).name
+    call = _placeholder(expression, "call")
+    type = (type_of(spark_type) or Type("STRING")).name
+    if call is not None and nested(mapped.lowered[call].type.spark):
+        type = mapped.lowered[call].type.spark
     return OutputPlan(
         name,
-        type,
+        WINDOW if plan and plan.window_us else type,
         finish,
         key=plan.column if plan else None,
         window_us=plan.window_us if plan else None,
@@ -150,12 +187,10 @@ def _placeholder(expression: exp.Expr, kind: str) -> int | None:
     return int(expression.name.partition("_")[2]) if found else None
 
 
-def _estimate(expression: exp.Expr, parts: Split) -> str | None:
+def _estimate(expression: exp.Expr, parts: Split) -> Estimate | None:
     numbers = [_placeholder(column, "call") for column in expression.find_all(exp.Column)]
     names = {parts.calls[number].name for number in numbers if number is not None}
-    if "approx_count_distinct" in names:
-        return "always"
-    return "speed" if "count_distinct" in names else None
+    return roughest(AGGREGATES[name].estimate for name in names)
 
 
 def _distinct_expressions(parts: Split) -> list[str]:
@@ -191,7 +226,7 @@ def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> K
 def _lower_call(call: Call, types: dict[str, Type], origin: Origin) -> Lowered:
     aggregate = AGGREGATES[call.name]
     given = tuple(types[argument] for argument in call.arguments)
-    lowered = aggregate.lower(given)
+    lowered = aggregate.lower(given, call.said)
     if lowered is None:
         text = ", ".join(type.spark for type in given)
         raise Unsupported(
@@ -216,8 +251,9 @@ def _storage_form(type: Type, sql: str) -> str:
 
 def _when(call: Call, arguments: tuple[str, ...], condition: str | None) -> str:
     conditions = [condition] if condition else []
-    # An order that is NULL takes no part; inside a struct it would.
-    conditions += [f"{arguments[1]} IS NOT NULL"] if call.name in {"min_by", "max_by"} else []
+    # What is NULL takes no part; inside a struct it would.
+    names = {"x": arguments[0], "y": arguments[-1], "_time": "_time"}
+    conditions += [f"{names[name]} IS NOT NULL" for name in AGGREGATES[call.name].needs]
     return f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
 
 

@@ -11,7 +11,15 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from headrace.compile.derive import all_tables, base_stream, check_stateless, column_names, inlined
+from headrace.compile.calls import known_to_spark
+from headrace.compile.derive import (
+    all_tables,
+    base_stream,
+    check_stateless,
+    column_names,
+    inlined,
+    passes_on,
+)
 from headrace.compile.lower import (
     lower_finish,
     lower_map,
@@ -110,7 +118,8 @@ class _Compiler:
         definition = resolved.definition
         if definition.kind == "stream":
             check_stateless(resolved)
-        types = self.analyser.analyse(definition.query, definition.query_origin, definition.name)
+        query = known_to_spark(definition.query, definition.query_origin)
+        types = self.analyser.analyse(query, definition.query_origin, definition.name)
         if definition.kind == "stream":
             self.add_derived(resolved)
         elif resolved.views:
@@ -128,7 +137,8 @@ class _Compiler:
         names = column_names(resolved, self.ordered, self.schemas) | set(HIDDEN)
         parts = split(resolved.select, names, origin)
         source = inlined(resolved, self.ordered)
-        mapped = lower_map(parts, source, resolved.stream_alias, self.analyser.analyse, origin)
+        alias, time = resolved.stream_alias, self.event_time(resolved)
+        mapped = lower_map(parts, source, alias, time, self.analyser.analyse, origin)
         partials, finishes = lower_partials(parts, mapped)
         self.check_finish(
             resolved, [*(e for _, e in parts.items), parts.having, *parts.order], origin
@@ -181,6 +191,15 @@ class _Compiler:
             reads=resolved.views,
             read_sql=translated.tree.sql(dialect="sqlite", comments=False),
         )
+
+    def event_time(self, resolved: Resolved) -> str | None:
+        """SQL for the event time, which orders events before their place does; 0 where the stream
+        has no watermark, None where a derived stream does not pass it on."""
+        mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
+        if mark is None:
+            return "0L"
+        passed = passes_on(resolved, self.ordered, mark.column)
+        return f"unix_micros({resolved.stream_alias}.{mark.column})" if passed else None
 
     def inputs(self, resolved: Resolved) -> str:
         """Fingerprint of what the view's SQL does not say itself."""

@@ -12,6 +12,7 @@ import hashlib
 
 import msgspec
 
+from headrace.core.aggregate import Estimate
 from headrace.core.schema import Column, Schema, Type
 
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
@@ -50,7 +51,7 @@ class OutputPlan(_Noun, frozen=True):
     finish: str
     key: str | None = None  # the key column, where the output is one
     window_us: int | None = None
-    estimate: str | None = None  # None: always exact; "speed": until batch covers it; "always"
+    estimate: Estimate | None = None  # None: always exact
 
 
 class ViewPlan(_Noun, frozen=True):

@@ -12,6 +12,7 @@ from headrace.compile.plan import (
     TablePlan,
     ViewPlan,
 )
+from headrace.core.aggregate import Estimate
 
 CLICKS = StreamPlan(
     "clicks",
@@ -30,7 +31,9 @@ VISITORS = ViewPlan(
         OutputPlan("url", "STRING", "k0", key="k0"),
         OutputPlan("hour", WINDOW, "k1", key="k1", window_us=3_600_000_000),
         OutputPlan("hits", "BIGINT", "coalesce(p0, 0)"),
-        OutputPlan("visitors", "BIGINT", "coalesce(p2, finish_hll(p1))", estimate="speed"),
+        OutputPlan(
+            "visitors", "BIGINT", "coalesce(p2, finish_hll(p1))", estimate=Estimate("speed", 0.0163)
+        ),
     ),
     stream="clicks",
     tables=("sections",),
