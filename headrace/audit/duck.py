@@ -9,27 +9,27 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.audit.duck_aggregates import SEQ, in_duck
 from headrace.audit.windows import NAMES, Windows, is_window, windows_of
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
 
-_SEQ = "_offset * 65536 + _partition"
 _BIGINT = (
     "CASE WHEN {0} BETWEEN -9223372036854775808 AND 9223372036854775807 "
     "THEN CAST({0} AS BIGINT) END"
 )
 
 
-def oracle_sql(plan: ViewPlan) -> str:
+def oracle_sql(plan: ViewPlan, time: str | None = None) -> str:
     """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
-    comparison."""
+    comparison. `time` is the column of the stream's event time."""
     select = parse_query(plan.definition, Origin("plan", 1))
     assert isinstance(select, exp.Select)
     for part in ("order", "limit"):
         select.set(part, None)
     windows = _windows(select)
-    duck = select.transform(lambda node: _translated(node, windows))
+    duck = select.transform(lambda node: in_duck(node, time) or _translated(node, windows))
     if windows:
         windows.apply(duck)
     inner = []
@@ -119,7 +119,7 @@ def _by(node: exp.ArgMax | exp.ArgMin, condition: str = "") -> exp.Expr:
     """
     value, order = node.this.sql(dialect="duckdb"), node.expression.sql(dialect="duckdb")
     pick, latest = ("last", "ASC") if isinstance(node, exp.ArgMax) else ("first", "DESC")
-    ranked = f"ORDER BY {order} ASC, {_SEQ} {latest}, {value} ASC NULLS FIRST"
+    ranked = f"ORDER BY {order} ASC, {SEQ} {latest}, {value} ASC NULLS FIRST"
     text = f"{pick}({value} {ranked}) FILTER (WHERE {order} IS NOT NULL{condition})"
     return exp.maybe_parse(text, dialect="duckdb")
 
@@ -141,4 +141,8 @@ def _storage_form(output: OutputPlan, column: str) -> str:
             return f"CAST({column} AS DOUBLE)"
         case "INT" | "BIGINT":
             return _BIGINT.format(column)
+        case "ARRAY<TIMESTAMP>":
+            return f"list_transform({column}, v -> epoch_us(v))"
+        case "ARRAY<DATE>":
+            return f"list_transform({column}, v -> date_diff('day', DATE '1970-01-01', v))"
     return column

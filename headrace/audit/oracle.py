@@ -9,6 +9,7 @@ all is well, and each kind of defect when not.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -17,11 +18,11 @@ from typing import Any
 import msgspec
 
 from headrace.audit.duck import oracle_sql
-from headrace.compile.plan import WINDOW, Plan, StreamPlan, TablePlan, ViewPlan
-from headrace.core.aggregate import HLL_ERROR
+from headrace.compile.plan import WINDOW, OutputPlan, Plan, StreamPlan, TablePlan, ViewPlan
 from headrace.core.errors import NotReady
 from headrace.core.event import OFFSET, PARTITION, STATUS, Status
 from headrace.core.position import Position, PositionRange
+from headrace.core.schema import nested
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
 from headrace.log.reader import TopicReader
@@ -30,10 +31,11 @@ from headrace.master.table import MasterTable, event_files
 from headrace.serving.catalog import read_stream, tables_of
 from headrace.serving.finish import typed_sql
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.states.shown import shown
 from headrace.serving.store import AuditResult
 
 EXAMPLES = 5
-ESTIMATE_TOLERANCE = 6 * HLL_ERROR
+ERRORS_MAX = 6  # standard errors that an estimate may be off
 
 
 def audit_view(
@@ -48,7 +50,9 @@ def audit_view(
     view, position, answer = _answer(store, name)
     connection = _connect(plan, view, position, state, project.folder, functions)
     try:
-        expected = connection.execute(oracle_sql(view)).fetchall()
+        watermark = plan.stream(view.stream).watermark
+        sql = oracle_sql(view, watermark[0] if watermark else None)
+        expected = connection.execute(sql).fetchall()
     finally:
         connection.close()
     return compare(view, answer, expected)
@@ -179,14 +183,24 @@ def _with_pandas(body: Any) -> Any:
 def compare(view: ViewPlan, answer: Sequence[Any], expected: Sequence[Any]) -> AuditResult:
     """Count the rows that are on one side only or differ."""
     ours = _by_key(view, [_narrowed(view, row) for row in answer])
-    theirs = _by_key(view, [_narrowed(view, row) for row in expected])
+    theirs = _by_key(view, [_as_told(view, _narrowed(view, row)) for row in expected])
     found = [
         sentence
         for key in {**ours, **theirs}
         for pair in zip_longest(ours.get(key, ()), theirs.get(key, ()))
         if (sentence := _difference(view, *pair))
     ]
-    return AuditResult(view.name, len(expected), len(found), tuple(found[:EXAMPLES]))
+    return AuditResult(view.name, len(expected), len(found), tuple(found[:EXAMPLES]), _note(view))
+
+
+def _note(view: ViewPlan) -> str:
+    rough = [output.name for output in view.outputs if not _comparable(output)]
+    return f"not compared, being estimates: {', '.join(rough)}" if rough else ""
+
+
+def _comparable(output: OutputPlan) -> bool:
+    """Whether the error of an estimate, if it is one, tells how far values may be apart."""
+    return output.estimate is None or output.estimate.of == "value"
 
 
 def _by_key(view: ViewPlan, rows: Sequence[Any]) -> dict[tuple[Any, ...], list[Any]]:
@@ -206,8 +220,29 @@ def _narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
     values, narrow = iter(row), []
     for output in view.outputs:
         value = next(values)
-        narrow.append((value, next(values)) if output.type == WINDOW else value)
+        if output.type == WINDOW:
+            value = (value, next(values))
+        elif nested(output.type) and isinstance(value, str):
+            value = _list_text(value)
+        narrow.append(value)
     return (*narrow, *values)
+
+
+def _list_text(value: str) -> str:
+    """The JSON of a list, whether or not it was cut."""
+    read = json.loads(value)
+    return json.dumps(read.get("cut", read) if isinstance(read, dict) else read)
+
+
+def _as_told(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
+    """DuckDB's row with lists and objects as JSON, as an answer shows them."""
+    told = []
+    for output, value in zip(view.outputs, row, strict=True):
+        if isinstance(value, list):
+            element = output.type.removeprefix("ARRAY<").removesuffix(">")
+            value = json.dumps([shown(element, item) for item in value])
+        told.append(json.dumps(value) if isinstance(value, dict) else value)
+    return tuple(told)
 
 
 def _difference(
@@ -220,8 +255,10 @@ def _difference(
         )
         return f"{_shown(view, shown)}: {missing}"
     for n, output in enumerate(view.outputs):
-        estimate = output.estimate == "always" or (output.estimate == "speed" and ours[-1])
-        if not _equal(ours[n], theirs[n], ESTIMATE_TOLERANCE if estimate else None):
+        estimate = output.estimate
+        rough = estimate and (estimate.when == "always" or ours[-1])
+        tolerance = ERRORS_MAX * estimate.error if estimate and rough else None
+        if _comparable(output) and not _equal(ours[n], theirs[n], tolerance):
             return f"{_shown(view, ours)}: {output.name} is {ours[n]}, DuckDB says {theirs[n]}"
     return None
 

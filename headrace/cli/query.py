@@ -15,6 +15,7 @@ from rich.text import Text
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import Report, dim, table, waiting
 from headrace.cli.words import age, cell, counted, moment
+from headrace.core.aggregate import error_text
 from headrace.serving.answer import Answer, AsOf
 
 _NUMBERS = {"INT", "BIGINT", "DOUBLE"}
@@ -65,7 +66,10 @@ def _said(stream: str, as_of: AsOf) -> str:
 
 def _exactness(answer: Answer) -> str:
     rows = counted(len(answer.rows), "row")
-    rough = [f"{n} (± {i.error or 0:.1%})" for n, i in answer.columns.items() if not i.exact]
+    columns = answer.columns.items()
+    rough = [f"{n} ({error_text(i.error or 0, i.error_of)})" for n, i in columns if not i.exact]
+    cut = [name for name, info in columns if info.cut]
+    lists = f"; lists cut at their limit: {', '.join(cut)}" if cut else ""
     if not rough:
-        return f"{rows}, every column exact"
-    return f"{rows}; estimated: {', '.join(rough)}; every other column exact"
+        return f"{rows}, every column exact{lists}"
+    return f"{rows}; estimated: {', '.join(rough)}; every other column exact{lists}"

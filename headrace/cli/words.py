@@ -39,6 +39,8 @@ def cell(value: Any, type: str) -> str:
 
     >>> cell(None, "STRING"), cell(True, "BOOLEAN"), cell(2.0, "DOUBLE"), cell(0.00012345, "DOUBLE")
     ('null', 'true', '2.0', '0.00012345')
+    >>> cell([{"item": "/home", "count": 3}], "ARRAY"), cell({"below": 0, "bins": [1, 2]}, "STRUCT")
+    ('/home (3)', 'below 0, bins 1, 2')
     """
     if value is None:
         return "null"
@@ -48,6 +50,10 @@ def cell(value: Any, type: str) -> str:
         return window(value)
     if isinstance(value, float):
         return str(round(value, 3)) if abs(value) >= 1 or value == 0 else f"{value:.6g}"
+    if isinstance(value, dict) and set(value) == {"item", "count"}:
+        return f"{cell(value['item'], type)} ({value['count']})"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {cell(part, type)}" for name, part in value.items())
     if isinstance(value, list):
         return ", ".join(cell(item, type) for item in value)
     return moment(value) if type == "TIMESTAMP" and isinstance(value, str) else str(value)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
+from headrace.compile.calls import aggregates_in
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
 from headrace.core.schema import Schema
@@ -35,7 +36,7 @@ def check_stateless(resolved: Resolved) -> None:
 
 def _aggregates(select: exp.Select) -> bool:
     """Whether an aggregate stands there that is no running value."""
-    return any(node.find_ancestor(exp.Window) is None for node in select.find_all(exp.AggFunc))
+    return any(aggregates_in(item) and item.find(exp.Window) is None for item in select.expressions)
 
 
 def inlined(
@@ -74,6 +75,20 @@ def base_stream(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
     """The source stream at the bottom of a chain of derived ones."""
     name = resolved.stream or ""
     return base_stream(ordered[name], ordered) if name in ordered else name
+
+
+def passes_on(resolved: Resolved, ordered: dict[str, Resolved], column: str) -> bool:
+    """Whether a column of the source stream is in reach of the query under its own name."""
+    source = ordered.get(resolved.stream or "")
+    if source is None:
+        return True
+    kept = any(
+        item.is_star
+        or (item.alias_or_name.lower() == item.unalias().name.lower() == column.lower())
+        for item in source.select.expressions
+        if item.is_star or isinstance(item.unalias(), exp.Column)
+    )
+    return kept and passes_on(source, ordered, column)
 
 
 def all_tables(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import msgspec
 
 from headrace.compile.plan import KeyPlan, OutputPlan, PartialPlan, Plan, ViewPlan
 from headrace.compile.windows import WindowPlan
-from headrace.core.aggregate import HLL_ERROR, Merge
+from headrace.core.aggregate import Merge, error_text
 from headrace.core.errors import NotFound
 from headrace.core.time import duration_text, iso
 
@@ -28,6 +28,14 @@ _MERGES = {
     Merge.MIN_BY: "the value with the smaller order is kept; of equals, the later in the log",
     Merge.COUNTED: "the number is true while batch alone has counted",
     Merge.HLL: "the sketches are united, so a value seen on both sides counts once",
+    Merge.KLL: "the sketches are united; ranks stay within their error",
+    Merge.TOP_K: "the counters are added, and the rarest give way",
+    Merge.COUNT_MIN: "the counters are added",
+    Merge.COLLECT_LIST: "the first in the order of the log are kept, up to the limit",
+    Merge.COLLECT_SET: "the smallest different values are kept, up to the limit",
+    Merge.IDS: "the sets are united, so a value seen on both sides counts once",
+    Merge.PAIR: "counts, means, products and squares of distances are combined",
+    Merge.SHAPE: "counts, means and powers of distances are combined",
 }
 _ESTIMATES = {
     "speed": "counted exactly by batch, and by a sketch for events that only speed has seen",
@@ -48,11 +56,12 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A column that may be inexact, why, and its standard error."""
+    """A column that may be inexact, why, and its error: a share of the value, rank or events."""
 
     column: str
     why: str
     error: float
+    of: str = "value"
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -93,7 +102,12 @@ def explain(plan: Plan, view: str) -> Explanation:
         found.recompute if kept else None,
         _kept_sections(found) if kept else (_read_section(found),),
         tuple(
-            Estimate(output.name, _ESTIMATES[output.estimate], HLL_ERROR)
+            Estimate(
+                output.name,
+                _ESTIMATES[output.estimate.when],
+                output.estimate.error,
+                output.estimate.of,
+            )
             for output in found.outputs
             if output.estimate
         ),
@@ -202,4 +216,6 @@ def _lines(section: Section) -> list[str]:
 def _estimate_lines(estimates: tuple[Estimate, ...]) -> list[str]:
     if not estimates:
         return ["every column is exact"]
-    return [f"{e.column} may be an estimate (± {e.error:.1%}): {e.why}" for e in estimates]
+    return [
+        f"{e.column} may be an estimate ({error_text(e.error, e.of)}): {e.why}" for e in estimates
+    ]

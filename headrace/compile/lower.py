@@ -9,19 +9,20 @@ tests/laws/test_seam.py that they mean the same in both layers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.compile.calls import Call
 from headrace.compile.ordered import OrderedWindow
 from headrace.compile.plan import WINDOW, CarryPlan, KeyPlan, OutputPlan, PartialPlan
-from headrace.compile.split import Call, Group, Split
+from headrace.compile.split import Group, Split
 from headrace.compile.windows import WindowPlan, end_column, from_column
-from headrace.core.aggregate import AGGREGATES, Lowered, Merge
+from headrace.core.aggregate import AGGREGATES, Estimate, Lowered, Merge, roughest
 from headrace.core.errors import Unsupported
-from headrace.core.event import CUT, OFFSET, PARTITION, SEQ
+from headrace.core.event import CUT, OFFSET, PARTITION, SEQ, TIME
 from headrace.core.origin import Origin
-from headrace.core.schema import Type
+from headrace.core.schema import Type, nested
 from headrace.define.dialect import parse_query, sql_of
 
 # SQL -> (column name, Spark type) of its result; raises with the user's file and line.
@@ -67,14 +68,16 @@ def lower_map(
     parts: Split,
     source: exp.Select,
     stream_alias: str,
+    time: str | None,
     analyse: Analyse,
     origin: Origin,
     *,
     carried: bool,
     fold: Fold,
 ) -> Mapped:
-    """Choose storage forms and write the map step. `carried` says that the source is a fold's
-    relation; `fold` makes one between map and aggregates, where a window needs it.
+    """Choose storage forms and write the map step. `time` is SQL for the event time, if known;
+    `carried` says that the source is a fold's relation; `fold` makes one between map and
+    aggregates, where a window needs it.
     """
     expressions = _distinct_expressions(parts)
     probe = select_of(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
@@ -92,14 +95,10 @@ def lower_map(
     items = [item for key in plain for item in _key_items(key)]
     items += [f"{storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
-    ordered = next((group.ordered for group in parts.groups if group.ordered), None)
-    if not ordered and any(call.name in {"min_by", "max_by"} for call in parts.calls):
-        items.append(f"{stream_alias}.{OFFSET} * 65536 + {stream_alias}.{PARTITION} AS {SEQ}")
-    if carried:
-        items.append(f"{stream_alias}.{CUT} AS {CUT}")
-    windowed = [_in_window(key) for key in plain if key.window]
+    order = _order(lowered, stream_alias, time, origin)
+    _refuse_computing(parts, lowered, origin)
     carry = None
-    if ordered:
+    if ordered := next((group.ordered for group in parts.groups if group.ordered), None):
         if carried:
             raise Unsupported(
                 "a window in the order of events cannot follow running values",
@@ -109,8 +108,10 @@ def lower_map(
         carry = fold(ordered, source, [key.sql for key in plain], items)
         names = [item.rpartition(" AS ")[2] for item in items]
         counted = [f"{key.sql} AS {key.column}" for key in keys if key not in plain]
-        sql = f"SELECT {', '.join([*names, *counted, SEQ, CUT])} FROM {carry.name}"
+        sql = f"SELECT {', '.join([*names, *counted, TIME, SEQ, CUT])} FROM {carry.name}"
     else:
+        items += [*order, *([f"{stream_alias}.{CUT} AS {CUT}"] if carried else [])]
+        windowed = [_in_window(key) for key in plain if key.window]
         sql = select_of(source, items or ["1 AS one"], windowed)
     return Mapped(
         sql,
@@ -120,6 +121,34 @@ def lower_map(
         tuple(tuple(columns[a] for a in call.arguments) for call in parts.calls),
         tuple(conditions[call.condition] if call.condition else None for call in parts.calls),
     )
+
+
+def _order(lowered: tuple[Lowered, ...], alias: str, time: str | None, origin: Origin) -> list[str]:
+    """The event's place and time, where a lift speaks of them."""
+    lifts = " ".join(lift for call in lowered for part in call.partials for lift in part.lifts)
+    if "_time" in lifts and time is None:
+        raise Unsupported(
+            "first and last go by the event time, which the stream does not pass on",
+            hint="select the watermark's column in the derived stream, or use min_by and max_by.",
+            origin=origin,
+        )
+    places = {"_seq": f"{alias}.{OFFSET} * 65536 + {alias}.{PARTITION}", "_time": time}
+    return [f"{sql} AS {name}" for name, sql in places.items() if name in lifts]
+
+
+def _refuse_computing(parts: Split, lowered: tuple[Lowered, ...], origin: Origin) -> None:
+    """A list or an object is shown as it is; nothing is computed from it."""
+    lists = {f"call_{n}" for n, call in enumerate(lowered) if nested(call.type.spark)}
+    whole = [expression for _, expression in parts.items if not isinstance(expression, exp.Column)]
+    whole += [part for part in (parts.having, *parts.order) if part is not None]
+    for column in (c for expression in whole for c in expression.find_all(exp.Column)):
+        if column.name in lists:
+            call = parts.calls[int(column.name.removeprefix("call_"))]
+            raise Unsupported(
+                f"nothing can be computed from {call.name}, which gives a list or an object",
+                hint="select it as it is.",
+                origin=origin,
+            )
 
 
 def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], list[str]]:
@@ -172,7 +201,10 @@ def lower_output(
     key = _placeholder(expression, "key")
     plan = mapped.keys[key] if key is not None else None
     window = plan is not None and plan.type == WINDOW
+    call = _placeholder(expression, "call")
     type = WINDOW if window else (type_of(spark_type) or Type("STRING")).name
+    if call is not None and nested(mapped.lowered[call].type.spark):
+        type = mapped.lowered[call].type.spark
     return OutputPlan(
         name,
         type,
@@ -188,14 +220,13 @@ def _placeholder(expression: exp.Expr, kind: str) -> int | None:
     return int(expression.name.partition("_")[2]) if found else None
 
 
-def _estimate(expression: exp.Expr, parts: Split) -> str | None:
+def _estimate(expression: exp.Expr, parts: Split) -> Estimate | None:
     numbers = [_placeholder(column, "call") for column in expression.find_all(exp.Column)]
     names = {parts.calls[number].name for number in numbers if number is not None}
+    rough = roughest(AGGREGATES[name].estimate for name in names)
     # Rows that are put together when read have no numbers of their own, only sketches.
     regroups = any(group.window and group.window.regroups for group in parts.groups)
-    if "approx_count_distinct" in names or ("count_distinct" in names and regroups):
-        return "always"
-    return "speed" if "count_distinct" in names else None
+    return replace(rough, when="always") if rough and regroups else rough
 
 
 def _distinct_expressions(parts: Split) -> list[str]:
@@ -273,7 +304,7 @@ def _end(key: KeyPlan) -> str | None:
 def _lower_call(call: Call, types: dict[str, Type], origin: Origin) -> Lowered:
     aggregate = AGGREGATES[call.name]
     given = tuple(types[argument] for argument in call.arguments)
-    lowered = aggregate.lower(given)
+    lowered = aggregate.lower(given, call.said)
     if lowered is None:
         text = ", ".join(type.spark for type in given)
         raise Unsupported(
@@ -298,8 +329,9 @@ def storage_form(type: Type, sql: str) -> str:
 
 def _when(call: Call, arguments: tuple[str, ...], condition: str | None) -> str:
     conditions = [condition] if condition else []
-    # An order that is NULL takes no part; inside a struct it would.
-    conditions += [f"{arguments[1]} IS NOT NULL"] if call.name in {"min_by", "max_by"} else []
+    # What is NULL takes no part; inside a struct it would.
+    names = {"x": arguments[0], "y": arguments[-1], "_time": "_time"}
+    conditions += [f"{names[name]} IS NOT NULL" for name in AGGREGATES[call.name].needs]
     return f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
 
 

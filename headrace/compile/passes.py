@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from headrace.compile.calls import known_to_spark
 from headrace.compile.carry import (
     Carried,
     carried_stream,
@@ -26,6 +27,7 @@ from headrace.compile.derive import (
     check_stateless,
     column_names,
     inlined,
+    passes_on,
     streams_below,
 )
 from headrace.compile.lower import (
@@ -140,6 +142,7 @@ class _Compiler:
             self.add_carried(resolved)
             return
         text = for_spark(definition.query, resolved.select)
+        text = known_to_spark(text, definition.query_origin)
         types = self.analyser.analyse(text, definition.query_origin, definition.name)
         if definition.kind == "stream":
             self.add_derived(resolved)
@@ -224,6 +227,7 @@ class _Compiler:
             parts,
             source,
             resolved.stream_alias,
+            self.event_time(resolved),
             self.analyser.analyse,
             origin,
             carried=carried is not None,
@@ -282,6 +286,15 @@ class _Compiler:
             reads=resolved.views,
             read_sql=translated.tree.sql(dialect="sqlite", comments=False),
         )
+
+    def event_time(self, resolved: Resolved) -> str | None:
+        """SQL for the event time, which orders events before their place does; 0 where the stream
+        has no watermark, None where a derived stream does not pass it on."""
+        mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
+        if mark is None:
+            return "0L"
+        passed = passes_on(resolved, self.ordered, mark.column)
+        return f"unix_micros({resolved.stream_alias}.{mark.column})" if passed else None
 
     def inputs(self, resolved: Resolved) -> str:
         """Fingerprint of what the view's SQL does not say itself."""

@@ -13,6 +13,7 @@ import hashlib
 import msgspec
 
 from headrace.compile.windows import WindowPlan, coalesced
+from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
 from headrace.core.schema import Column, Schema, Type
 
@@ -52,7 +53,7 @@ class OutputPlan(_Noun, frozen=True):
     finish: str
     key: str | None = None  # the key column, where the output is one
     end: str | None = None  # of a window: SQL over key and partial columns
-    estimate: str | None = None  # None: always exact; "speed": until batch covers it; "always"
+    estimate: Estimate | None = None  # None: always exact
 
 
 class StepPlan(_Noun, frozen=True):

@@ -11,45 +11,13 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from headrace.compile.calls import AGGREGATE_NAMES, Call, aggregates_in, read_call
 from headrace.compile.ordered import OrderedWindow, ordered_name, read_ordered
 from headrace.compile.window_words import read_window, window_edge, window_name, window_word
 from headrace.compile.windows import WindowPlan
-from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
-
-AGGREGATE_NAMES = ", ".join(
-    [*(name for name in AGGREGATES if name != "count_distinct"), "count(DISTINCT …)"]
-)
-_NODES: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.CountIf: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
-    exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.Any: "bool_or",
-    exp.ArgMax: "max_by",
-    exp.ArgMin: "min_by",
-    exp.ApproxDistinct: "approx_count_distinct",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One aggregate of the view: arguments and condition are expressions over an event."""
-
-    name: str
-    arguments: tuple[str, ...]
-    condition: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +112,7 @@ class _Splitter:
                 )
         if group.args.get("all") or [sql_of(e).upper() for e in group.expressions] == ["ALL"]:
             items = [item.unalias() for item in self.select.expressions]
-            return [item for item in items if not self.aggregates_in(item)]
+            return [item for item in items if not aggregates_in(item)]
         return [self.meant(expression) for expression in group.expressions]
 
     def meant(self, expression: exp.Expr) -> exp.Expr:
@@ -188,7 +156,7 @@ class _Splitter:
             if group.window and not group.ordered and (edge := window_edge(expression)):
                 # In parentheses it is a moment; a bare key would be the window itself.
                 return exp.paren(exp.column(f"{'key' if edge == 'start' else 'end'}_{number}"))
-        if call := self.call(expression):
+        if call := read_call(expression, self.origin):
             if call not in self.parts.calls:
                 self.parts.calls.append(call)
             return exp.column(f"call_{self.parts.calls.index(call)}")
@@ -225,44 +193,6 @@ class _Splitter:
         copy.set("this", self.finish(expression))
         return copy
 
-    def call(self, expression: exp.Expr) -> Call | None:
-        condition = None
-        if isinstance(expression, exp.Filter):
-            condition, expression = sql_of(expression.expression.this), expression.this
-        name = _NODES.get(type(expression)) or _name(expression)
-        name = SYNONYMS.get(name, name)
-        if name not in AGGREGATES or name == "count_distinct":
-            return None
-        arguments = _arguments(expression)
-        if isinstance(expression, exp.CountIf):
-            both = [text for text in (condition, sql_of(arguments[0])) if text]
-            condition, arguments = (
-                " AND ".join(f"({text})" for text in both),
-                [exp.Literal.number(1)],
-            )
-        if isinstance(arguments[0], exp.Distinct):
-            name, arguments = self.distinct(name, arguments[0])
-        if len(arguments) != AGGREGATES[name].arguments:
-            raise self.unsupported(f"{name} takes {AGGREGATES[name].arguments} argument(s)")
-        if any(self.aggregates_in(argument) for argument in arguments):
-            raise self.unsupported(
-                "an aggregate of an aggregate is not supported", "use a view over this view."
-            )
-        return Call(name, tuple(sql_of(argument) for argument in arguments), condition)
-
-    def distinct(self, name: str, node: exp.Distinct) -> tuple[str, list[exp.Expr]]:
-        if name in {"min", "max", "bool_and", "bool_or"}:
-            return name, node.expressions
-        if name != "count":
-            raise self.unsupported(f"{name}(DISTINCT …) is not supported", "count(DISTINCT …) is.")
-        return "count_distinct", node.expressions
-
-    def aggregates_in(self, expression: exp.Expr) -> bool:
-        return any(
-            isinstance(node, exp.AggFunc) or _NODES.get(type(node)) or _name(node) in SYNONYMS
-            for node in expression.walk()
-        )
-
     def is_group(self, expression: exp.Expr, group: Group) -> bool:
         if group.window and not group.ordered:
             return bool(window_name(expression)) and sql_of(expression.expressions[0]) == group.sql
@@ -279,16 +209,6 @@ class _Splitter:
 
     def unsupported(self, message: str, hint: str | None = None) -> Unsupported:
         return Unsupported(message, hint=hint, origin=self.origin)
-
-
-def _arguments(expression: exp.Expr) -> list[exp.Expr]:
-    if isinstance(expression, exp.Anonymous):
-        return list(expression.expressions)
-    first = expression.this.unnest() if isinstance(expression.this, exp.Expr) else expression.this
-    if isinstance(first, exp.Star):
-        return [exp.Literal.number(1)]
-    rest = expression.args.get("expression")
-    return [first, *([rest] if rest is not None else []), *expression.expressions]
 
 
 def _name(expression: exp.Expr) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.compile.plan import WINDOW, OutputPlan
+from headrace.core.aggregate import Estimate, roughest
 from headrace.core.errors import BadQuery, HeadraceError, UnknownColumn, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.time import DAY, HOUR, MINUTE, SECOND, duration_us, from_iso
@@ -66,7 +67,7 @@ class Result:
 
     name: str
     type: str | None  # None: told by the values
-    estimate: str | None = None
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,9 +328,8 @@ class _Translator:
             return None
         return "TIMESTAMP" if any(isinstance(side, exp.Interval) for side in sides) else "BIGINT"
 
-    def estimate(self, node: exp.Expr) -> str | None:
-        marks = {column.meta.get("estimate") for column in node.find_all(exp.Column)}
-        return "always" if "always" in marks else "speed" if "speed" in marks else None
+    def estimate(self, node: exp.Expr) -> Estimate | None:
+        return roughest(column.meta.get("estimate") for column in node.find_all(exp.Column))
 
 
 def _column(name: str, table: str, out: OutputPlan) -> exp.Column:

@@ -65,6 +65,11 @@ class Type:
         return not self.array and self.name in {"INT", "BIGINT", "DOUBLE"}
 
 
+def nested(type: str) -> bool:
+    """Whether values of an answer's type are lists or objects, which the store keeps as JSON."""
+    return type.startswith(("ARRAY<", "STRUCT<"))
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str

@@ -1,7 +1,8 @@
 """Headrace's SQL is Spark's; this dialect mends what sqlglot misreads in it.
 
 sqlglot takes `window` for the keyword of a named window, so `GROUP BY window(ts, '1 hour')` fails.
-Here it is a plain name. Spark's own parser stays the authority on what is valid.
+Here it is a plain name, and so are collect_list and collect_set. Spark's own parser stays the
+authority on what is valid.
 tests/define/test_dialect.py checks the forms that were misread.
 """
 
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
@@ -23,6 +25,14 @@ class Headrace(Spark):
         STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
         KEYWORDS: ClassVar[dict[str, Any]] = {
             word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
+        }
+
+    class Parser(SparkParser):
+        # Ours take a limit, which sqlglot would drop.
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            name: build
+            for name, build in SparkParser.FUNCTIONS.items()
+            if name not in {"COLLECT_LIST", "COLLECT_SET"}
         }
 
 

@@ -8,6 +8,7 @@ transactions.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
@@ -15,8 +16,9 @@ import msgspec
 
 from headrace.compile.plan import WINDOW
 from headrace.compile.translate import Result
-from headrace.core.aggregate import HLL_ERROR
-from headrace.core.time import DAY, iso
+from headrace.core.schema import nested
+from headrace.core.time import iso
+from headrace.serving.states.shown import shown
 from headrace.serving.store import StreamState
 
 
@@ -37,7 +39,9 @@ class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
     type: str
     exact: bool
-    error: float | None = None  # one standard error, relative
+    error: float | None = None  # one standard error or a bound, as a share of `error_of`
+    error_of: str = "value"  # "value", "rank" or "events"
+    cut: bool = False  # whether a list of the column was cut at its limit
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -81,40 +85,38 @@ def rows_as_objects(
 def _value(type: str | None, values: Any) -> Any:
     value = next(values)
     if type == WINDOW:
-        return {"start": _shown("TIMESTAMP", value), "end": _shown("TIMESTAMP", next(values))}
-    return _shown(type, value)
+        return {"start": shown("TIMESTAMP", value), "end": shown("TIMESTAMP", next(values))}
+    if type and nested(type) and value is not None:
+        return _read(json.loads(value))
+    return shown(type, value)
 
 
-def _shown(type: str | None, value: Any) -> Any:
-    if value is None:
-        return None
-    if type == "TIMESTAMP":
-        return iso(value)
-    if type == "DATE":
-        return iso(value * DAY)[:10]
-    if type == "BOOLEAN":
-        return bool(value)
-    if type == "DOUBLE":
-        return float(value)
-    return value
+class Cut(list[Any]):
+    """A list that was cut at its limit."""
+
+
+def _read(value: Any) -> Any:
+    return Cut(value["cut"]) if isinstance(value, dict) and "cut" in value else value
 
 
 def column_info(
     results: Sequence[Result], rows: Sequence[dict[str, Any]], fresh: bool
 ) -> dict[str, ColumnInfo]:
     """Exactness of each column; an estimate of speed is exact where batch covers all rows."""
-    return {
-        result.name: ColumnInfo(
-            result.type or _seen_type(result.name, rows),
-            not _estimated(result, fresh),
-            HLL_ERROR if _estimated(result, fresh) else None,
-        )
-        for result in results
-    }
+    return {result.name: _info(result, rows, fresh) for result in results}
 
 
-def _estimated(result: Result, fresh: bool) -> bool:
-    return result.estimate == "always" or (result.estimate == "speed" and fresh)
+def _info(result: Result, rows: Sequence[dict[str, Any]], fresh: bool) -> ColumnInfo:
+    estimate = result.estimate
+    if estimate and estimate.when == "speed" and not fresh:
+        estimate = None
+    return ColumnInfo(
+        result.type or _seen_type(result.name, rows),
+        estimate is None,
+        estimate.error if estimate else None,
+        estimate.of if estimate else "value",
+        any(isinstance(row[result.name], Cut) for row in rows),
+    )
 
 
 def _seen_type(name: str, rows: Sequence[dict[str, Any]]) -> str:

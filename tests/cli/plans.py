@@ -13,6 +13,7 @@ from headrace.compile.plan import (
     ViewPlan,
 )
 from headrace.compile.windows import WindowPlan
+from headrace.core.aggregate import Estimate
 from headrace.core.time import HOUR
 
 CLICKS = StreamPlan(
@@ -32,7 +33,9 @@ VISITORS = ViewPlan(
         OutputPlan("url", "STRING", "k0", key="k0"),
         OutputPlan("hour", WINDOW, "k1", key="k1", end="k1 + 3600000000"),
         OutputPlan("hits", "BIGINT", "coalesce(p0, 0)"),
-        OutputPlan("visitors", "BIGINT", "coalesce(p2, finish_hll(p1))", estimate="speed"),
+        OutputPlan(
+            "visitors", "BIGINT", "coalesce(p2, finish_hll(p1))", estimate=Estimate("speed", 0.0163)
+        ),
     ),
     stream="clicks",
     tables=("sections",),

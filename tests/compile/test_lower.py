@@ -18,6 +18,7 @@ from headrace.compile.lower import (
 from headrace.compile.plan import WINDOW, OutputPlan, PartialPlan
 from headrace.compile.split import Split, split
 from headrace.compile.windows import WindowPlan
+from headrace.core.aggregate import Estimate
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
@@ -40,7 +41,7 @@ def analyse(sql: str, origin: Origin) -> list[tuple[str, str]]:
 def lowered(sql: str) -> tuple[Split, Mapped]:
     query = parse_query(sql, AT)
     parts = split(query, set(TYPES), AT)
-    return parts, lower_map(parts, query, "clicks", analyse, AT)
+    return parts, lower_map(parts, query, "clicks", "unix_micros(clicks.ts)", analyse, AT)
 
 
 def partials(call: str) -> tuple[list[PartialPlan], list[str], str]:
@@ -183,11 +184,15 @@ def test_finish_speaks_of_keys_and_partials_only() -> None:
         ("url", "string", OutputPlan("x", "STRING", "f", key="k0")),
         ("upper(url)", "string", OutputPlan("x", "STRING", "f")),
         ("count(*)", "bigint", OutputPlan("x", "BIGINT", "f")),
-        ("count(DISTINCT user) + 1", "bigint", OutputPlan("x", "BIGINT", "f", estimate="speed")),
+        (
+            "count(DISTINCT user) + 1",
+            "bigint",
+            OutputPlan("x", "BIGINT", "f", estimate=Estimate("speed", 0.0163)),
+        ),
         (
             "approx_count_distinct(user) / count(DISTINCT user)",
             "double",
-            OutputPlan("x", "DOUBLE", "f", estimate="always"),
+            OutputPlan("x", "DOUBLE", "f", estimate=Estimate("always", 0.0163)),
         ),
     ],
 )

@@ -99,8 +99,19 @@ CALLS = {
     "count": "count(ms)", "sum": "sum(ms)", "avg": "avg(ms)", "min": "min(ms)", "max": "max(ms)",
     "var_samp": "var_samp(ms)", "var_pop": "var_pop(ms)", "stddev_samp": "stddev_samp(ms)",
     "stddev_pop": "stddev_pop(ms)", "bool_and": "bool_and(ms)", "bool_or": "bool_or(ms)",
-    "max_by": "max_by(url, ms)", "min_by": "min_by(url, ms)",
-    "count_distinct": "count(DISTINCT ms)", "approx_count_distinct": "approx_count_distinct(ms)",
+    "max_by": "max_by(url, ms)", "min_by": "min_by(url, ms)", "first": "first(ms)",
+    "last": "last(ms)", "count_distinct": "count(DISTINCT ms)",
+    "approx_count_distinct": "approx_count_distinct(ms)",
+    "percentile_approx": "percentile_approx(ms, 0.5)", "median": "median(ms)",
+    "approx_top_k": "approx_top_k(ms, 3)", "count_min": "count_min(ms, -7)",
+    "collect_list": "collect_list(ms, 9)", "collect_set": "collect_set(ms)",
+    "histogram": "histogram(ms, -1, 2.5, 4)", "bitmap_count_distinct": "bitmap_count_distinct(ms)",
+    "covar_samp": "covar_samp(url, ms)", "covar_pop": "covar_pop(url, ms)",
+    "corr": "corr(url, ms)", "skewness": "skewness(ms)", "kurtosis": "kurtosis(ms)",
+}  # fmt: skip
+SAID = {
+    "percentile_approx": (0.5,), "approx_top_k": (3,), "count_min": (-7,), "collect_list": (9,),
+    "collect_set": (100,), "histogram": (-1.0, 2.5, 4),
 }  # fmt: skip
 
 
@@ -108,12 +119,15 @@ def test_every_aggregate_of_the_table_can_be_written() -> None:
     assert list(CALLS) == list(AGGREGATES)
     for name, text in CALLS.items():
         arguments = ("url", "ms") if AGGREGATES[name].arguments == 2 else ("ms",)
-        assert parts(f"SELECT {text} AS x FROM clicks").calls == [Call(name, arguments, None)]
+        call = Call(name, arguments, None, SAID.get(name, ()))
+        assert parts(f"SELECT {text} AS x FROM clicks").calls == [call]
 
 
 @pytest.mark.parametrize(("word", "name"), SYNONYMS.items())
 def test_synonym_is_the_same_call(word: str, name: str) -> None:
-    assert parts(f"SELECT {word}(ok) AS x FROM clicks").calls == [Call(name, ("ok",), None)]
+    said = (0.5,) if AGGREGATES[name].parameters else ()
+    text = f"{word}(ok{', 0.5' if said else ''})"
+    assert parts(f"SELECT {text} AS x FROM clicks").calls == [Call(name, ("ok",), None, said)]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +136,13 @@ def test_synonym_is_the_same_call(word: str, name: str) -> None:
         ("count(*)", N),
         ("count(1)", N),
         ("COUNT( * )", N),
-        ("count_if(ok)", Call("count", ("1",), "(ok)")),
+        ("count_if(ok)", Call("count", ("1",), "ok")),
+        ("first(ms) IGNORE NULLS", Call("first", ("ms",), "ms IS NOT NULL")),
+        ("first(ms, true)", Call("first", ("ms",), "ms IS NOT NULL")),
+        (
+            "last(ms) FILTER (WHERE ok) IGNORE NULLS",
+            Call("last", ("ms",), "(ok) AND (ms IS NOT NULL)"),
+        ),
         ("count_if(ok) FILTER (WHERE ms > 1)", Call("count", ("1",), "(ms > 1) AND (ok)")),
         ("max(DISTINCT ms)", Call("max", ("ms",), None)),
         ("sum(ms * 2)", Call("sum", ("ms * 2",), None)),
@@ -152,7 +172,31 @@ def test_calls_with_other_conditions_are_other_calls() -> None:
         ("SELECT max(count(*)) AS n FROM clicks", "an aggregate of an aggregate is not supported"),
         ("SELECT max_by(url) AS n FROM clicks", "max_by takes 2 argument(s)"),
         ("SELECT avg(DISTINCT ms) AS n FROM clicks", "avg(DISTINCT …) is not supported"),
-        ("SELECT median(ms) AS n FROM clicks", "median(ms) is not supported here"),
+        ("SELECT mode(ms) AS n FROM clicks", "mode(ms) is not supported here"),
+        (
+            "SELECT percentile_approx(ms) AS n FROM clicks",
+            "percentile_approx takes 1 argument(s), its p",
+        ),
+        (
+            "SELECT collect_list(ms, 5, 6) AS n FROM clicks",
+            "collect_list takes 1 argument(s), its limit (100 by default)",
+        ),
+        (
+            "SELECT percentile_approx(ms, 50) AS n FROM clicks",
+            "the p of percentile_approx cannot be 50",
+        ),
+        (
+            "SELECT collect_set(ms, ms) AS n FROM clicks",
+            "the limit of collect_set cannot be ms",
+        ),
+        (
+            "SELECT collect_set(ms, 2.5) AS n FROM clicks",
+            "the limit of collect_set cannot be 2.5",
+        ),
+        (
+            "SELECT collect_list(DISTINCT ms) AS n FROM clicks",
+            "collect_list(DISTINCT …) is not supported",
+        ),
         (
             "SELECT count(*) AS n FROM clicks GROUP BY window(ts, '1 parsec')",
             "the window's size is wrong: 'parsec' is not a unit of time",

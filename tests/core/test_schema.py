@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.aggregate import BIGINT, DOUBLE
+from headrace.core.aggregate.nouns import BIGINT, DOUBLE
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import _STORAGE, _SYNONYMS, SUPPORTED, Column, Schema, Type
 from headrace.log.columns import arrow_type

@@ -8,19 +8,28 @@ reading).
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isclose, prod
 from typing import Any
 
 import pytest
-from datasketches import hll_sketch, tgt_hll_type
+from datasketches import (
+    frequent_strings_sketch,
+    hll_sketch,
+    kll_doubles_sketch,
+    tgt_hll_type,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.compile.plan import KeyPlan, PartialPlan, ViewPlan
 from headrace.core.aggregate import HLL_LG_K, Merge
+from headrace.core.aggregate.sketches import KLL_K
 from headrace.serving.merge import columns_of, create_tables, merged, source, upsert
 from headrace.serving.states import STATES, finished, register
 
@@ -91,7 +100,71 @@ def same_finish(kind: Merge, *said: Any) -> Callable[[Row, Row], bool]:
 
     def same(wanted: Row, found: Row) -> bool:
         values = [finished(kind, row[0], *said) or 0 for row in (wanted, found)]
-        return bool(values[0] == values[1])
+        return bool(values[0] == values[1] or {*values} == {0, "[]"})
+
+    return same
+
+
+def lift_kll(events: Sequence[Any]) -> Row:
+    sketch = kll_doubles_sketch(KLL_K)
+    for value in events:
+        sketch.update(value)
+    return (bytes(sketch.serialize()),)
+
+
+def lift_top_k(events: Sequence[Any]) -> Row:
+    sketch = frequent_strings_sketch(10)
+    for value in events:
+        sketch.update(str(value))
+    return (bytes(sketch.serialize()),)
+
+
+def lift_count_min(events: Sequence[Any]) -> Row:
+    """As Spark makes it, but with one counter for each number below 8."""
+    counters = [sum(event == n for event in events) for n in range(8)]
+    return (struct.pack(">iqii8x8q", 1, len(events), 1, 8, *counters),)
+
+
+def lift_list(events: Sequence[Any]) -> Row:
+    items = sorted((place, value) for value, place in events)
+    kept = [{"s": place, "v": value} for place, value in items[:4]]
+    return (json.dumps({"limit": 3, "items": kept}),)
+
+
+def lift_set(events: Sequence[Any]) -> Row:
+    return (json.dumps({"limit": 3, "items": sorted(set(events))[:4]}),)
+
+
+def lift_ids(events: Sequence[Any]) -> Row:
+    return (",".join(map(str, set(events))),)
+
+
+def lift_powers(*powers: tuple[int, ...]) -> Callable[[Sequence[Any]], Row]:
+    """Count, means, and the sums of products of these powers of the distances, in fractions."""
+
+    def lift(events: Sequence[Any]) -> Row:
+        if not events:
+            return (None,)
+        columns = [[Fraction(value) for value in column] for column in zip(*events, strict=True)]
+        means = [sum(column) / len(column) for column in columns]
+        sums = [
+            sum(
+                prod((v - m) ** p for v, m, p in zip(values, means, power, strict=True))
+                for values in zip(*columns, strict=True)
+            )
+            for power in powers
+        ]
+        return (" ".join(repr(float(number)) for number in (len(events), *means, *sums)),)
+
+    return lift
+
+
+def same_numbers(kind: Merge, *names: str) -> Callable[[Row, Row], bool]:
+    """What is read from both is the same to nine digits."""
+
+    def same(wanted: Row, found: Row) -> bool:
+        pairs = [[finished(kind, row[0], name) for row in (wanted, found)] for name in names]
+        return all(a == b or isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) for a, b in pairs)
 
     return same
 
@@ -107,6 +180,14 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64, min_value=-
 PAIRS = st.tuples(st.none() | BIGINTS, st.integers(-2, 2))
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 
+SMALL = st.integers(0, 7)
+# Far from zero too, where sums of plain powers would lose every digit.
+EIGHTHS = st.builds(
+    lambda base, step: base + step / 8, st.sampled_from([0, 10**6]), st.integers(-40, 40)
+)
+# These need the place in the log.
+PLACED = {Merge.MAX_BY, Merge.MIN_BY, Merge.COLLECT_LIST}
+
 CASES = [
     Case(Merge.SUM, ("INTEGER",), NUMBERS, lift_sum),
     Case(Merge.MIN, ("INTEGER",), BIGINTS, lift_extreme(min)),
@@ -118,6 +199,30 @@ CASES = [
     Case(Merge.MAX_BY, ("INTEGER", "INTEGER", "INTEGER"), PAIRS, lift_by(1)),
     Case(Merge.MIN_BY, ("INTEGER", "INTEGER", "INTEGER"), PAIRS, lift_by(-1)),
     Case(Merge.HLL, ("BLOB",), st.integers(0, 500), lift_sketch, same_finish(Merge.HLL)),
+    Case(Merge.KLL, ("BLOB",), DOUBLES, lift_kll, same_finish(Merge.KLL, 0.5, 1)),
+    Case(Merge.KLL, ("blob",), DOUBLES, lift_kll, same_finish(Merge.KLL, 0.9, 0)),
+    Case(Merge.TOP_K, ("BLOB",), SMALL, lift_top_k, same_finish(Merge.TOP_K, 3, "BIGINT")),
+    Case(Merge.COUNT_MIN, ("BLOB",), SMALL, lift_count_min, same_finish(Merge.COUNT_MIN, "37")),
+    Case(
+        Merge.COLLECT_LIST, ("TEXT",), TEXTS, lift_list, same_finish(Merge.COLLECT_LIST, "STRING")
+    ),
+    Case(Merge.COLLECT_SET, ("TEXT",), SMALL, lift_set, same_finish(Merge.COLLECT_SET, "BIGINT")),
+    Case(Merge.COLLECT_SET, ("text",), TEXTS, lift_set, same_finish(Merge.COLLECT_SET, "STRING")),
+    Case(Merge.IDS, ("BLOB",), BIGINTS | SMALL, lift_ids, same_finish(Merge.IDS)),
+    Case(
+        Merge.PAIR,
+        ("TEXT",),
+        st.tuples(EIGHTHS, EIGHTHS),
+        lift_powers((1, 1), (2, 0), (0, 2)),
+        same_numbers(Merge.PAIR, "covar_pop", "covar_samp", "corr"),
+    ),
+    Case(
+        Merge.SHAPE,
+        ("TEXT",),
+        st.tuples(EIGHTHS),
+        lift_powers((2,), (3,), (4,)),
+        same_numbers(Merge.SHAPE, "skewness", "kurtosis"),
+    ),
 ]
 every_case = pytest.mark.parametrize(
     "case", CASES, ids=lambda case: f"{case.merge}-{case.storages[0].lower()}"
@@ -197,8 +302,8 @@ def _emptied(db: sqlite3.Connection, case: Case) -> tuple[str, str]:
 def pieces_of(data: st.DataObject, case: Case) -> tuple[list[Any], list[list[Any]]]:
     """Events of one key, each in one of up to five pieces; a piece may be empty."""
     events = data.draw(st.lists(case.events, max_size=12), "events")
-    if case.merge in (Merge.MAX_BY, Merge.MIN_BY):
-        events = [(*event, place) for place, event in enumerate(events)]
+    if case.merge in PLACED:
+        events = [(*(e if isinstance(e, tuple) else (e,)), n) for n, e in enumerate(events)]
     homes = data.draw(
         st.lists(st.integers(0, 4), min_size=len(events), max_size=len(events)), "pieces"
     )

@@ -1,4 +1,4 @@
 CREATE STREAM clicks (user STRING, url STRING, ms INT, tags ARRAY<STRING>, ts TIMESTAMP);
 CREATE TABLE pages (url STRING, section STRING) USING csv LOCATION 'pages.csv';
 CREATE VIEW answer AS
-SELECT collect_list(url) AS urls FROM clicks;
+SELECT mode(url) AS often FROM clicks;

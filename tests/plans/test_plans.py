@@ -74,7 +74,7 @@ def _said_of(view: ViewPlan) -> dict[str, Any]:
         "counted": [p.counted for p in view.counted],
         "keys": {key.name: key.type for key in view.keys},
         "outputs": {out.name: f"{out.type}: {out.finish}" for out in view.outputs},
-        "estimates": {out.name: out.estimate for out in view.outputs if out.estimate},
+        "estimates": {out.name: out.estimate.when for out in view.outputs if out.estimate},
         "having": view.having,
         "order": list(view.order),
         "limit": view.limit,

@@ -47,6 +47,8 @@ TABLE = [
     ("sum(a) FILTER (WHERE ok IS NULL)", None),
     ("count(DISTINCT c) FILTER (WHERE a = 4)", 1),
     ("sum(a) / count(*)", 3.75),
+    ("covar_pop(a, b)", 0.0),
+    ("covar_samp(a, a)", 3.0),
     ("round(avg(b), 2)", 1.42),
     ("CASE WHEN max(a) > 5 THEN 'big' ELSE 'small' END", "big"),
     ("coalesce(sum(a) FILTER (WHERE a > 100), 0)", 0),
@@ -61,6 +63,34 @@ OURS = [
     ("count_if(ok)", 2),
     ("approx_count_distinct(a)", 2),
     ("sum('3')", 12.0),
+    ("first(a)", 4),
+    ("last_value(c)", "x"),
+    ("first(c) FILTER (WHERE a = 7)", None),
+    ("first(c) FILTER (WHERE a = 7) IGNORE NULLS", None),
+    ("first(b) IGNORE NULLS", 1.5),
+    ("percentile_approx(a, 0.5)", 4),
+    ("percentile_approx(a, 0.67)", 7),
+    ("approx_percentile(b, 0)", 0.25),
+    ("percentile_approx(b, 1)", 2.5),
+    ("median(a)", 4.0),
+    ("median(b)", 1.5),
+    ("median(a) FILTER (WHERE b IS NULL OR b > 1)", 5.5),
+    ("approx_top_k(c)", [{"item": "x", "count": 2}, {"item": "y", "count": 1}]),
+    ("approx_top_k(a, 1)", [{"item": 4, "count": 2}]),
+    ("count_min(c, 'x')", 2),
+    ("count_min(a, 7)", 1),
+    ("count_min(a, 8)", 0),
+    ("collect_list(a)", [4, 7, 4]),
+    ("collect_list(a, 2)", [4, 7]),
+    ("collect_set(a)", [4, 7]),
+    ("collect_set(b, 2)", [0.25, 1.5]),
+    ("histogram(b, 0, 2, 4)", {"below": 0, "bins": [1, 0, 0, 1], "above": 1}),
+    ("histogram(b, 0.5, 2.5, 1)", {"below": 1, "bins": [1], "above": 1}),
+    ("bitmap_count_distinct(a)", 2),
+    ("skewness(a)", 1 / math.sqrt(2)),
+    ("kurtosis(a)", -1.5),
+    ("corr(a, a)", 1.0),
+    ("corr(a, b)", None),
 ]
 NOTHING = [
     ("count(*)", 0),
@@ -72,12 +102,24 @@ NOTHING = [
     ),
     ("bool_and(ok)", None),
     ("max_by(a, b)", None),
+    ("first(a)", None),
+    ("median(a)", None),
+    ("percentile_approx(a, 0.5)", None),
+    ("collect_list(a)", []),
+    ("approx_top_k(a)", []),
+    ("histogram(a, 0, 2, 2)", {"below": 0, "bins": [0, 0], "above": 0}),
+    ("bitmap_count_distinct(a)", 0),
+    ("covar_pop(a, b)", None),
+    ("corr(a, b)", None),
+    ("skewness(a)", None),
+    ("kurtosis(a)", None),
 ]
 
 
 def value_of(aggregate: str, rows: list[dict[str, Any]]) -> Any:
     reference = Reference({"s": list(ROWS[0])}, {}, {"v": f"SELECT {aggregate} AS x FROM s"})
-    answer = reference.answer("v", {"s": rows})
+    placed = [{"_offset": place, "_partition": 0} | row for place, row in enumerate(rows)]
+    answer = reference.answer("v", {"s": placed})
     assert len(answer) == 1
     return answer[0]["x"]
 

@@ -11,13 +11,14 @@ tests/laws/test_merge.py checks the laws of every kind.
 
 from __future__ import annotations
 
+import operator
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.aggregate import Merge
-from headrace.serving.states import hll
+from headrace.serving.states import collected, count_min, hll, ids, kll, shapes, top_k
 
 Stored = Any  # bytes or text, as the store keeps it
 
@@ -33,6 +34,14 @@ class State:
 
 STATES: dict[Merge, State] = {
     Merge.HLL: State(hll.merge, hll.count),
+    Merge.KLL: State(kll.merge, kll.quantile),
+    Merge.TOP_K: State(top_k.merge, top_k.top),
+    Merge.COUNT_MIN: State(count_min.merge, count_min.estimate, operator.eq),
+    Merge.COLLECT_LIST: State(collected.merge_lists, collected.show_list, collected.same),
+    Merge.COLLECT_SET: State(collected.merge_sets, collected.show_set, collected.same),
+    Merge.IDS: State(ids.merge, ids.count, ids.same),
+    Merge.PAIR: State(shapes.merge_pairs, shapes.pair, shapes.same_pairs),
+    Merge.SHAPE: State(shapes.merge_shapes, shapes.shape, shapes.same_shapes),
 }
 
 

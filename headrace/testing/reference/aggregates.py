@@ -14,11 +14,14 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cmp_to_key
+from itertools import groupby
 
 from sqlglot import exp
 
+from headrace.testing.reference import lists, statistics
 from headrace.testing.reference.casts import cast, number
 from headrace.testing.reference.expressions import evaluate, operands, true, unknown
+from headrace.testing.reference.order import in_order, log_position
 from headrace.testing.reference.values import (
     INT64_MAX,
     INT64_MIN,
@@ -26,6 +29,7 @@ from headrace.testing.reference.values import (
     Value,
     grouping,
     order,
+    sort_order,
 )
 
 _RANK = cmp_to_key(order)
@@ -33,8 +37,13 @@ _RANK = cmp_to_key(order)
 
 def aggregating(node: exp.Expr) -> bool:
     """Whether the node itself is a call of an aggregate, with or without FILTER."""
-    special = exp.Filter | exp.ArgMax | exp.ArgMin | exp.Count
-    return type(node) in _OF_VALUES or isinstance(node, special)
+    special = exp.Filter | exp.ArgMax | exp.ArgMin | exp.Count | exp.IgnoreNulls
+    return _kind(node) in _OF_VALUES | _OF_TUPLES | _ENDS or isinstance(node, special)
+
+
+def _kind(node: exp.Expr) -> type[exp.Expr] | str:
+    """What the tables below call a node: its type, or the name of a function of ours."""
+    return node.name if isinstance(node, exp.Anonymous) else type(node)
 
 
 def aggregate(node: exp.Expr, rows: list[Row]) -> Value:
@@ -46,9 +55,38 @@ def aggregate(node: exp.Expr, rows: list[Row]) -> Value:
         return _by(node, rows, -1 if isinstance(node, exp.ArgMin) else 1)
     if isinstance(node, exp.Count):
         return len(_counted(node, rows))
-    if type(node) not in _OF_VALUES:
+    if isinstance(node, exp.IgnoreNulls):
+        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        known = [row for row in rows if evaluate(call.this, row) is not None]
+        return aggregate(node.this, known)
+    kind = _kind(node)
+    if kind in _ENDS:
+        return _end(node, rows, _ENDS[kind])
+    if kind in _OF_TUPLES:
+        return _of_tuples(node, rows, *_OF_TUPLES[kind])
+    if kind not in _OF_VALUES:
         raise unknown(node)
-    return _OF_VALUES[type(node)](_values(node, rows))
+    return _OF_VALUES[kind](_values(node, rows))
+
+
+def _of_tuples(
+    node: exp.Expr, rows: list[Row], arguments: int, compute: Callable[..., Value]
+) -> Value:
+    """Of the arguments in each event that has them, in the order of the log; the rest is said."""
+    parts = list(operands(node))
+    ordered = sorted(rows, key=log_position)
+    keyed = [(log_position(r), tuple(evaluate(p, r) for p in parts[:arguments])) for r in ordered]
+    keyed = [(place, values) for place, values in keyed if None not in values]
+    # The parts of one event, which an explode has made, come in the order of their values.
+    keyed.sort(key=lambda pair: (pair[0], [_RANK(value) for value in pair[1]]))
+    return compute([values for _, values in keyed], *(evaluate(p, {}) for p in parts[arguments:]))
+
+
+def _end(node: exp.Expr, rows: list[Row], place: int) -> Value:
+    """The value of the first or last event in the order of events; a NULL is a value."""
+    groups = [list(parts) for _, parts in groupby(in_order(rows), key=log_position)]
+    values = [evaluate(node.this, row) for row in groups[place]] if groups else [None]
+    return sorted(values, key=cmp_to_key(sort_order))[place]
 
 
 def _counted(node: exp.Expr, rows: list[Row]) -> list[Value]:
@@ -83,12 +121,6 @@ def _by(node: exp.Expr, rows: list[Row], sign: int) -> Value:
     rank = cmp_to_key(lambda a, b: sign * order(a, b))
     _, winner = max(keyed, key=lambda pair: (rank(pair[0]), log_position(pair[1])))
     return evaluate(node.this, winner)
-
-
-def log_position(row: Row) -> tuple[int, int]:
-    """Where in the log the row's event was; the row of a view was nowhere."""
-    found = {name: value for (_, name), value in row.items() if name in {"_offset", "_partition"}}
-    return found.get("_offset") or 0, found.get("_partition") or 0
 
 
 def _sum(values: list[Value]) -> Value:
@@ -153,7 +185,7 @@ def _some(values: list[Value]) -> bool | None:
 
 
 _sample, _population = _variance(1), _variance(0)
-_OF_VALUES: dict[type[exp.Expr], Callable[[list[Value]], Value]] = {
+_OF_VALUES: dict[type[exp.Expr] | str, Callable[[list[Value]], Value]] = {
     exp.Sum: _sum,
     exp.Avg: _average,
     exp.Min: lambda values: min(values, key=_RANK, default=None),
@@ -168,4 +200,26 @@ _OF_VALUES: dict[type[exp.Expr], Callable[[list[Value]], Value]] = {
     # The reference counts exactly what the engine may estimate.
     exp.ApproxDistinct: lambda values: len({grouping(value) for value in values}),
     exp.CountIf: lambda values: sum(1 for value in values if cast(value, "BOOLEAN")),
+}
+# How many arguments are of the event, and what is computed from them and the literals after them.
+_OF_TUPLES: dict[type[exp.Expr] | str, tuple[int, Callable[..., Value]]] = {
+    exp.ApproxQuantile: (1, statistics.percentile),
+    exp.Median: (1, statistics.median),
+    exp.CovarPop: (2, statistics.covariance(0)),
+    exp.CovarSamp: (2, statistics.covariance(1)),
+    exp.Corr: (2, statistics.correlation),
+    exp.Skewness: (1, statistics.skewness),
+    exp.Kurtosis: (1, statistics.kurtosis),
+    exp.ApproxTopK: (1, lists.top_k),
+    "collect_list": (1, lists.collect_list),
+    "collect_set": (1, lists.collect_set),
+    "histogram": (1, lists.histogram),
+    "count_min": (1, lists.frequency),
+    "bitmap_count_distinct": (1, lists.distinct),
+}
+_ENDS: dict[type[exp.Expr] | str, int] = {
+    exp.First: 0,
+    exp.FirstValue: 0,
+    exp.Last: -1,
+    exp.LastValue: -1,
 }

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
 
 from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
 from headrace.testing.reference.aggregates import aggregating
@@ -33,6 +34,14 @@ class _Dialect(Spark):
         }
         # Since Spark 4 a doubled quote inside a literal is one quote, not the end of a literal.
         STRING_ESCAPES = ["\\", "'"]  # noqa: RUF012
+
+    class Parser(SparkParser):
+        # Ours take a limit, which sqlglot would drop.
+        FUNCTIONS = {  # noqa: RUF012
+            name: build
+            for name, build in SparkParser.FUNCTIONS.items()
+            if name not in {"COLLECT_LIST", "COLLECT_SET"}
+        }
 
 
 def read(text: str) -> exp.Select:

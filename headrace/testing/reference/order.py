@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from headrace.testing.reference.aggregates import log_position
 from headrace.testing.reference.expressions import evaluate
 from headrace.testing.reference.values import Row, Timestamp, Value, grouping
 
@@ -30,6 +29,12 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
     """The rows that have a place in the order, in order."""
     placed = [row for row in rows if event_time(row) is not None or not _timed(row)]
     return sorted(placed, key=_place)
+
+
+def log_position(row: Row) -> tuple[int, int]:
+    """Where in the log the row's event was; the row of a view was nowhere."""
+    found = {name: value for (_, name), value in row.items() if name in {"_offset", "_partition"}}
+    return found.get("_offset") or 0, found.get("_partition") or 0
 
 
 def by_key(keys: Iterable[exp.Expr], rows: Iterable[Row]) -> list[list[Row]]:

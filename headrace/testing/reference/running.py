@@ -16,10 +16,10 @@ from sqlglot import exp
 
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.core.time import SECOND
-from headrace.testing.reference.aggregates import aggregate, aggregating, log_position
+from headrace.testing.reference.aggregates import aggregate, aggregating
 from headrace.testing.reference.casts import cast, number
 from headrace.testing.reference.expressions import evaluate, unknown
-from headrace.testing.reference.order import by_key
+from headrace.testing.reference.order import by_key, log_position
 from headrace.testing.reference.values import Key, Row, Timestamp, Value
 
 Sample = tuple[Timestamp, Value]  # a value and the time of its event

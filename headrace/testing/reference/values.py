@@ -56,6 +56,8 @@ def shown(value: Value) -> Value:
         return {"start": shown(value.start), "end": shown(value.end)}
     if isinstance(value, list):
         return [shown(item) for item in value]
+    if isinstance(value, dict):
+        return {name: shown(part) for name, part in value.items()}
     return value
 
 

@@ -1,0 +1,47 @@
+"""The first and the last value of a key, in the order of events: by event time, then by place.
+
+Where the stream has no watermark the order is the place in the log alone. In a lift `_time` is the
+event time in microseconds and `_seq` the place.
+"""
+
+from __future__ import annotations
+
+from headrace.core.aggregate.nouns import (
+    ANY,
+    Aggregate,
+    Lower,
+    Lowered,
+    Merge,
+    Partial,
+    Said,
+    Types,
+)
+
+
+def _end(merge: Merge) -> Lower:
+    """The value at one end of the order; the parts of one event, which an explode may have made,
+    are told apart by their value.
+
+    `min_by` takes the later of equals, so the first event's place is written with its sign
+    turned.
+    """
+    order, sign = "struct(_time, _seq, {x})", "-" if merge is Merge.MIN_BY else ""
+    lifts = (
+        f"{merge}({{x}}, {order}){{when}}",
+        f"{merge.value[:3]}(_time){{when}}",
+        f"{sign}{merge}(_seq, {order}){{when}}",
+    )
+
+    def lower(types: Types, said: Said) -> Lowered | None:
+        if types[0].array:
+            return None
+        storages = (types[0].storage, "INTEGER", "INTEGER")
+        return Lowered((Partial(merge, lifts, storages),), "{0}", types[0])
+
+    return lower
+
+
+ROWS = (
+    Aggregate("first", 1, ANY, _end(Merge.MIN_BY), needs=("_time",)),
+    Aggregate("last", 1, ANY, _end(Merge.MAX_BY), needs=("_time",)),
+)

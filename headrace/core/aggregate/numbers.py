@@ -1,0 +1,138 @@
+"""Counts, sums, averages, extremes, variances, and the value at an extreme: plain columns.
+
+Each merge is one expression in the store's SQL (serving/merge.py).
+"""
+
+from __future__ import annotations
+
+from headrace.core.aggregate.nouns import (
+    ANY,
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    NUMBER,
+    TRUTH,
+    Aggregate,
+    Lower,
+    Lowered,
+    Merge,
+    Partial,
+    Said,
+    Types,
+)
+from headrace.core.schema import Type
+
+
+def sum_of(lift: str, storage: str = "INTEGER") -> Partial:
+    """A partial of one column whose parts are added."""
+    return Partial(Merge.SUM, (lift + "{when}",), (storage,))
+
+
+# A BIGINT is summed as its high and low halves, which cannot overflow below 2^31 events. So the
+# merge is associative also when a part of the events would overflow, and only the total decides:
+# NULL outside BIGINT.
+_HALVES = (sum_of("sum(shiftright({x}, 32))"), sum_of("sum({x} & 4294967295)"))
+_WHOLE = (
+    "CASE WHEN {0} + ({1} >> 32) BETWEEN -2147483648 AND 2147483647 "
+    "THEN ({0} + ({1} >> 32)) * 4294967296 + ({1} & 4294967295) END"
+)
+_COUNT = sum_of("count({x})")
+
+
+def _count(types: Types, said: Said) -> Lowered:
+    return Lowered((_COUNT,), "coalesce({0}, 0)", BIGINT)
+
+
+def _sum(types: Types, said: Said) -> Lowered | None:
+    match types[0]:
+        case Type("INT", False):
+            return Lowered((sum_of("sum({x})"),), "{0}", BIGINT)
+        case Type("BIGINT", False):
+            return Lowered(_HALVES, _WHOLE, BIGINT)
+        case Type("DOUBLE", False):
+            return Lowered((sum_of("sum({x})", "REAL"),), "{0}", DOUBLE)
+    return None
+
+
+def _avg(types: Types, said: Said) -> Lowered | None:
+    sums: tuple[Partial, ...]
+    match types[0]:
+        case Type("INT", False):
+            finish, sums = "{0} * 1.0 / nullif({1}, 0)", (sum_of("sum({x})"),)
+        case Type("BIGINT", False):
+            # The low half is carried into the high one first, or digits of the sum would be lost.
+            high, low = "({0} + ({1} >> 32))", "({1} & 4294967295)"
+            finish, sums = f"({high} * 4294967296.0 + {low}) / nullif({{2}}, 0)", _HALVES
+        case Type("DOUBLE", False):
+            finish, sums = "{0} / nullif({1}, 0)", (sum_of("sum({x})", "REAL"),)
+        case _:
+            return None
+    return Lowered((*sums, _COUNT), finish, DOUBLE)
+
+
+def _extreme(merge: Merge) -> Lower:
+    def lower(types: Types, said: Said) -> Lowered | None:
+        if types[0].array:
+            return None
+        partial = Partial(merge, (f"{merge}({{x}}){{when}}",), (types[0].storage,))
+        return Lowered((partial,), "{0}", types[0])
+
+    return lower
+
+
+def _boolean(merge: Merge) -> Lower:
+    def lower(types: Types, said: Said) -> Lowered | None:
+        partial = Partial(merge, (f"{merge}({{x}}){{when}}",), ("INTEGER",))
+        return Lowered((partial,), "{0} <> 0", BOOLEAN) if types[0] == BOOLEAN else None
+
+    return lower
+
+
+def _moments(finish: str) -> Lower:
+    lifts = ("count({x}){when}", "avg({x}){when}", "var_pop({x}){when} * count({x}){when}")
+    partial = Partial(Merge.MOMENTS, lifts, ("INTEGER", "REAL", "REAL"))
+
+    def lower(types: Types, said: Said) -> Lowered | None:
+        return Lowered((partial,), finish, DOUBLE) if types[0].numeric else None
+
+    return lower
+
+
+def _by(merge: Merge) -> Lower:
+    # Events that tie are told apart by their place in the log: the latest wins. Within one event,
+    # which an explode may have multiplied, the value itself decides.
+    place = "_seq" if merge is Merge.MAX_BY else "-_seq"
+    order = f"struct({{y}}, {place}, {{x}})"
+    lifts = (
+        f"{merge}({{x}}, {order}){{when}}",
+        f"{merge.value[:3]}({{y}}){{when}}",
+        f"{merge}(_seq, {order}){{when}}",
+    )
+
+    def lower(types: Types, said: Said) -> Lowered | None:
+        if types[0].array or types[1].array:
+            return None
+        storages = (types[0].storage, types[1].storage, "INTEGER")
+        return Lowered((Partial(merge, lifts, storages),), "{0}", types[0])
+
+    return lower
+
+
+_VAR_SAMP = "CASE WHEN {0} > 1 THEN {2} / ({0} - 1) END"
+_VAR_POP = "{2} / nullif({0}, 0)"
+
+ROWS = (
+    Aggregate("count", 1, ANY, _count),
+    Aggregate("sum", 1, NUMBER, _sum),
+    Aggregate("avg", 1, NUMBER, _avg),
+    Aggregate("min", 1, ANY, _extreme(Merge.MIN)),
+    Aggregate("max", 1, ANY, _extreme(Merge.MAX)),
+    Aggregate("var_samp", 1, NUMBER, _moments(_VAR_SAMP)),
+    Aggregate("var_pop", 1, NUMBER, _moments(_VAR_POP)),
+    Aggregate("stddev_samp", 1, NUMBER, _moments(f"sqrt({_VAR_SAMP})")),
+    Aggregate("stddev_pop", 1, NUMBER, _moments(f"sqrt({_VAR_POP})")),
+    Aggregate("bool_and", 1, TRUTH, _boolean(Merge.MIN)),
+    Aggregate("bool_or", 1, TRUTH, _boolean(Merge.MAX)),
+    Aggregate("max_by", 2, ANY, _by(Merge.MAX_BY), needs=("y",)),
+    Aggregate("min_by", 2, ANY, _by(Merge.MIN_BY), needs=("y",)),
+)

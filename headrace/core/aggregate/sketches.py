@@ -1,0 +1,141 @@
+"""Estimates from sketches of a bounded size: distinct values, percentiles, frequent values.
+
+Spark lifts them; those of Apache DataSketches are merged and read by the datasketches package, and
+Spark's own count-min sketch by serving/states/count_min.py. tests/serving/test_sketches.py checks
+that the bytes mean the same on both sides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.core.aggregate.nouns import (
+    ANY,
+    BIGINT,
+    DOUBLE,
+    NUMBER,
+    Aggregate,
+    Estimate,
+    Lowered,
+    Merge,
+    Parameter,
+    Partial,
+    Said,
+    Types,
+)
+from headrace.core.schema import Type
+
+HLL_LG_K = 12
+# One standard error of an HLL sketch with 2^12 registers.
+HLL_ERROR = 0.0163
+KLL_K = 200
+# The rank of a value read from a KLL sketch with k = 200 is off by less, 99 times in 100.
+KLL_ERROR = 0.0133
+# Spark makes of it a table of 1024 counters, each at most 3.5 / 1024 of all events too low.
+TOP_K_ITEMS = 768
+TOP_K_ERROR = 0.0034
+# 5 rows of 200 counters: at most 1 % of all events too high, 96 times in 100.
+COUNT_MIN_ERROR, COUNT_MIN_CONFIDENCE = 0.01, 0.96
+
+
+def _distinct(types: Types, said: Said) -> Lowered | None:
+    if types[0].array:
+        return None
+    # Spark sketches whole numbers and text. Adding zero makes -0.0 and 0.0 one value; a sketch
+    # passes over empty text, so no text is left empty.
+    forms = {"DOUBLE": "cast({x} + 0.0 as string)", "STRING": "concat({x}, '.')"}
+    value = forms.get(types[0].name, "{x}")
+    lift = f"hll_sketch_agg({value}, {HLL_LG_K}){{when}}"
+    sketch = Partial(Merge.HLL, (lift,), ("BLOB",))
+    return Lowered((sketch,), "coalesce(finish_hll({0}), 0)", BIGINT)
+
+
+def _count_distinct(types: Types, said: Said) -> Lowered | None:
+    """The sketch, and beside it the number that batch counts."""
+    sketched = _distinct(types, said)
+    if sketched is None:
+        return None
+    counted = Partial(Merge.COUNTED, (), ("INTEGER",))
+    return Lowered((*sketched.partials, counted), "coalesce({1}, finish_hll({0}), 0)", BIGINT)
+
+
+_QUANTILES = Partial(
+    Merge.KLL, (f"kll_sketch_agg_double(cast({{x}} as double), {KLL_K}){{when}}",), ("BLOB",)
+)
+
+
+def _percentile(types: Types, said: Said) -> Lowered | None:
+    """The smallest value that at least the share `p` of the values does not exceed."""
+    if not types[0].numeric:
+        return None
+    value = f"finish_kll({{0}}, {said[0]!r}, 1)"
+    whole = types[0].name != "DOUBLE"
+    return Lowered((_QUANTILES,), f"cast({value} as bigint)" if whole else value, types[0])
+
+
+def _median(types: Types, said: Said) -> Lowered | None:
+    """The middle value, or the mean of the two in the middle."""
+    finish = "(finish_kll({0}, 0.5, 1) + finish_kll({0}, 0.5, 0)) / 2"
+    return Lowered((_QUANTILES,), finish, DOUBLE) if types[0].numeric else None
+
+
+def _top_k(types: Types, said: Said) -> Lowered | None:
+    if types[0].array:
+        return None
+    value = "{x} + 0.0D" if types[0].name == "DOUBLE" else "{x}"
+    lift = f"(approx_top_k_accumulate(cast({value} as string), {TOP_K_ITEMS}){{when}}).sketch"
+    finish = f"coalesce(finish_top_k({{0}}, {said[0]}, '{types[0].name}'), '[]')"
+    type = Type(f"STRUCT<item: {types[0].name}, count: BIGINT>", array=True)
+    return Lowered((Partial(Merge.TOP_K, (lift,), ("BLOB",)),), finish, type)
+
+
+def _count_min(types: Types, said: Said) -> Lowered | None:
+    """How often one value was there; the sketch is the same whatever value is asked for."""
+    value = _as_text(types[0], said[0])
+    if value is None:
+        return None
+    shape = f"{COUNT_MIN_ERROR}D, {COUNT_MIN_CONFIDENCE}D, 42"
+    lift = f"count_min_sketch(cast({{x}} as string), {shape}){{when}}"
+    # In hexadecimal digits, so that no text can be mistaken for a part of the SQL.
+    finish = f"coalesce(finish_count_min({{0}}, '{value.encode().hex()}'), 0)"
+    return Lowered((Partial(Merge.COUNT_MIN, (lift,), ("BLOB",)),), finish, BIGINT)
+
+
+def _as_text(type: Type, value: Any) -> str | None:
+    """The literal as Spark casts a value of this type to text; None if it is of another type."""
+    wanted = {"STRING": str, "INT": int, "BIGINT": int}.get(type.name)
+    return str(value) if not type.array and wanted and isinstance(value, wanted) else None
+
+
+_VALUES = Estimate("always", HLL_ERROR)
+_RANKS = Estimate("always", KLL_ERROR, of="rank")
+ROWS = (
+    Aggregate("count_distinct", 1, ANY, _count_distinct, Estimate("speed", HLL_ERROR)),
+    Aggregate("approx_count_distinct", 1, ANY, _distinct, _VALUES),
+    Aggregate(
+        "percentile_approx",
+        1,
+        NUMBER,
+        _percentile,
+        _RANKS,
+        parameters=(Parameter("p", float, None, 0, 1),),
+    ),
+    Aggregate("median", 1, NUMBER, _median, _RANKS),
+    Aggregate(
+        "approx_top_k",
+        1,
+        ANY,
+        _top_k,
+        Estimate("always", TOP_K_ERROR, of="events"),
+        parameters=(Parameter("k", int, 5, 1, 500),),
+        needs=("x",),
+    ),
+    Aggregate(
+        "count_min",
+        1,
+        "STRING with a text, or INT or BIGINT with a whole number",
+        _count_min,
+        Estimate("always", COUNT_MIN_ERROR, of="events"),
+        parameters=(Parameter("value", object),),
+    ),
+)

@@ -1,0 +1,28 @@
+"""KLL sketches of doubles made by Spark, merged and read with the datasketches package.
+
+The rank of the value that is read is off by less than 1.33 %, 99 times in 100; up to 200 values
+nothing has been left out and it is exact. tests/serving/test_sketches.py checks both, and that
+Spark reads the same from what is merged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def merge(sketches: Sequence[bytes]) -> bytes:
+    """One sketch for all."""
+    from datasketches import kll_doubles_sketch
+
+    merged = kll_doubles_sketch.deserialize(sketches[0])
+    for sketch in sketches[1:]:
+        merged.merge(kll_doubles_sketch.deserialize(sketch))
+    return bytes(merged.serialize())
+
+
+def quantile(sketch: bytes, p: float, inclusive: int) -> float | None:
+    """The smallest value whose rank is at least `p`, or above `p` if that is not included."""
+    from datasketches import kll_doubles_sketch
+
+    found = kll_doubles_sketch.deserialize(sketch)
+    return None if found.is_empty() else float(found.get_quantile(p, bool(inclusive)))
