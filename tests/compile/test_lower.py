@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.compile.carry import numbered
 from headrace.compile.lower import (
     Mapped,
     lower_finish,
@@ -41,7 +42,9 @@ def analyse(sql: str, origin: Origin) -> list[tuple[str, str]]:
 def lowered(sql: str) -> tuple[Split, Mapped]:
     query = parse_query(sql, AT)
     parts = split(query, set(TYPES), AT)
-    return parts, lower_map(parts, query, "clicks", "unix_micros(clicks.ts)", analyse, AT)
+    time, fold = "unix_micros(clicks.ts)", numbered("_carried_v", "ts", "clicks")
+    mapped = lower_map(parts, query, "clicks", time, analyse, AT, carried=False, fold=fold)
+    return parts, mapped
 
 
 def partials(call: str) -> tuple[list[PartialPlan], list[str], str]:
