@@ -8,7 +8,7 @@ tests/laws/test_seam.py that they mean the same in both layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -58,9 +58,14 @@ def type_of(spark_type: str) -> Type | None:
 
 
 def lower_map(
-    parts: Split, source: exp.Select, stream_alias: str, analyse: Analyse, origin: Origin
+    parts: Split,
+    source: exp.Select,
+    stream_alias: str,
+    analyse: Analyse,
+    origin: Origin,
+    also: Sequence[str] = (),
 ) -> Mapped:
-    """Choose storage forms and write the map step."""
+    """Choose storage forms and write the map step; `also` are items that it selects beside."""
     expressions = _distinct_expressions(parts)
     probe = _select(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
     types = {
@@ -78,6 +83,7 @@ def lower_map(
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
     if any(call.name in {"min_by", "max_by"} for call in parts.calls):
         items.append(f"{stream_alias}.{OFFSET} * 65536 + {stream_alias}.{PARTITION} AS _seq")
+    items += also
     windowed = [f"{key.column} IS NOT NULL" for key in keys if key.window_us]
     return Mapped(
         _select(source, items or ["1 AS one"], windowed),

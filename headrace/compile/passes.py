@@ -12,6 +12,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from headrace.compile.derive import all_tables, base_stream, check_stateless, column_names, inlined
+from headrace.compile.lateness import lateness_of
 from headrace.compile.lower import (
     lower_finish,
     lower_map,
@@ -39,7 +40,10 @@ from headrace.define.definitions import StreamDefinition
 from headrace.define.dialect import sql_of
 from headrace.define.project import Project
 
-HIDDEN_DDL = "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN"
+HIDDEN_DDL = (
+    "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN, "
+    "`_lateness` BIGINT"
+)
 # What may stand after the aggregates: forms that mean the same in Spark and in the store.
 _FINISH_NODES = (
     exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg, exp.Add,
@@ -128,7 +132,11 @@ class _Compiler:
         names = column_names(resolved, self.ordered, self.schemas) | set(HIDDEN)
         parts = split(resolved.select, names, origin)
         source = inlined(resolved, self.ordered)
-        mapped = lower_map(parts, source, resolved.stream_alias, self.analyser.analyse, origin)
+        stream = base_stream(resolved, self.ordered)
+        late = lateness_of(parts, self.project.streams[stream], resolved.stream_alias)
+        mapped = lower_map(
+            parts, source, resolved.stream_alias, self.analyser.analyse, origin, also=late.items
+        )
         partials, finishes = lower_partials(parts, mapped)
         self.check_finish(
             resolved, [*(e for _, e in parts.items), parts.having, *parts.order], origin
@@ -147,11 +155,11 @@ class _Compiler:
             "mergeable",
             str(resolved.definition.origin),
             outputs,
-            stream=base_stream(resolved, self.ordered),
+            stream=stream,
             tables=all_tables(resolved, self.ordered),
             map_sql=mapped.sql,
             keys=mapped.keys,
-            partials=tuple(partials),
+            partials=(*partials, *late.partials),
             having=finish(parts.having) if parts.having else None,
             order=tuple(finish(item) for item in parts.order),
             limit=parts.limit,
@@ -220,6 +228,7 @@ class _Compiler:
 def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
     """A source stream as its readers need it."""
     mark = definition.watermark
+    times = {"ahead_us": mark.ahead_us, "idle_us": mark.idle_us} if mark else {}
     return StreamPlan(
         definition.name,
         tuple((c.name, c.type.spark, c.nullable) for c in definition.schema.columns),
@@ -228,6 +237,7 @@ def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
         (mark.column, mark.delay_us) if mark else None,
         definition.key,
         definition.id,
+        **times,
     )
 
 

@@ -11,7 +11,7 @@ import sqlite3
 
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
-from headrace.serving.catalog import read_stream, read_versions, tables_of
+from headrace.serving.catalog import advance, read_stream, read_versions, tables_of
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.rows import sketch_columns, stored_rows
 from headrace.serving.sketches import estimate
@@ -34,7 +34,8 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
     for version in read_versions(db, epoch.stream):
         if version.id in epoch.rows:
             _add_rows(db, version.plan, epoch, group)
-    _advance(db, epoch, now_us)
+    advance(db, state, epoch.range.upper, epoch.highs, now_us)
+    _record(db, epoch, now_us)
     return True
 
 
@@ -82,14 +83,7 @@ def _refresh_estimates(db: sqlite3.Connection, plan: ViewPlan, keys: list[str], 
         db.executemany(f"UPDATE {speed} SET {number} = ? WHERE _key = ? AND _group = ?", updates)
 
 
-def _advance(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
-    for partition, (offset, high) in enumerate(
-        zip(epoch.range.upper.offsets, epoch.highs, strict=True)
-    ):
-        db.execute(
-            "UPDATE _progress SET next_offset = ?, high_us = ? WHERE stream = ? AND partition = ?",
-            (offset, high, epoch.stream, partition),
-        )
+def _record(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
     counts = epoch.counts
     db.execute(
         "UPDATE _streams SET committed_at = ?, late = late + ? WHERE name = ?",

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from headrace.compile.plan import ViewPlan
+from headrace.compile.plan import ABSORBED, ABSORBED_BY, LATE, ViewPlan
 from headrace.core.aggregate import Merge
 from headrace.core.position import Position
 from headrace.serving.catalog import (
+    advance,
     go_live,
     read_plan,
     read_stream,
@@ -81,7 +82,9 @@ def promote(
 ) -> int:
     """Make staged builds the answer up to `boundary`, inside the caller's transaction."""
     state = read_stream(db, stream)
+    number = state.generation + 1
     for build in staged:
+        _absorb(db, build.version.plan, number)
         _replace(db, build.version.plan) if build.full else _add(db, build.version.plan)
         _, speed, _ = tables_of(build.version.plan)
         db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
@@ -94,8 +97,8 @@ def promote(
         (stream, group),
     )
     if not boundary <= state.position:
-        _jump(db, stream, boundary, highs)
-    number = state.generation + 1
+        # Batch has gone past speed, which goes on from the boundary.
+        advance(db, state, boundary, highs, now_us)
     db.execute(
         "UPDATE _streams SET boundary = ?, generation = ?, promoted_at = ? WHERE name = ?",
         (str(boundary), number, now_us, stream),
@@ -114,15 +117,12 @@ def promote(
     return number
 
 
-def _jump(
-    db: sqlite3.Connection, stream: str, boundary: Position, highs: Sequence[int | None]
-) -> None:
-    """Batch has gone past speed, which goes on from the boundary."""
-    for partition, (offset, high) in enumerate(zip(boundary.offsets, highs, strict=True)):
-        db.execute(
-            "UPDATE _progress SET next_offset = ?, high_us = ? WHERE stream = ? AND partition = ?",
-            (offset, high, stream, partition),
-        )
+def _absorb(db: sqlite3.Connection, plan: ViewPlan, number: int) -> None:
+    """The late events of a build are in this generation from now on."""
+    if plan.tells_lateness:
+        staged, _ = staged_tables(plan)
+        sets = f"{ABSORBED} = {LATE}, {ABSORBED_BY} = ?"
+        db.execute(f"UPDATE {staged} SET {sets} WHERE {LATE} > 0", (number,))
 
 
 def _replace(db: sqlite3.Connection, plan: ViewPlan) -> None:
@@ -203,7 +203,8 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
 
 
 def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) -> list[str]:
-    if merge == Merge.SKETCH:
+    # What a generation has absorbed is known after its promotion, and speed knows nothing of it.
+    if merge == Merge.SKETCH or columns[0] in {ABSORBED, ABSORBED_BY}:
         return []
     found = []
     for column, storage in zip(columns, storages, strict=True):

@@ -21,9 +21,10 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _streams (
   name TEXT PRIMARY KEY, plan TEXT NOT NULL, boundary TEXT NOT NULL, generation INTEGER NOT NULL,
-  committed_at INTEGER, promoted_at INTEGER, late INTEGER NOT NULL DEFAULT 0);
+  committed_at INTEGER, promoted_at INTEGER, late INTEGER NOT NULL DEFAULT 0,
+  watermark_us INTEGER);
 CREATE TABLE IF NOT EXISTS _progress (
-  stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER,
+  stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER, heard_at INTEGER,
   PRIMARY KEY (stream, partition)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _groups (
   stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL,

@@ -14,12 +14,8 @@ from typing import Any
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import ARRIVED_AT, LATE, PARTITION, STATUS, Status
 from headrace.core.position import PositionRange
-from headrace.core.time import HOUR
 from headrace.serving.store import Epoch, Row, Version
 from headrace.spark.relations import rows_of
-
-# An event dated further ahead of its arrival than this does not move the watermark.
-AHEAD_MAX_US = HOUR
 
 
 def compute_epoch(
@@ -57,7 +53,7 @@ def _counts(
     high = "NULL"
     if stream.watermark:
         time, arrived = f"unix_micros({stream.watermark[0]})", f"unix_micros({ARRIVED_AT})"
-        high = f"CASE WHEN {time} <= {arrived} + {AHEAD_MAX_US} THEN {time} END"
+        high = f"CASE WHEN {time} <= {arrived} + {stream.ahead_us} THEN {time} END"
     by_partition = frame.groupBy(PARTITION).agg(
         *_expressions(
             f"count_if({STATUS} = {int(Status.EVENT)})",
