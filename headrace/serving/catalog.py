@@ -59,6 +59,11 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
     )
 
 
+def listen_again(db: sqlite3.Connection, now_us: int) -> None:
+    """A process that begins has waited for no partition yet, however long nobody listened."""
+    db.execute("UPDATE _progress SET heard_at = ? WHERE heard_at IS NOT NULL", (now_us,))
+
+
 def advance(
     db: sqlite3.Connection,
     before: StreamState,

@@ -45,7 +45,7 @@ class StreamState:
     boundary: Position  # batch answers up to here
     generation: int
     highs: tuple[int | None, ...]  # highest event time in each partition, in microseconds
-    heard_at: tuple[int | None, ...]  # when something last came from each partition
+    heard_at: tuple[int | None, ...]  # when speed last took something from each partition
     told_us: int | None  # the watermark that was told at the newest commit
     committed_at: int | None  # when the newest epoch was committed
     promoted_at: int | None

@@ -2,8 +2,9 @@
 
 The watermark is the highest event time of the slowest partition, less the delay. A partition from
 which nothing has come for `idle` is set aside until it is heard again; the one heard last never
-is. Whether a partition is idle is a question of the clock, so the watermark that is told may
-depend on when it is asked; lateness and the values of views never do (see log/late.py).
+is. Whether a partition is idle is a question of processing time: when speed last took something
+from it, not when that arrived, or a backlog would look like silence. So the watermark that is
+told may depend on when it is asked; lateness and the values of views never do (see log/late.py).
 The watermark never goes back: what was told at the newest commit is its floor, and between two
 commits it only rises, since with time fewer partitions hold it back.
 tests/serving/test_watermark.py checks both with a held clock.
