@@ -245,6 +245,10 @@ def _archived_counts(archive: Archive, boundary: int) -> Counter[str]:
     return Counter(late=late, dead_letters=found["dead_letter"], duplicates=found["duplicate"])
 
 
+def _us(ms: float | None) -> float | None:
+    return None if ms is None else ms * 1000
+
+
 class _Engine:
     """What all engines share: `settle` is called when everything sent must be in the answer."""
 
@@ -270,6 +274,19 @@ class _Engine:
             answer = self.parts.reader.view(view)
             assert not any(stream.provisional for stream in answer.as_of.values())
         return answer.rows
+
+    def late(self, view: str) -> list[dict[str, Any]]:
+        self.settle()
+        return [
+            {
+                "key": list(window.key.values()),
+                "on_time": window.on_time,
+                "late": window.late,
+                "late_by_max": _us(window.late_by_max_ms),
+                "late_by_mean": _us(window.late_by_mean_ms),
+            }
+            for window in self.parts.reader.late(view).windows
+        ]
 
     def counts(self) -> dict[str, int]:
         self.settle()

@@ -25,6 +25,7 @@ from headrace.core import errors
 from headrace.core.errors import EngineFailed, HeadraceError, Unavailable
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
+from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 
 PATIENCE_S = 30.0
@@ -87,9 +88,20 @@ class Remote:
         until: str | None = None,
         limit: int | None = None,
     ) -> Answer:
-        said = {"from": since, "to": until, "limit": limit}
-        asked = {**(keys or {}), **{key: value for key, value in said.items() if value is not None}}
-        return self._ask(Answer, "GET", f"/v1/views/{quote(name, safe='')}", params=asked)
+        path = f"/v1/views/{quote(name, safe='')}"
+        return self._ask(Answer, "GET", path, params=_asked(keys, since, until, limit))
+
+    def late(
+        self,
+        name: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> LateAnswer:
+        path = f"/v1/views/{quote(name, safe='')}/late"
+        return self._ask(LateAnswer, "GET", path, params=_asked(keys, since, until, limit))
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         return self._ask(Answer, "POST", "/v1/sql", json={"sql": text, "limit": limit})
@@ -151,6 +163,13 @@ class Remote:
             raise Unavailable(
                 f"{self.url} gave no answer", detail=f"{type(error).__name__}: {error}"
             ) from error
+
+
+def _asked(
+    keys: Mapping[str, str] | None, since: str | None, until: str | None, limit: int | None
+) -> dict[str, str | int]:
+    said = {"from": since, "to": until, "limit": limit}
+    return {**(keys or {}), **{key: value for key, value in said.items() if value is not None}}
 
 
 def _asked_pause_s(response: httpx.Response) -> float:

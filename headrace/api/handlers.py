@@ -112,12 +112,20 @@ def _submit(api: Api, stream: str, body: Body) -> Future[Receipt]:
 
 
 async def read_view(api: Api, request: Request) -> Response:
+    return json_response(await api.quick.run(_about_view(api.service.view, request)))
+
+
+async def late(api: Api, request: Request) -> Response:
+    return json_response(await api.quick.run(_about_view(api.service.late, request)))
+
+
+def _about_view(ask: Callable[..., T], request: Request) -> Callable[[], T]:
+    """A question about the view's rows with some key values, in some range of windows."""
     asked = _parameters(request)
     since, until = asked.pop("from", None), asked.pop("to", None)
     limit = _limit(asked.pop("limit", None))
     name = request.path_params["view"]
-    call = partial(api.service.view, name, asked or None, since=since, until=until, limit=limit)
-    return json_response(await api.quick.run(call))
+    return partial(ask, name, asked or None, since=since, until=until, limit=limit)
 
 
 async def query(api: Api, request: Request) -> Response:

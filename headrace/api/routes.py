@@ -30,6 +30,7 @@ from headrace.api.shapes import (
     StatusReport,
 )
 from headrace.serving.answer import Answer
+from headrace.serving.late import LateAnswer
 
 Handler = Callable[[Api, Request], Awaitable[Response]]
 
@@ -89,6 +90,11 @@ ROUTES: tuple[Route, ...] = (
         "GET", "/v1/views/{view}", "read_view",
         "The rows of a view, by key values and window range.",
         handlers.read_view, Answer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
+    ),
+    Route(
+        "GET", "/v1/views/{view}/late", "late",
+        "How late the events of each window were, and which generation absorbed them.",
+        handlers.late, LateAnswer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
     ),
     Route(
         "POST", "/v1/sql", "query", "Answer an ad-hoc SQL query.",

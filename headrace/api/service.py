@@ -15,6 +15,7 @@ import msgspec
 
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
+from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 
 
@@ -30,6 +31,13 @@ class Balance(msgspec.Struct, frozen=True):
     @property
     def off(self) -> int:
         return self.accepted - self.events - self.duplicates - self.dead_letters - self.in_log
+
+
+class IdlePartition(msgspec.Struct, frozen=True):
+    """A partition that does not hold the watermark back, because nothing comes from it."""
+
+    partition: int
+    since: str
 
 
 class StreamStatus(msgspec.Struct, frozen=True):
@@ -48,6 +56,9 @@ class StreamStatus(msgspec.Struct, frozen=True):
     balance: Balance
     last_epoch_ms: int | None = None
     problem: str | None = None
+    watermark_gap_ms: int | None = None  # now less the watermark
+    watermark_held_by: int | None = None  # the slowest partition of those that are not idle
+    idle: list[IdlePartition] = []
 
 
 class ViewStatus(msgspec.Struct, frozen=True):
@@ -96,6 +107,17 @@ class Service(Protocol):
         limit: int | None = None,
     ) -> Answer:
         """A view's rows by key values and window range."""
+
+    def late(
+        self,
+        name: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> LateAnswer:
+        """How late the events of a view's windows were, and which generation absorbed them."""
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced)."""

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from headrace.api.service import DeadLetter, Status, ViewStatus
+from headrace.api.service import DeadLetter, IdlePartition, Status, ViewStatus
 from headrace.ingest.intake import Receipt
 from headrace.serving.store import AuditResult
 
@@ -118,6 +118,9 @@ class StreamReport(msgspec.Struct, frozen=True):
     balance: BalanceReport
     last_epoch_ms: int | None = None
     problem: str | None = None
+    watermark_gap_ms: int | None = None
+    watermark_held_by: int | None = None
+    idle: list[IdlePartition] = []
 
 
 class StatusReport(msgspec.Struct, frozen=True):

@@ -103,7 +103,8 @@ def _register_stream(connection: Any, stream: StreamPlan, position: Position, st
     reader = TopicReader(state / "log" / stream.name)
     connection.register("_tail", _tail(reader, stream, PositionRange(cut, position), highs))
     columns = ", ".join(_plain_time(name, type) for name, type, _ in stream.columns)
-    hidden = f"{PARTITION}, {OFFSET}, make_timestamp(epoch_us(_arrived_at)) AS _arrived_at, _late"
+    arrived = "make_timestamp(epoch_us(_arrived_at)) AS _arrived_at"
+    hidden = f"{PARTITION}, {OFFSET}, {arrived}, _late, _lateness"
     parts = [f"SELECT {columns}, {hidden} FROM _tail"]
     if paths:
         files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)

@@ -20,10 +20,21 @@ from headrace.carry.ends import Ends
 from headrace.carry.runs import runs
 from headrace.compile.plan import ProcessorPlan
 from headrace.core.errors import BadDefinition
-from headrace.core.event import ARRIVED_AT, CUT, KEY, LATE, OFFSET, PARTITION, SEQ, STATE, TIME
+from headrace.core.event import (
+    ARRIVED_AT,
+    CUT,
+    KEY,
+    LATE,
+    LATENESS,
+    OFFSET,
+    PARTITION,
+    SEQ,
+    STATE,
+    TIME,
+)
 
 Marks = Sequence[tuple[int, int | None]]  # group, watermark at its end
-PLACE = (PARTITION, OFFSET, ARRIVED_AT, LATE)
+PLACE = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
 ROWS_MAX = 20_000
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
@@ -99,7 +110,7 @@ class _Processing:
     def resume(self, columns: dict[str, list[Any]], row: int) -> None:
         state, place, timer = msgspec.json.decode(columns[STATE][row])
         self.state = self.decoder.decode(msgspec.json.encode(state))
-        self.place = (*place[:2], _moment(place[2]), place[3])
+        self.place = (*place[:2], _moment(place[2]), *place[3:])
         self.timers = Timers(timer)
         self.last = (columns[TIME][row], columns[SEQ][row])
 
@@ -146,7 +157,7 @@ class _Processing:
         if self.marks and self.marks[-1][1] is not None:
             self.fire(self.marks[-1][1], self.marks[-1][0])
         if self.last is not None:
-            place = [*self.place[:2], _us(self.place[2]), self.place[3]]
+            place = [*self.place[:2], _us(self.place[2]), *self.place[3:]]
             kept = msgspec.json.encode([self.state, place, self.timers.moment_us])
             timer, cut = self.timers.moment_us, self.disordered_cut
             self.ends.add(self.key, self.last, kept, timer, self.disordered, cut)

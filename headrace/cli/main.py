@@ -144,6 +144,29 @@ def query(
 
 
 @app.command()
+def late(
+    view: View,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="only windows of this key")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="windows that start at this time or after")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="windows that start before this time")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="the newest so many windows")] = None,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Show how late the events of a view's windows were."""
+    from headrace.cli import late as body
+
+    keys = body.keys_of(where or [])
+    return body.late(found_folder(project), view, keys, since, until, limit).say(json)
+
+
+@app.command()
 def status(project: ProjectOption = None, json: Json = False) -> int:
     """Show how the project's streams and views are doing."""
     from headrace.cli import status as body

@@ -30,7 +30,7 @@ def query(folder: Path, sql: str, limit: int | None) -> Report:
 
 def shown(answer: Answer) -> list[RenderableType]:
     """The answer as a table and the lines below it."""
-    lines = [_said(stream, as_of) for stream, as_of in answer.as_of.items()]
+    lines = [freshness(stream, as_of) for stream, as_of in answer.as_of.items()]
     exactness = _exactness(answer)
     cut = [Text("there are more rows; ask for fewer, or give --limit", style="yellow")]
     return [_rows(answer), *map(dim, [*lines, exactness]), *(cut if answer.truncated else [])]
@@ -55,7 +55,8 @@ def _cell(value: object, type: str, exact: bool) -> Text:
     return Text(text if exact else f"~{text}")
 
 
-def _said(stream: str, as_of: AsOf) -> str:
+def freshness(stream: str, as_of: AsOf) -> str:
+    """What an answer speaks for, of one stream."""
     position = ",".join(map(str, as_of.position))
     watermark = f"{moment(as_of.watermark)} UTC" if as_of.watermark else "none"
     return (

@@ -18,6 +18,7 @@ from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import Report, bad, dim, good, table
 from headrace.cli.words import equation, moment
+from headrace.core.time import MILLISECOND, duration_text
 
 _STREAM = ("stream", "source", "log end", "lag", "watermark", "generation", "late")
 _VIEW = ("view", "kind", "state", "stream", "rows", "generation", "last audit")
@@ -48,7 +49,8 @@ def shown(found: Status) -> list[RenderableType]:
     if found.streams:
         rows = [_stream(stream) for stream in found.streams]
         parts += ["", table(*_STREAM, rows=rows, right=("log end", "lag", "generation", "late"))]
-        parts += ["", *(balance_line(s.name, s.balance) for s in found.streams)]
+        parts += ["", *(dim(line) for s in found.streams for line in _event_time(s))]
+        parts += [balance_line(s.name, s.balance) for s in found.streams]
     if found.views:
         views = [_view(view) for view in found.views]
         parts += ["", table(*_VIEW, rows=views, right=("rows", "generation"))]
@@ -82,6 +84,19 @@ def _stream(stream: StreamStatus) -> list[str]:
         str(stream.generation),
         f"{stream.late:,}",
     ]
+
+
+def _event_time(stream: StreamStatus) -> list[str]:
+    """How far event time is behind the clock, and which partitions decide on it."""
+    if stream.watermark is None or stream.watermark_gap_ms is None:
+        return []
+    gap = duration_text(abs(stream.watermark_gap_ms) * MILLISECOND)
+    side = "behind" if stream.watermark_gap_ms >= 0 else "ahead of"
+    held = stream.watermark_held_by
+    by = f", held back by partition {held}" if held is not None and len(stream.end) > 1 else ""
+    idle = ", ".join(f"{part.partition} since {moment(part.since)} UTC" for part in stream.idle)
+    line = f"{stream.name}: watermark {gap} {side} the clock{by}"
+    return [f"{line}; idle: partition {idle}" if idle else line]
 
 
 def _view(view: ViewStatus) -> list[str | Text]:

@@ -146,6 +146,8 @@ def _partial_words(view: ViewPlan) -> list[str]:
         words.append(
             f"batch also keeps the values behind {_listed(counted)}, to count them exactly"
         )
+    if view.tells_lateness:
+        words.append("each window also counts its events and how late they were")
     return words
 
 

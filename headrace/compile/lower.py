@@ -8,7 +8,7 @@ tests/laws/test_seam.py that they mean the same in both layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -74,10 +74,11 @@ def lower_map(
     *,
     carried: bool,
     fold: Fold,
+    also: Sequence[str] = (),
 ) -> Mapped:
     """Choose storage forms and write the map step. `time` is SQL for the event time, if known;
     `carried` says that the source is a fold's relation; `fold` makes one between map and
-    aggregates, where a window needs it.
+    aggregates, where a window needs it; `also` are items that are selected beside.
     """
     expressions = _distinct_expressions(parts)
     probe = select_of(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
@@ -97,6 +98,7 @@ def lower_map(
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
     order = _order(lowered, stream_alias, time, origin)
     _refuse_computing(parts, lowered, origin)
+    items += also
     carry = None
     if ordered := next((group.ordered for group in parts.groups if group.ordered), None):
         if carried:

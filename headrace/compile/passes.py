@@ -30,6 +30,7 @@ from headrace.compile.derive import (
     passes_on,
     streams_below,
 )
+from headrace.compile.lateness import lateness_of
 from headrace.compile.lower import (
     Fold,
     lower_finish,
@@ -60,7 +61,10 @@ from headrace.define.dialect import sql_of
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.project import Project
 
-HIDDEN_DDL = "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN"
+HIDDEN_DDL = (
+    "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN, "
+    "`_lateness` BIGINT"
+)
 # What may stand after the aggregates: forms that mean the same in Spark and in the store.
 _FINISH_NODES = (
     exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg, exp.Add,
@@ -223,6 +227,8 @@ class _Compiler:
         parts = split(resolved.select, names, origin)
         carried = self.carried_below(resolved, resolved.definition.name)
         source = self.written(resolved, carried)
+        stream = base_stream(resolved, self.ordered)
+        late = lateness_of(parts, self.project.streams[stream], resolved.stream_alias)
         mapped = lower_map(
             parts,
             source,
@@ -232,6 +238,7 @@ class _Compiler:
             origin,
             carried=carried is not None,
             fold=self.numbered(resolved),
+            also=late.items,
         )
         partials, finishes = lower_partials(parts, mapped)
         self.check_finish(
@@ -251,12 +258,12 @@ class _Compiler:
             "mergeable",
             str(resolved.definition.origin),
             outputs,
-            stream=base_stream(resolved, self.ordered),
+            stream=stream,
             tables=all_tables(resolved, self.ordered),
             carry=carried.plan if carried else mapped.carry,
             map_sql=mapped.sql,
             keys=mapped.keys,
-            partials=tuple(partials),
+            partials=(*partials, *late.partials),
             having=finish(parts.having) if parts.having else None,
             order=tuple(finish(item) for item in parts.order),
             limit=parts.limit,
@@ -336,6 +343,7 @@ class _Compiler:
 def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
     """A source stream as its readers need it."""
     mark = definition.watermark
+    times = {"ahead_us": mark.ahead_us, "idle_us": mark.idle_us} if mark else {}
     return StreamPlan(
         definition.name,
         tuple((c.name, c.type.spark, c.nullable) for c in definition.schema.columns),
@@ -344,6 +352,7 @@ def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
         (mark.column, mark.delay_us) if mark else None,
         definition.key,
         definition.id,
+        **times,
     )
 
 

@@ -16,8 +16,11 @@ from headrace.compile.windows import WindowPlan, coalesced
 from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
 from headrace.core.schema import Column, Schema, Type
+from headrace.core.time import HOUR, MINUTE
 
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
+# Partial columns of a windowed view beside its own: see compile/lateness.py.
+EVENTS, LATE, ABSORBED, ABSORBED_BY = "_events", "_late", "_absorbed", "_absorbed_by"
 
 
 class _Noun(msgspec.Struct, frozen=True):
@@ -150,6 +153,11 @@ class ViewPlan(_Noun, frozen=True):
         return tuple(partial for partial in self.partials if partial.counted)
 
     @property
+    def tells_lateness(self) -> bool:
+        """Whether it is known of each window how late its events were."""
+        return any(LATE in partial.columns for partial in self.partials)
+
+    @property
     def recompute(self) -> str:
         """Fingerprint of what the view's partials depend on."""
         decisive = [self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs]
@@ -174,6 +182,11 @@ class StreamPlan(_Noun, frozen=True):
     watermark: tuple[str, int] | None = None  # column, delay in microseconds
     key: str | None = None
     id: str | None = None
+    # How far ahead of its arrival an event may be dated and still move the watermark. It decides
+    # on lateness, so it is the same for every reader and cannot be changed later.
+    ahead_us: int = HOUR
+    # After how much silence a partition no longer holds the watermark back that is told.
+    idle_us: int = MINUTE
 
     @property
     def schema(self) -> Schema:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.core.errors import BadDefinition, UnknownName, Unsupported
-from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION
+from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
 from headrace.define.definitions import QueryDefinition
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.project import Project
 
-HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE)
+HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,21 @@ from dataclasses import dataclass, field
 
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
+from headrace.core.time import HOUR, MINUTE
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Event time is `column`; an event more than `delay_us` behind the newest before it is late."""
+    """Event time is `column`; an event more than `delay_us` behind the newest before it is late.
+
+    An event dated more than `ahead_us` after its arrival does not move the watermark. A partition
+    from which nothing has come for `idle_us` does not hold it back.
+    """
 
     column: str
     delay_us: int
+    ahead_us: int = HOUR
+    idle_us: int = MINUTE
 
 
 @dataclass(frozen=True, slots=True)

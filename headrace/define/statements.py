@@ -9,7 +9,7 @@ is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -29,7 +29,8 @@ from headrace.define.definitions import (
 from headrace.define.dialect import Headrace
 
 KNOWN = "CREATE STREAM, CREATE TABLE, CREATE VIEW and CREATE STREAM … AS SELECT"
-_STREAM_OPTIONS = ("source", "format", "key", "id", "partitions")
+_WATERMARK_OPTIONS = ("watermark.ahead", "watermark.idle")
+_STREAM_OPTIONS = ("source", "format", "key", "id", "partitions", *_WATERMARK_OPTIONS)
 
 
 def read_statements(text: str, path: str) -> list[Definition]:
@@ -126,6 +127,7 @@ class _Reader:
         options = self.options() if self.took("WITH") else {}
         self.end()
         plain = {key: options.pop(key) for key in _STREAM_OPTIONS if key in options}
+        times = {key: plain.pop(key) for key in _WATERMARK_OPTIONS if key in plain}
         count = plain.pop("partitions", None)
         if count is not None and (not count.isdigit() or not 1 <= int(count) <= 1024):
             raise self.wrong(f"partitions must be a number from 1 to 1024, not '{count}'", origin)
@@ -138,7 +140,7 @@ class _Reader:
             name,
             schema,
             origin,
-            watermark,
+            self.with_times(name, watermark, times, origin),
             partitions=int(count) if count else None,
             options=options,
             **plain,
@@ -153,6 +155,24 @@ class _Reader:
                 f"the watermark column '{column.name}' is {column.type.spark}, not TIMESTAMP",
                 origin,
             )
+
+    def with_times(
+        self, name: str, watermark: Watermark | None, times: dict[str, str], origin: Origin
+    ) -> Watermark | None:
+        """The watermark with what the options say of it."""
+        if watermark is None:
+            for option in times:
+                raise self.wrong(f"'{option}' is given, but '{name}' has no WATERMARK", origin)
+            return None
+        try:
+            lengths = {option: duration_us(text) for option, text in times.items()}
+        except ValueError as error:
+            raise self.wrong(f"an option of the watermark is wrong: {error}", origin) from error
+        return replace(
+            watermark,
+            ahead_us=lengths.get("watermark.ahead", watermark.ahead_us),
+            idle_us=lengths.get("watermark.idle", watermark.idle_us),
+        )
 
     def table(self, name: str, schema: Schema, origin: Origin) -> TableDefinition:
         self.expect("USING")

@@ -25,7 +25,7 @@ from headrace.log.block import Block
 from headrace.log.columns import TIME, arrow_type, convert, parsed, refused
 from headrace.log.csv_events import CsvEvents
 from headrace.log.json_events import JsonEvents
-from headrace.log.late import mark_late
+from headrace.log.late import lateness
 from headrace.log.refusals import BadEventError, unreadable
 
 CONFLICT = "an event with this id and another body came before"
@@ -103,6 +103,7 @@ class Decoder:
             (event.OFFSET, pa.int64()),
             (event.ARRIVED_AT, TIME),
             (event.LATE, pa.bool_()),
+            (event.LATENESS, pa.int64()),
             (event.STATUS, pa.int8()),
             (event.REASON, pa.string()),
         ]
@@ -125,9 +126,9 @@ class Decoder:
             self._read_rows(chunk)
             made = self._columns(chunk, wanted)
             arrived = _each([block.arrived_at_us for block in group], group)
-            late, high_us = self._late(made, arrived, high_us)
+            late_us, high_us = self._lateness(made, arrived, high_us)
             arrays = [made[i] for i in wanted]
-            arrays += _log_columns(chunk, partition, arrived, late)
+            arrays += _log_columns(chunk, partition, arrived, late_us)
             arrays += [_raw(chunk)] if raw else []
             batches.append(pa.record_batch(arrays, schema=schema))
         return Decoded(pa.Table.from_batches(batches, schema), high_us)
@@ -174,15 +175,16 @@ class Decoder:
         for row in refused(column.type, values):
             chunk.refuse(row, self._events.blank, unreadable(column, values[row]))
 
-    def _late(
+    def _lateness(
         self, made: dict[int, pa.Array], arrived: Times, high_us: int | None
-    ) -> tuple[NDArray[np.bool_], int | None]:
+    ) -> tuple[Times, int | None]:
         if self.watermark is None or self._time_column is None:
-            return np.zeros(len(arrived), bool), None
+            return np.zeros(len(arrived), np.int64), None
         times = made[self._time_column]
         known = times.is_valid().to_numpy(zero_copy_only=False)
         times_us = times.view(pa.int64()).fill_null(0).to_numpy()
-        return mark_late(times_us, known, arrived, self.watermark.delay_us, high_us)
+        mark = self.watermark
+        return lateness(times_us, known, arrived, high_us, mark.delay_us, mark.ahead_us)
 
     def _wanted(self, columns: Sequence[str] | None) -> list[int]:
         if columns is None:
@@ -221,9 +223,7 @@ def _each(values: list[int], blocks: list[Block]) -> Times:
     return np.repeat(np.array(values, np.int64), [block.count for block in blocks])
 
 
-def _log_columns(
-    chunk: _Chunk, partition: int, arrived: Times, late: NDArray[np.bool_]
-) -> list[pa.Array]:
+def _log_columns(chunk: _Chunk, partition: int, arrived: Times, late_us: Times) -> list[pa.Array]:
     """What the log knows of each event, in the order of `arrow_schema`."""
     count = len(chunk.rows)
     # Within a block an offset minus the record's place in the chunk is always the same.
@@ -237,7 +237,8 @@ def _log_columns(
         pa.array(np.full(count, partition, np.int32)),
         pa.array(offsets),
         pa.array(arrived).view(TIME),
-        pa.array(late),
+        pa.array(late_us > 0),
+        pa.array(late_us),
         pa.array(chunk.statuses),
         reasons,
     ]

@@ -35,7 +35,7 @@ CHUNK_EVENTS = 65_536
 
 
 def decoder_of(stream: StreamPlan) -> Decoder:
-    mark = Watermark(*stream.watermark) if stream.watermark else None
+    mark = Watermark(*stream.watermark, stream.ahead_us) if stream.watermark else None
     return Decoder(stream.schema, stream.format, mark)
 
 

@@ -19,7 +19,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, RAW, REASON, STATUS, Status
+from headrace.core.event import (
+    ARRIVED_AT,
+    LATE,
+    LATENESS,
+    OFFSET,
+    PARTITION,
+    RAW,
+    REASON,
+    STATUS,
+    Status,
+)
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 
@@ -29,6 +39,7 @@ _HIDDEN = [
     (OFFSET, pa.int64()),
     (ARRIVED_AT, pa.timestamp("us", "UTC")),
     (LATE, pa.bool_()),
+    (LATENESS, pa.int64()),
     (REASON, pa.string()),
     (RAW, pa.binary()),
 ]

@@ -9,7 +9,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from headrace.api.service import Status, StreamStatus
-from headrace.core.time import from_iso, now_us
 
 Numbers = dict[str, tuple[str, Callable[[StreamStatus], float]]]
 
@@ -26,7 +25,11 @@ _STREAM_GAUGES: Numbers = {
     ),
     "headrace_stream_watermark_age_seconds": (
         "now less the watermark",
-        lambda s: _age(s.watermark),
+        lambda s: (s.watermark_gap_ms or 0) / 1000,
+    ),
+    "headrace_stream_idle_partitions": (
+        "partitions that do not hold the watermark back",
+        lambda s: len(s.idle),
     ),
 }
 _STREAM_COUNTERS: Numbers = {
@@ -68,7 +71,3 @@ class _StatusCollector(Collector):
         for view in self.status.views:
             rows.add_metric([view.name], float(view.rows))
         yield rows
-
-
-def _age(watermark: str | None) -> float:
-    return (now_us() - from_iso(watermark)) / 1e6 if watermark else 0.0

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, ViewStatus
+from headrace.api.service import (
+    Balance,
+    DeadLetter,
+    IdlePartition,
+    Status,
+    StreamStatus,
+    ViewStatus,
+)
 from headrace.audit.oracle import audit_view
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.errors import NotFound, NotReady
@@ -23,6 +30,7 @@ from headrace.run.layout import Layout
 from headrace.run.questions import Questions
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
+from headrace.serving.late import LateAnswer
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult
 
@@ -46,6 +54,17 @@ class ProjectService:
         limit: int | None = None,
     ) -> Answer:
         return self.questions.reader.view(name, keys, since=since, until=until, limit=limit)
+
+    def late(
+        self,
+        name: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> LateAnswer:
+        return self.questions.reader.late(name, keys, since=since, until=until, limit=limit)
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         return self.questions.answer(text, limit)
@@ -101,6 +120,9 @@ class ProjectService:
             (text for key, text in problems.items() if key.endswith(f" {stream.name}")), None
         )
         definition = self.project.streams.get(stream.name)
+        now_us = self.store.clock()
+        time = state.event_time(now_us)
+        mark_us = time.watermark_us
         return StreamStatus(
             stream.name,
             definition.source if definition else "http",
@@ -111,10 +133,13 @@ class ProjectService:
             state.generation,
             end - state.position,
             late,
-            iso(state.watermark) if state.watermark is not None else None,
+            iso(mark_us) if mark_us is not None else None,
             Balance(**numbers),
             last_ms,
             problem,
+            (now_us - mark_us) // 1000 if mark_us is not None else None,
+            time.held_by,
+            [IdlePartition(partition, iso(since)) for partition, since in time.idle],
         )
 
     def _epoch_numbers(self, stream: str) -> tuple[int, int | None]:

@@ -18,7 +18,7 @@ from sqlglot import exp
 from headrace.compile.passes import HIDDEN_DDL
 from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.errors import BadQuery, NotReady
-from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, Status
+from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION, Status
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace
@@ -32,7 +32,7 @@ from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryClient, QueryRequest, Relation
 
-_HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE)
+_HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
 
 
 class Questions:

@@ -8,6 +8,7 @@ differently is changed at once. tests/serving/test_catalog.py checks each kind o
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -35,25 +36,56 @@ def read_plan(db: sqlite3.Connection) -> Plan | None:
 
 def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
     row = db.execute(
-        "SELECT plan, boundary, generation, committed_at, promoted_at, boundary_highs "
-        "FROM _streams WHERE name = ?",
+        "SELECT plan, boundary, generation, committed_at, promoted_at, watermark_us, "
+        "boundary_highs FROM _streams WHERE name = ?",
         (name,),
     ).fetchone()
     if row is None:
         raise NotFound(f"there is no stream '{name}'")
     progress = db.execute(
-        "SELECT next_offset, high_us FROM _progress WHERE stream = ? ORDER BY partition", (name,)
+        "SELECT next_offset, high_us, heard_at FROM _progress WHERE stream = ? ORDER BY partition",
+        (name,),
     ).fetchall()
+    offsets, highs, heard_at = zip(*progress, strict=True)
     return StreamState(
         msgspec.json.decode(row[0], type=StreamPlan),
-        Position(tuple(offset for offset, _ in progress)),
+        Position(offsets),
         Position.parse(row[1]),
         row[2],
-        tuple(high for _, high in progress),
-        tuple(msgspec.json.decode(row[5])) or (None,) * len(progress),
-        row[3],
-        row[4],
+        highs,
+        tuple(msgspec.json.decode(row[6])) or (None,) * len(progress),
+        heard_at,
+        told_us=row[5],
+        committed_at=row[3],
+        promoted_at=row[4],
     )
+
+
+def listen_again(db: sqlite3.Connection, now_us: int) -> None:
+    """A process that begins has waited for no partition yet, however long nobody listened."""
+    db.execute("UPDATE _progress SET heard_at = ? WHERE heard_at IS NOT NULL", (now_us,))
+
+
+def advance(
+    db: sqlite3.Connection,
+    before: StreamState,
+    position: Position,
+    highs: Sequence[int | None],
+    now_us: int,
+) -> None:
+    """Bring the progress of a stream to a position; its watermark never goes back."""
+    name = before.plan.name
+    for partition, (offset, high) in enumerate(zip(position.offsets, highs, strict=True)):
+        db.execute(
+            "UPDATE _progress SET next_offset = ?1, high_us = ?2, "
+            "heard_at = CASE WHEN next_offset < ?1 THEN ?3 ELSE heard_at END "
+            "WHERE stream = ?4 AND partition = ?5",
+            (offset, high, now_us, name, partition),
+        )
+    # Somebody may have been told what the time alone had made of the state before.
+    told = [state.watermark(now_us) for state in (before, read_stream(db, name))]
+    newest = max((mark for mark in told if mark is not None), default=None)
+    db.execute("UPDATE _streams SET watermark_us = ? WHERE name = ?", (newest, name))
 
 
 def read_highs(path: Path, stream: str, position: Position) -> tuple[int | None, ...]:
@@ -127,11 +159,11 @@ def _deploy_stream(db: sqlite3.Connection, stream: StreamPlan) -> None:
         return
     start = Position.start(stream.partitions)
     db.execute(
-        "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0, '[]')",
+        "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0, NULL, '[]')",
         (stream.name, text, str(start)),
     )
     rows = [(stream.name, partition) for partition in range(stream.partitions)]
-    db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL)", rows)
+    db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL, NULL)", rows)
 
 
 def _check_history(old: StreamPlan, new: StreamPlan) -> None:
@@ -146,12 +178,13 @@ def _check_history(old: StreamPlan, new: StreamPlan) -> None:
         and all(nullable for _, _, nullable in added)
         and old.partitions == new.partitions
         and old.format == new.format
+        and (old.watermark, old.ahead_us) == (new.watermark, new.ahead_us)
     ):
         return
     raise BadDefinition(
         f"stream '{new.name}' has changed in a way that its history does not allow",
         detail="columns can be added if they may be NULL; "
-        "types, names, NOT NULL, format and partitions stay.",
+        "types, names, NOT NULL, format, partitions, WATERMARK and watermark.ahead stay.",
         hint="give the new form another name, or put the old definition back.",
     )
 

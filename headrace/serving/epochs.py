@@ -15,7 +15,7 @@ import msgspec
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
 from headrace.serving.carried import commit_states
-from headrace.serving.catalog import read_stream, read_versions, tables_of
+from headrace.serving.catalog import advance, read_stream, read_versions, tables_of
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.rows import stored_rows
 from headrace.serving.store import NOW, Epoch, Row
@@ -39,7 +39,8 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
             _add_carried(db, version.plan, epoch, group)
         elif version.id in epoch.rows:
             _add_rows(db, version.plan, epoch.rows[version.id], group)
-    _advance(db, epoch, now_us)
+    advance(db, state, epoch.range.upper, epoch.highs, now_us)
+    _record(db, epoch, now_us)
     return True
 
 
@@ -86,14 +87,7 @@ def _add_rows(db: sqlite3.Connection, plan: ViewPlan, lifted: Sequence[Row], gro
     db.executemany(upsert(plan, speed, f"VALUES ({places})", grouped=True), rows)
 
 
-def _advance(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
-    for partition, (offset, high) in enumerate(
-        zip(epoch.range.upper.offsets, epoch.highs, strict=True)
-    ):
-        db.execute(
-            "UPDATE _progress SET next_offset = ?, high_us = ? WHERE stream = ? AND partition = ?",
-            (offset, high, epoch.stream, partition),
-        )
+def _record(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
     counts = epoch.counts
     db.execute(
         "UPDATE _streams SET committed_at = ?, late = late + ? WHERE name = ?",

@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from headrace.compile.plan import ViewPlan
+from headrace.compile.plan import ABSORBED, ABSORBED_BY, LATE, ViewPlan
 from headrace.compile.windows import end_column
 from headrace.core.aggregate import Merge
 from headrace.core.position import Position
 from headrace.serving.carried import fits, promote_states, stage_states
 from headrace.serving.catalog import (
+    advance,
     go_live,
     read_plan,
     read_stream,
@@ -92,7 +93,9 @@ def promote(
     """Make staged builds the answer up to `boundary`, inside the caller's transaction."""
     state = read_stream(db, stream)
     reached = _highs_at(db, stream, group, boundary, highs)
+    number = state.generation + 1
     for build in staged:
+        _absorb(db, build.version.plan, number)
         _take(build)(db, build.version.plan)
         _, speed, _ = tables_of(build.version.plan)
         db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
@@ -108,8 +111,8 @@ def promote(
         (stream, group),
     )
     if not boundary <= state.position:
-        _jump(db, stream, boundary, highs)
-    number = state.generation + 1
+        # Batch has gone past speed, which goes on from the boundary.
+        advance(db, state, boundary, highs, now_us)
     db.execute(
         "UPDATE _streams SET boundary = ?, generation = ?, promoted_at = ?, boundary_highs = ? "
         "WHERE name = ?",
@@ -146,15 +149,12 @@ def _highs_at(
     return str(row[0]) if row else msgspec.json.encode(archived).decode()
 
 
-def _jump(
-    db: sqlite3.Connection, stream: str, boundary: Position, highs: Sequence[int | None]
-) -> None:
-    """Batch has gone past speed, which goes on from the boundary."""
-    for partition, (offset, high) in enumerate(zip(boundary.offsets, highs, strict=True)):
-        db.execute(
-            "UPDATE _progress SET next_offset = ?, high_us = ? WHERE stream = ? AND partition = ?",
-            (offset, high, stream, partition),
-        )
+def _absorb(db: sqlite3.Connection, plan: ViewPlan, number: int) -> None:
+    """The late events of a build are in this generation from now on."""
+    if plan.tells_lateness:
+        staged, _ = staged_tables(plan)
+        sets = f"{ABSORBED} = {LATE}, {ABSORBED_BY} = ?"
+        db.execute(f"UPDATE {staged} SET {sets} WHERE {LATE} > 0", (number,))
 
 
 def _take(build: Staged) -> Callable[[sqlite3.Connection, ViewPlan], None]:
@@ -266,7 +266,8 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
 
 
 def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) -> list[str]:
-    if merge == Merge.COUNTED:
+    # What a generation has absorbed is known after its promotion, and speed knows nothing of it.
+    if merge == Merge.COUNTED or columns[0] in {ABSORBED, ABSORBED_BY}:
         return []
     if Merge(merge) in STATES:
         return [f"NOT same_{merge}(a.{columns[0]}, b.{columns[0]})"]

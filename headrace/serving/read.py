@@ -27,6 +27,7 @@ from headrace.serving.carried import provisional
 from headrace.serving.catalog import read_plan, read_stream, tables_of
 from headrace.serving.conditions import Condition, asked, inside, pushed
 from headrace.serving.finish import quoted, typed_sql
+from headrace.serving.late import LateAnswer, late_answer, late_plan
 from headrace.serving.sqlite import Sqlite
 
 ROWS_MAX = 10_000
@@ -62,6 +63,25 @@ class Reader:
             return self._answer(
                 db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
             )
+
+    def late(
+        self,
+        name: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> LateAnswer:
+        """How late the events of a view's windows were; asked like `view`."""
+        with self.db.read() as db:
+            plan = late_plan(_live_plan(db, name))
+            results = tuple(Result(out.name, out.type, None) for out in plan.outputs)
+            sql, values = _view_sql(plan, asked(plan, keys or {}, since, until))
+            answer = self._answer(
+                db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
+            )
+            return late_answer(plan.name, answer)
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         """An ad-hoc SELECT over views."""

@@ -22,9 +22,9 @@ CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WIT
 CREATE TABLE IF NOT EXISTS _streams (
   name TEXT PRIMARY KEY, plan TEXT NOT NULL, boundary TEXT NOT NULL, generation INTEGER NOT NULL,
   committed_at INTEGER, promoted_at INTEGER, late INTEGER NOT NULL DEFAULT 0,
-  boundary_highs TEXT NOT NULL DEFAULT '[]');
+  watermark_us INTEGER, boundary_highs TEXT NOT NULL DEFAULT '[]');
 CREATE TABLE IF NOT EXISTS _progress (
-  stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER,
+  stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER, heard_at INTEGER,
   PRIMARY KEY (stream, partition)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _groups (
   stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL,

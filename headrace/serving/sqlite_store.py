@@ -42,6 +42,8 @@ class SqliteStore:
 
     def take_over(self) -> None:
         self.db.take_over()
+        with self.db.write() as db:
+            catalog.listen_again(db, self.clock())
 
     def deploy(self, plan: Plan) -> list[Change]:
         with self.db.write() as db:

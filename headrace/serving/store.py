@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.position import Position, PositionRange
+from headrace.serving.watermark import EventTime, event_time
 
 Row = tuple[Any, ...]
 # Key, time and place of its last event, state, and when its timer is to fire.
@@ -53,13 +54,21 @@ class StreamState:
     generation: int
     highs: tuple[int | None, ...]  # highest event time in each partition, in microseconds
     boundary_highs: tuple[int | None, ...]  # the same, at the boundary
+    heard_at: tuple[int | None, ...]  # when speed last took something from each partition
+    told_us: int | None  # the watermark that was told at the newest commit
     committed_at: int | None  # when the newest epoch was committed
     promoted_at: int | None
 
-    @property
-    def watermark(self) -> int | None:
-        """The slowest partition's highest event time less the delay; None before any event."""
-        return watermark_of(self.plan, self.highs)
+    def event_time(self, now_us: int) -> EventTime:
+        """How far event time has come, and which partitions hold it back or are set aside."""
+        if self.plan.watermark is None:
+            return EventTime()
+        delay_us, idle_us = self.plan.watermark[1], self.plan.idle_us
+        return event_time(self.highs, self.heard_at, self.told_us, now_us, delay_us, idle_us)
+
+    def watermark(self, now_us: int) -> int | None:
+        """Event time has come this far; None before any event or without a watermark."""
+        return self.event_time(now_us).watermark_us
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,10 @@ from typing import Any
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import ARRIVED_AT, LATE, PARTITION, STATUS, Status
 from headrace.core.position import PositionRange
-from headrace.core.time import HOUR
 from headrace.serving.store import Epoch, Row, Version, watermark_of
 from headrace.spark.relations import rows_of
 from headrace.speed.carry import Behind, CarriedRows, follow, rebase
 
-# An event dated further ahead of its arrival than this does not move the watermark.
-AHEAD_MAX_US = HOUR
 Counts = tuple[dict[str, int], tuple[int | None, ...]]
 
 
@@ -93,7 +90,7 @@ def _counts(frame: Any, stream: StreamPlan, highs: tuple[int | None, ...]) -> Co
     high = "NULL"
     if stream.watermark:
         time, arrived = f"unix_micros({stream.watermark[0]})", f"unix_micros({ARRIVED_AT})"
-        high = f"CASE WHEN {time} <= {arrived} + {AHEAD_MAX_US} THEN {time} END"
+        high = f"CASE WHEN {time} <= {arrived} + {stream.ahead_us} THEN {time} END"
     by_partition = frame.groupBy(PARTITION).agg(
         *_expressions(
             f"count_if({STATUS} = {int(Status.EVENT)})",

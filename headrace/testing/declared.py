@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import Column, Type
-from headrace.core.time import duration_us
+from headrace.core.time import HOUR, duration_us
 
 _NAME = r"`?(?P<name>\w+)`?"
 _QUERY = re.compile(rf"CREATE\s+(?P<kind>STREAM|VIEW)\s+{_NAME}\s+AS\s+(?P<query>.+)", re.I | re.S)
@@ -25,6 +25,7 @@ _COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?P<required>\s+NOT\s+NULL)?", re
 _WATERMARK = re.compile(
     rf"WATERMARK\s+{_NAME}\s+DELAY\s+OF\s+INTERVAL\s+(?P<delay>.+)", re.I | re.S
 )
+_AHEAD = re.compile(r"\bwatermark\.ahead\s*=\s*'([^']*)'", re.I)
 _ID = re.compile(r"\bid\s*=\s*'([^']*)'", re.I)
 _LOCATION = re.compile(r"LOCATION\s+'([^']*)'", re.I)
 # Quoted text and comments are one piece each, so that nothing inside them separates.
@@ -33,13 +34,15 @@ _PIECE = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|--[^\n]*|.", re.S)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream that takes events in; late is what is more than `delay_us` behind."""
+    """A stream that takes events in; late is what is more than `delay_us` behind the newest that
+    is not dated more than `ahead_us` after its arrival."""
 
     name: str
     columns: tuple[Column, ...]
     time_column: str | None = None
     delay_us: int | None = None
     id_field: str | None = None
+    ahead_us: int = HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +136,14 @@ def _stream(name: str, body: str, options: str) -> Stream:
     delay = duration_us(watermark["delay"].replace("'", "")) if watermark else None
     columns = columns_of(body)
     first = next((c.name for c in columns if c.type == Type("TIMESTAMP")), None)
-    id_field = _ID.search(options)
+    id_field, ahead = _ID.search(options), _AHEAD.search(options)
     return Stream(
-        name, columns, watermark["name"] if watermark else first, delay, id_field and id_field[1]
+        name,
+        columns,
+        watermark["name"] if watermark else first,
+        delay,
+        id_field and id_field[1],
+        duration_us(ahead[1]) if ahead else HOUR,
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from headrace.testing.compare import differences, same
-from headrace.testing.transcript import Counts, Expect, Send, Step, Transcript
+from headrace.testing.transcript import Counts, Expect, Lateness, Send, Step, Transcript
 
 
 class Engine(Protocol):
@@ -23,6 +23,10 @@ class Engine(Protocol):
     def send(self, stream: str, records: list[bytes]) -> None: ...
 
     def answer(self, view: str) -> list[dict[str, Any]]: ...
+
+    def late(self, view: str) -> list[dict[str, Any]]:
+        """Of each window its `key` values, `on_time`, `late`, `late_by_max` and `late_by_mean`."""
+        ...
 
     def counts(self) -> dict[str, int]:
         """How many events so far were `late`, `dead_letters` and `duplicates`."""
@@ -53,6 +57,8 @@ def play_step(transcript: Transcript, step: Step, engine: Engine) -> list[str]:
         engine.send(step.stream, list(step.records))
     if isinstance(step, Expect):
         return _answer_differences(transcript, step, engine.answer(step.view))
+    if isinstance(step, Lateness):
+        return _lateness_differences(step, engine.late(step.view))
     if isinstance(step, Counts):
         return _count_differences(step, engine.counts())
     return []
@@ -79,6 +85,23 @@ def _count_differences(step: Counts, counts: dict[str, int]) -> list[str]:
         for name, wanted in step.so_far.items()
         if not same(wanted, counts.get(name))
     ]
+
+
+def _lateness_differences(step: Lateness, windows: list[dict[str, Any]]) -> list[str]:
+    wrong, left = [], list(windows)
+    for key, wanted in step.windows:
+        found = next((window for window in left if window["key"] == key), None)
+        if found is None:
+            wrong.append(f"there is no window {key}")
+            continue
+        left.remove(found)
+        wrong += [
+            f"window {key}: {name} should be {value} but is {found[name]}"
+            for name, value in wanted.items()
+            if not same(value, found[name])
+        ]
+    others = [window for window in left if window["late"]]
+    return wrong + [f"window {w['key']} has late events: {w['late']}" for w in others]
 
 
 def _sentence(transcript: Transcript, number: int, wrong: list[str]) -> str:

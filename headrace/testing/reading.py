@@ -13,10 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.errors import BadDefinition
+from headrace.core.time import duration_us
 from headrace.testing.declared import Declared, declared
 from headrace.testing.reference_engine import reference_of
 from headrace.testing.short import GONE, expected_value, record
-from headrace.testing.transcript import CLICKS, Boundary, Counts, Expect, Send, Step, Transcript
+from headrace.testing.transcript import (
+    CLICKS,
+    Boundary,
+    Counts,
+    Expect,
+    Lateness,
+    Send,
+    Step,
+    Transcript,
+)
 
 _TOP = {"name", "view", "definitions", "watermark", "tables", "steps", "approximate", "processors"}
 _STEP = {"events", "stream", "boundary", "expect", "in_order", "view"}
@@ -113,7 +123,10 @@ class _Reader:
         if "in_order" in step:
             view = step.get("view") or self.declared.queries[-1].name
             yield Expect(view, tuple(self._rows(view, step["in_order"])), in_order=True)
-        counts = {name: step[name] for name in _COUNTS if name in step}
+        if isinstance(step.get("late"), Mapping):
+            view = step.get("view") or self.declared.queries[-1].name
+            yield Lateness(view, tuple(map(_window, step["late"].items())))
+        counts = {n: step[n] for n in _COUNTS if n in step and not isinstance(step[n], Mapping)}
         if counts:
             yield Counts(counts)
 
@@ -139,8 +152,7 @@ def _row(columns: tuple[str, ...], key: Any, value: Any) -> dict[str, Any]:
     """`a | 1: [2, 3]` for the columns of a view: keys first, then values."""
     if value == GONE:
         return {}
-    text_parts = key.split(" | ") if isinstance(key, str) else [key]
-    keys = text_parts if len(text_parts) == 1 else [_scalar(part) for part in text_parts]
+    keys = _keys(key)
     wanted = len(columns) - len(keys)
     values = value if wanted != 1 and isinstance(value, list) else [value]
     if len(values) != wanted:
@@ -149,6 +161,18 @@ def _row(columns: tuple[str, ...], key: Any, value: Any) -> dict[str, Any]:
             detail=f"the view has {len(columns)} columns: {', '.join(columns)}.",
         )
     return dict(zip(columns, map(expected_value, [*keys, *values]), strict=True))
+
+
+def _keys(key: Any) -> list[Any]:
+    parts = key.split(" | ") if isinstance(key, str) else [key]
+    return parts if len(parts) == 1 else [_scalar(part) for part in parts]
+
+
+def _window(said: tuple[Any, Mapping[str, Any]]) -> tuple[list[Any], dict[str, int]]:
+    """A window's key values, and what is expected of its lateness; lengths in microseconds."""
+    key, numbers = said
+    lengths = {n: duration_us(v) if isinstance(v, str) else v for n, v in numbers.items()}
+    return [expected_value(value) for value in _keys(key)], lengths
 
 
 def _scalar(part: str) -> Any:

@@ -5,6 +5,7 @@ Each stream has one partition, 0; a record's offset is its number, whatever beco
   a dead letter  if its id was seen with other bytes, or it cannot be decoded (see `decode.py`),
   late           if it is an event more than the delay behind the newest event before it,
 tried in that order. A late event counts in every view. A record without id is never a duplicate.
+All records arrive at ARRIVAL_US; one dated more than `ahead` after it is never the newest.
 tests/testing/test_reference_engine.py checks it.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.core.errors import BadDefinition
+from headrace.core.time import from_iso
 from headrace.testing.declared import Declared, GivenTable, Stream
 from headrace.testing.decode import NotDecoded, decoded, id_of, typed
 from headrace.testing.processing import processors_of
@@ -23,6 +25,9 @@ from headrace.testing.reference import Reference, Timestamp, Watermark
 
 if TYPE_CHECKING:
     from headrace.testing.transcript import Transcript
+
+# A day after a story's time zero.
+ARRIVAL_US = from_iso("2026-01-02T00:00:00Z")
 
 
 @dataclass
@@ -47,18 +52,19 @@ class _Partition:
             event = decoded(record, self.stream.columns)
         except NotDecoded:
             return "dead_letters"
-        late = self._late(event)
-        position = {"_partition": 0, "_offset": offset, "_late": late, "_raw": record.decode()}
-        self.events.append(event | position)
-        return "late" if late else "events"
+        late_us = self._lateness(event)
+        position = {"_partition": 0, "_offset": offset, "_raw": record.decode()}
+        self.events.append(event | position | {"_late": late_us > 0, "_lateness": late_us})
+        return "late" if late_us else "events"
 
-    def _late(self, event: Mapping[str, Any]) -> bool:
+    def _lateness(self, event: Mapping[str, Any]) -> int:
         time, delay = event.get(self.stream.time_column or ""), self.stream.delay_us
         if delay is None or not isinstance(time, Timestamp):
-            return False
-        late = self.newest_us is not None and time.us < self.newest_us - delay
-        self.newest_us = max(time.us, self.newest_us if self.newest_us is not None else time.us)
-        return late
+            return 0
+        late_us = 0 if self.newest_us is None else max(0, self.newest_us - delay - time.us)
+        if time.us <= ARRIVAL_US + self.stream.ahead_us:
+            self.newest_us = max(time.us, self.newest_us if self.newest_us is not None else time.us)
+        return late_us
 
 
 class ReferenceEngine:
@@ -85,6 +91,10 @@ class ReferenceEngine:
     def answer(self, view: str) -> list[dict[str, Any]]:
         events = {name: partition.events for name, partition in self._partitions.items()}
         return self._reference.answer(view, events)
+
+    def late(self, view: str) -> list[dict[str, Any]]:
+        events = {name: partition.events for name, partition in self._partitions.items()}
+        return self._reference.lateness(view, events)
 
     def counts(self) -> dict[str, int]:
         return {name: self._counts[name] for name in ("late", "dead_letters", "duplicates")}

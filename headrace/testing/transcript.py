@@ -22,6 +22,10 @@ A step has any of these, done in this order:
                 changed since the last map (`gone`: the row is no more); or one value
   in_order      a list of rows, in this order
   late, dead_letters, duplicates    how many there have been so far
+  late          also a map from key to numbers, for the windows of `view`, such as
+                {"[0s, 10s)": {on_time: 2, late: 1, late_by_max: 5s, late_by_mean: 5s}};
+                no other window may have late events
+
 `processors` is Python text: the classes under @processor(…) that `definitions` call.
 `approximate` maps a column to the relative error that an engine may have in it.
 tests/testing/test_transcript.py checks the format.
@@ -71,7 +75,15 @@ class Counts:
     so_far: Mapping[str, int]
 
 
-Step = Send | Boundary | Expect | Counts
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """How late the events of a view's windows were: key values, and the numbers that are named."""
+
+    view: str
+    windows: tuple[tuple[list[Any], Mapping[str, int]], ...]
+
+
+Step = Send | Boundary | Expect | Counts | Lateness
 
 
 @dataclass(frozen=True, slots=True)

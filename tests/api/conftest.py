@@ -24,6 +24,7 @@ from headrace.ingest.intake import Intake, Receipt
 from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
+from headrace.serving.late import LateAnswer, LateWindow
 from headrace.serving.store import AuditResult
 
 BODY_BYTES_MAX, EVENT_BYTES_MAX = 1 << 20, 64 << 10
@@ -34,6 +35,11 @@ ANSWER = Answer(
     as_of={"clicks": AsOf(3, [5, 6], [7, 8], "2026-01-01T00:00:00Z", None, 120)},
     columns={"url": ColumnInfo("STRING", True), "visitors": ColumnInfo("BIGINT", False, 0.02)},
     truncated=True,
+)
+LATENESS = LateAnswer(
+    "visitors",
+    [LateWindow({"url": "/home", "hour": None}, 5, 2, 61_000.0, 40_000.5, 1, 3, 1)],
+    ANSWER.as_of,
 )
 STATUS = Status(
     name="shop", state="running", reason="", started_at="2026-01-01T00:00:00Z", url=None,
@@ -90,6 +96,18 @@ class Shop:
     ) -> Answer:
         self._asked("view", name, keys, since, until, limit)
         return ANSWER
+
+    def late(
+        self,
+        name: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> LateAnswer:
+        self._asked("late", name, keys, since, until, limit)
+        return LATENESS
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         self._asked("sql", text, limit)

@@ -23,10 +23,16 @@ from headrace.core.errors import (
 )
 from headrace.ingest.intake import Receipt
 
-from .conftest import ANSWER, AUDITS, DEAD_LETTERS, METRICS, REBUILT, STATUS, Shop
+from .conftest import ANSWER, AUDITS, DEAD_LETTERS, LATENESS, METRICS, REBUILT, STATUS, Shop
 
 CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
     (lambda s: s.view("visitors"), ANSWER, ("view", "visitors", None, None, None, None)),
+    (lambda s: s.late("visitors"), LATENESS, ("late", "visitors", None, None, None, None)),
+    (
+        lambda s: s.late("a b?", {"url": "/x y"}, since="1", until="2", limit=3),
+        LATENESS,
+        ("late", "a b?", {"url": "/x y"}, "1", "2", 3),
+    ),
     (
         lambda s: s.view("a b?", {"url": "/x y"}, since="1", until="2", limit=3),
         ANSWER,

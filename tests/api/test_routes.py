@@ -14,7 +14,7 @@ from headrace.api.routes import ROUTES
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
 
-from .conftest import ANSWER, EVENTS, METRICS, REBUILT, Shop, condition
+from .conftest import ANSWER, EVENTS, LATENESS, METRICS, REBUILT, Shop, condition
 
 
 def test_a_view_is_asked_by_keys_window_and_limit(client: httpx.Client, shop: Shop) -> None:
@@ -31,6 +31,17 @@ def test_a_view_is_asked_by_keys_window_and_limit(client: httpx.Client, shop: Sh
     assert msgspec.json.decode(response.content, type=Answer) == ANSWER
     keys = {"url": "/a b&c", "section": ""}
     assert shop.calls == [("view", "visitors", keys, "2026-01-01", "2026-01-02", 5)]
+
+
+def test_lateness_is_asked_like_the_view(client: httpx.Client, shop: Shop) -> None:
+    said = {"url": "/home", "from": "2026-01-01", "to": "2026-01-02", "limit": "5"}
+    found = client.get("/v1/views/visitors/late", params=said).json()
+    assert shop.calls == [("late", "visitors", {"url": "/home"}, "2026-01-01", "2026-01-02", 5)]
+    assert found == msgspec.to_builtins(LATENESS)
+    assert list(found["windows"][0]) == [
+        "key", "on_time", "late", "late_by_max_ms", "late_by_mean_ms",
+        "absorbed", "absorbed_by", "waiting",
+    ]  # fmt: skip
 
 
 def test_a_view_is_asked_without_anything(client: httpx.Client, shop: Shop) -> None:

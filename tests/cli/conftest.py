@@ -12,11 +12,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, ViewStatus
+from headrace.api.service import (
+    Balance,
+    DeadLetter,
+    IdlePartition,
+    Status,
+    StreamStatus,
+    ViewStatus,
+)
 from headrace.cli.main import app
 from headrace.core.errors import HeadraceError, NotFound
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
+from headrace.serving.late import LateAnswer, LateWindow
 from headrace.serving.store import AuditResult
 
 BALANCE = Balance(1203, 1180, 12, 11, 0)
@@ -29,7 +37,8 @@ STATUS = Status(
     [
         StreamStatus(
             "clicks", "http", [603, 600], [603, 590], [603, 600], [500, 500], 3, 10, 7,
-            "2026-11-15T19:04:30Z", BALANCE,
+            "2026-11-15T19:04:30Z", BALANCE, watermark_gap_ms=95_000, watermark_held_by=1,
+            idle=[IdlePartition(0, "2026-11-15T19:01:30Z")],
         )
     ],
     [
@@ -64,11 +73,25 @@ ANSWER = Answer(
 )
 
 
+_HOUR = {"start": "2026-11-15T19:00:00Z", "end": "2026-11-15T20:00:00Z"}
+LATENESS = LateAnswer(
+    "visitors",
+    [
+        LateWindow({"url": "/home", "hour": _HOUR}, 1_200, 3, 95_000.0, 61_500.0, 2, 3, 1),
+        LateWindow({"url": "/a", "hour": _HOUR}, 7, 2, 1.5, 1.25, 2, 2, 0),
+        LateWindow({"url": None, "hour": _HOUR}, 0, 1, 3_600_000.0, 3_600_000.0, 0, None, 1),
+        LateWindow({"url": "/b", "hour": _HOUR}, 4, 0, None, None, 0, None, 0),
+    ],
+    ANSWER.as_of,
+)
+
+
 @dataclass
 class Told:
     """A service that answers what it was told to."""
 
     answer: Answer = ANSWER
+    lateness: LateAnswer = LATENESS
     found: Status = STATUS
     audits: list[AuditResult] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
@@ -89,6 +112,10 @@ class Told:
     def sql(self, text: str, limit: int | None = None) -> Answer:
         self.asked.append((text, limit))
         return self.answer
+
+    def late(self, name: str, keys: dict[str, str] | None, **said: str | int | None) -> LateAnswer:
+        self.asked.append((name, keys, said))
+        return self.lateness
 
     def status(self) -> Status:
         return self.found

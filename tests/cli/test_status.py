@@ -23,6 +23,8 @@ def test_the_page_shows_state_streams_balance_and_views(
         "stream  source  log end  lag  watermark            generation  late",
         "clicks  http    603,600   10  2026-11-15 19:04:30           3     7",
         "",
+        "clicks: watermark 1.58m behind the clock, held back by partition 1; "
+        "idle: partition 0 since 2026-11-15 19:01:30 UTC",
         "clicks: accepted 1,203 = events 1,180 + duplicates 12 + dead letters 11 + in log 0 "
         "(off by 0)",
         "",
@@ -50,6 +52,25 @@ def test_a_problem_and_a_reason_are_shown(told: Told, call: Callable[..., Result
     said = call("status").stdout
     assert "shop: degraded (speed waits)" in said
     assert "clicks: the disk is full" in said
+
+
+def test_event_time_may_be_ahead_of_the_clock_and_one_partition_holds_nothing_back(
+    told: Told, call: Callable[..., Result]
+) -> None:
+    stream = msgspec.structs.replace(
+        STATUS.streams[0], end=[7], watermark_gap_ms=-2_000, watermark_held_by=0, idle=[]
+    )
+    told.found = msgspec.structs.replace(STATUS, streams=[stream])
+    lines = [line.rstrip() for line in call("status").stdout.splitlines()]
+    assert "clicks: watermark 2s ahead of the clock" in lines
+
+
+def test_json_says_which_partitions_decide_on_the_watermark(
+    told: Told, call: Callable[..., Result]
+) -> None:
+    (stream,) = document(call("status", "--json"))["streams"]
+    assert (stream["watermark_gap_ms"], stream["watermark_held_by"]) == (95_000, 1)
+    assert stream["idle"] == [{"partition": 0, "since": "2026-11-15T19:01:30Z"}]
 
 
 def test_a_stopped_project_says_so(shop: object, call: Callable[..., Result]) -> None:

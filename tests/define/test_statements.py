@@ -16,7 +16,7 @@ from headrace.define.definitions import (
     TableDefinition,
     Watermark,
 )
-from headrace.define.statements import _STREAM_OPTIONS, read_statements
+from headrace.define.statements import _STREAM_OPTIONS, _WATERMARK_OPTIONS, read_statements
 
 STRING, INT, TIME = Type("STRING"), Type("INT"), Type("TIMESTAMP")
 
@@ -73,7 +73,19 @@ def test_stream_that_says_only_its_columns_has_the_defaults() -> None:
 
 
 def test_every_option_of_a_stream_is_one_of_its_fields() -> None:
-    assert [name for name in _STREAM_OPTIONS if name not in StreamDefinition.__slots__] == []
+    plain = [name for name in _STREAM_OPTIONS if name not in _WATERMARK_OPTIONS]
+    assert [name for name in plain if name not in StreamDefinition.__slots__] == []
+
+
+def test_idle_and_ahead_of_a_watermark_are_options_of_the_stream() -> None:
+    text = (
+        "CREATE STREAM a (ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 10 MINUTES) "
+        "WITH (watermark.idle = '30 seconds', watermark.ahead = '5 minutes')"
+    )
+    (stream,) = read_statements(text, "a.sql")
+    assert isinstance(stream, StreamDefinition)
+    assert stream.watermark == Watermark("ts", 10 * MINUTE, 5 * MINUTE, MINUTE // 2)
+    assert stream.options == {}
 
 
 @pytest.mark.parametrize(

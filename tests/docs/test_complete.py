@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,8 @@ from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
 from headrace.cli.main import app
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import HeadraceError, InternalError
-from headrace.define.definitions import StreamDefinition
+from headrace.core.time import duration_us
+from headrace.define.definitions import StreamDefinition, Watermark
 from headrace.define.settings import documented
 from headrace.define.statements import _STREAM_OPTIONS
 from headrace.ingest.connector import documented_options
@@ -119,8 +120,11 @@ def test_every_option_of_a_stream_is_documented() -> None:
     assert [code(row[0]) for row in table("docs/sql.md", "option")] == list(_STREAM_OPTIONS)
     defaults = {item.name: item.default for item in fields(StreamDefinition)}
     for name, default, _ in table("docs/sql.md", "option"):
-        if isinstance(defaults[code(name)], str) and defaults[code(name)] is not MISSING:
+        if isinstance(defaults.get(code(name)), str):
             assert code(default) == defaults[code(name)]
+    times = {item.name: item.default for item in fields(Watermark)}
+    for name, default, _ in table("docs/sql.md", "option")[-2:]:
+        assert duration_us(code(default)) == times[code(name).removeprefix("watermark.") + "_us"]
 
 
 def test_every_option_of_a_connector_is_documented() -> None:

@@ -176,6 +176,7 @@ def test_a_late_event_is_marked_and_kept() -> None:
     records = [event(ts=f"2026-01-01T00:{m:02}:00Z") for m in (5, 4, 5)]
     decoded = TIMED.decode([block(records)], 0, None, raw=False)
     assert decoded.table["_late"].to_pylist() == [False, True, False]
+    assert decoded.table["_lateness"].to_pylist() == [0, 50_000_000, 0]
     assert decoded.high_us == NOW + 5 * 60_000_000
 
 

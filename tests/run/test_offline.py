@@ -68,6 +68,9 @@ def test_status_tells_how_far_everything_has_come(offline: Offline) -> None:
     assert (stream.end, stream.position, stream.archived) == ([5, 5], [3, 3], [3, 3])
     assert (stream.boundary, stream.generation, stream.lag_events) == ([3, 1], 1, 4)
     assert (stream.source, stream.watermark) == ("http", "2026-01-01T00:01:00Z")
+    assert (stream.watermark_held_by, stream.idle) == (0, [])
+    assert stream.watermark_gap_ms is not None
+    assert stream.watermark_gap_ms > 0
     balance = stream.balance
     assert (balance.accepted, balance.events, balance.in_log, balance.off) == (10, 6, 4, 0)
     views = {view.name: (view.kind, view.state, view.rows) for view in status.views}
@@ -78,6 +81,12 @@ def test_status_tells_how_far_everything_has_come(offline: Offline) -> None:
         "top": ("mergeable", "live", 4),
         "pages": ("read", "read", 0),
     }
+
+
+def test_lateness_is_told_from_the_store(offline: Offline) -> None:
+    found = offline.late("hits", {"page": "/a"}, since="2026-01-01T00:01:00Z")
+    assert [(w.key["page"], w.on_time, w.late) for w in found.windows] == [("/a", 2, 0)]
+    assert found.as_of["clicks"].position == [3, 3]
 
 
 def test_ready_says_that_it_does_not_run(offline: Offline) -> None:

@@ -99,6 +99,7 @@ class Click:
     second: int
     ms: int | None = None
     partition: int = 0
+    late_us: int = 0  # as the decoder would say it
 
     @property
     def at_us(self) -> int:
@@ -143,13 +144,20 @@ def lifted(view: str, clicks: Sequence[Click]) -> list[Row]:
     return [(*key, *_partials(view, group)) for key, group in groups.items()]
 
 
+def _lateness(group: list[Click]) -> Row:
+    """Events, late ones, the sum and the most of their lateness, and what batch fills in."""
+    late_us = [click.late_us for click in group if click.late_us]
+    total = float(sum(late_us)) if late_us else None
+    return len(group), len(late_us), total, max(late_us, default=None), None, None
+
+
 def _partials(view: str, group: list[Click]) -> Row:
     slowest = max((click.ms for click in group if click.ms is not None), default=None)
     if view == "users":
         return (sketch([click.user for click in group]),)
     if view == "total":
         return len(group), slowest, max((click.at_us for click in group), default=None)
-    return (len(group), slowest) if view == "hits" else (len(group),)
+    return (len(group), slowest, *_lateness(group)) if view == "hits" else (len(group),)
 
 
 def values_of(version: Version, clicks: Sequence[Click]) -> list[Row]:

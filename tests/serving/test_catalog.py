@@ -144,6 +144,8 @@ def test_a_new_view_is_not_ready_before_its_first_generation(bench: Bench) -> No
         STREAM.replace("ms BIGINT", "ms BIGINT, more STRING NOT NULL"),
         STREAM.replace("'2'", "'3'"),
         STREAM.replace("WITH (", "WITH (format = 'csv', "),
+        STREAM.replace("10 SECONDS", "20 SECONDS"),
+        STREAM.replace("WITH (", "WITH (watermark.ahead = '1 minute', "),
     ],
 )
 def test_a_stream_cannot_change_what_its_history_means(live: Bench, stream: str) -> None:
@@ -164,6 +166,12 @@ def test_a_stream_may_get_a_column_that_may_be_null(live: Bench) -> None:
     state = live.store.stream("clicks")
     assert "referrer" in state.plan.schema.names
     assert state.position == Position((3, 3))
+
+
+def test_a_stream_may_wait_for_its_partitions_for_another_time(live: Bench) -> None:
+    changed = _deploy(live, VIEWS, STREAM.replace("WITH (", "WITH (watermark.idle = '5 s', "))
+    assert set(changed.values()) == {"unchanged"}
+    assert live.store.stream("clicks").plan.idle_us == 5_000_000
 
 
 def test_highs_are_told_only_to_who_begins_at_the_store_s_position(

@@ -50,11 +50,12 @@ def test_nothing_is_deployed_in_a_new_store(kind: Any, tmp_path: Path) -> None:
 def test_a_new_stream_begins_at_the_start_and_its_views_are_building(
     made: Callable[[], Bench],
 ) -> None:
-    store = made().store
-    state = store.stream("clicks")
+    bench = made()
+    store, state = bench.store, bench.store.stream("clicks")
     assert (state.position, state.boundary) == (Position((0, 0)), Position((0, 0)))
     assert (state.generation, state.highs) == (0, (None, None))
-    assert (state.committed_at, state.promoted_at, state.watermark) == (None, None, None)
+    assert (state.committed_at, state.promoted_at, state.heard_at) == (None, None, (None, None))
+    assert state.watermark(bench.clock.now_us) is None
     assert {(v.name, v.state) for v in store.versions("clicks")} == {(n, "building") for n in KEPT}
     assert store.deployed() == PLAN
 
@@ -81,7 +82,7 @@ def test_the_position_moves_with_each_epoch_and_the_watermark_is_of_the_slowest_
     assert state.position == Position((3, 1))
     assert state.boundary == Position((0, 0))
     assert state.highs == (CLICKS[3].at_us, CLICKS[1].at_us)
-    assert state.watermark == CLICKS[1].at_us - 10_000_000
+    assert state.watermark(bench.clock.now_us) == CLICKS[1].at_us - 10_000_000
     assert state.committed_at == bench.clock.now_us
 
 

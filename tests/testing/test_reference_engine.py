@@ -101,3 +101,18 @@ def test_a_late_event_counts_and_a_dead_letter_moves_no_watermark() -> None:
         b'{"a":1,"t":"2026-01-01T00:00:19Z"}',
     )
     assert counts_of(*records) == counts(1, 1, 0, 3)
+
+
+def test_an_event_dated_too_far_ahead_of_its_arrival_makes_nobody_late() -> None:
+    definitions = (
+        "CREATE STREAM clicks (ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 SECOND) "
+        "WITH (watermark.ahead = '{}'); CREATE VIEW v AS SELECT count(*) AS n FROM clicks"
+    )
+    late = {}
+    for ahead in ("1 hour", "2 days"):
+        engine = ReferenceEngine()
+        engine.start(loads(f'{{name: n, definitions: "{definitions.format(ahead)}", steps: []}}'))
+        sent = [f'{{"ts": "2026-01-0{day}T00:00:00Z"}}'.encode() for day in (1, 4, 1)]
+        engine.send("clicks", sent)
+        late[ahead] = engine.counts()["late"]
+    assert late == {"1 hour": 0, "2 days": 1}

@@ -10,7 +10,7 @@ import pytest
 from headrace.core.errors import BadDefinition
 from headrace.testing import ReferenceEngine, StoryFailed, loads, play
 from headrace.testing.short import record
-from headrace.testing.transcript import Boundary, Counts, Expect, Send
+from headrace.testing.transcript import Boundary, Counts, Expect, Lateness, Send
 
 STORY = """
 name: a late event updates its closed window
@@ -107,3 +107,26 @@ def test_a_wrong_count_and_a_wrong_order_are_said() -> None:
         play(loads(f"{{name: n, view: {view}, steps: [{order}]}}"), ReferenceEngine())
     with pytest.raises(StoryFailed, match="late should be 1 but is 0"):
         play(loads(f"{{name: n, view: {view}, steps: [{{late: 1}}]}}"), ReferenceEngine())
+
+
+def test_a_map_of_late_speaks_of_windows_and_a_number_of_all_events() -> None:
+    said = '{"[0s, 10s)": {on_time: 2, late: 1, late_by_max: 4s}}'
+    story = loads(STORY.replace("late: 1}", f"late: {said}}}"))
+    window = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:00:10Z"}
+    numbers = {"on_time": 2, "late": 1, "late_by_max": 4_000_000}
+    assert story.steps[-1] == Lateness("answer", (([window], numbers),))
+    play(story, ReferenceEngine())
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ('{"[0s, 10s)": {late_by_max: 5s}}', "late_by_max should be 5000000 but is 4000000"),
+        ('{"[50s, 60s)": {late: 0}, "[0s, 10s)": {}}', "there is no window"),
+        ('{"[30s, 40s)": {on_time: 1}}', "has late events: 1"),
+    ],
+)
+def test_a_lateness_that_is_wrong_is_told(said: str, sentence: str) -> None:
+    story = loads(STORY.replace("late: 1}", f"late: {said}}}"))
+    with pytest.raises(StoryFailed, match=sentence):
+        play(story, ReferenceEngine())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import UnknownName
+from headrace.testing.reference.lateness import asked_for_lateness, numbers_of
 from headrace.testing.reference.names import read
 from headrace.testing.reference.order import EVENT_TIME
 from headrace.testing.reference.processors import Processor, call_of, processed
@@ -69,6 +70,15 @@ class Reference:
         """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY."""
         table = self._named(_folded(events))(view)
         return [{name: shown(row.get(name.lower())) for name in table.names} for row in table.rows]
+
+    def lateness(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
+        """For each group of a view its `key` values, and how many of its events were late."""
+        query, keys = asked_for_lateness(read(self._queries[view.lower()]))
+        table = answered(query, self._named(_folded(events)))
+        return [
+            {"key": [shown(row.get(name.lower())) for name in keys], **numbers_of(row)}
+            for row in table.rows
+        ]
 
     def columns(self, view: str) -> tuple[str, ...]:
         """The names of the view's columns, in order."""

@@ -22,7 +22,7 @@ from headrace.testing.reference.aggregates import aggregating
 from headrace.testing.reference.values import Key
 
 # Columns that every event has beside the declared ones; SELECT * leaves them out.
-HIDDEN = ("_partition", "_offset", "_arrived_at", "_late", "_raw")
+HIDDEN = ("_partition", "_offset", "_arrived_at", "_late", "_lateness", "_raw")
 
 
 class _Dialect(Spark):

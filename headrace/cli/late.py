@@ -1,0 +1,96 @@
+"""`headrace late`: how many events of each window were late, by how much, and who absorbed them.
+
+Late events are in the answer at once, by speed; the last column says since which generation they
+are in batch too.
+tests/cli/test_late.py reads a whole page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from headrace.cli.folder import connected, loaded
+from headrace.cli.query import freshness
+from headrace.cli.report import Report, dim, table
+from headrace.cli.words import cell, counted, moment
+from headrace.core.errors import BadRequest
+from headrace.core.time import MILLISECOND, duration_text
+from headrace.serving.late import LateAnswer, LateWindow
+
+_NUMBERS = ("on time", "late", "late by (max)", "late by (mean)")
+
+
+def keys_of(said: Sequence[str]) -> dict[str, str]:
+    """The conditions of `--where key=value`."""
+    found = {}
+    for text in said:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise BadRequest(f"'{text}' is not of the form key=value", hint="--where url=/home")
+        found[key.strip()] = value
+    return found
+
+
+def late(
+    folder: Path,
+    view: str,
+    keys: dict[str, str],
+    since: str | None,
+    until: str | None,
+    limit: int | None,
+) -> Report:
+    """The lateness of a view's windows."""
+    with connected(loaded(folder)) as service:
+        answer = service.late(view, keys or None, since=since, until=until, limit=limit)
+    return Report(answer, shown(answer))
+
+
+def shown(answer: LateAnswer) -> list[RenderableType]:
+    lines = [dim(freshness(stream, as_of)) for stream, as_of in answer.as_of.items()]
+    cut = [Text("there are more windows; give --since or --where", style="yellow")]
+    return [_windows(answer), dim(_sum(answer)), *lines, *(cut if answer.truncated else [])]
+
+
+def _windows(answer: LateAnswer) -> RenderableType:
+    if not answer.windows:
+        return Text("no windows")
+    keys = list(answer.windows[0].key)
+    rows = [_row(window) for window in answer.windows]
+    return table(*keys, *_NUMBERS, "absorbed by", rows=rows, right=_NUMBERS)
+
+
+def _row(window: LateWindow) -> list[str]:
+    return [
+        *(_key(value) for value in window.key.values()),
+        f"{window.on_time:,}",
+        f"{window.late:,}",
+        _length(window.late_by_max_ms),
+        _length(window.late_by_mean_ms),
+        _absorbed(window),
+    ]
+
+
+def _key(value: object) -> str:
+    text = cell(value, "STRING")
+    return moment(text) if text.endswith("Z") and text[:4].isdecimal() else text
+
+
+def _length(ms: float | None) -> str:
+    return "" if ms is None else duration_text(round(ms * MILLISECOND))
+
+
+def _absorbed(window: LateWindow) -> str:
+    """Where the late events are: in a generation, only in speed, or some here and some there."""
+    batch = f"generation {window.absorbed_by}" if window.absorbed else ""
+    speed = f"{window.waiting:,} not yet (speed)" if window.waiting else ""
+    return ", ".join(part for part in (batch, speed) if part)
+
+
+def _sum(answer: LateAnswer) -> str:
+    late = sum(window.late for window in answer.windows)
+    events = late + sum(window.on_time for window in answer.windows)
+    return f"{counted(len(answer.windows), 'window')}, {late:,} of {counted(events, 'event')} late"

@@ -1,0 +1,108 @@
+"""How late the events of each window were, and which generation has absorbed them.
+
+Law: lateness is read by the same merge as the view itself, from partials that stand in the same
+rows. So it speaks of the same events, in every kind of window, and for every window
+    late = absorbed + waiting,
+where `absorbed` are in a generation and `waiting` only in speed. HAVING and LIMIT do not matter.
+tests/serving/test_late.py checks this over epochs and generations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from headrace.compile.plan import (
+    ABSORBED,
+    ABSORBED_BY,
+    EVENTS,
+    LATE,
+    WINDOW,
+    KeyPlan,
+    OutputPlan,
+    ViewPlan,
+)
+from headrace.core.errors import BadRequest
+from headrace.serving.answer import Answer, AsOf
+
+
+class LateWindow(msgspec.Struct, frozen=True):
+    """One window of one key: how many of its events were late, and by how much."""
+
+    key: dict[str, Any]  # all that the view is grouped by, the window among it
+    on_time: int
+    late: int
+    late_by_max_ms: float | None  # None: no event was late
+    late_by_mean_ms: float | None
+    absorbed: int  # late events that batch has counted
+    absorbed_by: int | None  # the newest generation that absorbed any of them
+    waiting: int  # late events that so far only speed has counted
+
+
+class LateAnswer(msgspec.Struct, frozen=True):
+    """The lateness of a view's windows, newest window first, with what it speaks for."""
+
+    view: str
+    windows: list[LateWindow]
+    as_of: dict[str, AsOf]
+    truncated: bool = False
+
+
+_TYPES = {"late_by_max_ms": "DOUBLE", "late_by_mean_ms": "DOUBLE"}
+_NUMBERS = {
+    "on_time": f"{EVENTS} - {LATE}",
+    "late": LATE,
+    "late_by_max_ms": f"{LATE}_max / 1000.0",
+    "late_by_mean_ms": f"{LATE}_sum / 1000.0 / nullif({LATE}, 0)",
+    "absorbed": f"coalesce({ABSORBED}, 0)",
+    "absorbed_by": ABSORBED_BY,
+    "waiting": f"{LATE} - coalesce({ABSORBED}, 0)",
+}
+# No key can be called this way, so that numbers and keys are told apart.
+_MARK = "late."
+
+
+def late_plan(plan: ViewPlan) -> ViewPlan:
+    """The view, read as its keys and the numbers of lateness."""
+    if not plan.tells_lateness:
+        raise BadRequest(
+            f"view '{plan.name}' does not know how late its events were",
+            detail=_reason(plan),
+            hint="it is known of views with a window over a stream with a WATERMARK.",
+        )
+    outputs = [_key_output(plan, key) for key in plan.keys]
+    outputs += [
+        OutputPlan(_MARK + name, _TYPES.get(name, "BIGINT"), finish)
+        for name, finish in _NUMBERS.items()
+    ]
+    newest = tuple(f"{key.column} DESC" for key in plan.keys if key.type == WINDOW)
+    return msgspec.structs.replace(
+        plan, outputs=tuple(outputs), having=None, order=newest, limit=None
+    )
+
+
+def _reason(plan: ViewPlan) -> str:
+    if plan.kind == "read":
+        return f"it is read from {', '.join(plan.reads)}."
+    windowed = any(key.type == WINDOW for key in plan.keys)
+    return f"stream '{plan.stream}' has no watermark." if windowed else "it has no window."
+
+
+def _key_output(plan: ViewPlan, key: KeyPlan) -> OutputPlan:
+    """The output that shows a key, also where the view itself does not."""
+    shown = next((output for output in plan.outputs if output.key == key.column), None)
+    end = key.window.end(key.column) if key.window and key.type == WINDOW else None
+    return shown or OutputPlan(key.name, key.type, key.column, key=key.column, end=end)
+
+
+def late_answer(view: str, answer: Answer) -> LateAnswer:
+    """The answer to `late_plan`, with keys and numbers told apart."""
+    return LateAnswer(view, list(_windows(answer.rows)), answer.as_of, answer.truncated)
+
+
+def _windows(rows: Iterable[dict[str, Any]]) -> Iterable[LateWindow]:
+    for row in rows:
+        numbers = {name: row.pop(_MARK + name) for name in _NUMBERS}
+        yield LateWindow(key=row, **numbers)
