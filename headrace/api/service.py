@@ -48,6 +48,7 @@ class StreamStatus(msgspec.Struct, frozen=True):
     balance: Balance
     last_epoch_ms: int | None = None
     problem: str | None = None
+    shed: int = 0  # passed over by speed since the beginning; batch counts them
 
 
 class ViewStatus(msgspec.Struct, frozen=True):

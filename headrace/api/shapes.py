@@ -118,6 +118,7 @@ class StreamReport(msgspec.Struct, frozen=True):
     balance: BalanceReport
     last_epoch_ms: int | None = None
     problem: str | None = None
+    shed: int = 0
 
 
 class StatusReport(msgspec.Struct, frozen=True):

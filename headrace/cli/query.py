@@ -15,7 +15,7 @@ from rich.text import Text
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import Report, dim, table, waiting
 from headrace.cli.words import age, cell, counted, moment
-from headrace.serving.answer import Answer, AsOf
+from headrace.serving.answer import Answer, AsOf, ColumnInfo, Sampled
 
 _NUMBERS = {"INT", "BIGINT", "DOUBLE"}
 
@@ -57,15 +57,26 @@ def _cell(value: object, type: str, exact: bool) -> Text:
 def _said(stream: str, as_of: AsOf) -> str:
     position = ",".join(map(str, as_of.position))
     watermark = f"{moment(as_of.watermark)} UTC" if as_of.watermark else "none"
+    sampled = f" · {_sample(as_of.sampled)}" if as_of.sampled else ""
     return (
         f"{stream}: generation {as_of.generation} · position {position} · watermark {watermark} · "
-        f"{age(as_of.age_ms)}"
+        f"{age(as_of.age_ms)}{sampled}"
     )
+
+
+def _sample(sampled: Sampled) -> str:
+    passed = counted(sampled.shed, "event")
+    return f"sampled: {sampled.share:.1%} of the newest events, {passed} passed over"
 
 
 def _exactness(answer: Answer) -> str:
     rows = counted(len(answer.rows), "row")
-    rough = [f"{n} (± {i.error or 0:.1%})" for n, i in answer.columns.items() if not i.exact]
+    rough = [_rough(name, info) for name, info in answer.columns.items() if not info.exact]
     if not rough:
         return f"{rows}, every column exact"
     return f"{rows}; estimated: {', '.join(rough)}; every other column exact"
+
+
+def _rough(name: str, info: ColumnInfo) -> str:
+    # A column of a sample has no stated error: nobody knows what was passed over.
+    return name if info.error is None else f"{name} (± {info.error:.1%})"

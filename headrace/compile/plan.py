@@ -13,6 +13,7 @@ import hashlib
 import msgspec
 
 from headrace.core.schema import Column, Schema, Type
+from headrace.define.definitions import Pace
 
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
 
@@ -116,6 +117,7 @@ class StreamPlan(_Noun, frozen=True):
     watermark: tuple[str, int] | None = None  # column, delay in microseconds
     key: str | None = None
     id: str | None = None
+    pace: Pace = Pace()
 
     @property
     def schema(self) -> Schema:

@@ -13,6 +13,9 @@ from enum import IntEnum
 # The columns that Headrace adds to the declared ones; a definition may read them.
 PARTITION, OFFSET, ARRIVED_AT, LATE, RAW = "_partition", "_offset", "_arrived_at", "_late", "_raw"
 STATUS, REASON = "_status", "_reason"
+# Beside `Status`, and only within an epoch: of the events that speed passes over, the one whose
+# time the watermark still needs.
+SHED = 9
 
 
 class Status(IntEnum):

@@ -20,15 +20,17 @@ from headrace.core.schema import Column, Schema, Type
 from headrace.core.time import duration_us
 from headrace.define.definitions import (
     Definition,
+    Pace,
     QueryDefinition,
     StreamDefinition,
     TableDefinition,
     Watermark,
 )
 from headrace.define.dialect import Headrace
+from headrace.define.pace import PACE_OPTIONS, read_pace
 
 KNOWN = "CREATE STREAM, CREATE TABLE, CREATE VIEW and CREATE STREAM … AS SELECT"
-_STREAM_OPTIONS = ("source", "format", "key", "id", "partitions")
+_STREAM_OPTIONS = ("source", "format", "key", "id", "partitions", *PACE_OPTIONS)
 
 
 def read_statements(text: str, path: str) -> list[Definition]:
@@ -102,6 +104,7 @@ class _Reader:
         options = self.options() if self.took("WITH") else {}
         self.end()
         plain = {key: options.pop(key) for key in _STREAM_OPTIONS if key in options}
+        said = {key: plain.pop(key) for key in PACE_OPTIONS if key in plain}
         count = plain.pop("partitions", None)
         if count is not None and (not count.isdigit() or not 1 <= int(count) <= 1024):
             raise self.wrong(f"partitions must be a number from 1 to 1024, not '{count}'", origin)
@@ -116,9 +119,16 @@ class _Reader:
             origin,
             watermark,
             partitions=int(count) if count else None,
+            pace=self.pace(said, origin),
             options=options,
             **plain,
         )
+
+    def pace(self, said: dict[str, str], origin: Origin) -> Pace:
+        try:
+            return read_pace(said)
+        except ValueError as error:
+            raise self.wrong(str(error), origin) from error
 
     def check_watermark(self, schema: Schema, watermark: Watermark | None, origin: Origin) -> None:
         column = schema.find(watermark.column) if watermark else None

@@ -23,6 +23,7 @@ from headrace.run.layout import Layout
 from headrace.run.questions import Questions
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
+from headrace.serving.shed import shed_total
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult
 
@@ -96,7 +97,7 @@ class ProjectService:
         numbers = balance(table, self.log_reader(stream).end())
         archived, end = table.position(), self.log_reader(stream).end()
         state = self.store.stream(stream.name)
-        late, last_ms = self._epoch_numbers(stream.name)
+        late, last_ms, shed = self._epoch_numbers(stream.name)
         problem = next(
             (text for key, text in problems.items() if key.endswith(f" {stream.name}")), None
         )
@@ -115,9 +116,10 @@ class ProjectService:
             Balance(**numbers),
             last_ms,
             problem,
+            shed,
         )
 
-    def _epoch_numbers(self, stream: str) -> tuple[int, int | None]:
+    def _epoch_numbers(self, stream: str) -> tuple[int, int | None, int]:
         with self.store.db.read() as db:
             late = db.execute("SELECT late FROM _streams WHERE name = ?", (stream,)).fetchone()[0]
             row = db.execute(
@@ -125,7 +127,7 @@ class ProjectService:
                 "ORDER BY number DESC LIMIT 1",
                 (stream,),
             ).fetchone()
-        return late, row[0] // 1000 if row else None
+            return late, row[0] // 1000 if row else None, shed_total(db, stream)
 
     def view_statuses(self, plan: Plan) -> list[ViewStatus]:
         found = []

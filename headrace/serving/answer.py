@@ -8,7 +8,7 @@ transactions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,14 @@ from headrace.core.time import DAY, iso
 from headrace.serving.store import StreamState
 
 
-class AsOf(msgspec.Struct, frozen=True):
+class Sampled(msgspec.Struct, frozen=True):
+    """Speed could not keep up: of the events after the boundary it took this share."""
+
+    share: float
+    shed: int  # events that it has passed over; numbers are not scaled up for them
+
+
+class AsOf(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far one stream had come when the answer was given."""
 
     generation: int
@@ -29,6 +36,7 @@ class AsOf(msgspec.Struct, frozen=True):
     watermark: str | None
     committed_at: str | None
     age_ms: int | None
+    sampled: Sampled | None = None
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,9 +66,17 @@ def as_of(states: Iterable[StreamState], now_us: int) -> dict[str, AsOf]:
             iso(state.watermark) if state.watermark is not None else None,
             iso(state.committed_at) if state.committed_at else None,
             max(0, now_us - state.committed_at) // 1000 if state.committed_at else None,
+            sampled(state),
         )
         for state in states
     }
+
+
+def sampled(state: StreamState) -> Sampled | None:
+    """What an answer must say of a stream whose newest events were not all taken."""
+    if not state.shed:
+        return None
+    return Sampled(round(1 - state.shed / (state.position - state.boundary), 6), state.shed)
 
 
 def rows_as_objects(
@@ -96,13 +112,18 @@ def _shown(type: str | None, value: Any) -> Any:
 
 
 def column_info(
-    results: Sequence[Result], rows: Sequence[dict[str, Any]], fresh: bool
+    results: Sequence[Result],
+    rows: Sequence[dict[str, Any]],
+    fresh: bool,
+    sampled: bool = False,
+    keys: Collection[str] = (),
 ) -> dict[str, ColumnInfo]:
-    """Exactness of each column; an estimate of speed is exact where batch covers all rows."""
+    """Exactness of each column; an estimate of speed is exact where batch covers all rows, and of a
+    sample only the keys are."""
     return {
         result.name: ColumnInfo(
             result.type or _seen_type(result.name, rows),
-            not _estimated(result, fresh),
+            not _estimated(result, fresh) and (not sampled or result.name in keys),
             HLL_ERROR if _estimated(result, fresh) else None,
         )
         for result in results

@@ -24,6 +24,7 @@ from headrace.serving.merge import (
     staged_name,
     values_table,
 )
+from headrace.serving.shed import shed_epochs
 from headrace.serving.store import Change, StreamState, Version
 
 
@@ -50,6 +51,7 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
         tuple(high for _, high in progress),
         row[3],
         row[4],
+        sum(shed.events for shed in shed_epochs(db, name, Position.parse(row[1]))),
     )
 
 

@@ -14,6 +14,7 @@ from headrace.core.errors import EngineFailed
 from headrace.serving.catalog import read_stream, read_versions, tables_of
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.rows import sketch_columns, stored_rows
+from headrace.serving.shed import note_shed
 from headrace.serving.sketches import estimate
 from headrace.serving.store import Epoch
 
@@ -106,4 +107,5 @@ def _advance(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
             now_us,
         ),
     )
+    note_shed(db, epoch, cursor.lastrowid or 0)
     db.execute("DELETE FROM _epochs WHERE number <= ?", ((cursor.lastrowid or 0) - EPOCHS_KEPT,))

@@ -33,6 +33,7 @@ from headrace.serving.merge import (
     upsert,
 )
 from headrace.serving.rows import sketch_columns, stored_rows
+from headrace.serving.shed import forget_shed
 from headrace.serving.store import AuditResult, Row, Staged, Version
 
 GENERATIONS_KEPT = 1_000
@@ -105,6 +106,7 @@ def promote(
         "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)",
         (stream, number, str(boundary), now_us, found),
     )
+    _forget_shed(db, stream, boundary)
     db.execute(
         "DELETE FROM _generations WHERE stream = ? AND number <= ?",
         (stream, number - GENERATIONS_KEPT),
@@ -112,6 +114,11 @@ def promote(
     if plan := read_plan(db):
         refresh_readable_views(db, plan)
     return number
+
+
+def _forget_shed(db: sqlite3.Connection, stream: str, boundary: Position) -> None:
+    oldest = db.execute("SELECT min(number) FROM _epochs").fetchone()[0] or 0
+    forget_shed(db, stream, oldest - 1, boundary)
 
 
 def _jump(

@@ -69,7 +69,14 @@ class Reader:
                 sql += f" WHERE {' AND '.join(where)}" if where else ""
                 sql = sql if plan.kind == "mergeable" else f"SELECT *, 1 AS _fresh FROM ({sql})"
             return self._answer(
-                db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
+                db,
+                sql,
+                values,
+                results,
+                limit,
+                fresh_column=True,
+                views=(plan.name,),
+                keys=tuple(out.name for out in plan.outputs if out.key),
             )
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
@@ -108,6 +115,7 @@ class Reader:
         *,
         fresh_column: bool,
         views: tuple[str, ...],
+        keys: tuple[str, ...] = (),
     ) -> Answer:
         wanted = min(limit if limit is not None else self.rows_max, self.rows_max)
         raw = self._run(db, f"SELECT * FROM ({sql}) LIMIT {wanted + 1}", values)
@@ -122,7 +130,7 @@ class Reader:
         return Answer(
             rows,
             as_of(states, self.clock()),
-            column_info(results, rows, fresh),
+            column_info(results, rows, fresh, any(state.shed for state in states), keys),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
 

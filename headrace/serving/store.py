@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.position import Position, PositionRange
+from headrace.core.shedding import Shedding
 
 Row = tuple[Any, ...]
 
@@ -46,6 +47,7 @@ class StreamState:
     highs: tuple[int | None, ...]  # highest event time in each partition, in microseconds
     committed_at: int | None  # when the newest epoch was committed
     promoted_at: int | None
+    shed: int = 0  # events after the boundary that speed has passed over
 
     @property
     def watermark(self) -> int | None:
@@ -64,6 +66,23 @@ class Epoch:
     counts: dict[str, int]  # events, late, duplicates, dead letters
     rows: dict[str, Sequence[Row]]  # version id -> rows of key and lifted columns
     started_at: int
+    shedding: Shedding | None = None
+
+    @property
+    def shed(self) -> int:
+        """How many events of the range were passed over."""
+        seen = sum(self.counts[name] for name in ("events", "duplicates", "dead_letters"))
+        return len(self.range) - seen if self.shedding else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shed:
+    """What one epoch has passed over."""
+
+    number: int
+    range: PositionRange
+    shedding: Shedding
+    events: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +133,9 @@ class Store(Protocol):
 
     def commit_epoch(self, epoch: Epoch) -> bool:
         """Add an epoch; False (and nothing done) when its positions were committed before."""
+
+    def shed(self, stream: str) -> list[Shed]:
+        """What speed has passed over after the boundary, newest first."""
 
     def close_group(self, stream: str) -> None: ...
 

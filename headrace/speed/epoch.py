@@ -14,6 +14,7 @@ from typing import Any
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import ARRIVED_AT, LATE, PARTITION, STATUS, Status
 from headrace.core.position import PositionRange
+from headrace.core.shedding import Shedding
 from headrace.core.time import HOUR
 from headrace.serving.store import Epoch, Row, Version
 from headrace.spark.relations import rows_of
@@ -29,8 +30,9 @@ def compute_epoch(
     range: PositionRange,
     highs: tuple[int | None, ...],
     started_at: int,
+    shedding: Shedding | None = None,
 ) -> Epoch:
-    """Partials and counts of the events in `frame`, which holds exactly `range`."""
+    """Partials and counts of the events in `frame`, which holds what is taken of `range`."""
     frame = frame.persist()
     try:
         events = frame.where(f"{STATUS} = {int(Status.EVENT)}")
@@ -41,7 +43,7 @@ def compute_epoch(
             partials = [pool.submit(_partials, frame.sparkSession, version) for version in versions]
         counts, after = counting.result()
         rows = {version.id: job.result() for version, job in zip(versions, partials, strict=True)}
-        return Epoch(stream.name, range, after, counts, rows, started_at)
+        return Epoch(stream.name, range, after, counts, rows, started_at, shedding)
     finally:
         frame.unpersist()
 
