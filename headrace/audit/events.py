@@ -35,14 +35,21 @@ def register_stream(
     shed: Sequence[Shed] = (),
 ) -> None:
     """Make a stream's records up to `position` known, and its events that are not shed."""
-    _register_records(connection, stream, position, state)
-    columns = ", ".join(f'"{name}"' for name, _, _ in stream.columns)
-    events = f"SELECT {columns}, {_PLACE}, {ARRIVED_AT}, {LATE} FROM {every(stream.name)}"
-    events += f" WHERE {STATUS} = {int(Status.EVENT)}"
+    register_records(connection, stream, position, state)
+    condition = f"{STATUS} = {int(Status.EVENT)}"
     if shed:
         connection.register(f"_shed_{stream.name}", places(shed))
-        events += f' AND ({_PLACE}) NOT IN (SELECT ({_PLACE}) FROM "_shed_{stream.name}")'
-    connection.execute(f'CREATE VIEW "{stream.name}" AS {events}')
+        condition += f' AND ({_PLACE}) NOT IN (SELECT ({_PLACE}) FROM "_shed_{stream.name}")'
+    name_events(connection, stream, every(stream.name), condition)
+
+
+def name_events(connection: Any, stream: StreamPlan, records: str, condition: str) -> None:
+    """Let the stream's name mean those of the records for which the condition holds."""
+    columns = ", ".join(f'"{name}"' for name, _, _ in stream.columns)
+    connection.execute(
+        f'CREATE OR REPLACE VIEW "{stream.name}" AS '
+        f"SELECT {columns}, {_PLACE}, {ARRIVED_AT}, {LATE} FROM {records} WHERE {condition}"
+    )
 
 
 def places(shed: Iterable[Shed]) -> Any:
@@ -60,7 +67,8 @@ def places(shed: Iterable[Shed]) -> Any:
     )
 
 
-def _register_records(connection: Any, stream: StreamPlan, position: Position, state: Path) -> None:
+def register_records(connection: Any, stream: StreamPlan, position: Position, state: Path) -> None:
+    """Make `every(stream)` known, up to a position."""
     table = MasterTable(state / "master" / stream.name, declared_schema(stream), stream.partitions)
     version = table.open()
     archived, highs = table.progress(version)

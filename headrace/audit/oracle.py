@@ -9,6 +9,7 @@ all is well, and each kind of defect when not.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -58,17 +59,22 @@ def audit_view(
 
 def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, Position, list[Shed], list[Any]]:
     with store.db.read() as db:
-        row = db.execute(
-            "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (name,)
-        ).fetchone()
-        if row is None:
-            raise NotReady(f"view '{name}' is being built for the first time")
-        plan = msgspec.json.decode(row[0], type=ViewPlan)
+        plan = live_view(db, name)
         whole = msgspec.structs.replace(plan, order=(), limit=None)
         rows = db.execute(typed_sql(whole, *tables_of(plan)[:2])).fetchall()
         stream = read_stream(db, plan.stream)
         shed = list(shed_epochs(db, plan.stream, stream.boundary))
         return plan, stream.position, shed, rows
+
+
+def live_view(db: sqlite3.Connection, name: str) -> ViewPlan:
+    """The version of a view that answers."""
+    row = db.execute(
+        "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (name,)
+    ).fetchone()
+    if row is None:
+        raise NotReady(f"view '{name}' is being built for the first time")
+    return msgspec.json.decode(row[0], type=ViewPlan)
 
 
 # DuckDB's side
@@ -135,7 +141,7 @@ def _with_pandas(body: Any) -> Any:
 
 def compare(view: ViewPlan, answer: Sequence[Any], expected: Sequence[Any]) -> AuditResult:
     """Count the rows that are on one side only or differ."""
-    ours = _by_key(view, [_narrowed(view, row) for row in answer])
+    ours = _by_key(view, [narrowed(view, row) for row in answer])
     theirs = _by_key(view, expected)
     found = [
         sentence
@@ -158,7 +164,7 @@ def _by_key(view: ViewPlan, rows: Sequence[Any]) -> dict[tuple[Any, ...], list[A
     return found
 
 
-def _narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
+def narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
     """The row with a window's end left out, as DuckDB gives it, and `_fresh` at the end."""
     values, narrow = iter(row), []
     for output in view.outputs:

@@ -10,6 +10,7 @@ import msgspec
 
 from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, ViewStatus
 from headrace.audit.oracle import audit_view
+from headrace.audit.trace import LISTED, Replay, Why
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.time import iso
@@ -21,6 +22,7 @@ from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions
+from headrace.run.traces import Traces
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
 from headrace.serving.shed import shed_total
@@ -34,6 +36,7 @@ class ProjectService:
     def __init__(self, project: Project, store: SqliteStore) -> None:
         self.project, self.store, self.layout = project, store, Layout.of(project)
         self.questions = Questions(project, store)
+        self.traces = Traces(project, store)
 
     # Questions
 
@@ -86,6 +89,26 @@ class ProjectService:
         if found is None or found.kind == "mergeable":
             return {view}
         return {name for read in found.reads for name in self._sources(plan, read)}
+
+    def why(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Why:
+        return self.traces.why(view, keys or {}, window, limit)
+
+    def replay(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Replay:
+        return self.traces.replay(view, keys or {}, window, limit)
 
     # Status
 
