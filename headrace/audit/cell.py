@@ -78,11 +78,7 @@ def find_cell(
 ) -> Cell:
     """The one row of a view that has these keys."""
     view = live_view(db, name)
-    if found := _ORDERED.search(view.definition):
-        raise Unsupported(
-            f"the events behind a row of '{view.name}' cannot be named: it has a {found[1]}",
-            hint="ask for the stream's events of that key with `headrace query`.",
-        )
+    _check_nameable(view)
     until = iso(_moment(window) + 1) if window is not None else None
     where, values = conditions(view, keys, window, until, inside=True)
     whole = msgspec.structs.replace(view, order=(), limit=None)
@@ -97,6 +93,22 @@ def find_cell(
         stored = [narrow[n] for n, output in enumerate(view.outputs) if output.key]
         return Cell(view, tuple(stored), tuple(rows[0]))
     return Cell(view, _given(view, keys, values), None)
+
+
+def _check_nameable(view: ViewPlan) -> None:
+    if found := _ORDERED.search(view.definition):
+        raise Unsupported(
+            f"the events behind a row of '{view.name}' cannot be named: it has a {found[1]}",
+            hint="ask for the stream's events of that key with `headrace query`.",
+        )
+    shown = {output.key for output in view.outputs}
+    hidden = [key for key in view.keys if key.column not in shown]
+    if hidden:
+        names = ", ".join("its window" if key.window_us else key.sql for key in hidden)
+        raise Unsupported(
+            f"a row of '{view.name}' cannot be named: it does not show all that it is grouped by",
+            hint=f"add to its SELECT: {names}.",
+        )
 
 
 def _given(view: ViewPlan, keys: Mapping[str, str], values: list[Any]) -> tuple[Any, ...]:

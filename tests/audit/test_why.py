@@ -207,6 +207,17 @@ def test_a_name_that_cannot_be_asked_about_is_refused(traced: Traced, offline: O
     )
 
 
+def test_a_view_that_hides_a_key_has_no_row_that_could_be_named(
+    traced: Traced, offline: Offline
+) -> None:
+    with pytest.raises(Unsupported) as caught:
+        offline.why("unnamed")
+    assert (caught.value.message, caught.value.hint) == (
+        "a row of 'unnamed' cannot be named: it does not show all that it is grouped by",
+        "add to its SELECT: page.",
+    )
+
+
 def test_what_only_spark_knows_is_said_in_a_sentence(traced: Traced, offline: Offline) -> None:
     _redefine(traced, "often", "page", "soundex_of_spark(page)")
     with pytest.raises(Unsupported) as caught:

@@ -44,6 +44,7 @@ CREATE VIEW known AS SELECT c.page, count(*) AS n FROM clicks c JOIN sections s 
 CREATE VIEW quick_pages AS SELECT p AS page, count(*) AS n FROM quick GROUP BY p;
 CREATE VIEW total AS SELECT count(*) AS n FROM clicks;
 CREATE VIEW often AS SELECT page, count(*) AS n FROM clicks GROUP BY page HAVING count(*) > 1;
+CREATE VIEW unnamed AS SELECT count(*) AS n FROM clicks GROUP BY page;
 CREATE VIEW reread AS SELECT page, sum(n) AS n FROM slow GROUP BY page;
 """
 BEGIN_US = from_iso("2026-01-01T00:00:00Z")
@@ -75,6 +76,7 @@ LIFTS: dict[str, tuple[Callable[[Event], Row], Callable[[Event], bool]]] = {
     "quick_pages": (_page, lambda e: e["ms"] is not None and e["ms"] < 50),
     "total": (lambda e: (), lambda e: True),
     "often": (_page, lambda e: True),
+    "unnamed": (_page, lambda e: True),
 }
 
 
