@@ -21,6 +21,7 @@ from headrace.api.body import JSON, NDJSON, ONE, is_json
 from headrace.api.errors import ErrorShape
 from headrace.api.service import DeadLetter, Status
 from headrace.api.shapes import Accepted, Audits, DeadLetters, Ready
+from headrace.audit.trace import LISTED, Replay, Why
 from headrace.core import errors
 from headrace.core.errors import EngineFailed, HeadraceError, Unavailable
 from headrace.ingest.intake import Receipt
@@ -127,6 +128,37 @@ class Remote:
     def audit(self, view: str | None = None) -> list[AuditResult]:
         asked = {"view": view}
         return self._ask(Audits, "POST", "/v1/audit", json=asked, timeout=WORK_TIMEOUT).audits
+
+    def why(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Why:
+        return self._trace(Why, f"{quote(view, safe='')}/why", keys, window, limit)
+
+    def replay(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Replay:
+        return self._trace(Replay, f"{quote(view, safe='')}/replay", keys, window, limit)
+
+    def _trace(
+        self,
+        answer: type[T],
+        path: str,
+        keys: Mapping[str, str] | None,
+        window: str | None,
+        limit: int,
+    ) -> T:
+        asked = {**(keys or {}), **({"window": window} if window else {}), "limit": str(limit)}
+        return self._ask(answer, "GET", f"/v1/views/{path}", params=asked, timeout=WORK_TIMEOUT)
 
     def metrics(self) -> bytes:
         response = self._send("GET", "/metrics")

@@ -128,6 +128,21 @@ def _about_view(ask: Callable[..., T], request: Request) -> Callable[[], T]:
     return partial(ask, name, asked or None, since=since, until=until, limit=limit)
 
 
+async def why(api: Api, request: Request) -> Response:
+    return await _traced(api, request, api.service.why)
+
+
+async def replay(api: Api, request: Request) -> Response:
+    return await _traced(api, request, api.service.replay)
+
+
+async def _traced(api: Api, request: Request, ask: Callable[..., Any]) -> Response:
+    asked = _parameters(request)
+    window, limit = asked.pop("window", None), _limit(asked.pop("limit", None))
+    call = partial(ask, request.path_params["view"], asked or None, window=window)
+    return json_response(await api.slow.run(partial(call, limit=limit) if limit else call))
+
+
 async def query(api: Api, request: Request) -> Response:
     asked = await _decoded(api, request, SqlQuestion)
     return json_response(await api.slow.run(partial(api.service.sql, asked.sql, asked.limit)))

@@ -29,6 +29,7 @@ from headrace.api.shapes import (
     SqlQuestion,
     StatusReport,
 )
+from headrace.audit.trace import Replay, Why
 from headrace.serving.answer import Answer
 from headrace.serving.late import LateAnswer
 
@@ -71,6 +72,8 @@ _LIMIT = Parameter("limit", "query", Limit, "rows wanted at most")
 _KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value it must have")
 _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
+_WINDOW = Parameter("window", "query", str, "time at which the row's window starts")
+_LISTED = Parameter("limit", "query", Limit, "events or steps listed at most; all are counted")
 _EVENTS = (
     BodyKind(JSON, dict[str, Any] | list[dict[str, Any]]),
     BodyKind(NDJSON, str),
@@ -95,6 +98,16 @@ ROUTES: tuple[Route, ...] = (
         "GET", "/v1/views/{view}/late", "late",
         "How late the events of each window were, and which generation absorbed them.",
         handlers.late, LateAnswer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
+    ),
+    Route(
+        "GET", "/v1/views/{view}/why", "why",
+        "The events behind one row of a view, and those left out, with the reason.",
+        handlers.why, Why, parameters=(_VIEW, _KEYS, _WINDOW, _LISTED),
+    ),
+    Route(
+        "GET", "/v1/views/{view}/replay", "replay",
+        "How one row of a view came about, epoch by epoch and generation by generation.",
+        handlers.replay, Replay, parameters=(_VIEW, _KEYS, _WINDOW, _LISTED),
     ),
     Route(
         "POST", "/v1/sql", "query", "Answer an ad-hoc SQL query.",

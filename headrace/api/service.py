@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
 from headrace.serving.late import LateAnswer
@@ -59,6 +60,7 @@ class StreamStatus(msgspec.Struct, frozen=True):
     watermark_gap_ms: int | None = None  # now less the watermark
     watermark_held_by: int | None = None  # the slowest partition of those that are not idle
     idle: list[IdlePartition] = []
+    shed: int = 0  # passed over by speed since the beginning; batch counts them
 
 
 class ViewStatus(msgspec.Struct, frozen=True):
@@ -138,6 +140,26 @@ class Service(Protocol):
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         """Compare answers with a second engine over the same events, up to the same position."""
+
+    def why(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Why:
+        """The events behind the row with these keys and window start, and those left out."""
+
+    def replay(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Replay:
+        """How that row came about, epoch by epoch and generation by generation."""
 
     def metrics(self) -> bytes:
         """Prometheus text."""

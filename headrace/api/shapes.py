@@ -121,6 +121,7 @@ class StreamReport(msgspec.Struct, frozen=True):
     watermark_gap_ms: int | None = None
     watermark_held_by: int | None = None
     idle: list[IdlePartition] = []
+    shed: int = 0
 
 
 class StatusReport(msgspec.Struct, frozen=True):

@@ -10,7 +10,9 @@ all is well, and each kind of defect when not.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,21 +20,19 @@ from typing import Any
 import msgspec
 
 from headrace.audit.duck import oracle_sql
-from headrace.compile.plan import WINDOW, OutputPlan, Plan, StreamPlan, TablePlan, ViewPlan
+from headrace.audit.events import register_stream
+from headrace.compile.plan import WINDOW, OutputPlan, Plan, TablePlan, ViewPlan
 from headrace.core.errors import NotReady
-from headrace.core.event import OFFSET, PARTITION, STATUS, Status
-from headrace.core.position import Position, PositionRange
+from headrace.core.position import Position
 from headrace.core.schema import nested
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
-from headrace.log.reader import TopicReader
-from headrace.master.archive import declared_schema, decoder_of
-from headrace.master.table import MasterTable, event_files
 from headrace.serving.catalog import read_stream, tables_of
 from headrace.serving.finish import typed_sql
+from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.states.shown import shown
-from headrace.serving.store import AuditResult
+from headrace.serving.store import AuditResult, Shed
 
 EXAMPLES = 5
 ERRORS_MAX = 6  # standard errors that an estimate may be off
@@ -47,41 +47,47 @@ def audit_view(
     functions: Iterable[FunctionDefinition] = (),
 ) -> AuditResult:
     """Compare one view's answer with DuckDB's."""
-    view, position, answer = _answer(store, name)
-    connection = _connect(plan, view, position, state, project.folder, functions)
+    view, position, shed, answer = _answer(store, name)
+    connection = connect(plan, view, project.folder, functions)
     try:
+        register_stream(connection, plan.stream(view.stream), position, state, shed)
         watermark = plan.stream(view.stream).watermark
         sql = oracle_sql(view, watermark[0] if watermark else None)
         expected = connection.execute(sql).fetchall()
     finally:
         connection.close()
-    return compare(view, answer, expected)
+    many = sum(one.events for one in shed)
+    note = f"sampled: without {many:,} events that speed has passed over" if many else ""
+    return replace(compare(view, answer, expected), note=note)
 
 
-def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, Position, list[Any]]:
+def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, Position, list[Shed], list[Any]]:
     with store.db.read() as db:
-        row = db.execute(
-            "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (name,)
-        ).fetchone()
-        if row is None:
-            raise NotReady(f"view '{name}' is being built for the first time")
-        plan = msgspec.json.decode(row[0], type=ViewPlan)
+        plan = live_view(db, name)
         whole = msgspec.structs.replace(plan, order=(), limit=None)
         rows = db.execute(typed_sql(whole, *tables_of(plan)[:2])).fetchall()
-        return plan, read_stream(db, plan.stream).position, rows
+        stream = read_stream(db, plan.stream)
+        shed = list(shed_epochs(db, plan.stream, stream.boundary))
+        return plan, stream.position, shed, rows
+
+
+def live_view(db: sqlite3.Connection, name: str) -> ViewPlan:
+    """The version of a view that answers."""
+    row = db.execute(
+        "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (name,)
+    ).fetchone()
+    if row is None:
+        raise NotReady(f"view '{name}' is being built for the first time")
+    return msgspec.json.decode(row[0], type=ViewPlan)
 
 
 # DuckDB's side
 
 
-def _connect(
-    plan: Plan,
-    view: ViewPlan,
-    position: Position,
-    state: Path,
-    folder: Path,
-    functions: Iterable[FunctionDefinition],
+def connect(
+    plan: Plan, view: ViewPlan, folder: Path, functions: Iterable[FunctionDefinition]
 ) -> Any:
+    """DuckDB with the functions and tables that a view needs, and no stream yet."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -90,51 +96,7 @@ def _connect(
     for table in plan.tables:
         if table.name in view.tables:
             connection.execute(f'CREATE VIEW "{table.name}" AS {_table_sql(table, folder)}')
-    _register_stream(connection, plan.stream(view.stream), position, state)
     return connection
-
-
-def _register_stream(connection: Any, stream: StreamPlan, position: Position, state: Path) -> None:
-    table = MasterTable(state / "master" / stream.name, declared_schema(stream), stream.partitions)
-    archived, highs = table.progress()
-    # Files that were archived meanwhile are passed over: their events are read from the log.
-    cut = archived.earliest(position)
-    paths = event_files(table.files(), PositionRange(Position.start(stream.partitions), cut))
-    reader = TopicReader(state / "log" / stream.name)
-    connection.register("_tail", _tail(reader, stream, PositionRange(cut, position), highs))
-    columns = ", ".join(_plain_time(name, type) for name, type, _ in stream.columns)
-    arrived = "make_timestamp(epoch_us(_arrived_at)) AS _arrived_at"
-    hidden = f"{PARTITION}, {OFFSET}, {arrived}, _late, _lateness"
-    parts = [f"SELECT {columns}, {hidden} FROM _tail"]
-    if paths:
-        files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-        before = " OR ".join(
-            f"({PARTITION} = {n} AND {OFFSET} < {offset})" for n, offset in enumerate(cut.offsets)
-        )
-        source = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-        parts.append(f"SELECT {columns}, {hidden} FROM {source} WHERE {before}")
-    connection.execute(f'CREATE VIEW "{stream.name}" AS {" UNION ALL ".join(parts)}')
-
-
-def _tail(
-    reader: TopicReader, stream: StreamPlan, range: PositionRange, highs: Sequence[int | None]
-) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    decoder = decoder_of(stream)
-    parts = [
-        decoder.decode(
-            reader.blocks(partition, interval), partition, highs[partition], raw=False
-        ).table
-        for partition, interval in range.intervals()
-    ]
-    whole = pa.concat_tables(parts) if parts else decoder.arrow_schema(raw=False).empty_table()
-    return whole.filter(pc.equal(whole[STATUS], int(Status.EVENT)))
-
-
-def _plain_time(name: str, type: str) -> str:
-    return f'make_timestamp(epoch_us("{name}")) AS "{name}"' if type == "TIMESTAMP" else f'"{name}"'
 
 
 _DUCK_TYPES = {"STRING": "VARCHAR", "INT": "INTEGER"}
@@ -183,8 +145,8 @@ def _with_pandas(body: Any) -> Any:
 
 def compare(view: ViewPlan, answer: Sequence[Any], expected: Sequence[Any]) -> AuditResult:
     """Count the rows that are on one side only or differ."""
-    ours = _by_key(view, [_narrowed(view, row) for row in answer])
-    theirs = _by_key(view, [_as_told(view, _narrowed(view, row)) for row in expected])
+    ours = _by_key(view, [narrowed(view, row) for row in answer])
+    theirs = _by_key(view, [_as_told(view, narrowed(view, row)) for row in expected])
     found = [
         sentence
         for key in {**ours, **theirs}
@@ -216,7 +178,7 @@ def _by_key(view: ViewPlan, rows: Sequence[Any]) -> dict[tuple[Any, ...], list[A
     return found
 
 
-def _narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
+def narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
     """The row with a window's two edges as one value, and what follows the outputs."""
     values, narrow = iter(row), []
     for output in view.outputs:

@@ -52,6 +52,13 @@ ProjectOption = Annotated[
     Path | None, typer.Option("--project", metavar="DIR", help=_FOLDER, show_default=False)
 ]
 View = Annotated[str, typer.Argument(metavar="VIEW", help="the view's name")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="KEY=VALUE", help="a key of the row; may be given again"),
+]
+Window = Annotated[
+    str | None, typer.Option("--window", metavar="START", help="start of the row's window")
+]
 Stream = Annotated[str, typer.Argument(metavar="STREAM", help="the stream's name")]
 
 
@@ -192,6 +199,36 @@ def audit(
     from headrace.cli import upkeep as body
 
     return body.audit(found_folder(project), view).say(json)
+
+
+@app.command()
+def why(
+    view: View,
+    where: Where = None,
+    window: Window = None,
+    limit: Annotated[int, typer.Option(min=1, help="events listed of each kind")] = 50,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """List the events behind a row of a view, and those left out."""
+    from headrace.cli import tracing as body
+
+    return body.why(found_folder(project), view, where or [], window, limit).say(json)
+
+
+@app.command()
+def replay(
+    view: View,
+    where: Where = None,
+    window: Window = None,
+    limit: Annotated[int, typer.Option(min=1, help="the newest so many steps")] = 50,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Step through how a row of a view came about."""
+    from headrace.cli import tracing as body
+
+    return body.replay(found_folder(project), view, where or [], window, limit).say(json)
 
 
 @app.command("dead-letters")

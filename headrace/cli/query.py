@@ -16,7 +16,7 @@ from headrace.cli.folder import connected, loaded
 from headrace.cli.report import Report, dim, table, waiting
 from headrace.cli.words import age, cell, counted, moment
 from headrace.core.aggregate import error_text
-from headrace.serving.answer import Answer, AsOf
+from headrace.serving.answer import Answer, AsOf, ColumnInfo, Sampled
 
 _NUMBERS = {"INT", "BIGINT", "DOUBLE"}
 
@@ -59,18 +59,29 @@ def freshness(stream: str, as_of: AsOf) -> str:
     """What an answer speaks for, of one stream."""
     position = ",".join(map(str, as_of.position))
     watermark = f"{moment(as_of.watermark)} UTC" if as_of.watermark else "none"
+    sampled = f" · {_sample(as_of.sampled)}" if as_of.sampled else ""
     return (
         f"{stream}: generation {as_of.generation} · position {position} · watermark {watermark} · "
-        f"{age(as_of.age_ms)}"
+        f"{age(as_of.age_ms)}{sampled}"
     )
+
+
+def _sample(sampled: Sampled) -> str:
+    passed = counted(sampled.shed, "event")
+    return f"sampled: {sampled.share:.1%} of the newest events, {passed} passed over"
 
 
 def _exactness(answer: Answer) -> str:
     rows = counted(len(answer.rows), "row")
     columns = answer.columns.items()
-    rough = [f"{n} ({error_text(i.error or 0, i.error_of)})" for n, i in columns if not i.exact]
+    rough = [_rough(name, info) for name, info in columns if not info.exact]
     cut = [name for name, info in columns if info.cut]
     lists = f"; lists cut at their limit: {', '.join(cut)}" if cut else ""
     if not rough:
         return f"{rows}, every column exact{lists}"
     return f"{rows}; estimated: {', '.join(rough)}; every other column exact{lists}"
+
+
+def _rough(name: str, info: ColumnInfo) -> str:
+    # A column of a sample has no stated error: nobody knows what was passed over.
+    return name if info.error is None else f"{name} ({error_text(info.error, info.error_of)})"

@@ -54,6 +54,11 @@ def shown(found: Status) -> list[RenderableType]:
     if found.views:
         views = [_view(view) for view in found.views]
         parts += ["", table(*_VIEW, rows=views, right=("rows", "generation"))]
+    parts += [
+        Text(f"{s.name}: speed has passed over {s.shed:,} events", style="yellow")
+        for s in found.streams
+        if s.shed
+    ]
     parts += [bad(f"{s.name}: {s.problem}") for s in found.streams if s.problem]
     return parts
 

@@ -352,6 +352,7 @@ def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
         (mark.column, mark.delay_us) if mark else None,
         definition.key,
         definition.id,
+        pace=definition.pace,
         **times,
     )
 

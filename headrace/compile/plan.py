@@ -17,6 +17,7 @@ from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.time import HOUR, MINUTE
+from headrace.define.definitions import Pace
 
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
 # Partial columns of a windowed view beside its own: see compile/lateness.py.
@@ -187,6 +188,7 @@ class StreamPlan(_Noun, frozen=True):
     ahead_us: int = HOUR
     # After how much silence a partition no longer holds the watermark back that is told.
     idle_us: int = MINUTE
+    pace: Pace = Pace()
 
     @property
     def schema(self) -> Schema:

@@ -19,6 +19,9 @@ STATUS, REASON = "_status", "_reason"
 KEY, TIME, SEQ, CUT = "_key", "_time", "_seq", "_cut"
 # What the row has that ends a key.
 STATE, TIMER, DISORDERED = "_state", "_timer", "_disordered"
+# Beside `Status`, and only within an epoch: of the events that speed passes over, the one whose
+# time the watermark still needs.
+SHED = 9
 
 
 class Status(IntEnum):

@@ -26,6 +26,24 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How often speed takes a stream's events, and what happens when it cannot keep up.
+
+    What is None is as the project's settings say; without `lag_events_max` the log takes all.
+    """
+
+    trigger_us: int | None = None
+    epoch_events_max: int | None = None
+    overload: str = "slow"  # slow: the producer waits; shed random, shed oldest: speed samples
+    lag_events_max: int | None = None
+
+    @property
+    def sheds(self) -> str | None:
+        """`random` or `oldest`, where the stream says so."""
+        return self.overload.removeprefix("shed ") if self.overload != "slow" else None
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDefinition:
     """`CREATE STREAM name (columns) WITH (…)`: events that come in from outside."""
 
@@ -38,6 +56,7 @@ class StreamDefinition:
     key: str | None = None  # the column whose value chooses the partition
     id: str | None = None  # the JSON field that tells duplicates; need not be a declared column
     partitions: int | None = None
+    pace: Pace = Pace()
     options: dict[str, str] = field(default_factory=dict)  # the connector's own options
 
 

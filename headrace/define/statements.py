@@ -20,6 +20,7 @@ from headrace.core.schema import Column, Schema, Type
 from headrace.core.time import duration_us
 from headrace.define.definitions import (
     Definition,
+    Pace,
     ProcessorCall,
     QueryDefinition,
     StreamDefinition,
@@ -27,10 +28,13 @@ from headrace.define.definitions import (
     Watermark,
 )
 from headrace.define.dialect import Headrace
+from headrace.define.pace import PACE_OPTIONS, read_pace
 
 KNOWN = "CREATE STREAM, CREATE TABLE, CREATE VIEW and CREATE STREAM … AS SELECT"
 _WATERMARK_OPTIONS = ("watermark.ahead", "watermark.idle")
-_STREAM_OPTIONS = ("source", "format", "key", "id", "partitions", *_WATERMARK_OPTIONS)
+_STREAM_OPTIONS = (
+    "source", "format", "key", "id", "partitions", *_WATERMARK_OPTIONS, *PACE_OPTIONS,
+)  # fmt: skip
 
 
 def read_statements(text: str, path: str) -> list[Definition]:
@@ -128,6 +132,7 @@ class _Reader:
         self.end()
         plain = {key: options.pop(key) for key in _STREAM_OPTIONS if key in options}
         times = {key: plain.pop(key) for key in _WATERMARK_OPTIONS if key in plain}
+        said = {key: plain.pop(key) for key in PACE_OPTIONS if key in plain}
         count = plain.pop("partitions", None)
         if count is not None and (not count.isdigit() or not 1 <= int(count) <= 1024):
             raise self.wrong(f"partitions must be a number from 1 to 1024, not '{count}'", origin)
@@ -142,9 +147,16 @@ class _Reader:
             origin,
             self.with_times(name, watermark, times, origin),
             partitions=int(count) if count else None,
+            pace=self.pace(said, origin),
             options=options,
             **plain,
         )
+
+    def pace(self, said: dict[str, str], origin: Origin) -> Pace:
+        try:
+            return read_pace(said)
+        except ValueError as error:
+            raise self.wrong(str(error), origin) from error
 
     def check_watermark(self, schema: Schema, watermark: Watermark | None, origin: Origin) -> None:
         column = schema.find(watermark.column) if watermark else None

@@ -11,7 +11,7 @@ tests/ingest/test_intake.py and tests/ingest/test_pending.py check this.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ from headrace.define.settings import Settings
 from headrace.ingest.dedup import Decision, IdMemory
 from headrace.ingest.disk import DiskGuard
 from headrace.ingest.fields import Value, field_reader
+from headrace.ingest.lag import LagGuard
 from headrace.ingest.partitions import Partitioner
 from headrace.ingest.remember import remember_tail
 from headrace.ingest.waiting import failed, started, when_all_ended
@@ -88,12 +89,17 @@ class Intake:
         *,
         settings: Settings,
         clock: Clock = now_us,
+        lag: Callable[[], int] = lambda: 0,
     ) -> None:
         self.definition, self.settings = definition, settings
         self._topic, self._clock = topic, clock
         self._fields = field_reader(definition)
         self._partitioner = Partitioner(len(topic.end().offsets))
         self._disk = DiskGuard(topic.path, settings.log.free_bytes_min, clock)
+        # A stream that sheds is never slowed: that is what it sheds for.
+        pace = definition.pace
+        most = None if pace.sheds else pace.lag_events_max
+        self._lag = LagGuard(definition.name, most, lag, clock)
         self._counters = Counters()
         # `_order` makes the order of decisions the order of appends. `_state` guards the memory and
         # the counters and is never held during an append, because the log's writer takes it to
@@ -124,7 +130,7 @@ class Intake:
     def submit(self, records: Sequence[bytes]) -> Future[Receipt]:
         """Append the records; the future ends when they, and all that they repeat, are durable.
 
-        A request that can be refused at once raises instead: LimitReached, DiskFull.
+        A request that can be refused at once raises instead: LimitReached, DiskFull, Overloaded.
         """
         receipt: Future[Receipt] = started()
         if not records:
@@ -132,6 +138,7 @@ class Intake:
             return receipt
         self._check_sizes(records)
         self._disk.check()
+        self._lag.check(len(records))
         pieces, durable, waits_for = self._enter(records)
         when_all_ended(
             [durable, *waits_for],

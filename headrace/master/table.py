@@ -167,17 +167,17 @@ class MasterTable:
         return True
 
 
-def event_files(files: Iterable[MasterFile], range: PositionRange) -> list[str]:
-    """Paths of the files that may hold events of the range."""
+def event_files(
+    files: Iterable[MasterFile], range: PositionRange, status: Status = Status.EVENT
+) -> list[str]:
+    """Paths of the files that may hold events of the range; or records of another status."""
     wanted = dict(range.intervals())
     lower = min((interval.lower for interval in wanted.values()), default=0)
     upper = max((interval.upper for interval in wanted.values()), default=0)
     return [
         file.path
         for file in files
-        if file.status == Status.EVENT.word
-        and file.first_offset < upper
-        and lower < file.next_offset
+        if file.status == status.word and file.first_offset < upper and lower < file.next_offset
     ]
 
 

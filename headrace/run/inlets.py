@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from headrace.compile.passes import stream_plan
 from headrace.core.errors import NotFound
 from headrace.define.project import Project
@@ -11,10 +14,10 @@ from headrace.run.layout import Layout
 
 
 class Inlets:
-    """Topics and intakes by stream."""
+    """Topics and intakes by stream; `lag` says how many events of a stream wait for speed."""
 
-    def __init__(self, project: Project) -> None:
-        self.project = project
+    def __init__(self, project: Project, lag: Callable[[str], int] = lambda stream: 0) -> None:
+        self.project, self.lag = project, lag
         self.topics: dict[str, Topic] = {}
         self.intakes: dict[str, Intake] = {}
 
@@ -37,7 +40,9 @@ class Inlets:
                 segment_bytes_max=settings.log.segment_bytes_max,
             )
             self.topics[definition.name] = topic
-            self.intakes[definition.name] = Intake(definition, topic, settings=settings)
+            self.intakes[definition.name] = Intake(
+                definition, topic, settings=settings, lag=partial(self.lag, definition.name)
+            )
         return self.intakes[definition.name]
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ class Instance(ProjectService):
         self.report = report
         self.started_at = now_us()
         self.state, self.reason = "starting", "the log is being opened"
-        self.inlets = Inlets(project)
+        self.inlets = Inlets(project, self.lag_of)
         self.spark: Any = None
         self.pipelines: dict[str, StreamPipeline] = {}
         self.schedule: Schedule | None = None
@@ -206,8 +206,17 @@ class Instance(ProjectService):
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""
-        ends = ((n, TopicReader(self.layout.log(n)).end()) for n in self.pipelines)
-        return sum(end - self.store.stream(name).position for name, end in ends)
+        return sum(map(self._lag_of, self.pipelines))
+
+    def lag_of(self, stream: str) -> int:
+        """How many events of a stream wait for speed; none before it runs, because the log is the
+        buffer of a start."""
+        pipeline = self.pipelines.get(stream)
+        return self._lag_of(stream) if pipeline and pipeline.speed_runs else 0
+
+    def _lag_of(self, stream: str) -> int:
+        end = TopicReader(self.layout.log(stream)).end()
+        return end - self.store.stream(stream).position
 
     def events_in(self) -> int:
         return sum(intake.counters.accepted for intake in self.inlets.intakes.values())

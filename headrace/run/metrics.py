@@ -40,6 +40,7 @@ _STREAM_COUNTERS: Numbers = {
         lambda s: s.balance.dead_letters,
     ),
     "headrace_stream_late_events": ("events marked late by speed", lambda s: s.late),
+    "headrace_stream_shed_events": ("events that speed has passed over", lambda s: s.shed),
 }
 
 

@@ -17,6 +17,7 @@ from headrace.api.service import (
     ViewStatus,
 )
 from headrace.audit.oracle import audit_view
+from headrace.audit.trace import LISTED, Replay, Why
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.time import iso
@@ -28,9 +29,11 @@ from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions
+from headrace.run.traces import Traces
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
 from headrace.serving.late import LateAnswer
+from headrace.serving.shed import shed_total
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult
 
@@ -41,6 +44,7 @@ class ProjectService:
     def __init__(self, project: Project, store: SqliteStore) -> None:
         self.project, self.store, self.layout = project, store, Layout.of(project)
         self.questions = Questions(project, store)
+        self.traces = Traces(project, store)
 
     # Questions
 
@@ -105,6 +109,26 @@ class ProjectService:
             return {view}
         return {name for read in found.reads for name in self._sources(plan, read)}
 
+    def why(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Why:
+        return self.traces.why(view, keys or {}, window, limit)
+
+    def replay(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Replay:
+        return self.traces.replay(view, keys or {}, window, limit)
+
     # Status
 
     def stream_statuses(self, plan: Plan, problems: dict[str, str]) -> list[StreamStatus]:
@@ -115,7 +139,7 @@ class ProjectService:
         numbers = balance(table, self.log_reader(stream).end())
         archived, end = table.position(), self.log_reader(stream).end()
         state = self.store.stream(stream.name)
-        late, last_ms = self._epoch_numbers(stream.name)
+        late, last_ms, shed = self._epoch_numbers(stream.name)
         problem = next(
             (text for key, text in problems.items() if key.endswith(f" {stream.name}")), None
         )
@@ -140,9 +164,10 @@ class ProjectService:
             (now_us - mark_us) // 1000 if mark_us is not None else None,
             time.held_by,
             [IdlePartition(partition, iso(since)) for partition, since in time.idle],
+            shed,
         )
 
-    def _epoch_numbers(self, stream: str) -> tuple[int, int | None]:
+    def _epoch_numbers(self, stream: str) -> tuple[int, int | None, int]:
         with self.store.db.read() as db:
             late = db.execute("SELECT late FROM _streams WHERE name = ?", (stream,)).fetchone()[0]
             row = db.execute(
@@ -150,7 +175,7 @@ class ProjectService:
                 "ORDER BY number DESC LIMIT 1",
                 (stream,),
             ).fetchone()
-        return late, row[0] // 1000 if row else None
+            return late, row[0] // 1000 if row else None, shed_total(db, stream)
 
     def view_statuses(self, plan: Plan) -> list[ViewStatus]:
         found = []

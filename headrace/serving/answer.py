@@ -9,7 +9,7 @@ transactions.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +22,14 @@ from headrace.serving.states.shown import shown
 from headrace.serving.store import StreamState
 
 
-class AsOf(msgspec.Struct, frozen=True):
+class Sampled(msgspec.Struct, frozen=True):
+    """Speed could not keep up: of the events after the boundary it took this share."""
+
+    share: float
+    shed: int  # events that it has passed over; numbers are not scaled up for them
+
+
+class AsOf(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far one stream had come when the answer was given."""
 
     generation: int
@@ -32,6 +39,7 @@ class AsOf(msgspec.Struct, frozen=True):
     committed_at: str | None
     age_ms: int | None
     provisional: bool = False  # events came out of order, and batch has yet to place them
+    sampled: Sampled | None = None
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,9 +74,17 @@ def as_of(
             iso(state.committed_at) if state.committed_at else None,
             max(0, now_us - state.committed_at) // 1000 if state.committed_at else None,
             state.plan.name in provisional,
+            sampled(state),
         )
         for state in states
     }
+
+
+def sampled(state: StreamState) -> Sampled | None:
+    """What an answer must say of a stream whose newest events were not all taken."""
+    if not state.shed:
+        return None
+    return Sampled(round(1 - state.shed / (state.position - state.boundary), 6), state.shed)
 
 
 def rows_as_objects(
@@ -100,10 +116,21 @@ def _read(value: Any) -> Any:
 
 
 def column_info(
-    results: Sequence[Result], rows: Sequence[dict[str, Any]], fresh: bool
+    results: Sequence[Result],
+    rows: Sequence[dict[str, Any]],
+    fresh: bool,
+    sampled: bool = False,
+    keys: Collection[str] = (),
 ) -> dict[str, ColumnInfo]:
-    """Exactness of each column; an estimate of speed is exact where batch covers all rows."""
-    return {result.name: _info(result, rows, fresh) for result in results}
+    """Exactness of each column; an estimate of speed is exact where batch covers all rows, and of a
+    sample only the keys are."""
+    found = {result.name: _info(result, rows, fresh) for result in results}
+    if not sampled:
+        return found
+    return {
+        name: info if name in keys else msgspec.structs.replace(info, exact=False)
+        for name, info in found.items()
+    }
 
 
 def _info(result: Result, rows: Sequence[dict[str, Any]], fresh: bool) -> ColumnInfo:

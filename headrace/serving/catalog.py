@@ -26,6 +26,7 @@ from headrace.serving.merge import (
     staged_name,
     values_table,
 )
+from headrace.serving.shed import shed_epochs
 from headrace.serving.store import Change, StreamState, Version
 
 
@@ -58,6 +59,7 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
         told_us=row[5],
         committed_at=row[3],
         promoted_at=row[4],
+        shed=sum(shed.events for shed in shed_epochs(db, name, Position.parse(row[1]))),
     )
 
 

@@ -18,6 +18,7 @@ from headrace.serving.carried import commit_states
 from headrace.serving.catalog import advance, read_stream, read_versions, tables_of
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.rows import stored_rows
+from headrace.serving.shed import note_shed
 from headrace.serving.store import NOW, Epoch, Row
 
 EPOCHS_KEPT = 1_000
@@ -104,4 +105,5 @@ def _record(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
             now_us,
         ),
     )
+    note_shed(db, epoch, cursor.lastrowid or 0)
     db.execute("DELETE FROM _epochs WHERE number <= ?", ((cursor.lastrowid or 0) - EPOCHS_KEPT,))

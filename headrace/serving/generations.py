@@ -36,6 +36,7 @@ from headrace.serving.merge import (
     upsert,
 )
 from headrace.serving.rows import stored_rows, with_key
+from headrace.serving.shed import forget_shed
 from headrace.serving.states import STATES
 from headrace.serving.store import AuditResult, Row, Staged, StateRow, Version
 
@@ -123,6 +124,7 @@ def promote(
         "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)",
         (stream, number, str(boundary), now_us, found),
     )
+    _forget_shed(db, stream, boundary)
     db.execute(
         "DELETE FROM _generations WHERE stream = ? AND number <= ?",
         (stream, number - GENERATIONS_KEPT),
@@ -130,6 +132,11 @@ def promote(
     if plan := read_plan(db):
         refresh_readable_views(db, plan)
     return number
+
+
+def _forget_shed(db: sqlite3.Connection, stream: str, boundary: Position) -> None:
+    oldest = db.execute("SELECT min(number) FROM _epochs").fetchone()[0] or 0
+    forget_shed(db, stream, oldest - 1, boundary)
 
 
 def _highs_at(

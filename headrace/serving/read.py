@@ -59,9 +59,16 @@ class Reader:
         with self.db.read() as db:
             plan = _live_plan(db, name)
             results = tuple(Result(out.name, out.type, out.estimate) for out in plan.outputs)
-            sql, values = _view_sql(plan, asked(plan, keys or {}, since, until))
+            sql, values = view_sql(plan, asked(plan, keys or {}, since, until))
             return self._answer(
-                db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
+                db,
+                sql,
+                values,
+                results,
+                limit,
+                fresh_column=True,
+                views=(plan.name,),
+                keys=tuple(out.name for out in plan.outputs if out.key),
             )
 
     def late(
@@ -77,7 +84,7 @@ class Reader:
         with self.db.read() as db:
             plan = late_plan(_live_plan(db, name))
             results = tuple(Result(out.name, out.type, None) for out in plan.outputs)
-            sql, values = _view_sql(plan, asked(plan, keys or {}, since, until))
+            sql, values = view_sql(plan, asked(plan, keys or {}, since, until))
             answer = self._answer(
                 db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
             )
@@ -119,6 +126,7 @@ class Reader:
         *,
         fresh_column: bool,
         views: tuple[str, ...],
+        keys: tuple[str, ...] = (),
     ) -> Answer:
         wanted = min(limit if limit is not None else self.rows_max, self.rows_max)
         raw = self._run(db, f"SELECT * FROM ({sql}) LIMIT {wanted + 1}", values)
@@ -133,7 +141,7 @@ class Reader:
         return Answer(
             rows,
             as_of(states, self.clock(), _provisional(db, views)),
-            column_info(results, rows, fresh),
+            column_info(results, rows, fresh, any(state.shed for state in states), keys),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
 
@@ -151,7 +159,7 @@ class Reader:
             raise BadQuery(f"the query cannot be answered: {error}") from error
 
 
-def _view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[Any]]:
+def view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[Any]]:
     """SELECT of a view's rows that meet the conditions, and its values."""
     values: list[Any] = []
     if plan.kind == "mergeable" and plan.limit is None:

@@ -34,6 +34,9 @@ CREATE TABLE IF NOT EXISTS _epochs (
   number INTEGER PRIMARY KEY, stream TEXT NOT NULL, lower TEXT NOT NULL, upper TEXT NOT NULL,
   events INTEGER, late INTEGER, duplicates INTEGER, dead_letters INTEGER,
   started_at INTEGER, committed_at INTEGER);
+CREATE TABLE IF NOT EXISTS _shed (
+  stream TEXT, number INTEGER, lower TEXT NOT NULL, upper TEXT NOT NULL, decision TEXT NOT NULL,
+  events INTEGER NOT NULL, total INTEGER NOT NULL, PRIMARY KEY (stream, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _views (
   name TEXT, version TEXT, stream TEXT, plan TEXT NOT NULL, state TEXT NOT NULL,
   since TEXT NOT NULL,

@@ -12,6 +12,7 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.serving import carried, catalog, epochs, generations
+from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
     AuditResult,
@@ -19,6 +20,7 @@ from headrace.serving.store import (
     Epoch,
     GroupState,
     Row,
+    Shed,
     Staged,
     StateRow,
     StreamState,
@@ -67,6 +69,10 @@ class SqliteStore:
             failpoint("epoch.committing")
         failpoint("epoch.committed")
         return added
+
+    def shed(self, stream: str) -> list[Shed]:
+        with self.db.read() as db:
+            return list(shed_epochs(db, stream, catalog.read_stream(db, stream).boundary))
 
     def close_group(self, stream: str) -> None:
         with self.db.write() as db:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.position import Position, PositionRange
+from headrace.core.shedding import Shedding
 from headrace.serving.watermark import EventTime, event_time
 
 Row = tuple[Any, ...]
@@ -58,6 +59,7 @@ class StreamState:
     told_us: int | None  # the watermark that was told at the newest commit
     committed_at: int | None  # when the newest epoch was committed
     promoted_at: int | None
+    shed: int = 0  # events after the boundary that speed has passed over
 
     def event_time(self, now_us: int) -> EventTime:
         """How far event time has come, and which partitions hold it back or are set aside."""
@@ -108,6 +110,23 @@ class Epoch:
     # Version id -> what is carried on. The rows of such a version begin with their group, or with
     # NOW for that of this epoch.
     carried: dict[str, CarriedEpoch] = field(default_factory=dict)
+    shedding: Shedding | None = None
+
+    @property
+    def shed(self) -> int:
+        """How many events of the range were passed over."""
+        seen = sum(self.counts[name] for name in ("events", "duplicates", "dead_letters"))
+        return len(self.range) - seen if self.shedding else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shed:
+    """What one epoch has passed over."""
+
+    number: int
+    range: PositionRange
+    shedding: Shedding
+    events: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +177,9 @@ class Store(Protocol):
 
     def commit_epoch(self, epoch: Epoch) -> bool:
         """Add an epoch; False (and nothing done) when its positions were committed before."""
+
+    def shed(self, stream: str) -> list[Shed]:
+        """What speed has passed over after the boundary, newest first."""
 
     def close_group(self, stream: str) -> None: ...
 

@@ -2,8 +2,10 @@
 
 The streaming reader starts where it is told to (the store's position) and takes at most
 `events_max` events a batch; the plain reader takes the range from `start` to `end`. One log
-partition is one input partition, because lateness is decided in the log's own order.
-tests/spark/test_source.py reads a live log through both.
+partition is one input partition, because lateness is decided in the log's own order. A stream that
+sheds goes to the log's end when too much waits; the decision is part of the offset, so that a batch
+that is read again is the same. What is shed is decoded like the rest: lateness and watermark do not
+depend on it. tests/spark/test_source.py reads a live log through both.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
@@ -23,8 +26,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from headrace.compile.plan import StreamPlan
+from headrace.core.event import OFFSET, SHED, STATUS, Status
 from headrace.core.position import Interval, Position, PositionRange
-from headrace.log.decode import Decoder
+from headrace.core.shedding import Shedding, decided
+from headrace.define.definitions import Pace
+from headrace.log.decode import Decoded, Decoder
 from headrace.log.reader import TopicReader
 from headrace.master.archive import CHUNK_EVENTS, decoder_of
 from headrace.serving.catalog import read_highs
@@ -67,13 +73,17 @@ class LogSource(DataSource):
             self._columns(),
             int(self.options["events_max"]),
             Path(self.options["store"]),
+            msgspec.json.decode(self.options["stream"], type=StreamPlan).pace,
         )
 
 
 class LogPartition(InputPartition):
-    def __init__(self, partition: int, interval: Interval, high_us: int | None) -> None:
+    def __init__(
+        self, partition: int, interval: Interval, high_us: int | None, shedding: Shedding | None
+    ) -> None:
         super().__init__(partition)
-        self.partition, self.interval, self.high_us = partition, interval, high_us
+        self.partition, self.interval = partition, interval
+        self.high_us, self.shedding = high_us, shedding
 
 
 class LogReader(DataSourceReader):
@@ -91,10 +101,13 @@ class LogReader(DataSourceReader):
         self.range, self.highs = range, highs
 
     def partitions(self) -> list[LogPartition]:
-        return [LogPartition(n, interval, self.highs[n]) for n, interval in self.range.intervals()]
+        return [
+            LogPartition(n, interval, self.highs[n], None) for n, interval in self.range.intervals()
+        ]
 
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
-        return _batches(self.log, self.decoder, part, self.columns)
+        decoded = _decoded(self.log, self.decoder, part, self.columns)
+        yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -106,9 +119,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         columns: list[str],
         events_max: int,
         store: Path,
+        pace: Pace,
     ) -> None:
         self.log, self.decoder, self.start = log, decoder, start
         self.columns, self.events_max, self.store = columns, events_max, store
+        self.pace = pace
         self.last: Position | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
@@ -123,26 +138,63 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         lower = Position.parse(start["position"])
         upper = self.last or TopicReader(self.log).end().latest(lower)
-        rows = (
-            limit.max_rows if isinstance(limit, ReadMaxRows) else len(PositionRange(lower, upper))
-        )
-        return {"position": str(PositionRange(lower, upper).limited(rows).upper)}
+        waiting = PositionRange(lower, upper)
+        if not len(waiting):
+            # The same offset, not one that only says the same: Spark would run an empty batch.
+            return start
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else len(waiting)
+        if (how := self.pace.sheds) and self.pace.lag_events_max:
+            shedding = decided(waiting, how, self.pace.lag_events_max, rows)
+            if shedding:
+                return {"position": str(upper), "shed": str(shedding)}
+        return {"position": str(waiting.limited(rows).upper)}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[LogPartition]:
-        range = PositionRange(Position.parse(start["position"]), Position.parse(end["position"]))
+        upper, shedding = end_of(end)
+        range = PositionRange(Position.parse(start["position"]), upper)
         # Asked on the driver's machine, after the epoch before has been committed.
         highs = read_highs(self.store, self.log.name, range.lower)
         return [
-            LogPartition(number, interval, highs[number]) for number, interval in range.intervals()
+            LogPartition(number, interval, highs[number], shedding)
+            for number, interval in range.intervals()
         ]
 
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
-        return _batches(self.log, self.decoder, part, self.columns)
+        decoded = _decoded(self.log, self.decoder, part, self.columns)
+        table = _taken(decoded, part, self._time()) if part.shedding else decoded.table
+        yield from table.to_batches(max_chunksize=CHUNK_EVENTS)
+
+    def _time(self) -> str | None:
+        """The column of the event time, as the stream declares it."""
+        mark = self.decoder.watermark
+        column = self.decoder.schema.find(mark.column) if mark else None
+        return column.name if column else None
 
 
-def _batches(
-    log: Path, decoder: Decoder, part: LogPartition, columns: list[str]
-) -> Iterator[pa.RecordBatch]:
+def end_of(offset: dict[str, str]) -> tuple[Position, Shedding | None]:
+    """What an offset says: how far a batch goes, and what is passed over in it."""
+    shed = offset.get("shed")
+    return Position.parse(offset["position"]), Shedding.parse(shed) if shed else None
+
+
+def _decoded(log: Path, decoder: Decoder, part: LogPartition, columns: list[str]) -> Decoded:
     blocks = TopicReader(log).blocks(part.partition, part.interval)
-    decoded = decoder.decode(blocks, part.partition, part.high_us, raw=False, columns=columns)
-    yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)
+    return decoder.decode(blocks, part.partition, part.high_us, raw=False, columns=columns)
+
+
+def _taken(decoded: Decoded, part: LogPartition, time: str | None) -> pa.Table:
+    """The rows without the events that are shed. One of those stays, marked, if its `time` is the
+    highest."""
+    assert part.shedding is not None
+    table = decoded.table
+    events = table[STATUS].to_numpy() == int(Status.EVENT)
+    taken = part.shedding.takes(part.partition, part.interval, table[OFFSET].to_numpy())
+    kept = table.filter(pa.array(taken | ~events))
+    if time not in table.column_names or decoded.high_us is None:
+        return kept
+    times = table[time].combine_chunks().view(pa.int64()).fill_null(-1).to_numpy()
+    highest = np.flatnonzero(events & ~taken & (times == decoded.high_us))[:1]
+    mark = table.take(pa.array(highest))
+    status = table.schema.get_field_index(STATUS)
+    shed = pa.array([SHED] * len(mark), pa.int8())
+    return pa.concat_tables([kept, mark.set_column(status, table.schema.field(status), shed)])

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import ARRIVED_AT, LATE, PARTITION, STATUS, Status
 from headrace.core.position import PositionRange
-from headrace.serving.store import Epoch, Row, Version, watermark_of
+from headrace.core.shedding import Shedding
+from headrace.serving.store import NOW, Epoch, Row, Version, watermark_of
 from headrace.spark.relations import rows_of
 from headrace.speed.carry import Behind, CarriedRows, follow, rebase
 
@@ -28,8 +30,9 @@ def compute_epoch(
     range: PositionRange,
     behind: Behind,
     started_at: int,
+    shedding: Shedding | None = None,
 ) -> Epoch:
-    """Partials and counts of the events in `frame`, which holds exactly `range`."""
+    """Partials and counts of the events in `frame`, which holds what is taken of `range`."""
     frame, spark = frame.persist(), frame.sparkSession
     try:
         _register(frame, stream)
@@ -44,7 +47,12 @@ def compute_epoch(
         frame.unpersist()
     rows = {v.id: m.rows if isinstance(m, CarriedRows) else m for v, m in made.items()}
     carried = {v.id: m.epoch for v, m in made.items() if isinstance(m, CarriedRows)}
-    return Epoch(stream.name, range, after, counts, rows, started_at, carried)
+    if shedding:
+        # States that have not seen every event are no beginning for those that follow.
+        carried = {
+            id: replace(epoch, disorder=NOW, provisional=True) for id, epoch in carried.items()
+        }
+    return Epoch(stream.name, range, after, counts, rows, started_at, carried, shedding)
 
 
 def _register(frame: Any, stream: StreamPlan) -> None:

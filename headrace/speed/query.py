@@ -22,11 +22,13 @@ import msgspec
 from headrace.compile.plan import StreamPlan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
+from headrace.core.shedding import Shedding
 from headrace.core.time import MILLISECOND, Clock, now_us
+from headrace.define.pace import paced
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Store
-from headrace.spark.source import FORMAT, LogSource
+from headrace.spark.source import FORMAT, LogSource, end_of
 from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch
 
@@ -47,7 +49,7 @@ class SpeedQuery:
     ) -> None:
         self.processors = processors
         self.spark, self.stream, self.store = spark, stream, store
-        self.log, self.settings, self.clock = log, settings, clock
+        self.log, self.settings, self.clock = log, paced(settings, stream.pace), clock
         self.checkpoints = work / "checkpoints" / stream.name
         self.checkpoint = self.checkpoints
         self.query: Any = None
@@ -107,7 +109,7 @@ class SpeedQuery:
         started_at = self.clock()
         failpoint("epoch.started")
         state = self.store.stream(self.stream.name)
-        upper = self._end_of(batch)
+        upper, shedding = self._end_of(batch)
         if upper <= state.position:
             return
         range = PositionRange(state.position, upper)
@@ -115,14 +117,15 @@ class SpeedQuery:
         behind = Behind(
             self.store, state, self._read, self.settings.rebase_events_max, self.processors
         )
-        epoch = compute_epoch(frame, self.stream, versions, range, behind, started_at)
+        epoch = compute_epoch(frame, self.stream, versions, range, behind, started_at, shedding)
         failpoint("epoch.computed")
         self.store.commit_epoch(epoch)
 
-    def _end_of(self, batch: int) -> Position:
-        """The end position of a micro-batch, which Spark has logged before running it."""
+    def _end_of(self, batch: int) -> tuple[Position, Shedding | None]:
+        """The end of a micro-batch and what was decided for it, which Spark has logged before
+        running it."""
         lines = (self.checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
-        return Position.parse(json.loads(lines[-1])["position"])
+        return end_of(json.loads(lines[-1]))
 
     def stop(self) -> None:
         """Let the epoch in progress finish, then end the query."""

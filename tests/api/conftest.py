@@ -14,6 +14,7 @@ import pytest
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
 from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, ViewStatus
+from headrace.audit.trace import LISTED, LeftOut, Replay, Seen, Step, Why
 from headrace.core.errors import NotFound
 from headrace.core.origin import Origin
 from headrace.core.position import Interval
@@ -54,6 +55,13 @@ STATUS = Status(
 DEAD_LETTERS = [DeadLetter(1, 7, "2026-01-01T00:00:00Z", "not JSON", "{oops")]
 REBUILT = {"view": "visitors", "generation": 4, "rows": 12, "differences": 0}
 AUDITS = [AuditResult("visitors", 12, 1, ("/home: 2 is not 3",), "up to [7, 8]")]
+SEEN = Seen("clicks", 0, 3, None, "2026-01-01T00:00:00Z", "{}", True, "why not")
+WHY = Why(
+    "visitors", {"url": "/home"}, None, 1, [SEEN], [LeftOut("duplicate", 2, [])], True, "yes",
+    ANSWER.as_of,
+)  # fmt: skip
+STEP = Step("epoch", 1, "2026-01-01T00:00:00Z", [7, 8], [5, 6], 1, 0, 0, {"n": 1})
+REPLAY = Replay("visitors", {}, {"n": 1}, [STEP], 4, False, "no", ANSWER.as_of)
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
 
 
@@ -132,6 +140,28 @@ class Shop:
     def audit(self, view: str | None = None) -> list[AuditResult]:
         self._asked("audit", view)
         return AUDITS
+
+    def why(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Why:
+        self._asked("why", view, keys, window, limit)
+        return WHY
+
+    def replay(
+        self,
+        view: str,
+        keys: Mapping[str, str] | None = None,
+        *,
+        window: str | None = None,
+        limit: int = LISTED,
+    ) -> Replay:
+        self._asked("replay", view, keys, window, limit)
+        return REPLAY
 
     def metrics(self) -> bytes:
         self._asked("metrics")

@@ -23,7 +23,18 @@ from headrace.core.errors import (
 )
 from headrace.ingest.intake import Receipt
 
-from .conftest import ANSWER, AUDITS, DEAD_LETTERS, LATENESS, METRICS, REBUILT, STATUS, Shop
+from .conftest import (
+    ANSWER,
+    AUDITS,
+    DEAD_LETTERS,
+    LATENESS,
+    METRICS,
+    REBUILT,
+    REPLAY,
+    STATUS,
+    WHY,
+    Shop,
+)
 
 CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
     (lambda s: s.view("visitors"), ANSWER, ("view", "visitors", None, None, None, None)),
@@ -47,6 +58,13 @@ CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
     (lambda s: s.rebuild("visitors"), REBUILT, ("rebuild", "visitors")),
     (lambda s: s.audit(), AUDITS, ("audit", None)),
     (lambda s: s.audit("visitors"), AUDITS, ("audit", "visitors")),
+    (lambda s: s.why("visitors"), WHY, ("why", "visitors", None, None, 50)),
+    (
+        lambda s: s.why("a b?", {"url": "/x y"}, window="1", limit=3),
+        WHY,
+        ("why", "a b?", {"url": "/x y"}, "1", 3),
+    ),
+    (lambda s: s.replay("visitors"), REPLAY, ("replay", "visitors", None, None, 50)),
     (lambda s: s.metrics(), METRICS, ("metrics",)),
 ]
 

@@ -20,6 +20,9 @@ import pytest
 from engines import ARRIVAL_US, Parts, compile_sql
 
 from headrace.audit.oracle import audit_view
+from headrace.audit.tracing import ask, tracing
+from headrace.audit.why import explain_row
+from headrace.compile.plan import ViewPlan
 from headrace.core.aggregate import AGGREGATES
 from headrace.core.time import iso
 from headrace.define.functions import MARK, FunctionDefinition, function
@@ -284,3 +287,28 @@ def test_estimates_may_differ_by_their_error(parts: Parts) -> None:
         assert audit(parts, "distincts").differences == 0
     finally:
         restore()
+
+
+@pytest.mark.parametrize("view", [view for view in VIEWS if view not in ("hidden", "edges")])
+def test_every_row_is_made_again_of_the_events_that_why_names(parts: Parts, view: str) -> None:
+    plan = parts.plan.view(view)
+    assert plan is not None
+    accepted = sum(parts.store.stream("sales").position.offsets)
+    rows = parts.reader.view(view).rows
+    for row in random.Random(view).sample(rows, min(4, len(rows))):
+        keys, window = _named(plan, row)
+        if None in keys.values():
+            continue  # a text that is NULL cannot be asked for
+        asked = ask(parts.store, view, {name: str(v) for name, v in keys.items()}, window)
+        folder = parts.compiled.project.folder
+        with tracing(asked, parts.plan, parts.state, folder, FUNCTIONS, 60.0) as traced:
+            why = explain_row(traced, 0, 5)
+        assert (why.agrees, why.row) == (True, row), why.sentence
+        assert why.events + sum(left.events for left in why.left_out) == accepted
+
+
+def _named(plan: ViewPlan, row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """The keys of a row and the start of its window."""
+    keys = {out.name: row[out.name] for out in plan.outputs if out.key and not out.window_us}
+    windows = [row[out.name] for out in plan.outputs if out.key and out.window_us]
+    return keys, windows[0]["start"] if windows else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from serving.bench import (
 
 from headrace.batch.build import Builder, Promoted
 from headrace.core.position import Position, PositionRange
+from headrace.core.shedding import Shedding
 from headrace.serving.store import Staged, Version
 
 FILTERED = VIEWS | {"total": VIEWS["total"].replace("FROM clicks", "FROM clicks WHERE ms > 5")}
@@ -155,3 +156,24 @@ def test_a_changed_view_waits_until_batch_has_come_to_where_it_began(bench: Benc
     assert bench.rows("total")[0]["n"] == 4
     assert build(bench, 4, speed_runs=True) is not None
     assert bench.rows("total")[0]["n"] == 2
+
+
+def test_what_speed_has_shed_is_no_difference(bench: Bench) -> None:
+    bench.build()
+    epoch = bench.epoch(*CLICKS[:4])
+    rows = {v.id: lifted(v.name, CLICKS[:1]) for v in bench.store.versions("clicks")}
+    shedding, counts = Shedding("random", 0.25), epoch.counts | {"events": 1}
+    bench.store.commit_epoch(replace(epoch, rows=rows, counts=counts, shedding=shedding))
+    bench.store.close_group("clicks")
+    made = build(bench, 4, speed_runs=True)
+    assert made is not None
+    assert {(audit.differences, audit.note) for audit in made.audits} == {
+        (0, "sampled: speed had passed over 3 of these events")
+    }
+    bench.clicks = list(CLICKS[:4])
+    assert bench.rows("total") == bench.expected("total")
+    bench.send(*CLICKS[4:6])
+    bench.store.close_group("clicks")
+    again = build(bench, 6, speed_runs=True)
+    assert again is not None
+    assert {(audit.differences, audit.note) for audit in again.audits} == {(0, "")}

@@ -20,6 +20,7 @@ from headrace.api.service import (
     StreamStatus,
     ViewStatus,
 )
+from headrace.audit.trace import Replay, Why
 from headrace.cli.main import app
 from headrace.core.errors import HeadraceError, NotFound
 from headrace.ingest.intake import Receipt
@@ -95,6 +96,8 @@ class Told:
     found: Status = STATUS
     audits: list[AuditResult] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
+    reason: Any = None
+    story: Any = None
     fails_at: int | None = None  # the number of the chunk that is refused
     error: BaseException = field(default_factory=lambda: HeadraceError("the log is gone"))
     asked: list[Any] = field(default_factory=list)
@@ -127,6 +130,14 @@ class Told:
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         return [a for a in self.audits if view in (None, a.view)]
+
+    def why(self, view: str, keys: dict[str, str], *, window: str | None, limit: int) -> Why:
+        self.asked.append((view, keys, window, limit))
+        return self.reason
+
+    def replay(self, view: str, keys: dict[str, str], *, window: str | None, limit: int) -> Replay:
+        self.asked.append((view, keys, window, limit))
+        return self.story
 
     def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         return self.letters[:limit]

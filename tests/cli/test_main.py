@@ -17,7 +17,7 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "status", "rebuild",
-    "audit", "dead-letters", "doctor",
+    "audit", "why", "replay", "dead-letters", "doctor",
 )  # fmt: skip
 HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}
 HELP = [sys.executable, "-c", "from headrace.cli.main import app; app()", "--help"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
-from headrace.serving.answer import Answer
+from headrace.serving.answer import Answer, ColumnInfo, Sampled
 
 from .conftest import ANSWER, Told, document
 
@@ -49,3 +49,16 @@ def test_an_answer_without_rows_still_says_how_fresh_it_is(
 def test_a_cut_answer_says_so(told: Told, call: Callable[..., Result]) -> None:
     told.answer = msgspec.structs.replace(ANSWER, truncated=True)
     assert "there are more rows" in call("query", "SELECT 1").stdout
+
+
+def test_a_sample_is_said_to_be_one(told: Told, call: Callable[..., Result]) -> None:
+    as_of = msgspec.structs.replace(ANSWER.as_of["clicks"], sampled=Sampled(0.42, 123456))
+    columns = ANSWER.columns | {"hits": ColumnInfo("BIGINT", False)}
+    told.answer = msgspec.structs.replace(ANSWER, as_of={"clicks": as_of}, columns=columns)
+    shown = call("query", "SELECT 1").stdout
+    assert "sampled: 42.0% of the newest events, 123,456 events passed over" in shown
+    assert "estimated: hits, visitors (± 1.6%)" in shown
+    assert document(call("query", "SELECT 1", "--json"))["as_of"]["clicks"]["sampled"] == {
+        "share": 0.42,
+        "shed": 123456,
+    }

@@ -77,3 +77,10 @@ def test_a_stopped_project_says_so(shop: object, call: Callable[..., Result]) ->
     result = call("status", "--json")
     assert result.exit_code == 0
     assert document(result)["state"] == "stopped"
+
+
+def test_what_speed_has_passed_over_is_told(told: Told, call: Callable[..., Result]) -> None:
+    assert "passed over" not in call("status").stdout
+    stream = msgspec.structs.replace(STATUS.streams[0], shed=1203)
+    told.found = msgspec.structs.replace(STATUS, streams=[stream])
+    assert "clicks: speed has passed over 1,203 events\n" in call("status").stdout

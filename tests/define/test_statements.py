@@ -11,6 +11,7 @@ from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.time import MINUTE
 from headrace.define.definitions import (
+    Pace,
     QueryDefinition,
     StreamDefinition,
     TableDefinition,
@@ -73,8 +74,9 @@ def test_stream_that_says_only_its_columns_has_the_defaults() -> None:
 
 
 def test_every_option_of_a_stream_is_one_of_its_fields() -> None:
+    fields = {*StreamDefinition.__slots__, *(f.removesuffix("_us") for f in Pace.__slots__)}
     plain = [name for name in _STREAM_OPTIONS if name not in _WATERMARK_OPTIONS]
-    assert [name for name in plain if name not in StreamDefinition.__slots__] == []
+    assert [name for name in plain if name not in fields] == []
 
 
 def test_idle_and_ahead_of_a_watermark_are_options_of_the_stream() -> None:

@@ -17,7 +17,7 @@ from headrace.cli.main import app
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import HeadraceError, InternalError
 from headrace.core.time import duration_us
-from headrace.define.definitions import StreamDefinition, Watermark
+from headrace.define.definitions import Pace, StreamDefinition, Watermark
 from headrace.define.settings import documented
 from headrace.define.statements import _STREAM_OPTIONS
 from headrace.ingest.connector import documented_options
@@ -118,7 +118,8 @@ def test_aggregates_that_estimate_say_their_error() -> None:
 
 def test_every_option_of_a_stream_is_documented() -> None:
     assert [code(row[0]) for row in table("docs/sql.md", "option")] == list(_STREAM_OPTIONS)
-    defaults = {item.name: item.default for item in fields(StreamDefinition)}
+    said = (*fields(StreamDefinition), *fields(Pace))
+    defaults = {item.name.removesuffix("_us"): item.default for item in said}
     for name, default, _ in table("docs/sql.md", "option"):
         if isinstance(defaults.get(code(name)), str):
             assert code(default) == defaults[code(name)]

@@ -4,7 +4,9 @@ leaves nothing that the next start could miss. tests/run/test_runs.py runs an in
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +124,37 @@ def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: I
         "archive of stream 'clicks' failed: no room",
     )
     assert status.streams[0].problem == status.reason
+
+
+@dataclass
+class Pipeline:
+    """A stream's speed, as far as its lag is concerned."""
+
+    speed_runs: bool
+    problem: str | None = None
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+def test_a_producer_is_slowed_by_the_lag_of_speed_once_it_runs(project: Project) -> None:
+    path = project.folder / "bench.sql"
+    path.write_text(path.read_text().replace("'2')", "'2', lag_events_max = '4')"))
+    instance = Instance(load_project(project.folder), lambda kind, fields: None)
+    instance.open()
+    url = f"{instance.serve(0)}/v1/streams/clicks/events"
+    try:
+        # Four events wait already, and the log is the buffer of a start.
+        assert httpx.post(url, content=CLICKS[0].record).status_code == 200
+        instance.pipelines["clicks"] = Pipeline(False)  # type: ignore[assignment]
+        assert (instance.lag_of("clicks"), instance.lag_events()) == (0, 5)
+        instance.pipelines["clicks"] = Pipeline(True)  # type: ignore[assignment]
+        assert instance.lag_of("clicks") == 5
+        time.sleep(0.11)
+        refused = httpx.post(url, content=CLICKS[0].record)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+        assert refused.json()["message"] == (
+            "5 events of stream 'clicks' wait for speed, and its lag_events_max is 4"
+        )
+    finally:
+        instance.close()

@@ -16,10 +16,12 @@ import msgspec
 import pytest
 
 from headrace.compile.plan import Plan, StreamPlan
-from headrace.core.event import Status
+from headrace.core.event import SHED, Status
 from headrace.core.position import Position
 from headrace.core.time import SECOND, iso
+from headrace.define.definitions import Pace
 from headrace.log.topic import Topic
+from headrace.master.archive import decoder_of
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.source import FORMAT, LogSource, LogStreamReader
 
@@ -171,3 +173,68 @@ def test_reader_hands_out_one_part_for_each_partition_with_events(live: Live) ->
     assert (part.partition, part.interval.lower, part.interval.upper) == (0, 1, 2)
     (rows,) = [batch.to_pylist() for batch in reader.read(part)]
     assert [(row["user"], row["_offset"]) for row in rows] == [("a", 1)]
+
+
+@pytest.fixture
+def topic(tmp_path: Path) -> Iterator[Topic]:
+    """A log whose partition 0 has ten events, the seventh the newest; 1 has other kinds."""
+    path = tmp_path / "log" / "clicks"
+    made = Topic.open(path, 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_AT)
+    records = [click("a", 200 if n == 6 else 100 + n) for n in range(10)]
+    made.append(0, records, bytes(10)).result(20)
+    made.append(1, [b"not json", click("a", 1)], bytes([0, Status.DUPLICATE])).result(20)
+    yield made
+    made.close()
+
+
+def reader_of(topic: Topic, overload: str, lag_events_max: int = 6) -> LogStreamReader:
+    store = SqliteStore(topic.path.parents[1] / "serving.db")
+    store.take_over()
+    store.deploy(Plan("shop", (CLICKS,), (), (), ()))
+    store.close()
+    pace = Pace(overload=overload, lag_events_max=lag_events_max)
+    start, path = Position((0, 0)), topic.path.parents[1] / "serving.db"
+    return LogStreamReader(topic.path, decoder_of(CLICKS), start, ["user", "ts"], 100, path, pace)
+
+
+def shed_rows(reader: LogStreamReader, end: dict[str, str]) -> list[dict[str, Any]]:
+    parts = reader.partitions({"position": "0,0"}, end)
+    return [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+
+
+def test_above_its_lag_a_batch_goes_to_the_end_and_its_offset_says_what_it_takes(
+    topic: Topic,
+) -> None:
+    reader = reader_of(topic, "shed oldest")
+    end = reader.latestOffset({"position": "0,0"}, reader.getDefaultReadLimit())
+    assert end == {"position": "10,2", "shed": "oldest 0.5"}
+    rows = shed_rows(reader, end)
+    # Of partition 0 the newest five. The dead letter and the duplicate are no events to be shed.
+    assert sorted((r["_partition"], r["_offset"]) for r in rows if r["_status"] != SHED) == [
+        (0, 5), (0, 6), (0, 7), (0, 8), (0, 9), (1, 0), (1, 1),
+    ]  # fmt: skip
+    assert shed_rows(reader, end) == rows
+
+
+def test_the_newest_event_stays_for_the_watermark_and_lateness_is_that_of_the_whole(
+    topic: Topic,
+) -> None:
+    reader = reader_of(topic, "shed oldest")
+    rows = shed_rows(reader, {"position": "10,2", "shed": "oldest 0.3"})
+    (mark,) = [row for row in rows if row["_status"] == SHED]
+    assert (mark["_offset"], mark["ts"].timestamp()) == (6, 200)
+    # Late against the seventh event, which was not taken.
+    late = {row["_offset"]: row["_late"] for row in rows if row["_partition"] == 0}
+    assert late == {6: False, 7: True, 8: True, 9: True}
+
+
+def test_up_to_its_lag_a_stream_sheds_nothing(topic: Topic) -> None:
+    reader = reader_of(topic, "shed random", lag_events_max=12)
+    limit = reader.getDefaultReadLimit()
+    assert reader.latestOffset({"position": "0,0"}, limit) == {"position": "10,2"}
+
+
+def test_an_offset_without_news_stays_the_same_also_after_shedding(topic: Topic) -> None:
+    reader = reader_of(topic, "shed random")
+    before = {"position": "10,2", "shed": "random 0.5"}
+    assert reader.latestOffset(before, reader.getDefaultReadLimit()) == before

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from engines import Compiled, Parts, compile_sql
 
+from headrace.audit.oracle import audit_view
 from headrace.core.position import Position
+from headrace.core.time import from_iso
 from headrace.define.settings import SpeedSettings
+from headrace.serving.answer import Sampled
 from headrace.speed.query import SpeedQuery
 
 DEFINITIONS = """
@@ -114,3 +117,37 @@ def test_late_events_are_counted_from_the_highest_time_of_the_run_before(runs: l
 def test_events_duplicates_and_dead_letters_are_counted_by_epoch(runs: list[Seen]) -> None:
     counts = [(events, *rest) for _, _, events, _, *rest in runs[2].epochs]
     assert counts == [(2, 0, 0), (3, 1, 0), (0, 0, 2)]
+
+
+SHEDDING = """
+CREATE STREAM clicks (page STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 10 SECONDS)
+  WITH (overload = 'shed random', lag_events_max = '20', partitions = 2);
+CREATE VIEW pages AS SELECT page, count(*) AS n, max(ts) AS newest FROM clicks GROUP BY page;
+"""
+
+
+def test_a_query_that_cannot_keep_up_sheds_counts_and_says_so(spark: Any, tmp_path: Path) -> None:
+    compiled = compile_sql(spark, tmp_path, SHEDDING)
+    parts = Parts(compiled, tmp_path / "state")
+    staged = [parts.store.stage(v, True, [], []) for v in parts.store.versions("clicks")]
+    parts.store.promote("clicks", Position((0, 0)), 0, staged, [], (None, None))
+    _send(parts, *range(10))
+    assert _run(parts).rows[0]["n"] == 10
+    _send(parts, *range(10, 110))
+    seen = _run(parts)
+    (shed,) = parts.store.shed("clicks")
+    answer = parts.reader.view("pages")
+    taken = answer.rows[0]["n"]
+    assert (taken, seen.position - Position((0, 0))) == (110 - shed.events, 110)
+    assert 50 < shed.events < 95
+    assert answer.as_of["clicks"].sampled == Sampled(round(taken / 110, 6), shed.events)
+    # The watermark is that of all events, also where the newest was shed.
+    highs = [high for high in parts.store.stream("clicks").highs if high is not None]
+    assert max(highs) == from_iso("2026-01-01T00:01:49Z")
+    audit = audit_view(parts.store, parts.state, parts.plan, "pages", compiled.project)
+    assert (audit.differences, audit.note[:8]) == (0, "sampled:")
+    (made,) = parts.catch_up()
+    assert [(a.differences, a.note[:8]) for a in made.audits] == [(0, "sampled:")]
+    after = parts.reader.view("pages")
+    assert (after.rows[0]["n"], after.as_of["clicks"].sampled) == (110, None)
+    parts.close()

@@ -41,6 +41,8 @@ QUERIED = [
     "join_missing_key",
     "derived_explode",
     "two_streams",
+    "pace_own_epochs",
+    "pace_shed_below_lag",
 ]
 # Stories of what is designed but not built: the compiler must refuse them, in these words, until
 # it is.

@@ -1,0 +1,207 @@
+"""One row of a view, named by its keys; and where in the log the events of such a row lie.
+
+A row's events are found by the view's own definition, grouped also by the place of each event: what
+the second engine then says of (key, place) is whether this event counts in this row. The row, the
+position and the history are read in one transaction. tests/audit/test_why.py checks it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from sqlglot import exp
+
+from headrace.audit.duck import oracle_sql
+from headrace.audit.oracle import live_view, narrowed
+from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
+from headrace.compile.translate import Result
+from headrace.core.errors import BadRequest, NotFound, Unsupported
+from headrace.core.event import OFFSET, PARTITION
+from headrace.core.origin import Origin
+from headrace.core.time import from_iso, iso
+from headrace.define.dialect import parse_query, sql_of
+from headrace.serving.answer import rows_as_objects
+from headrace.serving.conditions import asked
+from headrace.serving.read import view_sql
+
+_ROWS = 3
+# The row of such a window depends on the order of all events of its key, not on each by itself.
+_ORDERED = re.compile(r"\b(session_window|count_window|punctuated_window)\s*\(", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A row's keys in storage form, and the row as the store has it; None if it has none."""
+
+    view: ViewPlan
+    stored: tuple[Any, ...]
+    answer: tuple[Any, ...] | None
+
+    @property
+    def keys(self) -> tuple[OutputPlan, ...]:
+        return key_outputs(self.view)
+
+    @property
+    def shown_key(self) -> dict[str, Any]:
+        row: list[Any] = []
+        for output, value in zip(self.keys, self.stored, strict=True):
+            row += [value, self._end(value)] if output.type == WINDOW else [value]
+        return rows_as_objects([row], [Result(o.name, o.type, None) for o in self.keys])[0]
+
+    def _end(self, start: int) -> int | None:
+        """The end of the window that begins there; None where it never ends."""
+        windowed = self.view.windowed
+        size = windowed[1].size if windowed else 0
+        return start + size if size else None
+
+    @property
+    def shown(self) -> dict[str, Any] | None:
+        """The row as it is answered."""
+        return self.row_of(narrowed(self.view, self.answer)[:-1]) if self.answer else None
+
+    def row_of(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """A narrowed row of the second engine, or of the store, as it is answered."""
+        rest = [(o, v) for o, v in zip(self.view.outputs, values, strict=True) if not o.key]
+        results = [Result(output.name, output.type, None) for output, _ in rest]
+        found = self.shown_key | rows_as_objects([[value for _, value in rest]], results)[0]
+        return {output.name: found[output.name] for output in self.view.outputs}
+
+    def mine(self, values: tuple[Any, ...]) -> bool:
+        """Whether a narrowed row of the second engine has these keys."""
+        return stored_keys(self.view, values) == self.stored
+
+
+def stored_keys(view: ViewPlan, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The keys of a narrowed row; of a window, its start."""
+    pairs = [pair for pair in zip(view.outputs, values, strict=False) if pair[0].key]
+    return tuple(value[0] if output.type == WINDOW else value for output, value in pairs)
+
+
+def find_cell(
+    db: sqlite3.Connection, name: str, keys: Mapping[str, str], window: str | None
+) -> Cell:
+    """The one row of a view that has these keys."""
+    view = live_view(db, name)
+    _check_nameable(view)
+    until = iso(_moment(window) + 1) if window is not None else None
+    conditions = asked(view, keys, window, until)
+    whole = msgspec.structs.replace(view, order=(), limit=None)
+    sql, values = view_sql(whole, conditions)
+    rows = db.execute(f"SELECT * FROM ({sql}) LIMIT {_ROWS}", values).fetchall()
+    if len(rows) > 1:
+        raise BadRequest(
+            f"more than one row of view '{view.name}' has these keys", hint=_all_keys(view)
+        )
+    if rows:
+        return Cell(view, stored_keys(view, narrowed(view, rows[0])), tuple(rows[0]))
+    return Cell(view, _given(view, keys, [condition.value for condition in conditions]), None)
+
+
+def _check_nameable(view: ViewPlan) -> None:
+    if found := _ORDERED.search(view.definition):
+        raise Unsupported(
+            f"the events behind a row of '{view.name}' cannot be named: it has a {found[1]}",
+            hint="ask for the stream's events of that key with `headrace query`.",
+        )
+    shown = {output.key for output in view.outputs}
+    hidden = [key for key in view.keys if key.column not in shown]
+    if hidden:
+        names = ", ".join("its window" if key.window else key.sql for key in hidden)
+        raise Unsupported(
+            f"a row of '{view.name}' cannot be named: it does not show all that it is grouped by",
+            hint=f"add to its SELECT: {names}.",
+        )
+
+
+def _given(view: ViewPlan, keys: Mapping[str, str], values: list[Any]) -> tuple[Any, ...]:
+    """The keys of a row that does not exist: all of them must be said."""
+    given = dict(zip((name.lower() for name in keys), values, strict=False))
+    windows = iter(values[len(keys) :])
+    found = []
+    for output in key_outputs(view):
+        window = output.type == WINDOW
+        value = next(windows, None) if window else given.get(output.name.lower())
+        if output.name.lower() not in given and not (window and value is not None):
+            raise NotFound(f"view '{view.name}' has no row with these keys", hint=_all_keys(view))
+        found.append(value)
+    return tuple(found)
+
+
+def key_outputs(view: ViewPlan) -> tuple[OutputPlan, ...]:
+    return tuple(output for output in view.outputs if output.key)
+
+
+def _all_keys(view: ViewPlan) -> str:
+    said = [
+        "--window START" if o.type == WINDOW else f"--where {o.name}=…" for o in key_outputs(view)
+    ]
+    return f"give all of its keys: {' '.join(said) or 'it has none'}."
+
+
+def _moment(text: str) -> int:
+    try:
+        return from_iso(text)
+    except ValueError as error:
+        raise BadRequest(f"'{text}' is not a moment such as 2026-11-15T19:00:00Z") from error
+
+
+# Where the events lie
+
+
+def placed_sql(cell: Cell, *, relaxed: str = "") -> str:
+    """DuckDB's SQL: each place of the log that counts in some row, and whether in this one.
+
+    `relaxed` is "where" to ask without the definition's conditions, or "joins" to ask also without
+    what its joins leave out.
+    """
+    tree = parse_query(cell.view.definition, Origin("plan", 1))
+    for select in list(tree.find_all(exp.Select)) if relaxed else ():
+        select.set("where", None)
+        if relaxed == "joins":
+            select.set(
+                "joins", [j for join in select.args.get("joins") or () if (j := _outer(join))]
+            )
+    items = list(tree.expressions)
+    group = tree.args.get("group")
+    groups = [_item(node, items) for node in group.expressions] if group else []
+    shown = [i for i, output in zip(items, cell.view.outputs, strict=True) if output.key]
+    place = [exp.column(PARTITION), exp.column(OFFSET)]
+    tree.set("expressions", [*shown, *place])
+    tree.set("group", exp.Group(expressions=[*groups, *(column.copy() for column in place)]))
+    tree.set("having", None)
+    hidden = (OutputPlan(PARTITION, "INT", ""), OutputPlan(OFFSET, "BIGINT", ""))
+    placed = msgspec.structs.replace(
+        cell.view, definition=sql_of(tree), outputs=(*cell.keys, *hidden)
+    )
+    keys = [
+        f"k{n}, k{n}_end" if output.type == WINDOW else f"k{n}"
+        for n, output in enumerate(cell.keys)
+    ]
+    names = ", ".join([*keys, PARTITION, OFFSET])
+    same = " AND ".join(f"k{n} IS NOT DISTINCT FROM ?" for n in range(len(cell.keys))) or "true"
+    return (
+        f"SELECT {PARTITION}, {OFFSET}, bool_or({same}) AS here "
+        f"FROM ({oracle_sql(placed)}) AS c({names}) GROUP BY {PARTITION}, {OFFSET}"
+    )
+
+
+def _item(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
+    """What GROUP BY 2 means, before the items are others."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return items[int(node.name) - 1].unalias().copy()
+    return node
+
+
+def _outer(join: exp.Join) -> exp.Join | None:
+    """The join as one that leaves no event out; None if it only did that."""
+    if str(join.kind).upper() in {"SEMI", "ANTI"}:
+        return None
+    if join.args.get("on") is not None or join.args.get("using"):
+        join.set("side", "LEFT")
+        join.set("kind", None)
+    return join

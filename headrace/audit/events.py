@@ -1,0 +1,120 @@
+"""A stream as DuckDB sees it: the master's files, and the log's records after them.
+
+Two relations are made of it. `every(stream)` has all records, with what became of them and their
+bytes. The stream's own name has its events, without what speed has passed over and no boundary has
+absorbed: that is not in the answer. tests/audit/test_events.py checks both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from headrace.compile.plan import StreamPlan
+from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, RAW, REASON, STATUS, Status
+from headrace.core.position import Position, PositionRange
+from headrace.log.reader import TopicReader
+from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.table import MasterTable, event_files
+from headrace.serving.store import Shed
+
+_PLACE = f"{PARTITION}, {OFFSET}"
+
+
+def every(stream: str) -> str:
+    """The relation with all records of a stream."""
+    return f'"_every_{stream}"'
+
+
+def register_stream(
+    connection: Any,
+    stream: StreamPlan,
+    position: Position,
+    state: Path,
+    shed: Sequence[Shed] = (),
+) -> None:
+    """Make a stream's records up to `position` known, and its events that are not shed."""
+    register_records(connection, stream, position, state)
+    condition = f"{STATUS} = {int(Status.EVENT)}"
+    if shed:
+        connection.register(f"_shed_{stream.name}", places(shed))
+        condition += f' AND ({_PLACE}) NOT IN (SELECT ({_PLACE}) FROM "_shed_{stream.name}")'
+    name_events(connection, stream, every(stream.name), condition)
+
+
+def name_events(connection: Any, stream: StreamPlan, records: str, condition: str) -> None:
+    """Let the stream's name mean those of the records for which the condition holds."""
+    columns = ", ".join(f'"{name}"' for name, _, _ in stream.columns)
+    connection.execute(
+        f'CREATE OR REPLACE VIEW "{stream.name}" AS '
+        f"SELECT {columns}, {_PLACE}, {ARRIVED_AT}, {LATE} FROM {records} WHERE {condition}"
+    )
+
+
+def places(shed: Iterable[Shed]) -> Any:
+    """Where the events lie that speed has passed over."""
+    import numpy as np
+    import pyarrow as pa
+
+    found = [pair for one in shed for pair in one.shedding.passed_over(one.range)]
+    partitions = [np.full(len(offsets), partition, np.int32) for partition, offsets in found]
+    return pa.table(
+        {
+            PARTITION: np.concatenate([np.empty(0, np.int32), *partitions]),
+            OFFSET: np.concatenate([np.empty(0, np.int64), *(offsets for _, offsets in found)]),
+        }
+    )
+
+
+def register_records(connection: Any, stream: StreamPlan, position: Position, state: Path) -> None:
+    """Make `every(stream)` known, up to a position."""
+    table = MasterTable(state / "master" / stream.name, declared_schema(stream), stream.partitions)
+    version = table.open()
+    archived, highs = table.progress(version)
+    # Files that were archived meanwhile are passed over: their events are read from the log.
+    cut = archived.earliest(position)
+    reader = TopicReader(state / "log" / stream.name)
+    tail = _tail(reader, stream, PositionRange(cut, position), highs)
+    connection.register(f"_tail_{stream.name}", tail)
+    columns = ", ".join(_plain_time(name, type) for name, type, _ in stream.columns)
+    columns += f", {_PLACE}, {_plain_time(ARRIVED_AT, 'TIMESTAMP')}, {LATE}, {REASON}, {RAW}"
+    parts = [f'SELECT {columns}, {STATUS} FROM "_tail_{stream.name}"']
+    files, range = table.files(version), PositionRange(Position.start(stream.partitions), cut)
+    for status in Status:
+        if paths := event_files(files, range, status):
+            source = f"read_parquet({_listed(paths)}, union_by_name = true"
+            source += ", hive_partitioning = false)"
+            parts.append(
+                f"SELECT {columns}, {int(status)} AS {STATUS} FROM {source} WHERE {before(cut)}"
+            )
+    connection.execute(f"CREATE VIEW {every(stream.name)} AS {' UNION ALL '.join(parts)}")
+
+
+def before(position: Position) -> str:
+    """SQL: the record lies before a position."""
+    pairs = enumerate(position.offsets)
+    return "(" + " OR ".join(f"({PARTITION} = {n} AND {OFFSET} < {o})" for n, o in pairs) + ")"
+
+
+def _tail(
+    reader: TopicReader, stream: StreamPlan, range: PositionRange, highs: Sequence[int | None]
+) -> Any:
+    import pyarrow as pa
+
+    decoder = decoder_of(stream)
+    parts = [
+        decoder.decode(
+            reader.blocks(partition, interval), partition, highs[partition], raw=True
+        ).table
+        for partition, interval in range.intervals()
+    ]
+    return pa.concat_tables(parts) if parts else decoder.arrow_schema(raw=True).empty_table()
+
+
+def _listed(paths: list[str]) -> str:
+    return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
+
+
+def _plain_time(name: str, type: str) -> str:
+    return f'make_timestamp(epoch_us("{name}")) AS "{name}"' if type == "TIMESTAMP" else f'"{name}"'

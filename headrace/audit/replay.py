@@ -1,0 +1,105 @@
+"""How a row came about: each epoch and generation that touched it, and the row after each.
+
+The row after a step is made again of the events that the answer had then: all before speed's
+position, but for those that speed had passed over and no generation had absorbed. The definition is
+today's, and the last step gives today's row. tests/audit/test_replay.py follows one through both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.audit.events import before
+from headrace.audit.trace import Replay, Step
+from headrace.audit.tracing import ROW, Asked, Tracing
+from headrace.core.event import LATE, OFFSET, PARTITION
+from headrace.core.position import Position, PositionRange
+from headrace.core.time import iso
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A step of the stream, whether or not it touched the row."""
+
+    what: str
+    number: int
+    at_us: int
+    range: PositionRange  # of the epoch, or between the generation's boundary and the one before
+    position: Position
+    boundary: Position
+
+
+def replay_row(traced: Tracing, limit: int) -> Replay:
+    """The newest `limit` steps of a row."""
+    moments = _moments(traced.asked)
+    touched = [(m, *counts) for m, counts in zip(moments, _counts(traced, moments), strict=True)]
+    touched = [step for step in touched if step[1]]
+    newest = touched[-limit:]
+    steps = [_step(traced, *step) for step in newest]
+    ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT passed")
+    agrees, sentence = traced.agreement(events)
+    cell = traced.asked.cell
+    return Replay(
+        cell.view.name,
+        cell.shown_key,
+        cell.shown,
+        steps,
+        len(touched) - len(newest),
+        agrees,
+        sentence,
+        traced.asked.as_of,
+    )
+
+
+def _moments(asked: Asked) -> list[_Moment]:
+    """The history of the stream in the order of time."""
+    start = Position.start(asked.state.plan.partitions)
+    said = [(at, 0, number, lower, upper) for number, lower, upper, at in asked.epochs]
+    said += [(at, 1, number, "", boundary) for number, boundary, at in asked.generations]
+    position, boundary, found = start, start, []
+    for at, generation, number, lower, upper in sorted(said):
+        end = Position.parse(upper)
+        begin = boundary if generation else Position.parse(lower)
+        if generation:
+            boundary = boundary.latest(end)
+        position = position.latest(end)
+        what = "generation" if generation else "epoch"
+        found.append(_Moment(what, number, at, PositionRange(begin, end), position, boundary))
+    return found
+
+
+def _counts(traced: Tracing, moments: list[_Moment]) -> list[tuple[int, int, int]]:
+    """For each moment how many events of the row lie in its range, late ones, and passed over."""
+    rows = [
+        (n, partition, interval.lower, interval.upper)
+        for n, moment in enumerate(moments)
+        for partition, interval in moment.range.intervals()
+    ]
+    if not rows:
+        return [(0, 0, 0)] * len(moments)
+    ranges = ", ".join(map(str, rows))
+    found = traced.fetch(
+        f"SELECT n, count(*), count(*) FILTER (WHERE {LATE}), "
+        f"count(*) FILTER (WHERE ever_passed) FROM {ROW} r "
+        f"JOIN (VALUES {ranges}) AS s(n, p, lower, upper) "
+        f"ON r.{PARTITION} = s.p AND r.{OFFSET} >= s.lower AND r.{OFFSET} < s.upper GROUP BY n"
+    )
+    known = {n: (events, late, shed) for n, events, late, shed in found}
+    return [known.get(n, (0, 0, 0)) for n in range(len(moments))]
+
+
+def _step(traced: Tracing, moment: _Moment, events: int, late: int, shed: int) -> Step:
+    absorbed = f"(NOT ever_passed OR {before(moment.boundary)})"
+    made: tuple[Any, ...] | None = traced.row(f"{before(moment.position)} AND {absorbed}")
+    return Step(
+        moment.what,
+        moment.number,
+        iso(moment.at_us),
+        list(moment.position.offsets),
+        list(moment.boundary.offsets),
+        events,
+        late,
+        shed,
+        traced.asked.cell.row_of(made) if made else None,
+    )

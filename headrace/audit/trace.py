@@ -1,0 +1,77 @@
+"""What `why` and `replay` answer: the events behind one row, and how the row came about.
+
+Every record up to the answer's position is in exactly one place of a `Why`: behind the row, or left
+out for one reason. tests/audit/test_why.py adds them up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from headrace.serving.answer import AsOf
+
+LISTED = 50  # events of a kind, or steps, that are listed if nothing is said; the rest is counted
+
+
+class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One record of a stream's log; its bytes as text where they are text."""
+
+    stream: str
+    partition: int
+    offset: int
+    event_time: str | None
+    arrived_at: str
+    raw: str
+    late: bool = False
+    reason: str | None = None  # of a dead letter
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Records that are not behind the row, all for one reason; some are only counted."""
+
+    reason: str
+    events: int
+    listed: list[Seen]
+
+
+class Why(msgspec.Struct, frozen=True):
+    """The events behind one row of a view, and those that are not."""
+
+    view: str
+    key: dict[str, Any]
+    row: dict[str, Any] | None  # as it is answered; None if there is no such row
+    events: int
+    listed: list[Seen]
+    left_out: list[LeftOut]
+    agrees: bool  # whether a second engine makes the row of exactly these events
+    sentence: str
+    as_of: dict[str, AsOf]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """An epoch or a generation that touched the row, and the row after it."""
+
+    what: str  # epoch, generation
+    number: int
+    at: str
+    position: list[int]  # speed's, after it
+    boundary: list[int]  # batch's, after it
+    events: int  # of the row; for a generation those that it took over from speed, or brought
+    late: int  # among them
+    shed: int  # passed over by the epoch; absorbed by the generation
+    row: dict[str, Any] | None
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """How one row came about."""
+
+    view: str
+    key: dict[str, Any]
+    row: dict[str, Any] | None
+    steps: list[Step]
+    earlier: int  # steps before those, which are only counted
+    agrees: bool
+    sentence: str
+    as_of: dict[str, AsOf]

@@ -1,0 +1,108 @@
+"""`headrace why` and `headrace replay`: where a row comes from, and how it came about.
+
+If a second engine does not make the row of the events that are listed, that is said in red and the
+exit code is 1, as it is for an audit. tests/cli/test_tracing.py reads both pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from headrace.audit.trace import LeftOut, Replay, Seen, Step, Why
+from headrace.cli.folder import connected, loaded
+from headrace.cli.report import Report, bad, dim, good, table, waiting
+from headrace.cli.words import cell, counted, moment
+
+_SEEN = ("partition", "offset", "event time", "arrived", "", "raw")
+_STEP = ("step", "at", "position", "events", "late", "shed", "row after it")
+
+
+def why(folder: Path, view: str, where: list[str], window: str | None, limit: int) -> Report:
+    """The events behind a row."""
+    with connected(loaded(folder)) as service, waiting("looking for the events"):
+        found = service.why(view, _keys(where), window=window, limit=limit)
+    parts: list[RenderableType] = [_head(found), Text(f"behind it: {_many(found)}")]
+    parts += [_records(found.listed)] if found.listed else []
+    for left in found.left_out:
+        parts += ["", Text(f"left out: {_many(left)}, {left.reason}")]
+        parts += [_records(left.listed)] if left.listed else []
+    return _report(found, parts)
+
+
+def replay(folder: Path, view: str, where: list[str], window: str | None, limit: int) -> Report:
+    """How a row came about."""
+    with connected(loaded(folder)) as service, waiting("making the row again, step by step"):
+        found = service.replay(view, _keys(where), window=window, limit=limit)
+    parts: list[RenderableType] = [_head(found)]
+    parts += [dim(counted(found.earlier, "earlier step"))] if found.earlier else []
+    rows = [_step(step, found.key) for step in found.steps]
+    parts += [table(*_STEP, rows=rows, right=("events", "late", "shed"))] if rows else []
+    return _report(found, parts)
+
+
+def _keys(where: list[str]) -> dict[str, str]:
+    keys: dict[str, str] = {}
+    for text in where:
+        name, sign, value = text.partition("=")
+        if not sign or not name or name in keys:
+            said = f"'{text}' is not KEY=VALUE, each key once"
+            raise typer.BadParameter(said, param_hint="--where")
+        keys[name] = value
+    return keys
+
+
+def _report(found: Why | Replay, parts: list[RenderableType]) -> Report:
+    said = good(found.sentence) if found.agrees else bad(found.sentence)
+    return Report(found, [*parts, "", said], 0 if found.agrees else 1)
+
+
+def _head(found: Why | Replay) -> Text:
+    return Text(f"{found.view}: ", style="bold").append(Text(_row(found.row), style="default"))
+
+
+def _row(row: dict[str, Any] | None) -> str:
+    return _pairs(row.items()) if row else "there is no such row"
+
+
+def _pairs(items: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{name} {cell(value, '')}" for name, value in items)
+
+
+def _many(found: Why | LeftOut) -> str:
+    more = found.events - len(found.listed)
+    return counted(found.events, "event") + (f" ({more:,} not listed)" if more else "")
+
+
+def _records(seen: list[Seen]) -> RenderableType:
+    rows = [
+        [
+            str(record.partition),
+            str(record.offset),
+            moment(record.event_time) if record.event_time else "none",
+            moment(record.arrived_at),
+            record.reason or ("late" if record.late else ""),
+            record.raw,
+        ]
+        for record in seen
+    ]
+    return table(*_SEEN, rows=rows, right=_SEEN[:2])
+
+
+def _step(step: Step, key: dict[str, Any]) -> list[str]:
+    # The keys are told above and are the same in every step.
+    values = [pair for pair in (step.row or {}).items() if pair[0] not in key]
+    return [
+        f"{step.what} {step.number}",
+        moment(step.at),
+        ",".join(map(str, step.position)),
+        f"{step.events:,}",
+        f"{step.late:,}",
+        f"{step.shed:,}",
+        _pairs(values) if step.row else "no such row yet",
+    ]

@@ -1,0 +1,64 @@
+"""The options of a stream that say its pace: how often, how many, and what an overload does.
+
+tests/define/test_pace.py reads each refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from headrace.core.time import duration_us
+from headrace.define.definitions import Pace
+from headrace.define.settings import SpeedSettings
+
+PACE_OPTIONS = ("trigger", "epoch_events_max", "overload", "lag_events_max")
+OVERLOADS = ("slow", "shed random", "shed oldest")
+
+
+def read_pace(said: Mapping[str, str]) -> Pace:
+    """The pace of a stream; ValueError with a whole sentence if it cannot be.
+
+    >>> read_pace({"overload": "SHED oldest", "lag_events_max": "1000"}).sheds
+    'oldest'
+    """
+    overload = " ".join(said.get("overload", "slow").lower().split())
+    if overload not in OVERLOADS:
+        known = ", ".join(f"'{word}'" for word in OVERLOADS)
+        raise ValueError(f"overload is one of {known}, not '{said['overload']}'")
+    pace = Pace(
+        _trigger(said.get("trigger")),
+        _number(said, "epoch_events_max"),
+        overload,
+        _number(said, "lag_events_max"),
+    )
+    if pace.sheds and pace.lag_events_max is None:
+        raise ValueError(f"overload = '{overload}' needs lag_events_max, above which it begins")
+    return pace
+
+
+def paced(settings: SpeedSettings, pace: Pace) -> SpeedSettings:
+    """The settings of speed as one stream has them."""
+    return replace(
+        settings,
+        trigger_us=settings.trigger_us if pace.trigger_us is None else pace.trigger_us,
+        epoch_events_max=pace.epoch_events_max or settings.epoch_events_max,
+    )
+
+
+def _trigger(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return duration_us(text)
+    except ValueError as error:
+        raise ValueError(f"trigger is a duration such as '500 ms', not '{text}'") from error
+
+
+def _number(said: Mapping[str, str], name: str) -> int | None:
+    text = said.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 15 and int(text) >= 1):
+        raise ValueError(f"{name} is a whole number from 1 on, not '{text}'")
+    return int(text)

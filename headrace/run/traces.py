@@ -1,0 +1,57 @@
+"""`why` and `replay` of a project, whether it runs or not: a row is looked up, then traced.
+
+Nothing is written, and Spark is not asked. tests/run/test_traces.py asks a stopped project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from headrace.audit.replay import replay_row
+from headrace.audit.trace import Replay, Why
+from headrace.audit.tracing import Tracing, ask, tracing
+from headrace.audit.why import explain_row
+from headrace.core.errors import NotFound, NotReady, Unsupported
+from headrace.define.project import Project
+from headrace.log.reader import TopicReader
+from headrace.run.compiling import functions_of
+from headrace.run.layout import Layout
+from headrace.serving.sqlite_store import SqliteStore
+
+
+class Traces:
+    """Says where the rows of a project's views come from."""
+
+    def __init__(self, project: Project, store: SqliteStore) -> None:
+        self.project, self.store, self.layout = project, store, Layout.of(project)
+
+    def why(self, view: str, keys: Mapping[str, str], window: str | None, limit: int) -> Why:
+        with self._traced(view, keys, window) as traced:
+            end = TopicReader(self.layout.log(traced.stream.name)).end()
+            position = traced.asked.state.position
+            return explain_row(traced, end.latest(position) - position, limit)
+
+    def replay(self, view: str, keys: Mapping[str, str], window: str | None, limit: int) -> Replay:
+        with self._traced(view, keys, window) as traced:
+            return replay_row(traced, limit)
+
+    @contextmanager
+    def _traced(self, name: str, keys: Mapping[str, str], window: str | None) -> Iterator[Tracing]:
+        plan = self.store.deployed()
+        if plan is None:
+            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+        view = plan.view(name)
+        if view is None:
+            known = ", ".join(view.name for view in plan.views) or "none"
+            raise NotFound(f"there is no view '{name}'", hint=f"there are: {known}.")
+        if view.kind == "read":
+            raise Unsupported(
+                f"view '{view.name}' has no events of its own: it reads other views",
+                hint=f"ask about a row of: {', '.join(view.reads)}.",
+            )
+        asked = ask(self.store, view.name, keys, window)
+        functions, seconds = functions_of(self.project), self.project.settings.query.seconds_max
+        folder, state = self.project.folder, self.layout.state
+        with tracing(asked, plan, state, folder, functions, seconds) as traced:
+            yield traced
