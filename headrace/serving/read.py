@@ -24,7 +24,7 @@ from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
 from headrace.serving.catalog import read_plan, read_stream, tables_of
-from headrace.serving.conditions import Condition, asked, inside, pushed
+from headrace.serving.conditions import Condition, asked, inside, pushed, span
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.sqlite import Sqlite
 
@@ -135,7 +135,7 @@ def _view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[An
     values: list[Any] = []
     if plan.kind == "mergeable" and plan.limit is None:
         where, values = inside(plan, conditions)
-        sql = typed_sql(plan, *tables_of(plan)[:2], where=where)
+        sql = typed_sql(plan, *tables_of(plan)[:2], where=where, span=span(plan, conditions))
         # The conditions stand in both arms of the union.
         values = values * 2
         conditions = conditions if plan.regroups else []
