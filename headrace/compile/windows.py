@@ -71,22 +71,43 @@ def from_column(column: str) -> str:
     return f"{column}_from"
 
 
-def spread(rows: str, column: str, window: WindowPlan, columns: Sequence[str]) -> str:
-    """Rows of panes as rows of the windows that the panes are in; `columns` are what they have."""
-    pane = f"panes.{column}"
+Span = tuple[int, int]  # the first and the last start that windows may have
+
+
+def spread(
+    rows: str, column: str, window: WindowPlan, columns: Sequence[str], span: Span | None = None
+) -> str:
+    """Rows of panes as rows of the windows that the panes are in; `columns` are what they have.
+
+    Within a `span` the windows are counted and look for their panes; else each pane looks for its
+    windows, so that no window without a pane is ever thought of.
+    """
+    if span is None:
+        start, series, holds = _windows_of_panes(f"panes.{column}", window)
+    else:
+        first, last = span
+        step = f"SELECT n + {window.slide} FROM numbers WHERE n + {window.slide} <= {last}"
+        first += (window.offset - first) % window.slide
+        start, series = "numbers.n", f"SELECT {first} WHERE {first} <= {last} UNION ALL {step}"
+        holds = f"panes.{column} >= {start} AND panes.{column} < {start} + {window.size}"
+    items = [f"{start} AS {c}" if c == column else f"panes.{c}" for c in columns]
+    numbers = f"WITH RECURSIVE numbers(n) AS ({series}) SELECT n FROM numbers"
+    # The join is written in the order in which it is done.
+    sides = [f"({rows}) AS panes", f"({numbers}) AS numbers"]
+    joined = " CROSS JOIN ".join(sides if span is None else reversed(sides))
+    return f"SELECT {', '.join(items)} FROM {joined} WHERE {holds}"
+
+
+def _windows_of_panes(pane: str, window: WindowPlan) -> tuple[str, str, str]:
+    """The n-th window before the newest that holds a pane: its start, every n, and whether it does
+    hold it.
+    """
     past = f"({pane} - {window.offset})" if window.offset else pane
     newest = f"{pane} - ({past} % {window.slide} + {window.slide}) % {window.slide}"
     start = f"({newest} - numbers.n * {window.slide})"
-    items = [f"{start} AS {c}" if c == column else f"panes.{c}" for c in columns]
     last = (window.size - 1) // window.slide
-    numbers = (
-        "WITH RECURSIVE counted(n) AS "
-        f"(SELECT 0 UNION ALL SELECT n + 1 FROM counted WHERE n < {last}) SELECT n FROM counted"
-    )
-    return (
-        f"SELECT {', '.join(items)} FROM ({rows}) AS panes JOIN ({numbers}) AS numbers "
-        f"WHERE {start} + {window.size} > {pane}"
-    )
+    series = f"SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {last}"
+    return start, series, f"{start} + {window.size} > {pane}"
 
 
 def coalesced(rows: str, column: str, others: Sequence[str]) -> str:

@@ -16,11 +16,14 @@ from sqlglot import exp
 
 from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, ViewPlan
 from headrace.compile.translate import Translated
-from headrace.compile.windows import end_column
+from headrace.compile.windows import Span, end_column
 from headrace.core.errors import BadRequest
 from headrace.core.time import DAY, from_iso
 from headrace.serving.catalog import tables_of
 from headrace.serving.finish import quoted, typed_sql
+
+# So many windows are looked for one by one; of more, those that have a pane.
+SPAN_WINDOWS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,20 @@ _BOUNDS = {
     "<": (None, "<"),
     "<=": (None, "<="),
 }
+
+
+def span(plan: ViewPlan, conditions: Iterable[Condition]) -> Span | None:
+    """The starts that the windows asked for may have; None where those are many or without end."""
+    if plan.windowed is None:
+        return None
+    column, window = plan.windowed
+    bounds = [c for c in conditions if c.output.key == column and isinstance(c.value, int)]
+    lowest = [c.value for c in bounds if _BOUNDS[c.sign][0]]
+    highest = [c.value for c in bounds if _BOUNDS[c.sign][1]]
+    if not lowest or not highest:
+        return None
+    first, last = max(lowest), min(highest)
+    return (first, last) if last - first <= SPAN_WINDOWS_MAX * window.slide else None
 
 
 def _key(plan: ViewPlan, name: str) -> OutputPlan:
@@ -149,8 +166,9 @@ def pushed(translated: Translated, view: ViewPlan) -> tuple[str, list[Any]]:
     if view.kind != "mergeable" or where is None or view.limit is not None:
         return tree.sql(dialect="sqlite"), []
     parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
-    inner, values = inside(view, [found for part in parts if (found := _condition(part, view))])
-    sql = typed_sql(view, *tables_of(view)[:2], where=inner)
+    asked = [found for part in parts if (found := _condition(part, view))]
+    inner, values = inside(view, asked)
+    sql = typed_sql(view, *tables_of(view)[:2], where=inner, span=span(view, asked))
     table = next(iter(tree.find_all(exp.Table)))
     alias = quoted(table.alias_or_name)
     marker = "_headrace_inner_"

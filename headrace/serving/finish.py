@@ -10,21 +10,24 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
+from headrace.compile.windows import Span
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
 from headrace.serving.merge import in_windows, merged, source
 
 
-def typed_sql(plan: ViewPlan, generation: str, speed: str, where: str = "") -> str:
+def typed_sql(
+    plan: ViewPlan, generation: str, speed: str, where: str = "", span: Span | None = None
+) -> str:
     """SELECT of a mergeable view's outputs in storage form, and `_fresh`: 1 where speed took
-    part.
+    part. With a `span`, only windows that begin in it are of interest.
     """
     sources = [
         source(plan, generation, group="0", where=where),
         source(plan, speed, group="_group", where=where),
     ]
     items = [item for output in plan.outputs for item in _typed_items(output)]
-    inner = merged(plan, [in_windows(plan, rows) for rows in sources])
+    inner = merged(plan, [in_windows(plan, rows, span) for rows in sources])
     having = f" WHERE {store_sql(plan.having)}" if plan.having else ""
     order = f" ORDER BY {', '.join(store_sql(o) for o in plan.order)}" if plan.order else ""
     limit = f" LIMIT {plan.limit}" if plan.limit is not None else ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.compile.plan import PartialPlan, ViewPlan
-from headrace.compile.windows import coalesced, from_column, spread
+from headrace.compile.windows import Span, coalesced, from_column, spread
 from headrace.core.aggregate import Merge
 
 
@@ -154,11 +154,11 @@ def source(plan: ViewPlan, table: str, *, group: str, where: str = "") -> str:
     return f"SELECT {', '.join(columns)} FROM {table}" + (f" WHERE {where}" if where else "")
 
 
-def in_windows(plan: ViewPlan, rows: str) -> str:
+def in_windows(plan: ViewPlan, rows: str, span: Span | None) -> str:
     """A source whose rows are panes, with a row for each window that a pane is in."""
     if plan.windowed is None or not plan.windowed[1].reach:
         return rows
-    return spread(rows, *plan.windowed, ["_group", *columns_of(plan)])
+    return spread(rows, *plan.windowed, ["_group", *columns_of(plan)], span)
 
 
 def _before_merge(partial: PartialPlan, over: str) -> list[str]:

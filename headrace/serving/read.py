@@ -25,7 +25,7 @@ from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
 from headrace.serving.carried import provisional
 from headrace.serving.catalog import read_plan, read_stream, tables_of
-from headrace.serving.conditions import Condition, asked, inside, pushed
+from headrace.serving.conditions import Condition, asked, inside, pushed, span
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.late import LateAnswer, late_answer, late_plan
 from headrace.serving.sqlite import Sqlite
@@ -164,7 +164,7 @@ def view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[Any
     values: list[Any] = []
     if plan.kind == "mergeable" and plan.limit is None:
         where, values = inside(plan, conditions)
-        sql = typed_sql(plan, *tables_of(plan)[:2], where=where)
+        sql = typed_sql(plan, *tables_of(plan)[:2], where=where, span=span(plan, conditions))
         # The conditions stand in both arms of the union.
         values = values * 2
         conditions = conditions if plan.regroups else []

@@ -56,6 +56,22 @@ def test_every_event_is_in_the_windows_that_hold_it(window: WindowPlan, moments:
     assert dict(found) == Counter(start for m in moments for start in windows_of(m, window))
 
 
+@given(
+    window=WINDOWS, moments=AXIS.filter(bool), first=st.integers(-70, 70), more=st.integers(0, 50)
+)
+def test_windows_of_a_span_are_those_that_begin_in_it(
+    window: WindowPlan, moments: list[int], first: int, more: int
+) -> None:
+    shift = window.offset % window.pane
+    panes = Counter(m - (m - shift) % window.pane for m in moments)
+    rows, span = select(sorted(panes.items()), "w n"), (first, first + more)
+    found = sqlite3.connect(":memory:").execute(
+        f"SELECT w, sum(n) FROM ({spread(rows, 'w', window, ['w', 'n'], span)}) GROUP BY w"
+    )
+    starts = Counter(start for m in moments for start in windows_of(m, window))
+    assert dict(found) == {w: n for w, n in starts.items() if first <= w <= first + more}
+
+
 @given(window=WINDOWS)
 def test_a_window_is_made_of_whole_panes(window: WindowPlan) -> None:
     for start in windows_of(100, window):

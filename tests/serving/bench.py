@@ -50,6 +50,13 @@ VIEWS = {
     "pages": "SELECT page, sum(n) AS hits FROM hits GROUP BY page",
 }
 KEPT = tuple(name for name in VIEWS if name != "pages")
+# Views whose rows are put together when read.
+WINDOWED = {
+    "slid": "SELECT page, window(ts, '10 seconds', '4 seconds') AS span, count(*) AS n "
+    "FROM clicks GROUP BY page, window(ts, '10 seconds', '4 seconds')",
+    "visits": "SELECT page, session_window(ts, '5 seconds') AS visit, count(*) AS n "
+    "FROM clicks GROUP BY page, session_window(ts, '5 seconds')",
+}
 
 
 def definitions(views: dict[str, str] = VIEWS, stream: str = STREAM) -> str:
@@ -134,10 +141,18 @@ def sketch(users: Sequence[str | None]) -> bytes | None:
 
 def lifted(view: str, clicks: Sequence[Click]) -> list[Row]:
     """Key and lifted columns of a view for these events, as Spark would give them."""
+    if view == "visits":
+        return _sessions(clicks)
     groups: defaultdict[Row, list[Click]] = defaultdict(list)
     for click in clicks:
+        pane = click.at_us - click.at_us % (2 * SECOND)
         minute = click.at_us - click.at_us % MINUTE
-        key = {"hits": (click.page, minute), "total": ()}.get(view, (click.page,))
+        keys: dict[str, Row] = {
+            "hits": (click.page, minute),
+            "slid": (click.page, pane),
+            "total": (),
+        }
+        key = keys.get(view, (click.page,))
         groups[key].append(click)
     if view == "total":
         groups[()] += []
@@ -149,6 +164,18 @@ def _lateness(group: list[Click]) -> Row:
     late_us = [click.late_us for click in group if click.late_us]
     total = float(sum(late_us)) if late_us else None
     return len(group), len(late_us), total, max(late_us, default=None), None, None
+
+
+def _sessions(clicks: Sequence[Click]) -> list[Row]:
+    """(page, start, end, count) of each session of these events."""
+    found: list[list[Any]] = []
+    for click in sorted(clicks, key=lambda click: (str(click.page), click.at_us)):
+        end = click.at_us + 5 * SECOND
+        if found and found[-1][0] == click.page and click.at_us <= found[-1][2]:
+            found[-1][2:] = [end, found[-1][3] + 1]
+        else:
+            found.append([click.page, click.at_us, end, 1])
+    return [tuple(row) for row in found]
 
 
 def _partials(view: str, group: list[Click]) -> Row:
@@ -180,6 +207,7 @@ class Bench:
 
     path: Path
     plan: Plan = PLAN
+    sql: str = DEFINITIONS
     clock: HeldClock = field(default_factory=HeldClock)
     clicks: list[Click] = field(default_factory=list)
 
@@ -237,7 +265,7 @@ class Bench:
 
     def expected(self, view: str) -> list[dict[str, Any]]:
         """What the reference interpreter answers for the events so far."""
-        said, events, ends = declared(DEFINITIONS), [], [0, 0]
+        said, events, ends = declared(self.sql), [], [0, 0]
         for click in self.clicks:
             place = {"_partition": click.partition, "_offset": ends[click.partition]}
             ends[click.partition] += 1
