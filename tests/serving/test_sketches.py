@@ -1,4 +1,4 @@
-"""Spark's sketches and ours are the same: merged by either, they say the same, within their error."""
+"""Spark's sketches and ours are the same: merged by either, they say the same."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ QUANTILE_PARTS = [(90, 100), (1_000, 50), (20_000, 30_000)]
 
 @pytest.fixture(scope="module")
 def lifted(spark: Any) -> list[list[bytes]]:
-    """For each pair of sizes: sketches of the numbers below each, and of the texts of the second."""
+    """For each size: sketches of the numbers below it, and of the texts of their remainders."""
     calls = (
         f"kll_sketch_agg_double(cast(id as double), {KLL_K})",
         f"approx_top_k_accumulate(cast(id % 500 as string), {TOP_K_ITEMS}).sketch",
