@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from sqlglot import exp
 
+from headrace.audit.compare import narrowed
 from headrace.audit.duck import oracle_sql
-from headrace.audit.oracle import live_view, narrowed
+from headrace.audit.oracle import live_view
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.compile.translate import Result
 from headrace.core.errors import BadRequest, NotFound, Unsupported
@@ -62,22 +63,24 @@ class Cell:
     @property
     def shown(self) -> dict[str, Any] | None:
         """The row as it is answered."""
-        return self.row_of(narrowed(self.view, self.answer)[:-1]) if self.answer else None
+        return self.row_of(self.answer) if self.answer else None
 
     def row_of(self, values: tuple[Any, ...]) -> dict[str, Any]:
-        """A narrowed row of the second engine, or of the store, as it is answered."""
-        rest = [(o, v) for o, v in zip(self.view.outputs, values, strict=True) if not o.key]
+        """A row of the second engine, or of the store, as it is answered."""
+        narrow = narrowed(self.view, values)
+        rest = [(o, v) for o, v in zip(self.view.outputs, narrow, strict=False) if not o.key]
         results = [Result(output.name, output.type, None) for output, _ in rest]
         found = self.shown_key | rows_as_objects([[value for _, value in rest]], results)[0]
         return {output.name: found[output.name] for output in self.view.outputs}
 
     def mine(self, values: tuple[Any, ...]) -> bool:
-        """Whether a narrowed row of the second engine has these keys."""
+        """Whether a row of the second engine has these keys."""
         return stored_keys(self.view, values) == self.stored
 
 
-def stored_keys(view: ViewPlan, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The keys of a narrowed row; of a window, its start."""
+def stored_keys(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
+    """The keys of a row; of a window, its start."""
+    values = narrowed(view, row)
     pairs = [pair for pair in zip(view.outputs, values, strict=False) if pair[0].key]
     return tuple(value[0] if output.type == WINDOW else value for output, value in pairs)
 
@@ -98,7 +101,7 @@ def find_cell(
             f"more than one row of view '{view.name}' has these keys", hint=_all_keys(view)
         )
     if rows:
-        return Cell(view, stored_keys(view, narrowed(view, rows[0])), tuple(rows[0]))
+        return Cell(view, stored_keys(view, rows[0]), tuple(rows[0]))
     return Cell(view, _given(view, keys, [condition.value for condition in conditions]), None)
 
 

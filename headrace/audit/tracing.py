@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from headrace.audit.cell import Cell, find_cell, placed_sql
+from headrace.audit.compare import compare
 from headrace.audit.duck import oracle_sql
 from headrace.audit.events import every, name_events, places, register_records
-from headrace.audit.oracle import compare, connect, narrowed
+from headrace.audit.oracle import connect
 from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.errors import LimitReached, Unsupported
 from headrace.core.event import OFFSET, PARTITION, STATUS, Status
@@ -106,8 +107,7 @@ class Tracing:
         name_events(self.connection, self.stream, ROW, condition)
         rows = self.fetch(oracle_sql(self.asked.cell.view))
         cell = self.asked.cell
-        narrow = (narrowed(cell.view, row) for row in rows)
-        return next((row for row in narrow if cell.mine(row)), None)
+        return next((tuple(row) for row in rows if cell.mine(row)), None)
 
     def agreement(self, events: int) -> tuple[bool, str]:
         """Whether exactly these events give the answer's row."""

@@ -46,6 +46,20 @@ def test_an_answer_without_rows_still_says_how_fresh_it_is(
     assert lines[2] == "0 rows, every column exact"
 
 
+def test_lists_are_shown_as_lists_with_what_is_known_of_them(
+    told: Told, call: Callable[..., Result]
+) -> None:
+    rough = ColumnInfo("ARRAY<STRUCT<item: STRING, count: BIGINT>>", False, 0.0034, "events")
+    columns = {"top": rough, "ids": ColumnInfo("ARRAY<BIGINT>", True, cut=True)}
+    told.answer = Answer([{"top": [{"item": "/x", "count": 3}], "ids": [1, 2]}], {}, columns)
+    assert [line.rstrip() for line in call("query", "SELECT 1").stdout.splitlines()] == [
+        "top      ids",
+        "~/x (3)  1, 2",
+        "1 row; estimated: top (± 0.3% of the events); every other column exact; "
+        "lists cut at their limit: ids",
+    ]
+
+
 def test_a_cut_answer_says_so(told: Told, call: Callable[..., Result]) -> None:
     told.answer = msgspec.structs.replace(ANSWER, truncated=True)
     assert "there are more rows" in call("query", "SELECT 1").stdout

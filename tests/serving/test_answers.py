@@ -7,11 +7,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import msgspec
 import pytest
 
-from headrace.core.aggregate import HLL_ERROR
+from headrace.compile.translate import Result
+from headrace.core.aggregate import HLL_ERROR, Estimate
 from headrace.core.time import SECOND
-from headrace.serving.answer import AsOf, ColumnInfo
+from headrace.serving.answer import AsOf, ColumnInfo, column_info, rows_as_objects
 
 from .bench import CLICKS, PLAN, Bench, Click
 
@@ -80,6 +82,26 @@ def test_what_is_computed_from_an_estimate_is_an_estimate(bench: Bench) -> None:
     )
     exact = {name: info.exact for name, info in answer.columns.items()}
     assert exact == {"page": True, "more": False, "m": False}
+
+
+def test_a_list_is_a_list_and_its_column_says_when_one_was_cut() -> None:
+    results = (Result("a", "ARRAY<BIGINT>"), Result("b", "ARRAY<STRING>"), Result("c", "STRING"))
+    rows = rows_as_objects([("[1, 2]", '["x"]', "[]"), ("[]", '{"cut": ["y"]}', "")], results)
+    assert rows == [{"a": [1, 2], "b": ["x"], "c": "[]"}, {"a": [], "b": ["y"], "c": ""}]
+    cut = {name: info.cut for name, info in column_info(results, rows, fresh=True).items()}
+    assert cut == {"a": False, "b": True, "c": False}
+    assert msgspec.json.decode(msgspec.json.encode(rows)) == rows
+
+
+def test_an_error_says_what_it_is_a_share_of() -> None:
+    results = (Result("p", "DOUBLE", Estimate("always", 0.0133, of="rank")),)
+    info = column_info(results, [{"p": 1.0}], fresh=False)["p"]
+    assert msgspec.to_builtins(info) == {
+        "type": "DOUBLE",
+        "exact": False,
+        "error": 0.0133,
+        "error_of": "rank",
+    }
 
 
 def test_rows_and_as_of_are_never_of_different_transactions(bench: Bench) -> None:

@@ -7,7 +7,9 @@ Spark reads the same from what is merged here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 
 def merge(sketches: Sequence[bytes]) -> bytes:
@@ -25,4 +27,9 @@ def quantile(sketch: bytes, p: float, inclusive: int) -> float | None:
     from datasketches import kll_doubles_sketch
 
     found = kll_doubles_sketch.deserialize(sketch)
-    return None if found.is_empty() else float(found.get_quantile(p, bool(inclusive)))
+    if found.is_empty():
+        return None
+    # The place is found by the p that was written; 0.07 * 100 is more than 7 in doubles.
+    share = Fraction(repr(p)) * found.n
+    place = max(math.ceil(share), 1) if inclusive else math.floor(share) + 1
+    return float(found.get_quantile((place - 0.5) / found.n, True))

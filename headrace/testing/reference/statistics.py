@@ -20,7 +20,8 @@ Tuples = Sequence[tuple[Value, ...]]
 
 def percentile(tuples: Tuples, p: Value) -> Value:
     values = sorted(number(x) for (x,) in tuples)
-    place = max(math.ceil(Fraction(p) * len(values)), 1)
+    # As it was written: the double of 0.9 is a little more than that.
+    place = max(math.ceil(Fraction(str(p)) * len(values)), 1)
     return values[place - 1] if values else None
 
 
