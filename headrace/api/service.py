@@ -7,7 +7,7 @@ this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ import msgspec
 
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
+from headrace.serving.feed import Heard
 from headrace.serving.store import AuditResult
 
 
@@ -82,6 +83,17 @@ class DeadLetter(msgspec.Struct, frozen=True):
     raw: str
 
 
+class Hearing(Protocol):
+    """A subscription that is open."""
+
+    ended: bool  # nothing more will come
+
+    def take(self, seconds: float = 0.0) -> list[Heard]:
+        """What has come since; waits so long for the first of it."""
+
+    def close(self) -> None: ...
+
+
 class Service(Protocol):
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""
@@ -99,6 +111,11 @@ class Service(Protocol):
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced)."""
+
+    def subscribe(
+        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+    ) -> Hearing:
+        """Hear a view's panes, from after that event on; `news` is called when some have come."""
 
     def status(self) -> Status: ...
 

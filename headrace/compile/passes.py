@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Protocol
 
+import msgspec
 from sqlglot import exp
 
 from headrace.compile.derive import all_tables, base_stream, check_stateless, column_names, inlined
@@ -30,6 +31,7 @@ from headrace.compile.plan import (
     digest,
 )
 from headrace.compile.resolve import HIDDEN, Resolved, resolve
+from headrace.compile.sinks import sink_plans
 from headrace.compile.split import split
 from headrace.compile.translate import translate
 from headrace.core.errors import Unsupported
@@ -98,13 +100,14 @@ class _Compiler:
             )
             for t in self.project.tables.values()
         )
-        return Plan(
+        plan = Plan(
             self.project.settings.name,
             streams,
             tables,
             tuple(self.derived),
             tuple(self.views.values()),
         )
+        return msgspec.structs.replace(plan, sinks=sink_plans(self.project, plan))
 
     def add(self, resolved: Resolved) -> None:
         definition = resolved.definition

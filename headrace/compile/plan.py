@@ -13,6 +13,7 @@ import hashlib
 import msgspec
 
 from headrace.core.schema import Column, Schema, Type
+from headrace.core.subscription import Guarantee, Shape, Subscription
 
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
 
@@ -139,6 +140,19 @@ class DerivedPlan(_Noun, frozen=True):
     sql: str
 
 
+class SinkPlan(_Noun, frozen=True):
+    """A view's panes on their way out."""
+
+    name: str
+    subscription: Subscription
+    shape: Shape
+    into: str  # "file" or "stream"
+    target: str
+    guarantee: Guarantee
+    id: str | None = None  # the field of the target stream that tells duplicates
+    origin: str = ""
+
+
 class Plan(_Noun, frozen=True):
     """All that would run."""
 
@@ -147,6 +161,7 @@ class Plan(_Noun, frozen=True):
     tables: tuple[TablePlan, ...]
     derived: tuple[DerivedPlan, ...]
     views: tuple[ViewPlan, ...]
+    sinks: tuple[SinkPlan, ...] = ()
 
     def stream(self, name: str) -> StreamPlan:
         return next(stream for stream in self.streams if stream.name == name)
