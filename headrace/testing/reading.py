@@ -13,13 +13,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.errors import BadDefinition
+from headrace.core.time import duration_us
 from headrace.testing.declared import Declared, declared
 from headrace.testing.reference_engine import reference_of
 from headrace.testing.short import GONE, expected_value, record
-from headrace.testing.transcript import CLICKS, Boundary, Counts, Expect, Send, Step, Transcript
+from headrace.testing.transcript import (
+    CLICKS,
+    Boundary,
+    Counts,
+    Expect,
+    Panes,
+    Send,
+    Step,
+    Transcript,
+    Wait,
+)
 
-_TOP = {"name", "view", "definitions", "watermark", "tables", "steps", "approximate"}
-_STEP = {"events", "stream", "boundary", "expect", "in_order", "view"}
+_TOP = {"name", "view", "definitions", "watermark", "tables", "steps", "approximate", "subscribe"}
+_STEP = {"events", "stream", "boundary", "expect", "in_order", "view", "wait", "panes"}
+_PANE = {"op": "insert", "timing": "early", "pane": 0, "last": False}
 _COUNTS = ("late", "dead_letters", "duplicates")
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"}
 
@@ -46,7 +58,13 @@ def transcript_of(story: Mapping[str, Any], where: str) -> Transcript:
     reader = _Reader(found, tables)
     steps = tuple(part for step in story["steps"] for part in reader.parts(step, where))
     return Transcript(
-        story["name"], sql, found, steps, tables, dict(story.get("approximate") or {})
+        story["name"],
+        sql,
+        found,
+        steps,
+        tables,
+        dict(story.get("approximate") or {}),
+        story.get("subscribe"),
     )
 
 
@@ -112,6 +130,10 @@ class _Reader:
         if "in_order" in step:
             view = step.get("view") or self.declared.queries[-1].name
             yield Expect(view, tuple(self._rows(view, step["in_order"])), in_order=True)
+        if "wait" in step:
+            yield Wait(duration_us(step["wait"]))
+        if "panes" in step:
+            yield Panes(tuple(_pane(said) for said in step["panes"]))
         counts = {name: step[name] for name in _COUNTS if name in step}
         if counts:
             yield Counts(counts)
@@ -132,6 +154,13 @@ class _Reader:
             rows[key] = _row(columns, key, value)
         self.known[view] = {key: row for key, row in rows.items() if said.get(key) != GONE}
         return list(self.known[view].values())
+
+
+def _pane(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A pane with what goes without saying."""
+    rows = [{n: expected_value(v) for n, v in row.items()} for row in said.get("rows", ())]
+    whole = {"rows": rows} if "rows" in said else {}
+    return _PANE | {name: expected_value(value) for name, value in said.items()} | whole
 
 
 def _row(columns: tuple[str, ...], key: Any, value: Any) -> dict[str, Any]:

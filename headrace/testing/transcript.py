@@ -11,7 +11,8 @@
 What is defined: `view` (named `answer`) and `definitions` (CREATE statements, used as they are).
 If those create no stream that takes events in, the stream is CLICKS below, with the `watermark`
 given and the id `event_id` where an event has one. `tables` maps a table to its rows; a table that
-is not created in `definitions` gets columns after its rows.
+is not created in `definitions` gets columns after its rows. `subscribe` is the text of one
+subscription.
 
 A step has any of these, done in this order:
   events        a list of moments (7s after 2026-01-01T00:00:00Z), maps ({at: 7s, user: a, id: x})
@@ -22,6 +23,9 @@ A step has any of these, done in this order:
                 changed since the last map (`gone`: the row is no more); or one value
   in_order      a list of rows, in this order
   late, dead_letters, duplicates    how many there have been so far
+  wait          so long nothing comes in; the clock of intervals goes on
+  panes         what the subscription of `subscribe` says since it was last asked, in order; a pane
+                is a row with op, timing, pane and last, if not insert, early, 0 and false
 `approximate` maps a column to the relative error that an engine may have in it.
 tests/testing/test_transcript.py checks the format.
 """
@@ -70,7 +74,21 @@ class Counts:
     so_far: Mapping[str, int]
 
 
-Step = Send | Boundary | Expect | Counts
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing comes in for so long."""
+
+    us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """What the subscription says here."""
+
+    panes: tuple[dict[str, Any], ...]
+
+
+Step = Send | Boundary | Expect | Counts | Wait | Panes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +105,7 @@ class Transcript:
     steps: tuple[Step, ...]
     tables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     approximate: Mapping[str, float] = field(default_factory=dict)
+    subscribe: str | None = None
 
     def table_files(self) -> dict[str, bytes]:
         """The content of each table's file by its name: one JSON object a line."""
