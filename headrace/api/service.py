@@ -61,6 +61,19 @@ class ViewStatus(msgspec.Struct, frozen=True):
     differences: int | None = None  # of the newest audit before promotion
 
 
+class SinkStatus(msgspec.Struct, frozen=True):
+    """How far one sink has come. Numbers are those of panes."""
+
+    name: str
+    view: str
+    into: str  # file out/x.jsonl, stream alerts
+    guarantee: str
+    sequence: int  # of the newest pane
+    delivered: int
+    waiting: int
+    dropped: int  # changes of windows that were closed
+
+
 class Status(msgspec.Struct, frozen=True):
     """Everything `headrace status` shows."""
 
@@ -71,6 +84,7 @@ class Status(msgspec.Struct, frozen=True):
     url: str | None
     streams: list[StreamStatus]
     views: list[ViewStatus]
+    sinks: list[SinkStatus] = []
 
 
 class DeadLetter(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from headrace.api.service import DeadLetter, Status, ViewStatus
+from headrace.api.service import DeadLetter, SinkStatus, Status, ViewStatus
 from headrace.ingest.intake import Receipt
 from headrace.serving.store import AuditResult
 
@@ -130,6 +130,7 @@ class StatusReport(msgspec.Struct, frozen=True):
     url: str | None
     streams: list[StreamReport]
     views: list[ViewStatus]
+    sinks: list[SinkStatus] = []
 
     @staticmethod
     def of(status: Status) -> StatusReport:

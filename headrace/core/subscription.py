@@ -12,6 +12,8 @@ from enum import StrEnum
 
 import msgspec
 
+from headrace.core.time import duration_text
+
 
 class Form(StrEnum):
     """What a subscriber hears of a row that changed."""
@@ -66,6 +68,34 @@ class Subscription(msgspec.Struct, frozen=True):
     @property
     def counts_events(self) -> bool:
         return any(every is not None and every.events for every in (self.early, self.late))
+
+
+def emission(asked: Subscription) -> str:
+    """When and how a subscriber hears, in the words of SQL.
+
+    >>> emission(Subscription("v", early=None, on_time=True, late=None, lateness_us=0))
+    'ON TIME ACCUMULATING'
+    """
+    if asked.form is not Form.PANES:
+        return asked.form.value.upper()
+    if not asked.timed and asked.early == CHANGE:
+        return f"CHANGES {asked.mode.value.upper()}"
+    endless = asked.late == asked.early and not asked.timed
+    said = [
+        f"EARLY EVERY {_words(asked.early)}" if asked.early else "",
+        "ON TIME" if asked.on_time else "",
+        f"LATE EVERY {_words(asked.late)}" if asked.late and not endless else "",
+        f"ALLOWED LATENESS INTERVAL {duration_text(asked.lateness_us)}"
+        if asked.lateness_us
+        else "",
+    ]
+    return f"{', '.join(filter(None, said))} {asked.mode.value.upper()}"
+
+
+def _words(every: Every) -> str:
+    if every.interval_us is not None:
+        return f"INTERVAL {duration_text(every.interval_us)}"
+    return f"{every.events} EVENTS"
 
 
 class Shape(msgspec.Struct, frozen=True):

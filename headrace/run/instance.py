@@ -187,6 +187,7 @@ class Instance(ProjectService):
             self.server.url if self.server else None,
             self.stream_statuses(plan, problems) if plan else [],
             self.view_statuses(plan) if plan else [],
+            self.sink_statuses(plan) if plan else [],
         )
 
     def problems(self) -> dict[str, str]:

@@ -71,6 +71,17 @@ class Outbox:
                 (self.sink, limit),
             ).fetchall()
 
+    def numbers(self) -> tuple[int, int, int, int]:
+        """The newest pane, the newest that was delivered, how many wait, and changes dropped."""
+        with self.db.read() as db:
+            sequence, delivered, dropped = db.execute(
+                "SELECT sequence, delivered, dropped FROM _sinks WHERE name = ?", (self.sink,)
+            ).fetchone() or (0, 0, 0)
+            (waiting,) = db.execute(
+                "SELECT count(*) FROM _outbox WHERE sink = ?", (self.sink,)
+            ).fetchone()
+        return sequence, delivered, waiting, dropped
+
     def mark(self, sequence: int) -> None:
         """All panes up to this one are delivered."""
         with self.db.write() as db:

@@ -16,7 +16,7 @@ from headrace.cli.main import app
 from .conftest import document
 
 COMMANDS = (
-    "new", "check", "plan", "explain", "run", "send", "query", "status", "rebuild", "audit",
+    "new", "check", "plan", "explain", "run", "send", "query", "tail", "status", "rebuild", "audit",
     "dead-letters", "doctor",
 )  # fmt: skip
 HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}
