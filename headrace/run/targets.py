@@ -3,7 +3,7 @@
 A line ends the file only if it is whole: what a kill has left of a torn line is cut off when the
 file is opened. `resume` says the number of the last pane that is there, so that exactly once goes
 on after it. Into a stream, the event's id is the sink's name and the pane's number, by which the
-intake knows a pane that is sent again. tests/run/test_targets.py checks both.
+intake knows a pane that is sent again. tests/run/test_sinks.py checks both.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 
 from headrace.compile.plan import SinkPlan
 from headrace.core.errors import Unavailable
+from headrace.core.subscription import Guarantee
 from headrace.ingest.intake import Receipt
 from headrace.serving.outbox import Waiting
 
@@ -31,14 +32,14 @@ class Target(Protocol):
         """The number of the last pane that is certainly there; 0 if that is not known."""
 
     def write(self, panes: Waiting) -> None:
-        """Deliver; when it returns, they are durable."""
+        """Deliver; when it returns, they are durable, unless they may be lost."""
 
 
 class FileTarget:
     """One JSON object a line, appended."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, synced: bool = True) -> None:
+        self.path, self.synced = path, synced
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab"):
             pass
@@ -75,7 +76,8 @@ class FileTarget:
         with self.path.open("ab") as file:
             file.write(b"".join(pane + b"\n" for _, pane in panes))
             file.flush()
-            os.fsync(file.fileno())
+            if self.synced:
+                os.fsync(file.fileno())
 
 
 class StreamTarget:
@@ -101,7 +103,10 @@ class StreamTarget:
 
 
 def target_of(sink: SinkPlan, folder: Path, submit: Submit) -> Target:
-    return FileTarget(folder / sink.target) if sink.into == "file" else StreamTarget(sink, submit)
+    if sink.into == "stream":
+        return StreamTarget(sink, submit)
+    synced = sink.guarantee is not Guarantee.AT_MOST_ONCE
+    return FileTarget(folder / sink.target, synced=synced)
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 The account after a look and the look's panes are saved in one transaction, before anything is
 delivered. So a pane is decided once: after a kill it is found here with its number, and is never
 computed again from an answer that has moved on. What is delivered is marked and dropped.
-tests/serving/test_outbox.py checks it, tests/run/test_sinks_killed.py with kills.
+tests/run/test_sinks.py checks it, tests/run/test_sinks_killed.py with kills.
 """
 
 from __future__ import annotations

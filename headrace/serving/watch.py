@@ -2,7 +2,7 @@
 
 Asking whether anything moved costs a few rows of the store; the view itself is read only after a
 commit, or when an interval has gone by. The position is asked before the answer is read, so a
-commit between the two is seen at the next turn. tests/serving/test_watch.py checks it.
+commit between the two is seen at the next turn. tests/serving/test_feed.py checks it.
 """
 
 from __future__ import annotations
