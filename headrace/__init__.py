@@ -5,8 +5,19 @@
 '0.1.0'
 """
 
+from typing import Any
+
 from headrace.define.functions import function
 from headrace.define.processors import processor
 
-__all__ = ["__version__", "function", "processor"]
+__all__ = ["__version__", "function", "processor", "subscribe"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Functions of a project are read in Spark's workers, which need no HTTP.
+    if name == "subscribe":
+        from headrace.api.listen import subscribe
+
+        return subscribe
+    raise AttributeError(f"module 'headrace' has no attribute '{name}'")

@@ -13,6 +13,7 @@ way as in `SpeedQuery`: `compute_epoch`, `commit_epoch`.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -26,20 +27,25 @@ import pyarrow.parquet as pq
 
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.passes import compile_project
-from headrace.compile.plan import Plan, StreamPlan
+from headrace.compile.plan import Plan, SinkPlan, StreamPlan
+from headrace.compile.subscribe import shape_of
 from headrace.core.event import LATE, Status
 from headrace.core.position import PositionRange
+from headrace.core.subscription import Guarantee
 from headrace.core.time import SECOND, from_iso
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
 from headrace.define.settings import LogSettings, Settings, SpeedSettings
 from headrace.define.statements import read_statements
+from headrace.define.subscribing import read_subscription
 from headrace.ingest.intake import Intake
 from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive, decoder_of
 from headrace.master.table import counts as counts_of
+from headrace.run.sinks import Sink
+from headrace.serving.outbox import Waiting
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch
@@ -249,14 +255,31 @@ def _us(ms: float | None) -> float | None:
     return None if ms is None else ms * 1000
 
 
+class Collected:
+    """A target that keeps the panes of one step, as transcripts say them."""
+
+    def __init__(self) -> None:
+        self.panes: list[dict[str, Any]] = []
+
+    def resume(self) -> int:
+        return 0
+
+    def write(self, panes: Waiting) -> None:
+        for _, encoded in panes:
+            pane = json.loads(encoded)
+            said = {name: pane[name] for name in ("op", "timing", "pane", "last")}
+            self.panes.append(said | pane["row"])
+
+
 class _Engine:
     """What all engines share: `settle` is called when everything sent must be in the answer."""
 
     def __init__(self, compiled: Compiled, folder: Path) -> None:
         self.compiled, self.folder = compiled, folder
-        self.sent = 0
+        self.sent, self.now_us, self.subscribed = 0, ARRIVAL_US, ""
 
     def start(self, transcript: Transcript) -> None:
+        self.subscribed = transcript.subscribe or ""
         # A view answers after its first generation, which is empty here.
         shutil.copytree(self.compiled.empty_state(), self.folder / "state")
         self.parts = Parts(self.compiled, self.folder / "state")
@@ -291,6 +314,20 @@ class _Engine:
     def counts(self) -> dict[str, int]:
         self.settle()
         return self.parts.counts()
+
+    def wait(self, us: int) -> None:
+        self.now_us += us
+
+    def panes(self) -> list[dict[str, Any]]:
+        """By a sink that is opened anew each time, so that it remembers by the store alone."""
+        self.settle()
+        asked = read_subscription(self.subscribed)
+        shape = shape_of(self.compiled.plan, asked)
+        plan = SinkPlan("story", asked, shape, "file", "", Guarantee.AT_LEAST_ONCE)
+        heard = Collected()
+        reader = Reader(self.parts.store.db, clock=lambda: self.now_us)
+        Sink(plan, "", reader, heard).step()
+        return heard.panes
 
     def settle(self) -> None: ...
 
@@ -333,6 +370,7 @@ class SplitEngine(SpeedEngine):
         if self.cut == 0:
             super().start(transcript)
         else:
+            self.subscribed = transcript.subscribe or ""
             self.parts = Parts(self.compiled, self.folder / "state")
 
     def commit(self, stream: str) -> None:

@@ -19,6 +19,7 @@ import msgspec
 
 from headrace.api.body import JSON, NDJSON, ONE, is_json
 from headrace.api.errors import ErrorShape
+from headrace.api.hearing import RemoteHearing
 from headrace.api.service import DeadLetter, Status
 from headrace.api.shapes import Accepted, Audits, DeadLetters, Ready
 from headrace.audit.trace import LISTED, Replay, Why
@@ -106,6 +107,12 @@ class Remote:
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         return self._ask(Answer, "POST", "/v1/sql", json={"sql": text, "limit": limit})
+
+    def subscribe(
+        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+    ) -> RemoteHearing:
+        """One connection, whose `take` waits for what comes; `news` is not needed for it."""
+        return RemoteHearing(self._http, text, after, _error)
 
     def status(self) -> Status:
         return self._ask(Status, "GET", "/v1/status")
@@ -254,6 +261,11 @@ def _error(response: httpx.Response) -> HeadraceError:
         said = msgspec.json.decode(response.content, type=ErrorShape)
     except msgspec.DecodeError:
         return EngineFailed(f"{response.url} answered {response.status_code} without a reason")
+    return error_of(said)
+
+
+def error_of(said: ErrorShape) -> HeadraceError:
+    """What was said as the class of its condition."""
     kind = _conditions().get(said.condition, EngineFailed)
     return kind(said.message, detail=said.detail, hint=said.hint, origin=said.origin)
 

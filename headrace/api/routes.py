@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from headrace.api import handlers
 from headrace.api.body import JSON, NDJSON, ONE
+from headrace.api.events import EVENTS_MEDIA, subscribe
 from headrace.api.handlers import Api
 from headrace.api.shapes import (
     Accepted,
@@ -31,6 +32,7 @@ from headrace.api.shapes import (
 )
 from headrace.audit.trace import Replay, Why
 from headrace.serving.answer import Answer
+from headrace.serving.feed import Heard
 from headrace.serving.late import LateAnswer
 
 Handler = Callable[[Api, Request], Awaitable[Response]]
@@ -74,6 +76,7 @@ _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
 _WINDOW = Parameter("window", "query", str, "time at which the row's window starts")
 _LISTED = Parameter("limit", "query", Limit, "events or steps listed at most; all are counted")
+_SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view …")
 _EVENTS = (
     BodyKind(JSON, dict[str, Any] | list[dict[str, Any]]),
     BodyKind(NDJSON, str),
@@ -112,6 +115,11 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "POST", "/v1/sql", "query", "Answer an ad-hoc SQL query.",
         handlers.query, Answer, bodies=(BodyKind(JSON, SqlQuestion),),
+    ),
+    Route(
+        "GET", "/v1/subscribe", "subscribe",
+        "The changes of a view as server-sent events, by triggers; Last-Event-ID resumes.",
+        subscribe, Heard, media=EVENTS_MEDIA, parameters=(_SQL,),
     ),
     Route(
         "GET", "/v1/status", "status",

@@ -7,7 +7,7 @@ this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ import msgspec
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
+from headrace.serving.feed import Heard
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 
@@ -73,6 +74,19 @@ class ViewStatus(msgspec.Struct, frozen=True):
     differences: int | None = None  # of the newest audit before promotion
 
 
+class SinkStatus(msgspec.Struct, frozen=True):
+    """How far one sink has come. Numbers are those of panes."""
+
+    name: str
+    view: str
+    into: str  # file out/x.jsonl, stream alerts
+    guarantee: str
+    sequence: int  # of the newest pane
+    delivered: int
+    waiting: int
+    dropped: int  # changes of windows that were closed
+
+
 class Status(msgspec.Struct, frozen=True):
     """Everything `headrace status` shows."""
 
@@ -83,6 +97,7 @@ class Status(msgspec.Struct, frozen=True):
     url: str | None
     streams: list[StreamStatus]
     views: list[ViewStatus]
+    sinks: list[SinkStatus] = []
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
@@ -93,6 +108,17 @@ class DeadLetter(msgspec.Struct, frozen=True):
     arrived_at: str
     reason: str
     raw: str
+
+
+class Hearing(Protocol):
+    """A subscription that is open."""
+
+    ended: bool  # nothing more will come
+
+    def take(self, seconds: float = 0.0) -> list[Heard]:
+        """What has come since; waits so long for the first of it."""
+
+    def close(self) -> None: ...
 
 
 class Service(Protocol):
@@ -123,6 +149,11 @@ class Service(Protocol):
 
     def sql(self, text: str, limit: int | None = None) -> Answer:
         """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced)."""
+
+    def subscribe(
+        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+    ) -> Hearing:
+        """Hear a view's panes, from after that event on; `news` is called when some have come."""
 
     def status(self) -> Status: ...
 

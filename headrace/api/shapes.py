@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from headrace.api.service import DeadLetter, IdlePartition, Status, ViewStatus
+from headrace.api.service import DeadLetter, IdlePartition, SinkStatus, Status, ViewStatus
 from headrace.ingest.intake import Receipt
 from headrace.serving.store import AuditResult
 
@@ -134,6 +134,7 @@ class StatusReport(msgspec.Struct, frozen=True):
     url: str | None
     streams: list[StreamReport]
     views: list[ViewStatus]
+    sinks: list[SinkStatus] = []
 
     @staticmethod
     def of(status: Status) -> StatusReport:

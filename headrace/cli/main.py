@@ -174,6 +174,27 @@ def late(
 
 
 @app.command()
+def tail(
+    view: View,
+    where: Annotated[
+        str | None, typer.Option(metavar="KEY=VALUE", help="only these rows, as in WHERE")
+    ] = None,
+    emit: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="when and how, as after EMIT")
+    ] = None,
+    after: Annotated[int | None, typer.Option(help="go on after this event")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="stop after so many panes")] = None,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Show a view's changes as they happen, until Ctrl-C."""
+    from headrace.cli import tail as body
+
+    text = body.subscription(view, where, emit)
+    return body.tail(found_folder(project), text, after=after, limit=limit, json=json)
+
+
+@app.command()
 def status(project: ProjectOption = None, json: Json = False) -> int:
     """Show how the project's streams and views are doing."""
     from headrace.cli import status as body

@@ -20,9 +20,10 @@ from headrace.cli.folder import loaded
 from headrace.cli.report import Report, good, table, waiting
 from headrace.cli.words import counted
 from headrace.compile import explain as explaining
-from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.compile.plan import Plan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable
+from headrace.core.subscription import emission
 from headrace.core.time import duration_text
 from headrace.define.definitions import TableDefinition
 from headrace.define.project import Project
@@ -61,6 +62,7 @@ def check(folder: Path) -> Report:
     views = [query for query in project.queries.values() if query.kind == "view"]
     streams = len(project.streams) + len(project.queries) - len(views)
     counts = {"stream": streams, "table": len(project.tables), "view": len(views)}
+    counts |= {"sink": len(project.sinks)} if project.sinks else {}
     return _checked(counts, problems(project, compiled))
 
 
@@ -130,6 +132,7 @@ def planned(project: Project, made: Plan, deployed: Plan | None) -> Report:
             {"name": t.name, "format": t.format, "location": t.location} for t in made.tables
         ],
         "views": [_view_document(view, changes[view.name]) for view in made.views],
+        "sinks": [_sink_document(sink) for sink in made.sinks],
         "removed": [change.name for change in gone],
     }
     return Report(document, _planned_parts(document, made, gone))
@@ -165,6 +168,16 @@ def _view_document(view: ViewPlan, change: Change) -> dict[str, Any]:
     }
 
 
+def _sink_document(sink: SinkPlan) -> dict[str, Any]:
+    return {
+        "name": sink.name,
+        "view": sink.subscription.view,
+        "into": f"{sink.into} {sink.target}",
+        "guarantee": sink.guarantee.value,
+        "emit": emission(sink.subscription),
+    }
+
+
 def _planned_parts(
     document: dict[str, Any], made: Plan, gone: list[Change]
 ) -> list[RenderableType]:
@@ -183,7 +196,11 @@ def _planned_parts(
     if made.tables:
         rows = [[each.name, each.format, each.location] for each in made.tables]
         parts += ["", table("table", "format", "location", rows=rows)]
-    return [*parts, "", table("view", "kind", "reads", "change", "reason", rows=views)]
+    parts += ["", table("view", "kind", "reads", "change", "reason", rows=views)]
+    if made.sinks:
+        sinks = [list(sink.values()) for sink in document["sinks"]]
+        parts += ["", table("sink", "view", "into", "guarantee", "emit", rows=sinks)]
+    return parts
 
 
 def _change(what: str) -> Text:

@@ -1,7 +1,7 @@
 """What a command has to say, once as a document and once for a person.
 
 Law: with `--json` stdout gets exactly one JSON document on one line and no colours; without it,
-Rich shows the same facts. Only `run` prints in another way: one line a report.
+Rich shows the same facts. Only `run` and `tail` print in another way: one line a report.
 tests/cli/test_report.py checks both.
 """
 

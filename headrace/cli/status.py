@@ -1,4 +1,4 @@
-"""`headrace status`: the state, the streams with their balance, the views.
+"""`headrace status`: the state, the streams with their balance, the views and sinks.
 
 The balance is written out as an equation, because a sum that anyone can check is worth more than a
 green light. What is off is red.
@@ -14,13 +14,14 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
+from headrace.api.service import Balance, SinkStatus, Status, StreamStatus, ViewStatus
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import Report, bad, dim, good, table
 from headrace.cli.words import equation, moment
 from headrace.core.time import MILLISECOND, duration_text
 
 _STREAM = ("stream", "source", "log end", "lag", "watermark", "generation", "late")
+_SINK = ("sink", "view", "into", "guarantee", "delivered", "waiting", "dropped")
 _VIEW = ("view", "kind", "state", "stream", "rows", "generation", "last audit")
 
 
@@ -59,6 +60,9 @@ def shown(found: Status) -> list[RenderableType]:
         for s in found.streams
         if s.shed
     ]
+    if found.sinks:
+        sinks = [_sink(sink) for sink in found.sinks]
+        parts += ["", table(*_SINK, rows=sinks, right=("delivered", "waiting", "dropped"))]
     parts += [bad(f"{s.name}: {s.problem}") for s in found.streams if s.problem]
     return parts
 
@@ -109,6 +113,11 @@ def _view(view: ViewStatus) -> list[str | Text]:
     if view.kind == "read":
         return [*named, "", "", ""]  # nothing is kept for it, so there is nothing to count
     return [*named, f"{view.rows:,}", str(view.generation), _audit(view.differences)]
+
+
+def _sink(sink: SinkStatus) -> list[str]:
+    numbers = (sink.delivered, sink.waiting, sink.dropped)
+    return [sink.name, sink.view, sink.into, sink.guarantee, *(f"{n:,}" for n in numbers)]
 
 
 def _audit(differences: int | None) -> Text:

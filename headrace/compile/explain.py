@@ -17,6 +17,7 @@ from headrace.compile.plan import KeyPlan, OutputPlan, PartialPlan, Plan, ViewPl
 from headrace.compile.windows import WindowPlan
 from headrace.core.aggregate import Merge, error_text
 from headrace.core.errors import NotFound
+from headrace.core.subscription import emission
 from headrace.core.time import duration_text, iso
 
 _MERGES = {
@@ -100,7 +101,7 @@ def explain(plan: Plan, view: str) -> Explanation:
         found.origin,
         found.fingerprint,
         found.recompute if kept else None,
-        _kept_sections(found) if kept else (_read_section(found),),
+        (*(_kept_sections(found) if kept else (_read_section(found),)), *_sinks(plan, found)),
         tuple(
             Estimate(
                 output.name,
@@ -203,6 +204,16 @@ def _item(output: OutputPlan) -> str:
 def _read_section(view: ViewPlan) -> Section:
     words = f"computed when read, from the answers of {_listed(view.reads)}"
     return Section("read", (words,), view.read_sql)
+
+
+def _sinks(plan: Plan, view: ViewPlan) -> tuple[Section, ...]:
+    words = tuple(
+        f"{sink.name} tells it into {sink.into} {sink.target}, "
+        f"{sink.guarantee.value.replace('_', ' ')}: {emission(sink.subscription)}"
+        for sink in plan.sinks
+        if sink.shape.view == view.name
+    )
+    return (Section("sinks", words),) if words else ()
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Protocol
 
+import msgspec
 from sqlglot import exp
 
 from headrace.compile.calls import known_to_spark
@@ -50,6 +51,7 @@ from headrace.compile.plan import (
     digest,
 )
 from headrace.compile.resolve import HIDDEN, Resolved, resolve
+from headrace.compile.sinks import sink_plans
 from headrace.compile.split import split
 from headrace.compile.translate import translate
 from headrace.compile.window_words import check_windows, for_spark
@@ -128,13 +130,14 @@ class _Compiler:
             )
             for t in self.project.tables.values()
         )
-        return Plan(
+        plan = Plan(
             self.project.settings.name,
             streams,
             tables,
             tuple(self.derived),
             tuple(self.views.values()),
         )
+        return msgspec.structs.replace(plan, sinks=sink_plans(self.project, plan))
 
     def add(self, resolved: Resolved) -> None:
         definition = resolved.definition

@@ -16,6 +16,7 @@ from headrace.compile.windows import WindowPlan, coalesced
 from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
 from headrace.core.schema import Column, Schema, Type
+from headrace.core.subscription import Guarantee, Shape, Subscription
 from headrace.core.time import HOUR, MINUTE
 from headrace.define.definitions import Pace
 
@@ -213,6 +214,19 @@ class DerivedPlan(_Noun, frozen=True):
     carry: CarryPlan | None = None
 
 
+class SinkPlan(_Noun, frozen=True):
+    """A view's panes on their way out."""
+
+    name: str
+    subscription: Subscription
+    shape: Shape
+    into: str  # "file" or "stream"
+    target: str
+    guarantee: Guarantee
+    id: str | None = None  # the field of the target stream that tells duplicates
+    origin: str = ""
+
+
 class Plan(_Noun, frozen=True):
     """All that would run."""
 
@@ -221,6 +235,7 @@ class Plan(_Noun, frozen=True):
     tables: tuple[TablePlan, ...]
     derived: tuple[DerivedPlan, ...]
     views: tuple[ViewPlan, ...]
+    sinks: tuple[SinkPlan, ...] = ()
 
     def stream(self, name: str) -> StreamPlan:
         return next(stream for stream in self.streams if stream.name == name)

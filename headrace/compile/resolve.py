@@ -89,7 +89,7 @@ def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
 
 
 def _find(project: Project, query: QueryDefinition, name: str) -> str:
-    known = {d.name.lower(): d.name for d in project.definitions}
+    known = {d.name.lower(): d.name for d in project.definitions if d.name not in project.sinks}
     if name.lower() in known:
         return known[name.lower()]
     close = difflib.get_close_matches(name, known.values(), 1)

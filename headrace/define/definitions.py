@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
+from headrace.core.subscription import Guarantee, Subscription
 from headrace.core.time import HOUR, MINUTE
 
 
@@ -97,4 +98,16 @@ class QueryDefinition:
     processor: ProcessorCall | None = None  # what `query` gives goes through it
 
 
-Definition = StreamDefinition | TableDefinition | QueryDefinition
+@dataclass(frozen=True, slots=True)
+class SinkDefinition:
+    """`CREATE SINK name FROM view INTO FILE '…' | INTO STREAM …`: a view's panes go out."""
+
+    name: str
+    subscription: Subscription
+    into: str  # "file" or "stream"
+    target: str  # a path relative to the project, or a stream
+    guarantee: Guarantee
+    origin: Origin
+
+
+Definition = StreamDefinition | TableDefinition | QueryDefinition | SinkDefinition

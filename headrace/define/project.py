@@ -15,6 +15,7 @@ from headrace.core.origin import Origin
 from headrace.define.definitions import (
     Definition,
     QueryDefinition,
+    SinkDefinition,
     StreamDefinition,
     TableDefinition,
 )
@@ -45,6 +46,10 @@ class Project:
     @property
     def queries(self) -> dict[str, QueryDefinition]:
         return {d.name: d for d in self.definitions if isinstance(d, QueryDefinition)}
+
+    @property
+    def sinks(self) -> dict[str, SinkDefinition]:
+        return {d.name: d for d in self.definitions if isinstance(d, SinkDefinition)}
 
     @property
     def functions_file(self) -> Path | None:

@@ -102,6 +102,19 @@ class QuerySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SubscribeSettings:
+    connections_max: int = _setting(100, "subscriptions open at a time", least=1)
+    events_kept: int = _setting(10_000, "events a subscription can be resumed from", least=1)
+    waiting_max: int = _setting(
+        10_000, "events that wait for a slow reader before it is cut off", least=1
+    )
+    rows_max: int = _setting(100_000, "rows of a view that can be watched", least=1)
+    linger_us: int = _setting(
+        "60 seconds", "how long a subscription without readers can be resumed", duration=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     name: str = field(metadata={"meaning": "the project's name", "text": ""})
     state: str = _setting(".headrace", "folder of the project's state, relative to the project")
@@ -113,6 +126,7 @@ class Settings:
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
+    subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)
 
 
 def key_of(item: Field[Any]) -> str:

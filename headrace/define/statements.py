@@ -1,36 +1,35 @@
 """A project file is a list of statements; each becomes one definition with its origin.
 
-`CREATE STREAM`, `CREATE TABLE` and `CREATE VIEW` are read token by token, so that each mistake is
-named with its line. A SELECT is kept as written: `compile` reads its structure and Spark its
+`CREATE STREAM`, `TABLE`, `VIEW` and `SINK` are read token by token, so that each mistake is named
+with its line. A SELECT is kept as written: `compile` reads its structure and Spark its
 meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what
 is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-
-from sqlglot.errors import TokenError
-from sqlglot.tokenizer_core import Token, TokenType
+from dataclasses import replace
 
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type
+from headrace.core.subscription import Guarantee
 from headrace.core.time import duration_us
 from headrace.define.definitions import (
     Definition,
     Pace,
     ProcessorCall,
     QueryDefinition,
+    SinkDefinition,
     StreamDefinition,
     TableDefinition,
     Watermark,
 )
-from headrace.define.dialect import Headrace
 from headrace.define.pace import PACE_OPTIONS, read_pace
+from headrace.define.subscribing import read_emission, read_where
+from headrace.define.tokens import Tokens, statements
 
-KNOWN = "CREATE STREAM, CREATE TABLE, CREATE VIEW and CREATE STREAM … AS SELECT"
+KNOWN = "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE SINK and CREATE STREAM … AS SELECT"
 _WATERMARK_OPTIONS = ("watermark.ahead", "watermark.idle")
 _STREAM_OPTIONS = (
     "source", "format", "key", "id", "partitions", *_WATERMARK_OPTIONS, *PACE_OPTIONS,
@@ -44,39 +43,19 @@ def read_statements(text: str, path: str) -> list[Definition]:
     >>> [definition.name for definition in read_statements(text, "a.sql")]
     ['a', 'v']
     """
-    try:
-        tokens = Headrace().tokenize(text)
-    except TokenError as error:
-        raise BadDefinition(f"{path} cannot be read: {error}", origin=Origin(path, 1)) from error
-    return [_Reader(text, path, statement).definition() for statement in _split(tokens)]
+    return [_Reader(text, path, tokens).definition() for tokens in statements(text, path)]
 
 
-def _split(tokens: list[Token]) -> Iterator[list[Token]]:
-    statement: list[Token] = []
-    for token in tokens:
-        if token.token_type is not TokenType.SEMICOLON:
-            statement.append(token)
-        elif statement:
-            yield statement
-            statement = []
-    if statement:
-        yield statement
+class _Reader(Tokens):
+    """Reads one definition."""
 
-
-@dataclass(slots=True)
-class _Reader:
-    """Walks the tokens of one statement."""
-
-    text: str
-    path: str
-    tokens: list[Token]
-    at: int = 0
+    __slots__ = ()
 
     def definition(self) -> Definition:
         first = self.origin
         self.expect("CREATE")
         kind = self.word().upper()
-        if kind not in {"STREAM", "TABLE", "VIEW"}:
+        if kind not in {"STREAM", "TABLE", "VIEW", "SINK"}:
             raise Unsupported(
                 f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first
             )
@@ -85,6 +64,8 @@ class _Reader:
             raise self.wrong("names that begin with '_' are kept for Headrace itself", first)
         if kind == "VIEW" or (kind == "STREAM" and self.seen("AS")):
             return self.query(kind.lower(), name, first)
+        if kind == "SINK":
+            return self.sink(name, first)
         schema, watermark = self.columns(name)
         if kind == "TABLE":
             if watermark:
@@ -116,10 +97,13 @@ class _Reader:
             self.expect(word)
         source = self.name("the stream")
         self.expect(")")
-        self.expect("PARTITION BY") if self.seen("PARTITION BY") else self.expect("PARTITION")
+        self.expect("PARTITION BY")
+        together = self.took("(")
         keys = [self.name("a column")]
         while self.took(","):
             keys.append(self.name("a column"))
+        if together:
+            self.expect(")")
         self.expect(")")
         self.end()
         call = ProcessorCall(processor, tuple(keys))
@@ -196,6 +180,27 @@ class _Reader:
         location = self.literal()
         self.end()
         return TableDefinition(name, schema, format, location, options, origin)
+
+    def sink(self, name: str, origin: Origin) -> SinkDefinition:
+        self.expect("FROM")
+        view = self.name("the view")
+        where = read_where(self)
+        self.expect("INTO")
+        into = self.word().lower()
+        if into not in {"file", "stream"}:
+            raise self.wrong(f"a sink goes INTO FILE or INTO STREAM, not {into}", origin)
+        target = self.literal() if into == "file" else self.name("the stream")
+        subscription = read_emission(self, view, where)
+        options = self.options() if self.took("WITH") else {}
+        self.end()
+        said = options.pop("guarantee", Guarantee.EXACTLY_ONCE.value).lower()
+        if options:
+            other = next(iter(options))
+            raise self.wrong(f"a sink has the option guarantee, and not '{other}'", origin)
+        if said not in set(Guarantee):
+            known = ", ".join(f"'{each}'" for each in Guarantee)
+            raise self.wrong(f"guarantee is one of {known}, not '{said}'", origin)
+        return SinkDefinition(name, subscription, into, target, Guarantee(said), origin)
 
     # Clauses
 
@@ -277,56 +282,3 @@ class _Reader:
                 break
         self.expect(")")
         return found
-
-    # Tokens
-
-    @property
-    def done(self) -> bool:
-        return self.at >= len(self.tokens)
-
-    @property
-    def origin(self) -> Origin:
-        token = self.tokens[min(self.at, len(self.tokens) - 1)]
-        before = self.text[: token.start]
-        return Origin(self.path, before.count("\n") + 1)
-
-    def seen(self, word: str) -> bool:
-        return not self.done and self.tokens[self.at].text.upper() == word
-
-    def took(self, word: str) -> bool:
-        found = self.seen(word)
-        self.at += found
-        return found
-
-    def word(self) -> str:
-        if self.done:
-            raise self.wrong("the statement ends too early")
-        self.at += 1
-        return self.tokens[self.at - 1].text
-
-    def name(self, what: str) -> str:
-        token = self.tokens[self.at] if not self.done else None
-        if token is None or not token.text.isidentifier():
-            raise self.wrong(f"a name for {what} is expected: letters, digits and '_'")
-        return self.word()
-
-    def literal(self) -> str:
-        if self.done or self.tokens[self.at].token_type is not TokenType.STRING:
-            raise self.wrong("a text in quotes is expected")
-        return self.word()
-
-    def expect(self, word: str) -> None:
-        if not self.took(word):
-            found = (
-                "the statement ends" if self.done else f"'{self.tokens[self.at].text}' stands there"
-            )
-            raise self.wrong(f"{word} is expected, but {found}")
-
-    def end(self) -> None:
-        if not self.done:
-            raise self.wrong(
-                f"nothing more is expected, but '{self.tokens[self.at].text}' stands there"
-            )
-
-    def wrong(self, message: str, origin: Origin | None = None) -> BadDefinition:
-        return BadDefinition(message, origin=origin or self.origin)

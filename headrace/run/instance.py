@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from headrace.api.server import HttpServer
-from headrace.api.service import Status
+from headrace.api.service import Hearing, Status
 from headrace.core.errors import HeadraceError, NotFound, NotReady
 from headrace.core.time import iso, now_us
 from headrace.define.project import Project
@@ -33,6 +33,8 @@ from headrace.run.once import pipelines_of, rebuilt
 from headrace.run.pipeline import StreamPipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.schedule import Report, Schedule
+from headrace.run.sinks import Sinks
+from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
 
 log = structlog.get_logger()
@@ -56,6 +58,8 @@ class Instance(ProjectService):
         self.spark: Any = None
         self.pipelines: dict[str, StreamPipeline] = {}
         self.schedule: Schedule | None = None
+        self.hub = Hub(self.store.db, project.settings.subscribe)
+        self.sinks: Sinks | None = None
         self.server: HttpServer | None = None
         self._stop = threading.Event()
         self._connectors: list[threading.Thread] = []
@@ -94,6 +98,7 @@ class Instance(ProjectService):
         self.schedule = Schedule(
             self.pipelines, self.inlets.topics, self.project.settings, self.report
         )
+        self.sinks = Sinks(plan, self.project.folder, self.hub.reader, self.submit, self.report)
         self.reason = "views are being built"
         self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
 
@@ -110,6 +115,8 @@ class Instance(ProjectService):
             pipeline.speed.start()
         assert self.schedule is not None
         self.schedule.start()
+        assert self.sinks is not None
+        self.sinks.start()
         for name, definition in self.project.streams.items():
             if make := connectors.get(definition.source):
                 connector = make(
@@ -146,11 +153,14 @@ class Instance(ProjectService):
         """Stop everything, in the opposite order of the start."""
         self.state = "stopping"
         self.stop_sources()
+        self.hub.stop()
         if self.server is not None:
             self.server.stop()
         self.stop_schedule()
         for pipeline in self.pipelines.values():
             pipeline.stop()
+        if self.sinks is not None:
+            self.sinks.stop()
         self.close_questions()
         if self.spark is not None:
             from headrace.spark.session import stop_session
@@ -177,10 +187,12 @@ class Instance(ProjectService):
             self.server.url if self.server else None,
             self.stream_statuses(plan, problems) if plan else [],
             self.view_statuses(plan) if plan else [],
+            self.sink_statuses(plan) if plan else [],
         )
 
     def problems(self) -> dict[str, str]:
         found = dict(self.schedule.problems) if self.schedule else {}
+        found |= self.sinks.problems if self.sinks else {}
         for name, pipeline in self.pipelines.items():
             if pipeline.problem:
                 found[f"speed {name}"] = f"speed of stream '{name}' failed: {pipeline.problem}"
@@ -198,6 +210,11 @@ class Instance(ProjectService):
             raise NotReady("the project is still starting")
         promoted = self.schedule.rebuild(found.stream, found.name).result(REBUILD_SECONDS_MAX)
         return rebuilt(found.name, promoted)
+
+    def subscribe(
+        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+    ) -> Hearing:
+        return self.hub.join(text, after, news)
 
     def metrics(self) -> bytes:
         return exposition(self.status())

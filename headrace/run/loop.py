@@ -94,6 +94,8 @@ def _work_through(instance: Instance) -> None:
         connector.look(threading.Event())
     instance.start_engine()
     instance.build_all()
+    assert instance.sinks is not None
+    instance.sinks.drain()
 
 
 def _watch(

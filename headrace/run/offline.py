@@ -7,11 +7,12 @@ tests/run/test_offline.py checks each method.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from headrace.api.service import Status
+from headrace.api.service import Hearing, Status
+from headrace.core.errors import Unavailable
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.run.inlets import Inlets
@@ -42,6 +43,14 @@ class Offline(ProjectService):
             lock = RunLock(self.layout)
             lock.take()
             self._lock = lock
+
+    def subscribe(
+        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+    ) -> Hearing:
+        raise Unavailable(
+            "the project does not run, so nothing of it changes",
+            hint="start it with `headrace run`.",
+        )
 
     def status(self) -> Status:
         return stopped_status(self)

@@ -12,6 +12,7 @@ from headrace.api.service import (
     Balance,
     DeadLetter,
     IdlePartition,
+    SinkStatus,
     Status,
     StreamStatus,
     ViewStatus,
@@ -33,6 +34,7 @@ from headrace.run.traces import Traces
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
 from headrace.serving.late import LateAnswer
+from headrace.serving.outbox import Outbox
 from headrace.serving.shed import shed_total
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult
@@ -207,6 +209,15 @@ class ProjectService:
         audits = msgspec.json.decode(row[0], type=list[AuditResult]) if row else []
         return rows, next((a.differences for a in audits if a.view == plan.name), None)
 
+    def sink_statuses(self, plan: Plan) -> list[SinkStatus]:
+        found = []
+        for sink in plan.sinks:
+            numbers = Outbox(self.store.db, sink.name).numbers()
+            into = f"{sink.into} {sink.target}"
+            view, guarantee = sink.subscription.view, sink.guarantee.value
+            found.append(SinkStatus(sink.name, view, into, guarantee, *numbers))
+        return found
+
     # Parts
 
     def deployed(self) -> Plan:
@@ -242,5 +253,6 @@ def stopped_status(service: ProjectService) -> Status:
     plan = service.store.deployed()
     streams = service.stream_statuses(plan, {}) if plan else []
     views = service.view_statuses(plan) if plan else []
+    sinks = service.sink_statuses(plan) if plan else []
     name = service.project.settings.name
-    return Status(name, "stopped", "the project does not run", None, None, streams, views)
+    return Status(name, "stopped", "the project does not run", None, None, streams, views, sinks)

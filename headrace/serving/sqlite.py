@@ -46,6 +46,13 @@ CREATE TABLE IF NOT EXISTS _disorder (
 CREATE TABLE IF NOT EXISTS _generations (
   stream TEXT, number INTEGER, boundary TEXT NOT NULL, promoted_at INTEGER NOT NULL,
   audits TEXT NOT NULL, PRIMARY KEY (stream, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _sinks (
+  name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, sequence INTEGER NOT NULL,
+  delivered INTEGER NOT NULL, watermark_us INTEGER, dropped INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS _sink_rows (
+  sink TEXT, key TEXT, told TEXT NOT NULL, PRIMARY KEY (sink, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _outbox (
+  sink TEXT, sequence INTEGER, pane BLOB NOT NULL, PRIMARY KEY (sink, sequence)) WITHOUT ROWID;
 """
 
 

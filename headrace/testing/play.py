@@ -12,7 +12,18 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from headrace.testing.compare import differences, same
-from headrace.testing.transcript import Counts, Expect, Lateness, Send, Step, Transcript
+from headrace.testing.transcript import (
+    Counts,
+    Expect,
+    Lateness,
+    Panes,
+    Send,
+    Step,
+    Transcript,
+    Wait,
+)
+
+Row = dict[str, Any]
 
 
 class Engine(Protocol):
@@ -30,6 +41,16 @@ class Engine(Protocol):
 
     def counts(self) -> dict[str, int]:
         """How many events so far were `late`, `dead_letters` and `duplicates`."""
+        ...
+
+    def wait(self, us: int) -> None:
+        """Time goes by, and nothing comes in."""
+        ...
+
+    def panes(self) -> list[dict[str, Any]]:
+        """What the story's subscription says since it was last asked: op, timing, pane, last and
+        the row.
+        """
         ...
 
     def stop(self) -> None: ...
@@ -59,6 +80,10 @@ def play_step(transcript: Transcript, step: Step, engine: Engine) -> list[str]:
         return _answer_differences(transcript, step, engine.answer(step.view))
     if isinstance(step, Lateness):
         return _lateness_differences(step, engine.late(step.view))
+    if isinstance(step, Wait):
+        engine.wait(step.us)
+    if isinstance(step, Panes):
+        return _pane_differences(transcript, step, engine.panes())
     if isinstance(step, Counts):
         return _count_differences(step, engine.counts())
     return []
@@ -77,6 +102,28 @@ def _answer_differences(
         if differences([a], [b], transcript.approximate)
     ]
     return [f"the rows are right but not in order, from row {places[0]} on"] if places else []
+
+
+def _pane_differences(
+    transcript: Transcript, step: Panes, heard: list[dict[str, Any]]
+) -> list[str]:
+    if len(step.panes) != len(heard):
+        return [f"there should be {len(step.panes)} panes, but these are heard: {heard}"]
+    return [
+        f"pane {number}: {sentence}"
+        for number, (wanted, found) in enumerate(zip(step.panes, heard, strict=True), start=1)
+        for sentence in _one_pane(wanted, found, transcript)
+    ]
+
+
+def _one_pane(wanted: Row, found: Row, transcript: Transcript) -> list[str]:
+    """A whole relation is compared row by row, since it has no order of its own."""
+    if ("rows" in wanted) != ("rows" in found):
+        return ["one side is a whole relation and the other is not"]
+    plain = [{n: v for n, v in pane.items() if n != "rows"} for pane in (wanted, found)]
+    told = differences(plain[:1], plain[1:], transcript.approximate)
+    rows = wanted.get("rows", []), found.get("rows", [])
+    return told + differences(*rows, approximate=transcript.approximate)
 
 
 def _count_differences(step: Counts, counts: dict[str, int]) -> list[str]:

@@ -23,13 +23,19 @@ from headrace.testing.transcript import (
     Counts,
     Expect,
     Lateness,
+    Panes,
     Send,
     Step,
     Transcript,
+    Wait,
 )
 
-_TOP = {"name", "view", "definitions", "watermark", "tables", "steps", "approximate", "processors"}
-_STEP = {"events", "stream", "boundary", "expect", "in_order", "view"}
+_TOP = {
+    "name", "view", "definitions", "watermark", "tables", "steps", "approximate", "processors",
+    "subscribe",
+}  # fmt: skip
+_STEP = {"events", "stream", "boundary", "expect", "in_order", "view", "wait", "panes"}
+_PANE = {"op": "insert", "timing": "early", "pane": 0, "last": False}
 _COUNTS = ("late", "dead_letters", "duplicates")
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"}
 
@@ -56,8 +62,16 @@ def transcript_of(story: Mapping[str, Any], where: str) -> Transcript:
     processors = story.get("processors") or ""
     reader = _Reader(found, tables, processors)
     steps = tuple(part for step in story["steps"] for part in reader.parts(step, where))
-    approximate = dict(story.get("approximate") or {})
-    return Transcript(story["name"], sql, found, steps, tables, approximate, processors)
+    return Transcript(
+        story["name"],
+        sql,
+        found,
+        steps,
+        tables,
+        dict(story.get("approximate") or {}),
+        processors,
+        story.get("subscribe"),
+    )
 
 
 def _refuse_unknown(said: Mapping[str, Any], known: set[str], where: str) -> None:
@@ -126,6 +140,10 @@ class _Reader:
         if isinstance(step.get("late"), Mapping):
             view = step.get("view") or self.declared.queries[-1].name
             yield Lateness(view, tuple(map(_window, step["late"].items())))
+        if "wait" in step:
+            yield Wait(duration_us(step["wait"]))
+        if "panes" in step:
+            yield Panes(tuple(_pane(said) for said in step["panes"]))
         counts = {n: step[n] for n in _COUNTS if n in step and not isinstance(step[n], Mapping)}
         if counts:
             yield Counts(counts)
@@ -146,6 +164,13 @@ class _Reader:
             rows[key] = _row(columns, key, value)
         self.known[view] = {key: row for key, row in rows.items() if said.get(key) != GONE}
         return list(self.known[view].values())
+
+
+def _pane(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A pane with what goes without saying."""
+    rows = [{n: expected_value(v) for n, v in row.items()} for row in said.get("rows", ())]
+    whole = {"rows": rows} if "rows" in said else {}
+    return _PANE | {name: expected_value(value) for name, value in said.items()} | whole
 
 
 def _row(columns: tuple[str, ...], key: Any, value: Any) -> dict[str, Any]:

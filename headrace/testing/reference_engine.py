@@ -20,6 +20,7 @@ from headrace.core.errors import BadDefinition
 from headrace.core.time import from_iso
 from headrace.testing.declared import Declared, GivenTable, Stream
 from headrace.testing.decode import NotDecoded, decoded, id_of, typed
+from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
 from headrace.testing.processing import processors_of
 from headrace.testing.reference import Reference, Timestamp, Watermark
 
@@ -84,6 +85,21 @@ class ReferenceEngine:
         )
         self._partitions = {s.name: _Partition(s) for s in transcript.declared.streams}
         self._counts: Counter[str] = Counter()
+        self._declared, self._now_us = transcript.declared, 0
+        if transcript.subscribe:
+            view = Subscriber(transcript.subscribe, (), None, None).view
+            columns = self._reference.columns(view)
+            self._subscriber = subscriber_of(self._declared, columns, transcript.subscribe)
+
+    def wait(self, us: int) -> None:
+        self._now_us += us
+
+    def panes(self) -> list[dict[str, Any]]:
+        view = self._subscriber.view
+        streams = [self._partitions[name] for name in streams_behind(self._declared, view)]
+        marks = [s.newest_us - (s.stream.delay_us or 0) for s in streams if s.newest_us is not None]
+        mark = min(marks) if marks and len(marks) == len(streams) else None
+        return self._subscriber.hears(self.answer(view), mark, self._now_us)
 
     def send(self, stream: str, records: list[bytes]) -> None:
         self._counts.update(self._partitions[stream].take(record) for record in records)

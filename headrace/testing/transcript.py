@@ -11,7 +11,8 @@
 What is defined: `view` (named `answer`) and `definitions` (CREATE statements, used as they are).
 If those create no stream that takes events in, the stream is CLICKS below, with the `watermark`
 given and the id `event_id` where an event has one. `tables` maps a table to its rows; a table that
-is not created in `definitions` gets columns after its rows.
+is not created in `definitions` gets columns after its rows. `subscribe` is the text of one
+subscription.
 
 A step has any of these, done in this order:
   events        a list of moments (7s after 2026-01-01T00:00:00Z), maps ({at: 7s, user: a, id: x})
@@ -25,6 +26,9 @@ A step has any of these, done in this order:
   late          also a map from key to numbers, for the windows of `view`, such as
                 {"[0s, 10s)": {on_time: 2, late: 1, late_by_max: 5s, late_by_mean: 5s}};
                 no other window may have late events
+  wait          so long nothing comes in; the clock of intervals goes on
+  panes         what the subscription of `subscribe` says since it was last asked, in order; a pane
+                is a row with op, timing, pane and last, if not insert, early, 0 and false
 
 `processors` is Python text: the classes under @processor(…) that `definitions` call.
 `approximate` maps a column to the relative error that an engine may have in it.
@@ -83,7 +87,21 @@ class Lateness:
     windows: tuple[tuple[list[Any], Mapping[str, int]], ...]
 
 
-Step = Send | Boundary | Expect | Counts | Lateness
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing comes in for so long."""
+
+    us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """What the subscription says here."""
+
+    panes: tuple[dict[str, Any], ...]
+
+
+Step = Send | Boundary | Expect | Counts | Lateness | Wait | Panes
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +119,7 @@ class Transcript:
     tables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     approximate: Mapping[str, float] = field(default_factory=dict)
     processors: str = ""
+    subscribe: str | None = None
 
     @property
     def functions_text(self) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
-from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, ViewStatus
+from headrace.api.service import Balance, DeadLetter, Hearing, Status, StreamStatus, ViewStatus
 from headrace.audit.trace import LISTED, LeftOut, Replay, Seen, Step, Why
 from headrace.core.errors import NotFound
 from headrace.core.origin import Origin
@@ -120,6 +120,12 @@ class Shop:
     def sql(self, text: str, limit: int | None = None) -> Answer:
         self._asked("sql", text, limit)
         return ANSWER
+
+    def subscribe(
+        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+    ) -> Hearing:
+        self._asked("subscribe", text, after)
+        raise NotFound("there is no view")
 
     def status(self) -> Status:
         self._asked("status")

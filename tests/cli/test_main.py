@@ -16,7 +16,7 @@ from headrace.cli.main import app
 from .conftest import document
 
 COMMANDS = (
-    "new", "check", "plan", "explain", "run", "send", "query", "late", "status", "rebuild",
+    "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "rebuild",
     "audit", "why", "replay", "dead-letters", "doctor",
 )  # fmt: skip
 HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}

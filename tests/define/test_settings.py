@@ -48,6 +48,11 @@ DEFAULTS: dict[str, Any] = {
     "query.bytes_max": 64 * MB,
     "query.text_max": 20_000,
     "query.memory": "1g",
+    "subscribe.connections_max": 100,
+    "subscribe.events_kept": 10_000,
+    "subscribe.waiting_max": 10_000,
+    "subscribe.rows_max": 100_000,
+    "subscribe.linger": "60 seconds",
 }
 
 
@@ -64,7 +69,7 @@ def values(settings: Settings) -> dict[str, Any]:
 
 DURATIONS = {
     "log.retention", "dedup.horizon", "speed.trigger", "speed.group", "archive.interval",
-    "batch.interval",
+    "batch.interval", "subscribe.linger",
 }  # fmt: skip
 
 
@@ -158,7 +163,7 @@ def test_known_settings_are_named_where_none_is_near() -> None:
     with pytest.raises(BadSetting) as caught:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
-        "known here: name, state, http, log, dedup, spark, speed, archive, batch, query."
+        "known here: name, state, http, log, dedup, spark, speed, archive, batch, query, subscribe."
     )
 
 

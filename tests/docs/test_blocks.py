@@ -19,6 +19,7 @@ from headrace.cli.main import app
 from headrace.core.origin import Origin
 from headrace.define.settings import read_settings
 from headrace.define.statements import read_statements
+from headrace.define.subscribing import read_subscription
 from headrace.testing import load
 
 from .pages import ROOT, Block, blocks, shell_lines
@@ -35,13 +36,18 @@ def test_every_block_has_a_language_that_is_tested() -> None:
     found = blocks()
     assert {block.language for block in found} <= _KNOWN
     assert {block.mark for block in found if block.language == "sql"} <= {
-        "definitions", "refused", "query",
+        "definitions", "refused", "query", "subscription",
     }  # fmt: skip
 
 
 @each("sql", mark="definitions")
 def test_definitions_are_read(block: Block) -> None:
     assert read_statements(block.text, str(block))
+
+
+@each("sql", mark="subscription")
+def test_subscriptions_are_read(block: Block) -> None:
+    assert read_subscription(block.text).view
 
 
 @each("toml")

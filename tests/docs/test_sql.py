@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
+from headrace.compile.subscribe import shape_of
 from headrace.compile.translate import translate
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
@@ -20,6 +21,7 @@ from headrace.define.functions import FunctionDefinition, load_functions
 from headrace.define.project import Project, _refuse_repeats
 from headrace.define.settings import Settings
 from headrace.define.statements import read_statements
+from headrace.define.subscribing import read_subscription
 from headrace.ingest.connector import check_options
 from headrace.run.compiling import processors_of
 from headrace.run.questions import _as_of_query, _names, _without_time_travel
@@ -73,6 +75,12 @@ def test_what_is_refused_gets_its_sentence(block: Block, spark: Any, tmp_path: P
 @pytest.fixture(scope="module")
 def plan(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return compiled(spark, "docs/sql.md", tmp_path_factory.mktemp("sql"))
+
+
+@pytest.mark.parametrize("block", blocks("sql", mark="subscription"), ids=str)
+def test_subscriptions_can_be_heard(block: Block, plan: Plan) -> None:
+    asked = read_subscription(block.text)
+    assert shape_of(plan, asked).streams == ("clicks",)
 
 
 @pytest.mark.parametrize("block", QUERIES, ids=str)

@@ -25,7 +25,7 @@ from engines import (
 
 from headrace.core.errors import Unsupported
 from headrace.testing import Engine, ReferenceEngine, Transcript, differences, load, play
-from headrace.testing.transcript import Counts, Expect
+from headrace.testing.transcript import Counts, Expect, Panes
 
 PATHS = sorted(Path(__file__).parent.glob("*.yaml"))
 ENGINES: dict[str, Callable[[Compiled, Path], Engine]] = {
@@ -138,5 +138,5 @@ def test_there_are_many_stories_each_with_its_own_name_and_an_expectation() -> N
     stories = [load(path) for path in PATHS]
     assert len(stories) >= 40
     assert len({story.name for story in stories}) == len(stories)
-    checks = [any(isinstance(step, Expect | Counts) for step in s.steps) for s in stories]
+    checks = [any(isinstance(step, Expect | Counts | Panes) for step in s.steps) for s in stories]
     assert all(checks)

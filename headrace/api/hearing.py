@@ -1,0 +1,71 @@
+"""A subscription of another process, heard over HTTP.
+
+One connection gives its events one by one and ends with it. headrace/api/listen.py comes back when
+it breaks. tests/api/test_events.py reads both on a real server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import msgspec
+
+from headrace.core.errors import Unavailable
+from headrace.serving.feed import LAST, Heard
+
+READ_TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # four times the longest silence of the server
+
+
+class RemoteHearing:
+    """One connection's events."""
+
+    def __init__(
+        self, http: httpx.Client, text: str, after: int | None, refused: Callable[..., Exception]
+    ) -> None:
+        headers = {"Last-Event-ID": str(after)} if after is not None else {}
+        request = http.build_request(
+            "GET", "/v1/subscribe", params={"sql": text}, headers=headers, timeout=READ_TIMEOUT
+        )
+        try:
+            self._response = http.send(request, stream=True)
+            if not self._response.is_success:
+                self._response.read()
+        except httpx.HTTPError as error:
+            raise _broken(error) from error
+        if not self._response.is_success:
+            raise refused(self._response)
+        self.ended = False
+        self._lines = self._response.iter_lines()
+
+    def take(self, seconds: float = 0.0) -> list[Heard]:
+        """The next event. It waits for it as long as the server lives, whatever is asked."""
+        fields: dict[str, str] = {}
+        try:
+            for line in self._lines:
+                if line:
+                    name, _, value = line.partition(": ")
+                    fields[name] = value
+                elif "event" in fields:
+                    return [self._heard(fields)]
+                else:
+                    fields = {}
+        except httpx.HTTPError as error:
+            raise _broken(error) from error
+        self.ended = True
+        return []
+
+    def _heard(self, fields: dict[str, str]) -> Heard:
+        number = int(fields["id"]) if "id" in fields else None
+        self.ended = fields["event"] in LAST
+        return Heard(fields["event"], msgspec.json.decode(fields["data"]), number)
+
+    def close(self) -> None:
+        self.ended = True
+        self._response.close()
+
+
+def _broken(error: httpx.HTTPError) -> Unavailable:
+    return Unavailable(
+        "the connection of the subscription broke", detail=f"{type(error).__name__}: {error}"
+    )

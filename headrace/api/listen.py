@@ -1,0 +1,62 @@
+"""Listening from a program: `headrace.subscribe` gives what a subscription says, for ever.
+
+When the connection breaks, the server restarts, or this side was too slow, it comes back with the
+number of the last event that it gave; whether that could be gone on from, `reset` says.
+tests/api/test_events.py cuts a connection and counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from headrace.api.client import Remote, error_of
+from headrace.api.errors import ErrorShape
+from headrace.api.hearing import RemoteHearing
+from headrace.core.errors import Unavailable
+from headrace.serving.feed import END, FAILED, SLOW
+
+RETRY_S = 1.0
+
+
+def subscribe(
+    text: str,
+    url: str = "http://127.0.0.1:8080",
+    *,
+    after: int | None = None,
+    retry_s: float = RETRY_S,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[dict[str, Any]]:
+    """Everything that a subscription says, for ever: {"event": …, "id": …, "data": …}.
+
+    for heard in headrace.subscribe("SUBSCRIBE TO visitors EMIT ON TIME"):
+        print(heard["data"])
+
+    What it raises at once is an error of the text; later only what cannot be mended by trying.
+    """
+    with Remote(url) as remote:
+        hearing = remote.subscribe(text, after)
+        while True:
+            try:
+                for heard in hearing.take():
+                    if heard.event == FAILED:
+                        raise error_of(msgspec.convert(heard.data, ErrorShape))
+                    after = heard.id if heard.id is not None else after
+                    if heard.event not in (SLOW, END):
+                        yield msgspec.to_builtins(heard)
+                if not hearing.ended:
+                    continue
+            except Unavailable:
+                pass
+            sleep(retry_s)
+            hearing = _again(remote, text, after) or hearing
+
+
+def _again(remote: Remote, text: str, after: int | None) -> RemoteHearing | None:
+    try:
+        return remote.subscribe(text, after)
+    except Unavailable:
+        return None

@@ -1,0 +1,107 @@
+"""Sinks: each must be able to tell its view, and to go where it goes.
+
+A sink into a stream whose events come back to its own view would feed itself for ever, so circles
+over sinks are refused. Exactly once into a stream needs the stream's `id`, because a pane that is
+sent again is known by it. tests/compile/test_sinks.py reads each refusal.
+"""
+
+from __future__ import annotations
+
+from headrace.compile.plan import Plan, SinkPlan
+from headrace.compile.subscribe import shape_of
+from headrace.core.errors import BadDefinition, HeadraceError, UnknownName, Unsupported
+from headrace.core.subscription import Guarantee
+from headrace.define.definitions import SinkDefinition
+from headrace.define.project import Project
+
+
+def sink_plans(project: Project, plan: Plan) -> tuple[SinkPlan, ...]:
+    """What each sink does, in the order in which they were said."""
+    made = tuple(_sink_plan(sink, plan) for sink in project.sinks.values())
+    _refuse_circles(made, project)
+    _refuse_shared_files(made, project)
+    return made
+
+
+def _sink_plan(sink: SinkDefinition, plan: Plan) -> SinkPlan:
+    try:
+        shape = shape_of(plan, sink.subscription)
+    except HeadraceError as error:
+        kind = UnknownName if plan.view(sink.subscription.view) is None else Unsupported
+        raise kind(
+            f"sink '{sink.name}': {error.message}",
+            detail=error.detail,
+            hint=error.hint,
+            origin=sink.origin,
+        ) from error
+    target, id = (sink.target, None) if sink.into == "file" else _stream(sink, plan)
+    return SinkPlan(
+        sink.name,
+        sink.subscription,
+        shape,
+        sink.into,
+        target,
+        sink.guarantee,
+        id,
+        str(sink.origin),
+    )
+
+
+def _stream(sink: SinkDefinition, plan: Plan) -> tuple[str, str | None]:
+    """The stream that a sink goes into, and its id if the sink needs it."""
+    stream = next((s for s in plan.streams if s.name.lower() == sink.target.lower()), None)
+    if stream is None:
+        raise UnknownName(
+            f"sink '{sink.name}' goes into '{sink.target}', which is no stream that takes events",
+            hint=f"there are: {', '.join(s.name for s in plan.streams)}.",
+            origin=sink.origin,
+        )
+    if sink.guarantee is not Guarantee.EXACTLY_ONCE:
+        return stream.name, None
+    if stream.id is None:
+        raise Unsupported(
+            f"sink '{sink.name}' is exactly once into stream '{stream.name}', which has no id",
+            hint="give the stream WITH (id = '…'), or the sink guarantee = 'at_least_once'.",
+            origin=sink.origin,
+        )
+    return stream.name, stream.id
+
+
+def _refuse_circles(sinks: tuple[SinkPlan, ...], project: Project) -> None:
+    """No stream may come back to itself over sinks."""
+    next_streams: dict[str, set[str]] = {}
+    for sink in sinks:
+        if sink.into == "stream":
+            for stream in sink.shape.streams:
+                next_streams.setdefault(stream, set()).add(sink.target)
+    for sink in sinks:
+        if sink.into == "stream" and _reachable(sink.target, next_streams) & {*sink.shape.streams}:
+            raise BadDefinition(
+                f"sink '{sink.name}' goes round in a circle: its view reads events that come "
+                f"from stream '{sink.target}'",
+                origin=project.sinks[sink.name].origin,
+            )
+
+
+def _reachable(start: str, next_streams: dict[str, set[str]]) -> set[str]:
+    found, waiting = {start}, [start]
+    while waiting:
+        more = next_streams.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return found
+
+
+def _refuse_shared_files(sinks: tuple[SinkPlan, ...], project: Project) -> None:
+    """A file's last line says how far its sink has come, so a file has one sink."""
+    writers: dict[str, str] = {}
+    for sink in sinks:
+        if sink.into != "file":
+            continue
+        path = str((project.folder / sink.target).resolve())
+        other = writers.setdefault(path, sink.name)
+        if other != sink.name:
+            raise BadDefinition(
+                f"sinks '{other}' and '{sink.name}' go into the same file '{sink.target}'",
+                origin=project.sinks[sink.name].origin,
+            )

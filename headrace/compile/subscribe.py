@@ -1,0 +1,141 @@
+"""What must be known of a view to tell its changes, or why it cannot be told in the way asked for.
+
+A row is known by its keys; a view that does not show all of them, or is read from other views, has
+rows that are known by all of their values. The difference of two values is again a value of that
+aggregate for count and sum only, so only these can be told DISCARDING; EVERY n EVENTS needs
+count(*), which is the only column that says how many events a row has.
+tests/compile/test_subscribe.py reads each refusal.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from headrace.compile.plan import WINDOW, OutputPlan, Plan, ViewPlan
+from headrace.core.aggregate import Merge
+from headrace.core.errors import BadRequest, NotFound, Unsupported
+from headrace.core.subscription import Form, Mode, Shape, Subscription
+
+_WHOLE = re.compile(r"CASE WHEN (p\d+) \+ \(shiftright\((p\d+), 32\)\) BETWEEN .* END", re.I)
+_COUNT = re.compile(r"coalesce\((p\d+), 0\)", re.I)
+_ONE = re.compile(r"(?<![\w.])1 AS (a\d+)\b", re.I)
+
+
+def shape_of(plan: Plan, asked: Subscription) -> Shape:
+    """What the subscription needs of its view; an error says why it cannot be had."""
+    view = plan.view(asked.view)
+    if view is None:
+        names = [known.name for known in plan.views]
+        close = difflib.get_close_matches(asked.view, names, 1)
+        listed = f"there are: {', '.join(names) or 'none'}."
+        hint = f"did you mean '{close[0]}'?" if close else listed
+        raise NotFound(f"there is no view '{asked.view}'", hint=hint)
+    shape = Shape(
+        view.name,
+        tuple(output.name for output in view.outputs),
+        _keys(view),
+        next((output.name for output in view.outputs if output.type == WINDOW), None),
+        next((output.name for output in view.outputs if _counts(output, view)), None),
+        streams_of(plan, view),
+        bool(view.order) or "ORDER BY" in view.read_sql.upper(),
+    )
+    _check_keys(view, asked)
+    _check_time(plan, shape, asked)
+    _check_values(view, shape, asked)
+    return shape
+
+
+def streams_of(plan: Plan, view: ViewPlan) -> tuple[str, ...]:
+    """The streams behind a view."""
+    if view.kind == "mergeable":
+        return (view.stream,)
+    reads = [found for name in view.reads if (found := plan.view(name))]
+    return tuple(dict.fromkeys(name for read in reads for name in streams_of(plan, read)))
+
+
+def _keys(view: ViewPlan) -> tuple[str, ...] | None:
+    shown = {output.key: output.name for output in view.outputs if output.key}
+    whole = view.kind == "mergeable" and all(key.column in shown for key in view.keys)
+    return tuple(shown[key.column] for key in view.keys) if whole else None
+
+
+def _check_keys(view: ViewPlan, asked: Subscription) -> None:
+    for name, _ in asked.where:
+        output = view.output(name)
+        plain = output is not None and output.type != WINDOW
+        if not plain or (view.kind == "mergeable" and output.key is None):  # type: ignore[union-attr]
+            raise BadRequest(
+                f"'{name}' is not a key of view '{view.name}'",
+                hint="WHERE compares keys that are no windows with values.",
+            )
+
+
+def _check_time(plan: Plan, shape: Shape, asked: Subscription) -> None:
+    if not asked.timed:
+        return
+    if shape.window is None:
+        raise Unsupported(
+            f"view '{shape.view}' has no window, so nothing of it is on time or late",
+            hint="subscribe with EARLY EVERY …, or without EMIT to hear every change.",
+        )
+    bare = [name for name in shape.streams if plan.stream(name).watermark is None]
+    if bare:
+        raise Unsupported(
+            f"view '{shape.view}' reads stream '{bare[0]}', which has no watermark, "
+            "so its windows never end",
+            hint="give the stream a column list with WATERMARK column DELAY OF INTERVAL ….",
+        )
+
+
+def _check_values(view: ViewPlan, shape: Shape, asked: Subscription) -> None:
+    if asked.form is Form.PANES and asked.counts_events and shape.count is None:
+        raise Unsupported(
+            f"view '{view.name}' does not say how many events a row has, so EVERY n EVENTS "
+            "cannot be counted",
+            hint="add count(*) AS events to the view, or use EVERY INTERVAL ….",
+        )
+    if asked.mode is not Mode.DISCARDING:
+        return
+    if shape.keys is None:
+        raise Unsupported(
+            f"view '{view.name}' does not show its keys, so it cannot be told DISCARDING",
+            hint="add every key to the SELECT list, or use RETRACTING.",
+        )
+    for output in view.outputs:
+        if output.key is None and not _subtracts(output, view):
+            raise Unsupported(
+                f"column '{output.name}' of view '{view.name}' cannot be told DISCARDING",
+                detail="only the difference of a count or a sum is the value of the new events.",
+                hint="use ACCUMULATING or RETRACTING.",
+            )
+
+
+def _bare(finish: str) -> str:
+    while finish.startswith("(") and finish.endswith(")"):
+        finish = finish[1:-1]
+    return finish
+
+
+def _sums(view: ViewPlan) -> dict[str, str]:
+    """The lift of each partial column that is added up."""
+    return {
+        partial.columns[0]: partial.lifts[0]
+        for partial in view.partials
+        if partial.merge == Merge.SUM
+    }
+
+
+def _subtracts(output: OutputPlan, view: ViewPlan) -> bool:
+    """Whether the output is a count or a sum alone."""
+    sums, finish = _sums(view), _bare(output.finish)
+    match = _WHOLE.fullmatch(finish) or _COUNT.fullmatch(finish)
+    columns = match.groups() if match else (finish,)
+    return bool(columns) and all(column in sums for column in columns)
+
+
+def _counts(output: OutputPlan, view: ViewPlan) -> bool:
+    """Whether the output is count(*)."""
+    match = _COUNT.fullmatch(_bare(output.finish))
+    ones = {f"count({argument})" for argument in _ONE.findall(view.map_sql)}
+    return match is not None and _sums(view).get(match[1]) in ones

@@ -1,0 +1,172 @@
+"""Reads `SUBSCRIBE TO view [WHERE …] [EMIT …] [ACCUMULATING | …]`, and the same clauses of a sink.
+
+Only the words are judged here; whether the view can be told in this way is `compile`'s work.
+tests/define/test_subscribing.py checks what is read and what is refused.
+"""
+
+from __future__ import annotations
+
+from sqlglot.tokenizer_core import TokenType
+
+from headrace.core.errors import BadDefinition, BadQuery
+from headrace.core.origin import Origin
+from headrace.core.subscription import Every, Form, Mode, Subscription
+from headrace.core.time import duration_us
+from headrace.define.tokens import Tokens, statements
+
+_TRIGGERS = "EARLY EVERY …, ON TIME, LATE EVERY … and ALLOWED LATENESS INTERVAL …"
+_WORDS = ("EARLY", "ON", "LATE", "ALLOWED")
+_FORMS = {"INSERTS": Form.INSERTS, "DELETES": Form.DELETES, "RELATION": Form.RELATION}
+
+
+def read_subscription(text: str) -> Subscription:
+    """The subscription that a text asks for.
+
+    >>> asked = read_subscription("SUBSCRIBE TO hits EMIT EARLY EVERY 10 EVENTS, ON TIME")
+    >>> asked.early.events, asked.on_time, asked.late, asked.lateness_us
+    (10, True, None, 0)
+    """
+    try:
+        found = list(statements(text, "subscription"))
+        if len(found) != 1:
+            raise BadDefinition("one SUBSCRIBE is expected", origin=Origin("subscription", 1))
+        tokens = Tokens(text, "subscription", found[0])
+        tokens.expect("SUBSCRIBE")
+        tokens.expect("TO")
+        view = tokens.name("the view")
+        made = read_emission(tokens, view, read_where(tokens))
+        tokens.end()
+    except BadDefinition as error:
+        raise BadQuery(error.message, hint=error.hint, origin=error.origin) from error
+    return made
+
+
+def read_where(tokens: Tokens) -> tuple[tuple[str, str], ...]:
+    """`WHERE key = value AND …`, if it is there."""
+    found: dict[str, str] = {}
+    while tokens.took("AND" if found else "WHERE"):
+        name = tokens.name("a key")
+        tokens.expect("=")
+        if name in found:
+            raise tokens.wrong(f"the key '{name}' is given twice")
+        found[name] = _value(tokens)
+    return tuple(found.items())
+
+
+def _value(tokens: Tokens) -> str:
+    if tokens.seen("NULL"):
+        raise tokens.wrong("a key is compared with a value, not with NULL")
+    sign = "-" if tokens.took("-") else ""
+    return sign + tokens.word()
+
+
+def read_emission(
+    tokens: Tokens, view: str, where: tuple[tuple[str, str], ...] = ()
+) -> Subscription:
+    """`EMIT …` and the mode, each if it is there."""
+    if not tokens.took("EMIT") or tokens.took("CHANGES"):
+        return Subscription(view, where, mode=_mode(tokens))
+    for word, form in _FORMS.items():
+        if tokens.took(word):
+            return Subscription(view, where, form)
+    triggers = _Triggers(tokens)
+    triggers.read()
+    return Subscription(
+        view,
+        where,
+        mode=_mode(tokens),
+        early=triggers.early,
+        on_time=triggers.on_time,
+        late=triggers.early if triggers.endless else triggers.late,
+        lateness_us=triggers.lateness_us,
+    )
+
+
+def _mode(tokens: Tokens) -> Mode:
+    for mode in Mode:
+        if tokens.took(mode.value.upper()):
+            return mode
+    return Mode.ACCUMULATING
+
+
+class _Triggers:
+    """The triggers after EMIT, each at most once, in any order, with commas or without."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.early: Every | None = None
+        self.late: Every | None = None
+        self.on_time = False
+        self._lateness: int | None = None
+        self._said: set[str] = set()
+
+    @property
+    def endless(self) -> bool:
+        """EARLY alone does not speak of the ends of windows, so it goes on after them."""
+        return self._said == {"EARLY"}
+
+    @property
+    def lateness_us(self) -> int | None:
+        """Without LATE there is nothing to wait for; with it a window stays open unless told."""
+        if "ALLOWED" in self._said:
+            return self._lateness
+        return None if self.late or self.endless else 0
+
+    def read(self) -> None:
+        more = True
+        while more:
+            word = next((word for word in _WORDS if self.tokens.took(word)), None)
+            if word is None:
+                raise self._expected()
+            self._one(word)
+            more = self.tokens.took(",") or any(map(self.tokens.seen, _WORDS))
+
+    def _expected(self) -> BadDefinition:
+        return BadDefinition(
+            "EMIT does not say when",
+            hint=f"there are {_TRIGGERS}; or CHANGES, INSERTS, DELETES, RELATION.",
+            origin=self.tokens.origin,
+        )
+
+    def _one(self, word: str) -> None:
+        if word in self._said:
+            raise self.tokens.wrong(f"{word} is said twice")
+        self._said.add(word)
+        if word == "ON":
+            self.tokens.expect("TIME")
+            self.on_time = True
+        elif word == "ALLOWED":
+            self.tokens.expect("LATENESS")
+            self.tokens.expect("INTERVAL")
+            self._lateness = _interval(self.tokens)
+        else:
+            self.tokens.expect("EVERY")
+            every = _every(self.tokens)
+            self.early, self.late = (every, self.late) if word == "EARLY" else (self.early, every)
+
+
+def _every(tokens: Tokens) -> Every:
+    if tokens.took("INTERVAL"):
+        origin, interval = tokens.origin, _interval(tokens)
+        if interval <= 0:
+            raise tokens.wrong("an interval must be longer than nothing", origin)
+        return Every(interval_us=interval)
+    origin, number = tokens.origin, tokens.word()
+    if not number.isdecimal() or not 1 <= int(number) <= 10**9:
+        raise tokens.wrong(f"EVERY takes a number of EVENTS or an INTERVAL, not '{number}'", origin)
+    if not tokens.took("EVENT"):
+        tokens.expect("EVENTS")
+    return Every(events=int(number))
+
+
+def _interval(tokens: Tokens) -> int:
+    """`1 SECOND`, `'1 second'` or `1 HOUR 30 MINUTES`, after the word INTERVAL."""
+    origin, words = tokens.origin, [tokens.word()]
+    if words[0].replace(".", "").isdecimal():
+        words.append(tokens.word())
+    while not tokens.done and tokens.tokens[tokens.at].token_type is TokenType.NUMBER:
+        words += [tokens.word(), tokens.word()]
+    try:
+        return duration_us(" ".join(words))
+    except ValueError as error:
+        raise tokens.wrong(f"the interval is wrong: {error}", origin) from error

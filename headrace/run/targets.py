@@ -1,0 +1,140 @@
+"""Where a sink's panes go: a file of JSON lines, or a stream of the project.
+
+A line ends the file only if it is whole: what a kill has left of a torn line is cut off when the
+file is opened. `resume` says the number of the last pane that is there, so that exactly once goes
+on after it. Into a stream, the event's id is the sink's name and the pane's number, by which the
+intake knows a pane that is sent again. tests/run/test_sinks.py checks both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import msgspec
+
+from headrace.compile.plan import SinkPlan
+from headrace.core.errors import Unavailable
+from headrace.core.subscription import Guarantee
+from headrace.ingest.intake import Receipt
+from headrace.serving.outbox import Waiting
+
+SUBMIT_S_MAX = 60.0
+_BLOCK = 1 << 16
+Submit = Callable[[str, Sequence[bytes]], Future[Receipt]]
+
+
+class Target(Protocol):
+    def resume(self) -> int:
+        """The number of the last pane that is certainly there; 0 if that is not known."""
+
+    def write(self, panes: Waiting) -> None:
+        """Deliver; when it returns, they are durable, unless they may be lost."""
+
+
+class FileTarget:
+    """One JSON object a line, appended."""
+
+    def __init__(self, path: Path, *, synced: bool = True) -> None:
+        self.path, self.synced = path, synced
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab"):
+            pass
+        _sync_folder(path.parent)
+        self._cut()
+
+    def _cut(self) -> None:
+        """Cut off a line that was not finished."""
+        with self.path.open("r+b") as file:
+            end = file.seek(0, os.SEEK_END)
+            whole = _line_start(file, end)
+            if whole != end:
+                file.truncate(whole)
+                os.fsync(file.fileno())
+
+    def resume(self) -> int:
+        with self.path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            if end == 0:
+                return 0
+            start = _line_start(file, end - 1)
+            file.seek(start)
+            line = file.read(end - start)
+        try:
+            return int(msgspec.json.decode(line)["sequence"])
+        except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+            raise Unavailable(
+                f"the last line of {self.path.name} is not a pane, so it is not known how far "
+                "the sink has come",
+                hint="move the file away, or give the sink another one.",
+            ) from error
+
+    def write(self, panes: Waiting) -> None:
+        with self.path.open("ab") as file:
+            file.write(b"".join(pane + b"\n" for _, pane in panes))
+            file.flush()
+            if self.synced:
+                os.fsync(file.fileno())
+
+
+class StreamTarget:
+    """Each pane is an event of a stream: the row's columns, and what the pane says of them."""
+
+    def __init__(self, sink: SinkPlan, submit: Submit) -> None:
+        self.sink, self.submit = sink, submit
+
+    def resume(self) -> int:
+        return 0
+
+    def write(self, panes: Waiting) -> None:
+        events = [msgspec.json.encode(self._event(pane)) for _, pane in panes]
+        self.submit(self.sink.target, events).result(SUBMIT_S_MAX)
+
+    def _event(self, encoded: bytes) -> dict[str, Any]:
+        pane = msgspec.json.decode(encoded)
+        said = {f"pane_{name}": pane[name] for name in ("op", "timing", "last", "sequence")}
+        event = {**said, "pane_index": pane["pane"], **_flat(pane["row"])}
+        if self.sink.id is not None:
+            event[self.sink.id] = f"{self.sink.name}:{pane['sequence']}"
+        return event
+
+
+def target_of(sink: SinkPlan, folder: Path, submit: Submit) -> Target:
+    if sink.into == "stream":
+        return StreamTarget(sink, submit)
+    synced = sink.guarantee is not Guarantee.AT_MOST_ONCE
+    return FileTarget(folder / sink.target, synced=synced)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Windows as two columns, because a stream has plain ones."""
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict) and value.keys() == {"start", "end"}:
+            flat |= {f"{name}_start": value["start"], f"{name}_end": value["end"]}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _line_start(file: BinaryIO, end: int) -> int:
+    """Where the line begins that ends at `end`; `end` itself if a line begins there."""
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,186 @@
+"""Subscriptions on a real server, over a real store whose epochs are committed by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import headrace
+from headrace.api import events
+from headrace.api.client import Remote
+from headrace.api.server import HttpServer
+from headrace.api.service import Hearing
+from headrace.core.errors import BadQuery, NotFound, Overloaded, Unavailable
+from headrace.core.time import SECOND
+from headrace.define.settings import HttpSettings, SubscribeSettings
+from headrace.serving.hub import Hub
+from tests.serving.bench import Bench, Click
+
+from .conftest import Shop, condition
+
+HITS = "SUBSCRIBE TO hits"
+
+
+@dataclass
+class Telling(Shop):
+    """A shop with a hub."""
+
+    hub: Hub | None = None
+
+    def subscribe(
+        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+    ) -> Hearing:
+        assert self.hub is not None
+        return self.hub.join(text, after, news)
+
+
+class Place:
+    """A store, a hub and a server over them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bench = Bench(folder / "serving.db")
+        self.bench.build()
+        self.start()
+
+    def start(self, port: int = 0) -> None:
+        settings = SubscribeSettings(connections_max=3, waiting_max=500)
+        self.hub = Hub(self.bench.store.db, settings, self.bench.clock)
+        self.server = HttpServer(Telling(hub=self.hub), HttpSettings(port=port))
+        self.server.start()
+
+    def stop(self) -> None:
+        self.hub.stop()
+        self.server.stop()
+
+    def open(self) -> int:
+        return sum(len(feed.hearers) for feed in self.hub._feeds.values())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.stop()
+    made.bench.close()
+
+
+def test_stream_of_events_has_ids_names_and_json(place: Place) -> None:
+    url = f"{place.server.url}/v1/subscribe"
+    place.bench.send(Click("/a", "ann", 5))
+    with httpx.stream("GET", url, params={"sql": HITS}, timeout=10) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["cache-control"] == "no-store"
+        lines = list(islice(response.iter_lines(), 8))
+    assert lines[1::4] == ["event: relation", "event: pane"]
+    assert lines[3::4] == ["", ""]
+    assert lines[4].startswith("id: ")
+    assert '"row":{"page":"/a"' in lines[6]
+
+
+def test_connection_that_is_closed_is_left(place: Place) -> None:
+    with Remote(place.server.url) as remote:
+        hearing = remote.subscribe(HITS)
+        assert hearing.take()[0].event == "relation"
+        assert place.open() == 1
+        hearing.close()
+    place.bench.send(Click("/a", "ann", 5))
+    for _ in range(50):
+        if not place.open():
+            break
+        asyncio.run(asyncio.sleep(0.1))
+    assert place.open() == 0
+
+
+def test_last_event_id_resumes_and_an_unknown_one_is_reset(place: Place) -> None:
+    place.bench.send(Click("/a", "ann", 5))
+    with Remote(place.server.url) as remote:
+        first = remote.subscribe(HITS)
+        heard = [first.take()[0], first.take()[0]]
+        assert [event.event for event in heard] == ["relation", "pane"]
+        again = remote.subscribe(HITS, heard[0].id)
+        assert again.take() == [heard[1]]
+        other = remote.subscribe(HITS, 12)
+        assert [other.take()[0].event, other.take()[0].event] == ["reset", "relation"]
+
+
+def test_word_as_last_event_id_is_reset(place: Place) -> None:
+    url, headers = f"{place.server.url}/v1/subscribe", {"Last-Event-ID": "yesterday"}
+    with httpx.stream("GET", url, params={"sql": HITS}, headers=headers, timeout=10) as response:
+        assert next(response.iter_lines()) == "event: reset"
+
+
+def test_subscribe_comes_back_after_a_restart_and_says_so(place: Place) -> None:
+    port = int(place.server.url.rpartition(":")[2])
+
+    def restart(_: float) -> None:
+        if place.hub._stop.is_set():
+            place.start(port)
+
+    heard = headrace.subscribe(HITS, place.server.url, sleep=restart)
+    place.bench.send(Click("/a", "ann", 5))
+    assert [next(heard)["event"], next(heard)["event"]] == ["relation", "pane"]
+    place.stop()
+    place.bench.clock.now_us += SECOND
+    assert [next(heard)["event"], next(heard)["event"]] == ["reset", "relation"]
+    assert next(heard)["data"]["row"]["page"] == "/a"
+    heard.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("SUBSCRIBE TO hots", NotFound), ("SELECT 1", BadQuery)]
+)
+def test_what_is_wrong_with_the_text_comes_back_as_its_condition(
+    place: Place, text: str, kind: type[Exception]
+) -> None:
+    with Remote(place.server.url) as remote, pytest.raises(kind):
+        remote.subscribe(text)
+    with pytest.raises(kind):
+        next(headrace.subscribe(text, place.server.url))
+
+
+def test_missing_text_is_a_bad_request(place: Place) -> None:
+    assert condition(httpx.get(f"{place.server.url}/v1/subscribe")) == "BadRequest"
+
+
+def test_too_many_subscriptions_are_refused(place: Place) -> None:
+    with Remote(place.server.url) as remote:
+        open_ones = [remote.subscribe(HITS) for _ in range(3)]
+        with pytest.raises(Overloaded):
+            remote.subscribe(HITS)
+        for hearing in open_ones:
+            hearing.close()
+
+
+def test_server_that_is_gone_is_unavailable(place: Place) -> None:
+    with Remote(place.server.url) as remote:
+        hearing = remote.subscribe(HITS)
+        place.stop()
+        told = [event for _ in range(2) for event in hearing.take()]
+        assert told[-1].event == "end"
+        assert hearing.ended
+        with pytest.raises(Unavailable):
+            remote.subscribe(HITS)
+
+
+def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "QUIET_S_MAX", 0.01)
+
+    class Silent:
+        ended = False
+
+        def take(self, seconds: float = 0.0) -> list[Any]:
+            return []
+
+        def close(self) -> None: ...
+
+    async def first() -> bytes:
+        return await anext(events._events(Silent(), asyncio.Event()))
+
+    assert asyncio.run(first()) == b": still here\n\n"

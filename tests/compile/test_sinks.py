@@ -1,0 +1,82 @@
+"""Sinks in a plan, and those that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.errors import BadDefinition, HeadraceError, UnknownName, Unsupported
+from headrace.core.subscription import Guarantee, Mode
+from tests.serving.bench import DEFINITIONS, plan_of
+
+STREAMS = (
+    "CREATE STREAM told (page STRING, n BIGINT, ts TIMESTAMP) WITH (id = 'event_id');"
+    "CREATE STREAM bare (page STRING, n BIGINT);"
+    "CREATE VIEW again AS SELECT page, count(*) AS n FROM told GROUP BY page;"
+)
+REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
+    "CREATE SINK s FROM hots INTO FILE 'x'": (UnknownName, "sink 's': there is no view 'hots'"),
+    "CREATE SINK s FROM users INTO FILE 'x' DISCARDING": (
+        Unsupported, "sink 's': column 'users' of view 'users' cannot be told DISCARDING",
+    ),
+    "CREATE SINK s FROM hits INTO STREAM hits": (
+        UnknownName, "sink 's' goes into 'hits', which is no stream that takes events",
+    ),
+    "CREATE SINK s FROM hits INTO STREAM bare": (
+        Unsupported, "sink 's' is exactly once into stream 'bare', which has no id",
+    ),
+    "CREATE SINK s FROM hits INTO STREAM clicks WITH (guarantee = 'at_least_once')": (
+        BadDefinition,
+        "sink 's' goes round in a circle: its view reads events that come from stream 'clicks'",
+    ),
+    "CREATE SINK s FROM hits INTO STREAM told; "
+    "CREATE SINK t FROM again INTO STREAM clicks WITH (guarantee = 'at_most_once')": (
+        BadDefinition,
+        "sink 's' goes round in a circle: its view reads events that come from stream 'told'",
+    ),
+    "CREATE SINK s FROM hits INTO FILE 'x'; CREATE SINK t FROM total INTO FILE './x'": (
+        BadDefinition, "sinks 's' and 't' go into the same file './x'",
+    ),
+    "CREATE SINK s FROM hits INTO KAFKA 'x'": (
+        BadDefinition, "a sink goes INTO FILE or INTO STREAM, not kafka",
+    ),
+    "CREATE SINK s FROM hits INTO FILE 'x' WITH (guarantee = 'twice')": (
+        BadDefinition,
+        "guarantee is one of 'exactly_once', 'at_least_once', 'at_most_once', not 'twice'",
+    ),
+    "CREATE SINK s FROM hits INTO FILE 'x' WITH (format = 'csv')": (
+        BadDefinition, "a sink has the option guarantee, and not 'format'",
+    ),
+    "CREATE SINK s FROM hits INTO FILE 'x'; CREATE VIEW v AS SELECT n FROM s": (
+        UnknownName, "view 'v' reads 's', which is not defined",
+    ),
+}  # fmt: skip
+
+
+def test_sink_is_in_the_plan() -> None:
+    text = (
+        "CREATE SINK s FROM hits WHERE page = '/a' INTO FILE 'out/x.jsonl' EMIT ON TIME RETRACTING"
+    )
+    (sink,) = plan_of(DEFINITIONS + text).sinks
+    assert (sink.into, sink.target, sink.guarantee) == (
+        "file", "out/x.jsonl", Guarantee.EXACTLY_ONCE,
+    )  # fmt: skip
+    assert (sink.subscription.where, sink.subscription.mode) == (
+        (("page", "/a"),), Mode.RETRACTING,
+    )  # fmt: skip
+    assert (sink.shape.window, sink.id) == ("minute", None)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "id"), [("exactly_once", "event_id"), ("at_most_once", None)]
+)
+def test_only_exactly_once_needs_the_id_of_the_stream(guarantee: str, id: str | None) -> None:
+    text = f"CREATE SINK s FROM hits INTO STREAM told WITH (guarantee = '{guarantee}')"
+    assert plan_of(DEFINITIONS + STREAMS + text).sinks[0].id == id
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_sink_that_cannot_be_gets_its_sentence(text: str) -> None:
+    kind, sentence = REFUSED[text]
+    with pytest.raises(kind) as refused:
+        plan_of(DEFINITIONS + STREAMS + text)
+    assert refused.value.message == sentence

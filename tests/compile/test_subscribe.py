@@ -1,0 +1,90 @@
+"""What a view is to a subscriber, and in which ways it cannot be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.compile.subscribe import shape_of
+from headrace.core.errors import BadRequest, HeadraceError, NotFound, Unsupported
+from headrace.core.subscription import Shape
+from headrace.define.subscribing import read_subscription
+from tests.serving.bench import STREAM, VIEWS, definitions, plan_of
+
+MORE = VIEWS | {
+    "sums": "SELECT page, sum(ms) AS total, count(*) AS n, count(user) AS known "
+    "FROM clicks GROUP BY page",
+    "hidden": "SELECT count(*) AS n FROM clicks GROUP BY page",
+    "some": "SELECT page, count(*) FILTER (WHERE ms > 1) AS n FROM clicks GROUP BY page",
+}
+PLAN = plan_of(definitions(MORE))
+REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
+    "hots": (NotFound, "there is no view 'hots'"),
+    "hits WHERE n = 1": (BadRequest, "'n' is not a key of view 'hits'"),
+    "hits WHERE minute = 1": (BadRequest, "'minute' is not a key of view 'hits'"),
+    "total EMIT ON TIME": (
+        Unsupported, "view 'total' has no window, so nothing of it is on time or late",
+    ),
+    "users EMIT EARLY EVERY 3 EVENTS": (
+        Unsupported,
+        "view 'users' does not say how many events a row has, so EVERY n EVENTS cannot be counted",
+    ),
+    "some EMIT EARLY EVERY 3 EVENTS": (
+        Unsupported,
+        "view 'some' does not say how many events a row has, so EVERY n EVENTS cannot be counted",
+    ),
+    "hits DISCARDING": (
+        Unsupported, "column 'slowest' of view 'hits' cannot be told DISCARDING",
+    ),
+    "users DISCARDING": (Unsupported, "column 'users' of view 'users' cannot be told DISCARDING"),
+    "pages DISCARDING": (
+        Unsupported, "view 'pages' does not show its keys, so it cannot be told DISCARDING",
+    ),
+    "hidden DISCARDING": (
+        Unsupported, "view 'hidden' does not show its keys, so it cannot be told DISCARDING",
+    ),
+}  # fmt: skip
+
+
+def shape(text: str) -> Shape:
+    return shape_of(PLAN, read_subscription(f"SUBSCRIBE TO {text}"))
+
+
+def test_row_is_known_by_its_keys() -> None:
+    assert shape("hits") == Shape(
+        "hits", ("page", "minute", "n", "slowest"), ("page", "minute"), "minute", "n", ("clicks",)
+    )
+    assert shape("total").keys == ()
+
+
+def test_row_without_all_its_keys_is_known_by_its_values() -> None:
+    assert shape("pages").keys is None
+    assert shape("hidden").keys is None
+    assert shape("pages").streams == ("clicks",)
+
+
+def test_counts_and_sums_can_be_told_as_differences() -> None:
+    assert shape("sums DISCARDING").count == "n"
+    assert shape("some DISCARDING").count is None
+
+
+def test_order_is_a_part_of_some_answers() -> None:
+    assert shape("top EMIT RELATION").ordered
+    assert not shape("hits EMIT RELATION").ordered
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_cannot_be_told_gets_its_sentence(text: str) -> None:
+    kind, sentence = REFUSED[text]
+    with pytest.raises(kind) as refused:
+        shape(text)
+    assert refused.value.message == sentence
+
+
+def test_stream_without_a_watermark_has_windows_that_never_end() -> None:
+    bare = STREAM.replace(",\n  WATERMARK ts DELAY OF INTERVAL 10 SECONDS", "")
+    plan = plan_of(definitions({"hits": VIEWS["hits"]}, bare))
+    with pytest.raises(Unsupported) as refused:
+        shape_of(plan, read_subscription("SUBSCRIBE TO hits EMIT ON TIME"))
+    assert refused.value.message == (
+        "view 'hits' reads stream 'clicks', which has no watermark, so its windows never end"
+    )

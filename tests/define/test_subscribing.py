@@ -1,0 +1,91 @@
+"""What SUBSCRIBE says, and what it cannot say."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.errors import BadQuery
+from headrace.core.subscription import CHANGE, Every, Form, Mode, Subscription
+from headrace.core.time import HOUR, MINUTE, SECOND
+from headrace.define.subscribing import read_subscription
+
+SENTENCES = {
+    "": "one SUBSCRIBE is expected",
+    "SUBSCRIBE TO a; SUBSCRIBE TO b": "one SUBSCRIBE is expected",
+    "SELECT 1": "SUBSCRIBE is expected, but 'SELECT' stands there",
+    "SUBSCRIBE TO": "a name for the view is expected: letters, digits and '_'",
+    "SUBSCRIBE TO v EMIT": "EMIT does not say when",
+    "SUBSCRIBE TO v EMIT SOMETIMES": "EMIT does not say when",
+    "SUBSCRIBE TO v EMIT ON TIME,": "EMIT does not say when",
+    "SUBSCRIBE TO v EMIT ON TIME, ON TIME": "ON is said twice",
+    "SUBSCRIBE TO v EMIT EARLY EVERY 0 EVENTS":
+        "EVERY takes a number of EVENTS or an INTERVAL, not '0'",
+    "SUBSCRIBE TO v EMIT EARLY EVERY x": "EVERY takes a number of EVENTS or an INTERVAL, not 'x'",
+    "SUBSCRIBE TO v EMIT EARLY EVERY 3 CLICKS": "EVENTS is expected, but 'CLICKS' stands there",
+    "SUBSCRIBE TO v EMIT EARLY EVERY INTERVAL 0 SECONDS":
+        "an interval must be longer than nothing",
+    "SUBSCRIBE TO v EMIT EARLY EVERY INTERVAL 3 APPLES":
+        "the interval is wrong: 'APPLES' is not a unit of time",
+    "SUBSCRIBE TO v WHERE a = NULL": "a key is compared with a value, not with NULL",
+    "SUBSCRIBE TO v WHERE a = 1 AND a = 2": "the key 'a' is given twice",
+    "SUBSCRIBE TO v WHERE a > 1": "= is expected, but '>' stands there",
+    "SUBSCRIBE TO v RETRACTING DISCARDING":
+        "nothing more is expected, but 'DISCARDING' stands there",
+    "SUBSCRIBE TO v EMIT INSERTS RETRACTING":
+        "nothing more is expected, but 'RETRACTING' stands there",
+}  # fmt: skip
+
+
+def test_without_emit_every_change_is_asked_for() -> None:
+    assert read_subscription("subscribe to v;") == Subscription("v")
+    assert read_subscription("SUBSCRIBE TO v EMIT CHANGES") == Subscription("v")
+
+
+def test_all_triggers_together() -> None:
+    asked = read_subscription(
+        "SUBSCRIBE TO v WHERE page = '/a' AND n = -3 EMIT EARLY EVERY INTERVAL 1 SECOND, ON TIME, "
+        "LATE EVERY 5 EVENTS, ALLOWED LATENESS INTERVAL 1 HOUR 30 MINUTES RETRACTING"
+    )
+    assert asked == Subscription(
+        "v", (("page", "/a"), ("n", "-3")), mode=Mode.RETRACTING, on_time=True,
+        early=Every(interval_us=SECOND), late=Every(events=5), lateness_us=HOUR + 30 * MINUTE,
+    )  # fmt: skip
+
+
+def test_commas_and_the_order_of_triggers_do_not_matter() -> None:
+    one = read_subscription("SUBSCRIBE TO v EMIT ON TIME EARLY EVERY 1 EVENT")
+    assert one == read_subscription("SUBSCRIBE TO v EMIT EARLY EVERY 1 EVENTS, ON TIME")
+
+
+def test_interval_may_be_quoted() -> None:
+    asked = read_subscription("SUBSCRIBE TO v EMIT LATE EVERY INTERVAL '2 seconds', ON TIME")
+    assert asked.late == Every(interval_us=2 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("emit", "early", "late", "lateness"),
+    [
+        ("EARLY EVERY 2 EVENTS", Every(2), Every(2), None),
+        ("ON TIME", None, None, 0),
+        ("EARLY EVERY 2 EVENTS, ON TIME", Every(2), None, 0),
+        ("ON TIME, LATE EVERY 2 EVENTS", None, Every(2), None),
+        ("CHANGES", CHANGE, CHANGE, None),
+    ],
+)
+def test_what_is_not_said_has_a_meaning(
+    emit: str, early: Every | None, late: Every | None, lateness: int | None
+) -> None:
+    asked = read_subscription(f"SUBSCRIBE TO v EMIT {emit}")
+    assert (asked.early, asked.late, asked.lateness_us) == (early, late, lateness)
+
+
+@pytest.mark.parametrize("form", [Form.INSERTS, Form.DELETES, Form.RELATION])
+def test_streams_of_rows(form: Form) -> None:
+    assert read_subscription(f"SUBSCRIBE TO v EMIT {form.value.upper()}").form is form
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_what_cannot_be_read_gets_its_sentence(text: str) -> None:
+    with pytest.raises(BadQuery) as refused:
+        read_subscription(text)
+    assert refused.value.message == SENTENCES[text]

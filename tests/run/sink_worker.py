@@ -1,0 +1,87 @@
+"""A sink in a process that tests kill: epochs are committed by hand, so no Spark is needed.
+
+`python -m tests.run.sink_worker FOLDER GUARANTEE INTO` goes on where the folder's store ends, one
+epoch a click, and one step of the sink after each.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from headrace.core.event import Status
+from headrace.core.position import Interval
+from headrace.define.settings import LogSettings, Settings
+from headrace.ingest.intake import Intake
+from headrace.log.reader import TopicReader
+from headrace.log.topic import Topic
+from headrace.run.sinks import Sink
+from headrace.run.targets import target_of
+from tests.serving.bench import CLICKS, DEFINITIONS, Bench, plan_of, project_of
+
+TOLD = (
+    "CREATE STREAM told (page STRING, n BIGINT, pane_sequence BIGINT)"
+    " WITH (id = 'event_id', partitions = '1');"
+)
+INTO = {"file": "FILE 'out/panes.jsonl'", "stream": "STREAM told"}
+# All in one partition, so that a position says which of them have been committed.
+SENT = tuple(replace(click, partition=0) for click in CLICKS * 2)
+
+
+def definitions(guarantee: str, into: str) -> str:
+    sink = f"CREATE SINK out FROM hits INTO {INTO[into]} EMIT CHANGES RETRACTING"
+    return f"{DEFINITIONS}{TOLD}{sink} WITH (guarantee = '{guarantee}');"
+
+
+def work(folder: Path, guarantee: str, into: str) -> None:
+    sql = definitions(guarantee, into)
+    bench = Bench(folder / "serving.db", plan_of(sql))
+    if not bench.store.stream("clicks").generation:
+        bench.build()
+    done = sum(bench.store.stream("clicks").position.offsets)
+    bench.clicks = list(SENT[:done])
+    topic = Topic.open(folder / "log", 1, segment_bytes_max=1 << 20)
+    settings = Settings("sinks", log=LogSettings(free_bytes_min=0))
+    intake = Intake(project_of(folder, sql).streams["told"], topic, settings=settings)
+    target = target_of(bench.plan.sinks[0], folder, lambda _, events: intake.submit(events))
+    sink = Sink(bench.plan.sinks[0], "", bench.reader, target)
+    sink.step()
+    for click in SENT[done:]:
+        bench.send(click)
+        sink.step()
+    topic.close()
+    bench.close()
+
+
+def run(folder: Path, guarantee: str, into: str = "file", failpoint: str = "") -> None:
+    """Run the worker in a process; it must end as the failpoint says."""
+    root = str(Path(__file__).parents[2])
+    env = {**os.environ, "HEADRACE_FAILPOINT": failpoint, "PYTHONPATH": root}
+    command = [sys.executable, "-m", "tests.run.sink_worker", str(folder), guarantee, into]
+    done = subprocess.run(command, env=env, cwd=root, capture_output=True, timeout=120)
+    wanted = -signal.SIGKILL if failpoint else 0
+    assert done.returncode == wanted, done.stderr.decode()
+
+
+def delivered(folder: Path, into: str = "file") -> list[int]:
+    """The numbers of the panes that are there, in their order."""
+    if into == "file":
+        lines = (folder / "out" / "panes.jsonl").read_bytes().splitlines()
+        return [msgspec.json.decode(line)["sequence"] for line in lines]
+    reader = TopicReader(folder / "log")
+    return [
+        msgspec.json.decode(record)["pane_sequence"]
+        for block in reader.blocks(0, Interval(0, reader.end().offsets[0]))
+        for record, status in zip(block.records(), block.statuses, strict=True)
+        if status == Status.EVENT
+    ]
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]), *sys.argv[2:])

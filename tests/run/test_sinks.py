@@ -1,0 +1,158 @@
+"""A project's sinks without Spark: epochs are committed by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.core.errors import Unavailable
+from headrace.ingest.intake import Receipt
+from headrace.run.sinks import Sinks
+from headrace.run.targets import FileTarget
+from headrace.serving.outbox import Outbox
+from tests.serving.bench import DEFINITIONS, Bench, Click, plan_of
+
+SINK = "CREATE SINK out FROM hits INTO FILE 'out/panes.jsonl'"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path / "serving.db", plan_of(DEFINITIONS + SINK))
+    made.build()
+    yield made
+    made.close()
+
+
+def sinks(bench: Bench, folder: Path, sql: str = SINK, **said: Any) -> Sinks:
+    def refuse(stream: str, events: Any) -> Future[Receipt]:
+        raise Unavailable("no room")
+
+    problems: list[str] = []
+    return Sinks(
+        plan_of(DEFINITIONS + sql), folder, bench.reader, said.get("submit", refuse),
+        lambda kind, fields: problems.append(str(fields["message"])),
+    )  # fmt: skip
+
+
+def told(folder: Path) -> list[tuple[int, str, int]]:
+    lines = (folder / "out" / "panes.jsonl").read_text().splitlines()
+    panes = [json.loads(line) for line in lines]
+    return [(pane["sequence"], pane["row"]["page"], pane["row"]["n"]) for pane in panes]
+
+
+def test_sink_writes_what_changes_and_goes_on_after_a_restart(bench: Bench, tmp_path: Path) -> None:
+    bench.send(Click("/a", "ann", 5))
+    sinks(bench, tmp_path).drain()
+    bench.send(Click("/a", "bob", 6), Click("/b", "bob", 7))
+    again = sinks(bench, tmp_path)
+    again.drain()
+    again.drain()
+    assert told(tmp_path) == [(1, "/a", 1), (2, "/a", 2), (3, "/b", 1)]
+
+
+def test_sink_that_means_something_else_begins_anew_with_numbers_that_go_on(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.send(Click("/a", "ann", 5))
+    sinks(bench, tmp_path).drain()
+    sinks(bench, tmp_path, f"{SINK} RETRACTING").drain()
+    assert told(tmp_path) == [(1, "/a", 1), (2, "/a", 1)]
+
+
+def test_sink_that_is_gone_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
+    bench.send(Click("/a", "ann", 5))
+    sinks(bench, tmp_path).drain()
+    sinks(bench, tmp_path, "")
+    with bench.store.db.read() as db:
+        assert db.execute("SELECT count(*) FROM _sink_rows").fetchone() == (0,)
+
+
+def test_threads_deliver_and_the_stop_delivers_the_rest(bench: Bench, tmp_path: Path) -> None:
+    running = sinks(bench, tmp_path)
+    running.start()
+    bench.send(Click("/a", "ann", 5))
+    running.stop()
+    assert told(tmp_path) == [(1, "/a", 1)]
+
+
+def test_sink_that_fails_says_so_and_delivers_later(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("in the way")
+    bench.send(Click("/a", "ann", 5))
+    running = sinks(bench, tmp_path)
+    running.drain()
+    assert "sink 'out' failed: " in running.problems["sink out"]
+    (tmp_path / "out").unlink()
+    running.drain()
+    assert running.problems == {}
+    assert told(tmp_path) == [(1, "/a", 1)]
+
+
+def test_sink_into_a_stream_sends_the_row_flat_with_its_number_as_id(
+    bench: Bench, tmp_path: Path
+) -> None:
+    sent: list[dict[str, Any]] = []
+
+    def submit(stream: str, events: Any) -> Future[Receipt]:
+        sent.extend({"to": stream, **json.loads(event)} for event in events)
+        done: Future[Receipt] = Future()
+        done.set_result(Receipt(len(events), 0, 0, ()))
+        return done
+
+    stream = "CREATE STREAM told (page STRING) WITH (id = 'event_id');"
+    bench.send(Click("/a", "ann", 5, 7))
+    sinks(
+        bench, tmp_path, f"{stream} CREATE SINK s FROM hits INTO STREAM told", submit=submit
+    ).drain()
+    assert sent == [
+        {
+            "to": "told", "event_id": "s:1", "page": "/a", "n": 1, "slowest": 7,
+            "minute_start": "2026-01-01T00:00:00Z", "minute_end": "2026-01-01T00:01:00Z",
+            "pane_op": "insert", "pane_timing": "early", "pane_last": False, "pane_index": 0,
+            "pane_sequence": 1,
+        }
+    ]  # fmt: skip
+
+
+def test_file_of_another_state_folder_is_not_gone_on_with(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "panes.jsonl").write_text('{"sequence": 40}\n')
+    running = sinks(bench, tmp_path)
+    running.drain()
+    assert running.problems["sink out"] == (
+        "sink 'out' failed: out/panes.jsonl has pane 40, but the store knows of 0 only"
+    )
+
+
+def test_torn_line_is_cut_off(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(b'{"sequence": 1}\n{"sequence": 2}\n{"seque')
+    assert FileTarget(file).resume() == 2
+    assert file.read_bytes() == b'{"sequence": 1}\n{"sequence": 2}\n'
+    file.write_bytes(b'{"seque')
+    assert FileTarget(file).resume() == 0
+    long = b'{"sequence": 9, "row": "%s"}\n' % (b"x" * 200_000)
+    file.write_bytes(b'{"sequence": 8}\n' + long)
+    assert FileTarget(file).resume() == 9
+
+
+def test_file_that_ends_with_something_else_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(b"hello\n")
+    with pytest.raises(Unavailable) as refused:
+        FileTarget(file).resume()
+    assert "the last line of x.jsonl is not a pane" in refused.value.message
+
+
+def test_outbox_keeps_panes_until_they_are_marked(bench: Bench) -> None:
+    outbox = Outbox(bench.store.db, "out")
+    assert outbox.open("v1").sequence == 0
+    with bench.store.db.write() as db:
+        db.executemany("INSERT INTO _outbox VALUES ('out', ?, ?)", [(1, b"a"), (2, b"b")])
+    assert outbox.waiting(1) == [(1, b"a")]
+    outbox.mark(1)
+    assert outbox.waiting(9) == [(2, b"b")]

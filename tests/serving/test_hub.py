@@ -1,0 +1,118 @@
+"""The hub: one feed a text, a limit of hearers, and an end for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import BadQuery, NotFound, NotReady, Overloaded, Unavailable
+from headrace.core.time import SECOND
+from headrace.define.settings import SubscribeSettings
+from headrace.serving.feed import Hearer
+from headrace.serving.hub import Hub
+
+from .bench import Bench, Click
+
+SETTINGS = SubscribeSettings(connections_max=2, linger_us=10 * SECOND)
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path / "serving.db")
+    made.build()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hub(told: Bench) -> Iterator[Hub]:
+    made = Hub(told.store.db, SETTINGS, told.clock)
+    yield made
+    made.stop()
+
+
+def pages(hearer: Hearer, many: int) -> list[str]:
+    found: list[str] = []
+    for _ in range(50):
+        found += [e.data["row"]["page"] for e in hearer.take(0.2) if e.event == "pane"]
+        if len(found) >= many:
+            break
+    return found
+
+
+def test_panes_come_by_themselves_after_a_commit(told: Bench, hub: Hub) -> None:
+    news: list[int] = []
+    hearer = hub.join("SUBSCRIBE TO hits", news=lambda: news.append(1))
+    told.send(Click("/a", "ann", 5))
+    assert pages(hearer, 1) == ["/a"]
+    assert news
+
+
+def test_equal_texts_share_a_feed_and_others_do_not(told: Bench, hub: Hub) -> None:
+    hub.join("SUBSCRIBE TO hits")
+    hub.join("subscribe to hits emit changes accumulating")
+    assert len(hub._feeds) == 1
+
+
+def test_more_hearers_than_the_limit_are_refused_until_one_leaves(told: Bench, hub: Hub) -> None:
+    first = hub.join("SUBSCRIBE TO hits")
+    hub.join("SUBSCRIBE TO total")
+    with pytest.raises(Overloaded) as refused:
+        hub.join("SUBSCRIBE TO hits")
+    assert refused.value.message == "more than 2 subscriptions are open"
+    first.close()
+    hub.join("SUBSCRIBE TO users")
+
+
+def test_feed_is_kept_for_a_while_after_its_last_hearer(told: Bench, hub: Hub) -> None:
+    hearer = hub.join("SUBSCRIBE TO hits")
+    told.send(Click("/a", "ann", 5))
+    assert pages(hearer, 1) == ["/a"]
+    hearer.close()
+    newest = next(iter(hub._feeds.values())).watch.account.sequence
+    told.clock.now_us += 9 * SECOND
+    hub.turn()
+    again = hub.join("SUBSCRIBE TO hits", newest - 1)
+    assert [event.event for event in again.take()] == ["pane"]
+    again.close()
+    told.clock.now_us += 10 * SECOND
+    hub.turn()
+    gone = hub.join("SUBSCRIBE TO hits", newest)
+    assert [event.event for event in gone.take()] == ["reset", "relation"]
+
+
+def test_numbers_of_a_new_feed_come_after_those_of_the_one_before(told: Bench, hub: Hub) -> None:
+    hub.join("SUBSCRIBE TO hits")
+    (feed,) = hub._feeds.values()
+    assert feed.watch.account.sequence >= told.clock.now_us
+
+
+def test_feed_that_fails_tells_its_hearers(told: Bench) -> None:
+    narrow = Hub(told.store.db, SubscribeSettings(rows_max=1), told.clock)
+    hearer = narrow.join("SUBSCRIBE TO hits")
+    told.send(Click("/a", "ann", 5), Click("/b", "bob", 6))
+    events = [event for _ in range(20) for event in hearer.take(0.2)]
+    assert (events[-1].event, events[-1].data["condition"]) == ("failed", "LimitReached")
+    assert hearer.ended
+    narrow.stop()
+
+
+def test_stop_is_the_last_that_everybody_hears(told: Bench, hub: Hub) -> None:
+    hearer = hub.join("SUBSCRIBE TO hits")
+    hub.stop()
+    assert hearer.take()[-1].data == {"reason": "the project is stopping"}
+    with pytest.raises(Unavailable):
+        hub.join("SUBSCRIBE TO hits")
+
+
+def test_what_cannot_be_heard_is_told_at_once(told: Bench, hub: Hub, tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        hub.join("SUBSCRIBE TO hots")
+    with pytest.raises(BadQuery):
+        hub.join("SELECT 1")
+    building = Bench(tmp_path / "building.db")
+    with pytest.raises(NotReady):
+        Hub(building.store.db, SETTINGS).join("SUBSCRIBE TO hits")
+    building.close()
