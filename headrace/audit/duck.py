@@ -35,12 +35,23 @@ def oracle_sql(plan: ViewPlan) -> str:
             copy=False,
         )
     duck = select.transform(lambda node: _translated(node, windows))
+    if plan.join:
+        _qualify_place(duck)
     inner = [
         f"{item.unalias().sql(dialect='duckdb')} AS o{n}" for n, item in enumerate(duck.expressions)
     ]
     body = _with_items(duck, inner)
     items = [_storage_form(output, f"o{n}") for n, output in enumerate(plan.outputs)]
     return f"SELECT {', '.join(items)} FROM ({body})"
+
+
+def _qualify_place(select: exp.Expr) -> None:
+    """A row of a join has the place of its left event."""
+    left = select.args["from_"].this.alias_or_name
+    for column in select.find_all(exp.Column):
+        place = column.name in {"_offset", "_partition"} and not column.table
+        if place and column.parent_select is select:
+            column.set("table", exp.to_identifier(left))
 
 
 def _with_items(select: exp.Expr, items: list[str]) -> str:

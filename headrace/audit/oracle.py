@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from headrace.audit.duck import oracle_sql
+from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import WINDOW, Plan, StreamPlan, TablePlan, ViewPlan
 from headrace.core.aggregate import HLL_ERROR
 from headrace.core.errors import NotReady
@@ -45,8 +46,11 @@ def audit_view(
     functions: Iterable[FunctionDefinition] = (),
 ) -> AuditResult:
     """Compare one view's answer with DuckDB's."""
-    view, position, answer = _answer(store, name)
-    connection = _connect(plan, view, position, state, project.folder, functions)
+    view, flow, position, answer = _answer(store, name)
+    if view.join and view.join.withdrawn:
+        note = "skipped: DuckDB knows no watermarks, on which the rows of an outer join depend"
+        return AuditResult(view.name, 0, 0, note=note)
+    connection = _connect(plan, view, flow, position, state, project.folder, functions)
     try:
         expected = connection.execute(oracle_sql(view)).fetchall()
     finally:
@@ -54,7 +58,7 @@ def audit_view(
     return compare(view, answer, expected)
 
 
-def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, Position, list[Any]]:
+def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, FlowPlan, Position, list[Any]]:
     with store.db.read() as db:
         row = db.execute(
             "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (name,)
@@ -64,7 +68,8 @@ def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, Position, list[Any
         plan = msgspec.json.decode(row[0], type=ViewPlan)
         whole = msgspec.structs.replace(plan, order=(), limit=None)
         rows = db.execute(typed_sql(whole, *tables_of(plan)[:2])).fetchall()
-        return plan, read_stream(db, plan.stream).position, rows
+        state = read_stream(db, plan.stream)
+        return plan, state.plan, state.position, rows
 
 
 # DuckDB's side
@@ -73,6 +78,7 @@ def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, Position, list[Any
 def _connect(
     plan: Plan,
     view: ViewPlan,
+    flow: FlowPlan,
     position: Position,
     state: Path,
     folder: Path,
@@ -86,7 +92,8 @@ def _connect(
     for table in plan.tables:
         if table.name in view.tables:
             connection.execute(f'CREATE VIEW "{table.name}" AS {_table_sql(table, folder)}')
-    _register_stream(connection, plan.stream(view.stream), position, state)
+    for stream, part in zip(flow.streams, flow.positions(position), strict=True):
+        _register_stream(connection, stream, part, state)
     return connection
 
 
@@ -97,10 +104,11 @@ def _register_stream(connection: Any, stream: StreamPlan, position: Position, st
     cut = archived.earliest(position)
     paths = event_files(table.files(), PositionRange(Position.start(stream.partitions), cut))
     reader = TopicReader(state / "log" / stream.name)
-    connection.register("_tail", _tail(reader, stream, PositionRange(cut, position), highs))
+    tail = f"_{stream.name}_tail"
+    connection.register(tail, _tail(reader, stream, PositionRange(cut, position), highs))
     columns = ", ".join(_plain_time(name, type) for name, type, _ in stream.columns)
     hidden = f"{PARTITION}, {OFFSET}, make_timestamp(epoch_us(_arrived_at)) AS _arrived_at, _late"
-    parts = [f"SELECT {columns}, {hidden} FROM _tail"]
+    parts = [f'SELECT {columns}, {hidden} FROM "{tail}"']
     if paths:
         files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
         before = " OR ".join(

@@ -17,7 +17,6 @@ from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, PartialPlan
 from headrace.compile.split import Call, Group, Split
 from headrace.core.aggregate import AGGREGATES, Lowered, Merge
 from headrace.core.errors import Unsupported
-from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
 from headrace.define.dialect import parse_query, sql_of
@@ -58,9 +57,17 @@ def type_of(spark_type: str) -> Type | None:
 
 
 def lower_map(
-    parts: Split, source: exp.Select, stream_alias: str, analyse: Analyse, origin: Origin
+    parts: Split,
+    source: exp.Select,
+    rows: exp.Select,
+    place: str,
+    analyse: Analyse,
+    origin: Origin,
 ) -> Mapped:
-    """Choose storage forms and write the map step."""
+    """Choose storage forms and write the map step.
+
+    `rows` are the source's rows that are new, and `place` is SQL of a row's place in the log.
+    """
     expressions = _distinct_expressions(parts)
     probe = _select(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
     types = {
@@ -77,10 +84,10 @@ def lower_map(
     items += [f"{_storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
     if any(call.name in {"min_by", "max_by"} for call in parts.calls):
-        items.append(f"{stream_alias}.{OFFSET} * 65536 + {stream_alias}.{PARTITION} AS _seq")
+        items.append(f"{place} AS _seq")
     windowed = [f"{key.column} IS NOT NULL" for key in keys if key.window_us]
     return Mapped(
-        _select(source, items or ["1 AS one"], windowed),
+        _select(rows, items or ["1 AS one"], windowed),
         keys,
         lowered,
         tuple(tuple(columns[a] for a in call.arguments) for call in parts.calls),

@@ -11,7 +11,18 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from headrace.compile.derive import all_tables, base_stream, check_stateless, column_names, inlined
+from headrace.compile.derive import (
+    all_tables,
+    base_streams,
+    check_stateless,
+    column_names,
+    flow_of,
+    inlined,
+    join_below,
+    row_place,
+    stream_join,
+)
+from headrace.compile.join import StreamJoin, join_plan
 from headrace.compile.lower import (
     lower_finish,
     lower_map,
@@ -22,6 +33,7 @@ from headrace.compile.lower import (
 from headrace.compile.plan import (
     WINDOW,
     DerivedPlan,
+    JoinPlan,
     OutputPlan,
     Plan,
     StreamPlan,
@@ -33,6 +45,7 @@ from headrace.compile.resolve import HIDDEN, Resolved, resolve
 from headrace.compile.split import split
 from headrace.compile.translate import translate
 from headrace.core.errors import Unsupported
+from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
 from headrace.define.definitions import StreamDefinition
@@ -89,6 +102,11 @@ class _Compiler:
         self.ordered, self.schemas = ordered, schemas
         self.views: dict[str, ViewPlan] = {}
         self.derived: list[DerivedPlan] = []
+        self.joins: dict[str, StreamJoin] = {
+            name: stream_join(resolved, ordered, project, schemas)
+            for name, resolved in ordered.items()
+            if resolved.joined
+        }
 
     def plan(self) -> Plan:
         streams = tuple(stream_plan(s, self.project) for s in self.project.streams.values())
@@ -120,7 +138,7 @@ class _Compiler:
 
     def add_derived(self, resolved: Resolved) -> None:
         name, sql = resolved.definition.name, sql_of(inlined(resolved, self.ordered))
-        stream = base_stream(resolved, self.ordered)
+        stream = flow_of(resolved, self.ordered)
         self.derived.append(DerivedPlan(name, stream, all_tables(resolved, self.ordered), sql))
 
     def add_mergeable(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
@@ -128,7 +146,10 @@ class _Compiler:
         names = column_names(resolved, self.ordered, self.schemas) | set(HIDDEN)
         parts = split(resolved.select, names, origin)
         source = inlined(resolved, self.ordered)
-        mapped = lower_map(parts, source, resolved.stream_alias, self.analyser.analyse, origin)
+        joining = join_below(resolved, self.ordered, self.joins)
+        rows = inlined(resolved, self.ordered, self.joins) if joining else source
+        place = f"{row_place(resolved, OFFSET)} * 65536 + {row_place(resolved, PARTITION)}"
+        mapped = lower_map(parts, source, rows, place, self.analyser.analyse, origin)
         partials, finishes = lower_partials(parts, mapped)
         self.check_finish(
             resolved, [*(e for _, e in parts.items), parts.having, *parts.order], origin
@@ -147,7 +168,7 @@ class _Compiler:
             "mergeable",
             str(resolved.definition.origin),
             outputs,
-            stream=base_stream(resolved, self.ordered),
+            stream=flow_of(resolved, self.ordered),
             tables=all_tables(resolved, self.ordered),
             map_sql=mapped.sql,
             keys=mapped.keys,
@@ -156,8 +177,14 @@ class _Compiler:
             order=tuple(finish(item) for item in parts.order),
             limit=parts.limit,
             inputs=self.inputs(resolved),
+            join=self.join_plan(joining) if joining else None,
             definition=sql_of(source),
         )
+
+    def join_plan(self, joining: Resolved) -> JoinPlan:
+        join = self.joins[joining.definition.name]
+        select = inlined(joining, self.ordered, self.joins)
+        return join_plan(select, join)
 
     def add_read(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
         origin = resolved.definition.query_origin
@@ -184,7 +211,8 @@ class _Compiler:
 
     def inputs(self, resolved: Resolved) -> str:
         """Fingerprint of what the view's SQL does not say itself."""
-        stream = self.project.streams[base_stream(resolved, self.ordered)]
+        bases = dict.fromkeys(base_streams(resolved, self.ordered))
+        streams = [self.project.streams[name].schema.spark_ddl for name in bases]
         tables = [self.project.tables[name] for name in all_tables(resolved, self.ordered)]
         functions = self.project.functions_file
         code = functions.read_bytes() if functions else b""
@@ -193,7 +221,7 @@ class _Compiler:
         called = any(isinstance(node, exp.Anonymous) for node in whole.walk())
         return digest(
             [
-                stream.schema.spark_ddl,
+                ", ".join(streams),
                 [
                     [t.schema.spark_ddl, t.format, t.location, sorted(t.options.items())]
                     for t in tables

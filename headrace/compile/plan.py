@@ -53,6 +53,17 @@ class OutputPlan(_Noun, frozen=True):
     estimate: str | None = None  # None: always exact; "speed": until batch covers it; "always"
 
 
+class JoinPlan(_Noun, frozen=True):
+    """How far apart the events of a joined pair are: lower <= right's time - left's <= upper."""
+
+    left: str  # the streams
+    right: str
+    lower_us: int
+    upper_us: int
+    # Spark SQL that counts outer rows which a late partner withdraws; empty without such rows.
+    withdrawn: tuple[str, ...] = ()
+
+
 class ViewPlan(_Noun, frozen=True):
     """How one view is kept and read."""
 
@@ -60,7 +71,7 @@ class ViewPlan(_Noun, frozen=True):
     kind: str  # "mergeable", or "read": derived from other views when read
     origin: str
     outputs: tuple[OutputPlan, ...]
-    stream: str = ""
+    stream: str = ""  # the flow: the stream, or the joined streams as "orders+payments"
     tables: tuple[str, ...] = ()
     map_sql: str = ""
     keys: tuple[KeyPlan, ...] = ()
@@ -71,6 +82,7 @@ class ViewPlan(_Noun, frozen=True):
     reads: tuple[str, ...] = ()  # views
     read_sql: str = ""  # for kind "read": SQL over the typed answers of `reads`
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
+    join: JoinPlan | None = None
     definition: str = ""  # the whole SELECT with derived streams written out, for the audit
 
     @property
@@ -131,10 +143,12 @@ class TablePlan(_Noun, frozen=True):
 
 
 class DerivedPlan(_Noun, frozen=True):
-    """A stream made of another by stateless steps; `sql` reads the source stream's relation."""
+    """A stream made of others by stateless steps and joins; `sql` reads the source streams'
+    relations.
+    """
 
     name: str
-    stream: str
+    stream: str  # the flow
     tables: tuple[str, ...]
     sql: str
 

@@ -23,14 +23,13 @@ from headrace.core.time import iso, now_us
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.intake import Receipt
-from headrace.log.reader import TopicReader
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.once import pipelines_of, rebuilt
-from headrace.run.pipeline import StreamPipeline
+from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.schedule import Report, Schedule
 from headrace.serving.sqlite_store import SqliteStore
@@ -54,7 +53,7 @@ class Instance(ProjectService):
         self.state, self.reason = "starting", "the log is being opened"
         self.inlets = Inlets(project)
         self.spark: Any = None
-        self.pipelines: dict[str, StreamPipeline] = {}
+        self.pipelines: dict[str, Pipeline] = {}
         self.schedule: Schedule | None = None
         self.server: HttpServer | None = None
         self._stop = threading.Event()
@@ -97,7 +96,7 @@ class Instance(ProjectService):
         self.reason = "views are being built"
         self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
 
-    def build_all(self, only: Callable[[StreamPipeline], bool] = lambda pipeline: True) -> None:
+    def build_all(self, only: Callable[[Pipeline], bool] = lambda pipeline: True) -> None:
         """Bring the views of every stream, or of some, to all that is in the log now."""
         assert self.schedule is not None
         for pipeline in self.pipelines.values():
@@ -206,8 +205,7 @@ class Instance(ProjectService):
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""
-        ends = ((n, TopicReader(self.layout.log(n)).end()) for n in self.pipelines)
-        return sum(end - self.store.stream(name).position for name, end in ends)
+        return sum(pipeline.lag_events() for pipeline in self.pipelines.values())
 
     def events_in(self) -> int:
         return sum(intake.counters.accepted for intake in self.inlets.intakes.values())

@@ -18,7 +18,7 @@ from headrace.core.errors import Fenced, HeadraceError, Unavailable
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.settings import Settings
 from headrace.log.topic import Topic
-from headrace.run.pipeline import StreamPipeline
+from headrace.run.pipeline import Pipeline
 
 log = structlog.get_logger()
 TICK_S = 0.1
@@ -31,7 +31,7 @@ class Schedule:
 
     def __init__(
         self,
-        pipelines: dict[str, StreamPipeline],
+        pipelines: dict[str, Pipeline],
         topics: dict[str, Topic],
         settings: Settings,
         report: Report,
@@ -94,10 +94,10 @@ class Schedule:
                 self._each("batch", self._build)
                 build_at = now + self.settings.batch.interval_us
             if now >= tidy_at:
-                self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics[name]))
+                self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
                 tidy_at = now + TIDY_US
 
-    def _each(self, what: str, action: Callable[[str, StreamPipeline], object]) -> None:
+    def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
         for name, pipeline in self.pipelines.items():
             try:
                 action(name, pipeline)
@@ -123,7 +123,7 @@ class Schedule:
             self.report("problem", {"message": sentence})
 
     def _build(
-        self, name: str, pipeline: StreamPipeline, full: frozenset[str] = frozenset()
+        self, name: str, pipeline: Pipeline, full: frozenset[str] = frozenset()
     ) -> Promoted | None:
         # What is archived limits how far a build can go.
         pipeline.archive()

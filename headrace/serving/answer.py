@@ -8,7 +8,7 @@ transactions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ class AsOf(msgspec.Struct, frozen=True):
     watermark: str | None
     committed_at: str | None
     age_ms: int | None
+    provisional: bool = False  # an event came that only batch can count; true until it has
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,8 +49,10 @@ class Answer(msgspec.Struct, frozen=True):
     truncated: bool = False
 
 
-def as_of(states: Iterable[StreamState], now_us: int) -> dict[str, AsOf]:
-    """`as_of` of each stream."""
+def as_of(
+    states: Iterable[StreamState], now_us: int, provisional: Container[str] = ()
+) -> dict[str, AsOf]:
+    """`as_of` of each stream; `provisional` names those whose answer is."""
     return {
         state.plan.name: AsOf(
             state.generation,
@@ -58,6 +61,7 @@ def as_of(states: Iterable[StreamState], now_us: int) -> dict[str, AsOf]:
             iso(state.watermark) if state.watermark is not None else None,
             iso(state.committed_at) if state.committed_at else None,
             max(0, now_us - state.committed_at) // 1000 if state.committed_at else None,
+            state.plan.name in provisional,
         )
         for state in states
     }

@@ -34,6 +34,12 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
     for version in read_versions(db, epoch.stream):
         if version.id in epoch.rows:
             _add_rows(db, version.plan, epoch, group)
+        if count := epoch.provisional.get(version.id):
+            db.execute(
+                "INSERT INTO _provisional VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                (version.id, group, count),
+            )
     _advance(db, epoch, now_us)
     return True
 

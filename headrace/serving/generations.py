@@ -19,6 +19,7 @@ from headrace.core.aggregate import Merge
 from headrace.core.position import Position
 from headrace.serving.catalog import (
     go_live,
+    provisional,
     read_plan,
     read_stream,
     refresh_readable_views,
@@ -85,6 +86,9 @@ def promote(
         _replace(db, build.version.plan) if build.full else _add(db, build.version.plan)
         _, speed, _ = tables_of(build.version.plan)
         db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
+        db.execute(
+            "DELETE FROM _provisional WHERE version = ? AND number <= ?", (build.version.id, group)
+        )
         go_live(db, build.version)
     # The newest group's row stays, so that numbers are never given twice.
     db.execute("UPDATE _groups SET closed = 1 WHERE stream = ? AND number <= ?", (stream, group))
@@ -183,6 +187,8 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
     staged, _ = staged_tables(plan)
     if build.version.state != "live":
         return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
+    if provisional(db, build.version.id, group):
+        return AuditResult(plan.name, build.rows, 0, note="speed's answer was provisional")
     sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
     if build.full:
         sources.insert(0, source(plan, generation, group="0"))

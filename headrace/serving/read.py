@@ -23,7 +23,7 @@ from headrace.core.origin import Origin
 from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
-from headrace.serving.catalog import read_plan, read_stream, tables_of
+from headrace.serving.catalog import provisional, read_plan, read_stream, tables_of
 from headrace.serving.conditions import conditions, pushed
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.sqlite import Sqlite
@@ -121,7 +121,7 @@ class Reader:
         rows = rows_as_objects(raw[:wanted], results)
         return Answer(
             rows,
-            as_of(states, self.clock()),
+            as_of(states, self.clock(), _provisional(db, views)),
             column_info(results, rows, fresh),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
@@ -173,6 +173,18 @@ def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
             names = [view.stream] if view.stream else _streams_of(db, view.reads)
             found |= dict.fromkeys(names)
     return list(found)
+
+
+def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:
+    """The streams of those views whose answers are provisional."""
+    plan = read_plan(db)
+    found: set[str] = set()
+    for view in filter(None, (plan.view(name) if plan else None for name in views)):
+        if view.kind == "read":
+            found |= _provisional(db, view.reads)
+        elif provisional(db, _live_plan(db, view.name).recompute):
+            found.add(view.stream)
+    return found
 
 
 def _relations(db: sqlite3.Connection) -> Relations:

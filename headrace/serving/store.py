@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.compile.flow import FlowPlan
+from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.position import Position, PositionRange
 
 Row = tuple[Any, ...]
@@ -37,9 +38,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """How far a stream has come in the store."""
+    """How far a stream, or a flow of joined ones, has come in the store."""
 
-    plan: StreamPlan
+    plan: FlowPlan
     position: Position  # speed has committed up to here
     boundary: Position  # batch answers up to here
     generation: int
@@ -49,9 +50,10 @@ class StreamState:
 
     @property
     def watermark(self) -> int | None:
-        """The slowest partition's highest event time less the delay; None before any event."""
-        seen = [high for high in self.highs if high is not None]
-        return min(seen) - self.plan.watermark[1] if seen and self.plan.watermark else None
+        """The slowest stream's; None while a stream has none."""
+        marks = self.plan.watermarks(self.highs)
+        known = [mark for mark in marks if mark is not None]
+        return min(known) if len(known) == len(marks) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Epoch:
     counts: dict[str, int]  # events, late, duplicates, dead letters
     rows: dict[str, Sequence[Row]]  # version id -> rows of key and lifted columns
     started_at: int
+    # Version id -> rows of its answer that are no longer true, until batch has counted again.
+    provisional: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,12 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from headrace.compile.plan import StreamPlan
@@ -27,8 +32,8 @@ FORMAT = "headrace_log"
 
 
 class LogSource(DataSource):
-    """`spark.readStream.format("headrace_log")` with options log, stream (a plan), start and
-    columns.
+    """`spark.readStream.format("headrace_log")` with options log, stream (a plan), start, columns
+    and the flow that reads it; `spark.read` with the range and the highs before it instead.
     """
 
     @classmethod
@@ -54,13 +59,41 @@ class LogSource(DataSource):
             self._columns(),
             int(self.options["events_max"]),
             Path(self.options["store"]),
+            self.options["flow"],
+            int(self.options["number"]),
         )
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        highs = msgspec.json.decode(self.options["highs"], type=tuple[int | None, ...])
+        range = PositionRange(*(Position.parse(self.options[end]) for end in ("start", "end")))
+        return LogReader(Path(self.options["log"]), self._decoder(), self._columns(), range, highs)
 
 
 class LogPartition(InputPartition):
     def __init__(self, partition: int, interval: Interval, high_us: int | None) -> None:
         super().__init__(partition)
         self.partition, self.interval, self.high_us = partition, interval, high_us
+
+
+class LogReader(DataSourceReader):
+    """A range of the log at once; `highs` are the highest event times before it."""
+
+    def __init__(
+        self,
+        log: Path,
+        decoder: Decoder,
+        columns: list[str],
+        range: PositionRange,
+        highs: tuple[int | None, ...],
+    ) -> None:
+        self.log, self.decoder, self.columns = log, decoder, columns
+        self.range, self.highs = range, highs
+
+    def partitions(self) -> list[LogPartition]:
+        return [LogPartition(n, interval, self.highs[n]) for n, interval in self.range.intervals()]
+
+    def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
+        yield from _decoded(self.log, self.decoder, part, self.columns)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -72,9 +105,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         columns: list[str],
         events_max: int,
         store: Path,
+        flow: str,
+        number: int,
     ) -> None:
         self.log, self.decoder, self.start = log, decoder, start
         self.columns, self.events_max, self.store = columns, events_max, store
+        self.flow, self.number = flow, number
         self.last: Position | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
@@ -97,14 +133,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[LogPartition]:
         range = PositionRange(Position.parse(start["position"]), Position.parse(end["position"]))
         # Asked on the driver's machine, after the epoch before has been committed.
-        highs = read_highs(self.store, self.log.name, range.lower)
+        highs = read_highs(self.store, self.flow, self.number, range.lower)
         return [
             LogPartition(number, interval, highs[number]) for number, interval in range.intervals()
         ]
 
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
-        blocks = TopicReader(self.log).blocks(part.partition, part.interval)
-        decoded = self.decoder.decode(
-            blocks, part.partition, part.high_us, raw=False, columns=self.columns
-        )
-        yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)
+        yield from _decoded(self.log, self.decoder, part, self.columns)
+
+
+def _decoded(
+    log: Path, decoder: Decoder, part: LogPartition, columns: list[str]
+) -> Iterator[pa.RecordBatch]:
+    blocks = TopicReader(log).blocks(part.partition, part.interval)
+    decoded = decoder.decode(blocks, part.partition, part.high_us, raw=False, columns=columns)
+    yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)

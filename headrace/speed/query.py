@@ -1,4 +1,4 @@
-"""The speed layer of one stream: a Structured Streaming query whose progress is the store's
+"""The speed layer of one flow: a Structured Streaming query whose progress is the store's
 position.
 
 Spark's checkpoint is scratch: each start makes a new one and begins at the position that the
@@ -18,32 +18,35 @@ from typing import Any
 
 import msgspec
 
-from headrace.compile.plan import StreamPlan
+from headrace.compile.flow import FlowPlan, whole
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import MILLISECOND, Clock, now_us
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Store
+from headrace.spark.feed import Feed
 from headrace.spark.source import FORMAT, LogSource
-from headrace.speed.epoch import compute_epoch
+from headrace.speed.epoch import compute_epoch, together
+from headrace.speed.memory import Memory
 
 
 class SpeedQuery:
-    """Keeps the views of one stream fresh while it runs."""
+    """Keeps the views of one flow fresh while it runs."""
 
     def __init__(
         self,
         spark: Any,
-        stream: StreamPlan,
+        flow: FlowPlan,
+        feeds: tuple[Feed, ...],
         store: Store,
-        log: Path,
         work: Path,
         settings: SpeedSettings,
         clock: Clock = now_us,
     ) -> None:
-        self.spark, self.stream, self.store = spark, stream, store
-        self.log, self.settings, self.clock = log, settings, clock
-        self.checkpoints = work / "checkpoints" / stream.name
+        self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
+        self.settings, self.clock = settings, clock
+        self.memory = Memory(spark, flow, feeds) if flow.joined else None
+        self.checkpoints = work / "checkpoints" / flow.name
         self.checkpoint = self.checkpoints
         self.query: Any = None
         self.stopping = False
@@ -59,21 +62,29 @@ class SpeedQuery:
             self._frame()
             .writeStream.foreachBatch(self.epoch)
             .option("checkpointLocation", str(self.checkpoint))
-            .queryName(f"speed-{self.stream.name}")
+            .queryName(f"speed-{self.flow.name}")
         )
         when = {"availableNow": True} if available_now else {"processingTime": trigger}
         self.query = writer.trigger(**when).start()
         return self.query
 
     def _frame(self) -> Any:
+        position = self.store.stream(self.flow.name).position
+        starts = self.flow.positions(position)
+        return together([self._stream_frame(n, start) for n, start in enumerate(starts)])
+
+    def _stream_frame(self, number: int, start: Position) -> Any:
+        feed = self.feeds[number]
         return (
             self.spark.readStream.format(FORMAT)
-            .option("log", str(self.log))
-            .option("stream", msgspec.json.encode(self.stream).decode())
-            .option("columns", ",".join(self.stream.schema.names))
-            .option("start", str(self.store.stream(self.stream.name).position))
+            .option("log", str(feed.log))
+            .option("stream", msgspec.json.encode(feed.stream).decode())
+            .option("columns", ",".join(feed.stream.schema.names))
+            .option("start", str(start))
             .option("events_max", self.settings.epoch_events_max)
             .option("store", str(self.store.path))
+            .option("flow", self.flow.name)
+            .option("number", number)
             .load()
         )
 
@@ -86,20 +97,28 @@ class SpeedQuery:
     def _epoch(self, frame: Any, batch: int) -> None:
         started_at = self.clock()
         failpoint("epoch.started")
-        state = self.store.stream(self.stream.name)
-        upper = self._end_of(batch)
+        state = self.store.stream(self.flow.name)
+        upper = self._end_of(batch, state.position)
         if upper <= state.position:
             return
         range = PositionRange(state.position, upper)
-        versions = self.store.versions(self.stream.name)
-        epoch = compute_epoch(frame, self.stream, versions, range, state.highs, started_at)
+        versions = self.store.versions(self.flow.name)
+        epoch = compute_epoch(
+            frame, self.flow, versions, range, state.highs, started_at, self.memory
+        )
         failpoint("epoch.computed")
         self.store.commit_epoch(epoch)
 
-    def _end_of(self, batch: int) -> Position:
-        """The end position of a micro-batch, which Spark has logged before running it."""
+    def _end_of(self, batch: int, position: Position) -> Position:
+        """The end position of a micro-batch, which Spark has logged before running it: one line
+        for each stream, with a dash for one that has not begun.
+        """
         lines = (self.checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
-        return Position.parse(json.loads(lines[-1])["position"])
+        ends = zip(lines[-len(self.feeds) :], self.flow.positions(position), strict=True)
+        return whole(
+            start if line == "-" else Position.parse(json.loads(line)["position"])
+            for line, start in ends
+        )
 
     def stop(self) -> None:
         """Let the epoch in progress finish, then end the query."""

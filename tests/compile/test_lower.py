@@ -39,7 +39,9 @@ def analyse(sql: str, origin: Origin) -> list[tuple[str, str]]:
 def lowered(sql: str) -> tuple[Split, Mapped]:
     query = parse_query(sql, AT)
     parts = split(query, set(TYPES), AT)
-    return parts, lower_map(parts, query, "clicks", analyse, AT)
+    return parts, lower_map(
+        parts, query, query, "clicks._offset * 65536 + clicks._partition", analyse, AT
+    )
 
 
 def partials(call: str) -> tuple[list[PartialPlan], list[str], str]:
