@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.core.errors import BadDefinition
 from headrace.testing.declared import Declared, GivenTable, Stream
 from headrace.testing.decode import NotDecoded, decoded, id_of, typed
-from headrace.testing.reference import Reference, Timestamp
+from headrace.testing.reference import Reference, Timestamp, Watermark
 
 if TYPE_CHECKING:
     from headrace.testing.transcript import Transcript
@@ -97,6 +97,11 @@ def reference_of(declared: Declared, tables: Mapping[str, list[dict[str, Any]]])
         tables={t.name: _rows(t, tables.get(t.name, [])) for t in declared.tables},
         queries={query.name: query.text for query in declared.queries},
         table_columns={t.name: [c.name for c in t.columns] for t in declared.tables},
+        watermarks={
+            s.name: Watermark(s.time_column, s.delay_us)
+            for s in declared.streams
+            if s.time_column is not None and s.delay_us is not None
+        },
     )
 
 

@@ -1,7 +1,8 @@
 """Short forms in transcripts: moments, windows and events written as one would say them.
 
 Time zero is 2026-01-01T00:00:00Z. `7s` and `-3s` are moments after and before it, `[0s, 10s)` is a
-window and `@7s` a timestamp among other values; ISO 8601 is understood wherever a moment is.
+window, `[0s, )` one without an end, and `@7s` a timestamp among other values; ISO
+8601 is understood wherever a moment is.
 tests/testing/test_transcript.py checks each.
 """
 
@@ -17,7 +18,7 @@ from headrace.core.time import duration_us, from_iso, iso
 
 ORIGIN_US = from_iso("2026-01-01T00:00:00Z")
 GONE = "gone"
-_WINDOW = re.compile(r"\[\s*(?P<start>[^,\[\]]+?)\s*,\s*(?P<end>[^,\[\]]+?)\s*\)")
+_WINDOW = re.compile(r"\[\s*(?P<start>[^,\[\]]+?)\s*,\s*(?P<end>[^,\[\]]*?)\s*\)")
 
 
 def moment_us(text: str) -> int:
@@ -50,8 +51,12 @@ def expected_value(value: Any) -> Any:
         return value
     window = _WINDOW.fullmatch(value.strip())
     if window:
-        return {side: iso(moment_us(window[side])) for side in ("start", "end")}
+        return {side: _side(window[side]) for side in ("start", "end")}
     return iso(moment_us(value[1:])) if re.fullmatch(r"@[-+]?\d.*", value) else value
+
+
+def _side(moment: str) -> str | None:
+    return iso(moment_us(moment)) if moment else None
 
 
 def record(event: Any, *, time_column: str | None, id_field: str | None) -> bytes:

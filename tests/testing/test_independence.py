@@ -10,7 +10,7 @@ import headrace.testing.reference
 ALLOWED = ("headrace.core.time", "headrace.core.errors", "headrace.testing.reference", "sqlglot")
 STANDARD = {
     "__future__", "collections", "dataclasses", "datetime", "decimal", "fractions", "functools",
-    "math", "operator", "re", "typing",
+    "itertools", "math", "operator", "re", "typing",
 }  # fmt: skip
 
 

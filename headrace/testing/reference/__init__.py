@@ -7,7 +7,7 @@ however the engine cut the log into batch and speed.
 tests/transcripts/ plays stories against it; tests/testing/ compares it with DuckDB.
 """
 
-from headrace.testing.reference.interpreter import Reference
+from headrace.testing.reference.interpreter import Reference, Watermark
 from headrace.testing.reference.values import Duration, Timestamp, Window
 
-__all__ = ["Duration", "Reference", "Timestamp", "Window"]
+__all__ = ["Duration", "Reference", "Timestamp", "Watermark", "Window"]

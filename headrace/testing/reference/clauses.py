@@ -17,6 +17,7 @@ from sqlglot import exp
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.testing.reference.aggregates import aggregating
 from headrace.testing.reference.names import Scope, key_column, resolve
+from headrace.testing.reference.windows import window_call
 
 _KNOWN = {
     "expressions", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
@@ -119,8 +120,8 @@ def name_of(node: exp.Expr) -> str:
         return node.alias_or_name
     if isinstance(node, exp.Dot):
         return str(node.args["expression"].name)
-    if isinstance(node, exp.Anonymous) and node.name == "window":
-        return "window"
+    if window_call(node):
+        return str(node.name)
     raise Unsupported(
         f"the expression {node.sql(dialect='spark')} has no name", hint="name it with AS."
     )
@@ -158,4 +159,9 @@ def _order(node: exp.Expr, items: tuple[Item, ...], scope: Scope) -> Order:
 
 
 def _aggregates(node: exp.Expr) -> bool:
-    return any(aggregating(part) for part in node.walk())
+    """Whether the node has an aggregate in it; one with OVER is a running value instead."""
+
+    def over(part: exp.Expr) -> bool:
+        return isinstance(part, exp.Window)
+
+    return any(aggregating(part) for part in node.walk(prune=over) if not over(part))

@@ -9,13 +9,24 @@ tests/testing/test_views.py checks it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import UnknownName
 from headrace.testing.reference.names import read
-from headrace.testing.reference.sources import Named, Table
+from headrace.testing.reference.order import EVENT_TIME
+from headrace.testing.reference.relations import Clock, Named, Table
 from headrace.testing.reference.values import shown
 from headrace.testing.reference.views import answered
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A stream's event time is in `column`; its watermark is `delay_us` behind the newest."""
+
+    column: str
+    delay_us: int
+
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -24,7 +35,8 @@ class Reference:
     """A project as the reference sees it.
 
     `tables` gives each table's rows; the columns of one that may be empty can be said in
-    `table_columns`.
+    `table_columns`. `watermarks` gives the time column and the delay of each stream that has a
+    watermark.
 
     >>> reference = Reference(
     ...     streams={"clicks": ["user", "ms"]},
@@ -42,10 +54,12 @@ class Reference:
         queries: Mapping[str, str],
         *,
         table_columns: Mapping[str, Sequence[str]] | None = None,
+        watermarks: Mapping[str, Watermark] | None = None,
     ) -> None:
         self._streams = _folded(streams)
         self._tables = _folded(tables)
         self._table_columns = _folded(table_columns or {})
+        self._watermarks: dict[str, Watermark] = _folded(watermarks or {})
         self._queries: dict[str, str] = _folded(queries)
 
     def answer(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
@@ -70,7 +84,8 @@ class Reference:
 
     def _table(self, name: str, events: Mapping[str, Rows], named: Named) -> Table:
         if name in self._streams:
-            return _table(self._streams[name], events.get(name, ()))
+            table = _table(self._streams[name], events.get(name, ()))
+            return _timed(table, self._watermarks.get(name))
         if name in self._tables:
             return _table(self._table_columns.get(name), self._tables[name])
         if name in self._queries:
@@ -85,3 +100,22 @@ def _folded(named: Mapping[str, Any]) -> dict[str, Any]:
 def _table(columns: Sequence[str] | None, rows: Rows) -> Table:
     names = columns or list(dict.fromkeys(name for row in rows for name in row))
     return Table(tuple(names), [_folded(row) for row in rows])
+
+
+def _timed(table: Table, watermark: Watermark | None) -> Table:
+    """A stream's events with their event time, and the stream's clock, if it has a watermark."""
+    if watermark is None:
+        return table
+    column = watermark.column.lower()
+    rows = [row | {EVENT_TIME: row.get(column)} for row in table.rows]
+    return Table(table.names, rows, Clock(("", column), _watermark_us(rows, watermark.delay_us)))
+
+
+def _watermark_us(events: list[dict[str, Any]], delay_us: int) -> int | None:
+    """The delay behind the newest event of the partition that is furthest behind."""
+    newest: dict[int, int] = {}
+    for event in events:
+        time, partition = event[EVENT_TIME], event.get("_partition", 0)
+        if time is not None:
+            newest[partition] = max(time.us, newest.get(partition, time.us))
+    return min(newest.values()) - delay_us if newest else None

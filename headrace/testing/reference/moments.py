@@ -62,17 +62,25 @@ def truncated(value: Value, unit: str) -> Timestamp | None:
     return _month_begin(moment, _MONTHS[unit]) if unit in _MONTHS else None
 
 
+def starts_of(place: int, length: int, slide: int, offset: int = 0) -> Iterator[int]:
+    """Where the windows of that length, one every `slide`, begin which hold the place.
+
+    >>> list(starts_of(0, length=3, slide=1)), list(starts_of(7, length=3, slide=3))
+    ([-2, -1, 0], [6])
+    """
+    last = (place - offset) // slide * slide + offset
+    first = last - (length - 1) // slide * slide
+    return (start for start in range(first, last + 1, slide) if place < start + length)
+
+
 def windows_of(moment: Timestamp, length: int, slide: int, offset: int = 0) -> Iterator[Window]:
     """The windows of that length, one every `slide`, which hold the moment, earliest first.
 
     >>> [w.start.us for w in windows_of(Timestamp(10), length=10, slide=5)]
     [5, 10]
     """
-    last = (moment.us - offset) // slide * slide + offset
-    first = last - (length - 1) // slide * slide
-    for start in range(first, last + 1, slide):
-        if moment.us < start + length:
-            yield Window(Timestamp(start), Timestamp(start + length))
+    for start in starts_of(moment.us, length, slide, offset):
+        yield Window(Timestamp(start), Timestamp(start + length))
 
 
 def interval(count: str, unit: str | None) -> Duration:

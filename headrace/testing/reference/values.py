@@ -38,10 +38,10 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """The moments `[start, end)`; the value of `window(…)`."""
+    """The moments `[start, end)`, or from start on if there is no end; the value of `window(…)`."""
 
     start: Timestamp
-    end: Timestamp
+    end: Timestamp | None
 
 
 def shown(value: Value) -> Value:

@@ -1,8 +1,9 @@
 """The answer of one SELECT, step by step in the order of SQL:
 
-    FROM → WHERE → window → GROUP BY → aggregates → HAVING → SELECT → ORDER BY → LIMIT.
+    FROM → WHERE → window → OVER → GROUP BY → aggregates → HAVING → SELECT → ORDER BY → LIMIT.
 
-A step that makes new columns (the window, the group's keys, each aggregate) puts their values into
+A step that makes new columns (the window, running values, the
+group's keys, each aggregate) puts their values into
 the row under the alias "" and writes the new column in place of the expression, so that one
 `evaluate` serves every clause. Rows in which nothing was grouped keep their event's position in
 the log.
@@ -11,28 +12,28 @@ tests/testing/test_views.py checks each step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from functools import cmp_to_key
 
 from sqlglot import exp
 
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.testing.reference.aggregates import aggregate, aggregating
-from headrace.testing.reference.casts import cast
 from headrace.testing.reference.clauses import Clauses, Order, clauses_of
 from headrace.testing.reference.expressions import evaluate, true
-from headrace.testing.reference.moments import interval, windows_of
 from headrace.testing.reference.names import HIDDEN, key_column, resolve
-from headrace.testing.reference.sources import Named, Relation, Table, relation_of
+from headrace.testing.reference.order import EVENT_TIME, by_key
+from headrace.testing.reference.relations import Clock, Named, Relation, Table
+from headrace.testing.reference.running import with_running
+from headrace.testing.reference.sources import relation_of
 from headrace.testing.reference.values import (
     Key,
     Row,
-    Timestamp,
     Value,
-    Window,
     grouping,
     sort_order,
 )
+from headrace.testing.reference.windows import window_call, windowed
 
 _WINDOW: Key = ("", "window")
 
@@ -43,13 +44,14 @@ def answered(query: exp.Select, named: Named) -> Table:
     relation = _where(query, relation)
     clauses = clauses_of(query, relation.scope)
     clauses, rows = _windowed(clauses, relation.rows)
+    clauses, rows = _with_running_values(clauses, rows)
     if clauses.grouped:
         clauses, rows = _grouped(clauses, rows)
     rows = [row for row in rows if clauses.having is None or true(clauses.having, row)]
     rows = _limited(_ordered(rows, clauses.order), query)
-    table = Table(
-        tuple(item.name for item in clauses.items), [_projected(clauses, r) for r in rows]
-    )
+    names = tuple(item.name for item in clauses.items)
+    clock = _clock(clauses, relation.clock)
+    table = Table(names, [_projected(clauses, row) for row in rows], clock)
     return _distinct(table) if query.args.get("distinct") else table
 
 
@@ -69,42 +71,36 @@ def _where(query: exp.Select, relation: Relation) -> Relation:
     if query.args.get("where") is None:
         return relation
     condition = resolve(query.args["where"].this, relation.scope)
-    return Relation(relation.fields, [row for row in relation.rows if true(condition, row)])
+    return replace(relation, rows=[row for row in relation.rows if true(condition, row)])
+
+
+def _clock(clauses: Clauses, clock: Clock | None) -> Clock | None:
+    """The clock of a derived stream, if its time column is among the items."""
+    if clock is None or clauses.grouped:
+        return None
+    time = key_column(clock.key)
+    keys = [("", item.name.lower()) for item in clauses.items if item.expression == time]
+    return replace(clock, key=keys[0]) if keys else None
 
 
 def _windowed(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
-    """Each row once for each window that its time is in, and not at all when it has no time."""
-    calls = list(dict.fromkeys(clauses.find(_window_call)))
+    """Each row once for each window that it is in."""
+    calls = list(dict.fromkeys(clauses.find(window_call)))
     if not calls:
         return clauses, rows
     if len(calls) > 1:
-        raise Unsupported("the reference knows one window(…) in a query, as Spark does")
+        raise Unsupported("the reference knows one window in a query, as Spark does")
+    others = [key for key in clauses.keys if calls[0] not in key.walk()]
     replaced = clauses.replaced({calls[0]: key_column(_WINDOW)})
-    return replaced, [row | {_WINDOW: w} for row in rows for w in _windows(calls[0], row)]
+    return replaced, [row | {_WINDOW: w} for row, w in windowed(calls[0], others, rows)]
 
 
-def _window_call(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name == "window"
-
-
-def _windows(call: exp.Expr, row: Row) -> Iterator[Window]:
-    time, *lengths = [evaluate(argument, row) for argument in call.expressions]
-    moment = cast(time, "TIMESTAMP")
-    if not isinstance(moment, Timestamp):
-        return iter(())
-    length, slide, offset = (interval(text, None).us for text in _three(lengths))
-    return windows_of(moment, length, slide, offset)
-
-
-def _three(lengths: list[Value]) -> tuple[str, str, str]:
-    """Length, slide and offset of window(ts, length[, slide[, offset]])."""
-    if not lengths or not all(isinstance(text, str) for text in lengths):
-        raise Unsupported(
-            "the reference knows window(ts, length[, slide[, offset]]) with text lengths"
-        )
-    length = lengths[0]
-    slide = lengths[1] if len(lengths) > 1 else length
-    return length, slide, lengths[2] if len(lengths) > 2 else "0 seconds"
+def _with_running_values(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
+    calls = list(dict.fromkeys(clauses.find(lambda node: isinstance(node, exp.Window))))
+    keys: dict[exp.Expr, Key] = {call: ("", f"running{i}") for i, call in enumerate(calls)}
+    for call, key in keys.items():
+        rows = with_running(call, key, rows)
+    return clauses.replaced({call: key_column(key) for call, key in keys.items()}), rows
 
 
 def _grouped(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
@@ -114,21 +110,12 @@ def _grouped(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
     values: dict[exp.Expr, Key] = {call: ("", f"value{i}") for i, call in enumerate(calls)}
     new = clauses.replaced({node: key_column(key) for node, key in (values | keys).items()})
     _refuse_ungrouped(new)
-    groups = _groups(list(keys), rows)
+    groups = by_key(keys, rows) if keys else [rows]
     return new, [
         {key: evaluate(node, group[0]) for node, key in keys.items()}
         | {key: aggregate(node, group) for node, key in values.items()}
         for group in groups
     ]
-
-
-def _groups(keys: list[exp.Expr], rows: list[Row]) -> list[list[Row]]:
-    if not keys:
-        return [rows]
-    groups: dict[tuple[Value, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(grouping(evaluate(k, row)) for k in keys), []).append(row)
-    return list(groups.values())
 
 
 def _refuse_ungrouped(clauses: Clauses) -> None:
@@ -163,7 +150,9 @@ def _limited(rows: list[Row], query: exp.Select) -> list[Row]:
 
 
 def _projected(clauses: Clauses, row: Row) -> dict[str, Value]:
-    hidden = {name: value for (_, name), value in row.items() if name in HIDDEN}
+    carried = (*HIDDEN, EVENT_TIME)
+    # Of a pair of events, the left one's: a later entry of a dict would win.
+    hidden = {name: value for (_, name), value in reversed(row.items()) if name in carried}
     return hidden | {item.name.lower(): evaluate(item.expression, row) for item in clauses.items}
 
 
