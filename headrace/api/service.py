@@ -60,6 +60,14 @@ class ViewStatus(msgspec.Struct, frozen=True):
     differences: int | None = None  # of the newest audit before promotion
 
 
+class TableStatus(msgspec.Struct, frozen=True):
+    """The version of a table that is in use: a short hash of its content."""
+
+    name: str
+    version: str
+    loaded_at: str
+
+
 class Status(msgspec.Struct, frozen=True):
     """Everything `headrace status` shows."""
 
@@ -70,6 +78,7 @@ class Status(msgspec.Struct, frozen=True):
     url: str | None
     streams: list[StreamStatus]
     views: list[ViewStatus]
+    tables: list[TableStatus] = []
 
 
 class DeadLetter(msgspec.Struct, frozen=True):

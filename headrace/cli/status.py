@@ -22,6 +22,8 @@ from headrace.cli.words import equation, moment
 _STREAM = ("stream", "source", "log end", "lag", "watermark", "generation", "late")
 _VIEW = ("view", "kind", "state", "stream", "rows", "generation", "last audit")
 
+_TABLE = ("table", "version", "loaded at")
+
 
 def status(folder: Path) -> Report:
     """How the project is doing."""
@@ -52,6 +54,9 @@ def shown(found: Status) -> list[RenderableType]:
     if found.views:
         views = [_view(view) for view in found.views]
         parts += ["", table(*_VIEW, rows=views, right=("rows", "generation"))]
+    if found.tables:
+        tables = [[t.name, t.version, moment(t.loaded_at)] for t in found.tables]
+        parts += ["", table(*_TABLE, rows=tables)]
     parts += [bad(f"{s.name}: {s.problem}") for s in found.streams if s.problem]
     return parts
 

@@ -32,6 +32,7 @@ from headrace.run.once import pipelines_of, rebuilt
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.schedule import Report, Schedule
+from headrace.run.tables import Tables
 from headrace.serving.sqlite_store import SqliteStore
 
 log = structlog.get_logger()
@@ -91,7 +92,11 @@ class Instance(ProjectService):
         self.store.deploy(plan)
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
         self.schedule = Schedule(
-            self.pipelines, self.inlets.topics, self.project.settings, self.report
+            self.pipelines,
+            self.inlets.topics,
+            self.project.settings,
+            self.report,
+            tables=Tables(plan.tables, self.project.folder, self.pipelines, self.store),
         )
         self.reason = "views are being built"
         self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
@@ -176,6 +181,7 @@ class Instance(ProjectService):
             self.server.url if self.server else None,
             self.stream_statuses(plan, problems) if plan else [],
             self.view_statuses(plan) if plan else [],
+            self.table_statuses(plan) if plan else [],
         )
 
     def problems(self) -> dict[str, str]:

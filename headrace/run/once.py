@@ -14,6 +14,7 @@ from headrace.run.compiling import compile_with, functions_of, session
 from headrace.run.layout import Layout
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
+from headrace.run.tables import Tables
 from headrace.serving.sqlite_store import SqliteStore
 
 
@@ -40,7 +41,9 @@ def rebuild_once(service: ProjectService, view: str) -> dict[str, Any]:
             raise NotFound(f"there is no view '{view}' that is kept")
         service.store.take_over()
         service.store.deploy(plan)
-        pipeline = pipelines_of(spark, service.project, plan, service.store)[found.stream]
+        pipelines = pipelines_of(spark, service.project, plan, service.store)
+        Tables(plan.tables, service.project.folder, pipelines, service.store)
+        pipeline = pipelines[found.stream]
         pipeline.archive_all()
         return rebuilt(found.name, pipeline.build(frozenset({found.name})))
 

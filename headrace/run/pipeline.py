@@ -13,7 +13,7 @@ import structlog
 
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan, whole
-from headrace.compile.plan import Plan
+from headrace.compile.plan import Plan, TablePlan
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
@@ -22,7 +22,7 @@ from headrace.master.archive import Archive
 from headrace.run.layout import Layout
 from headrace.serving.store import Store
 from headrace.spark.feed import Feed
-from headrace.spark.relations import register
+from headrace.spark.relations import register, reload
 from headrace.speed.query import SpeedQuery
 
 log = structlog.get_logger()
@@ -49,7 +49,8 @@ class Pipeline:
         self.feeds = tuple(Feed(a.stream, a.log, a.table) for a in self.archives)
         # Sessions apart, because each gives the stream's name another meaning.
         batch, speed = spark.newSession(), spark.newSession()
-        for session in (batch, speed):
+        self.sessions, self.folder = (batch, speed), project.folder
+        for session in self.sessions:
             register(session, plan.tables, functions, project.folder)
         self.builder = Builder(batch, flow, self.feeds, store)
         self.speed = SpeedQuery(
@@ -91,6 +92,11 @@ class Pipeline:
         """Whether batch is the faster way to the log's end, or a view has no generation yet."""
         new = any(version.state == "building" for version in self.store.versions(self.flow.name))
         return new or self.lag_events() > self.settings.speed.catch_up_events
+
+    def reload(self, table: TablePlan) -> None:
+        """Read a table again, for both layers."""
+        for session in self.sessions:
+            reload(session, table, self.folder)
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""

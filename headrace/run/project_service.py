@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, ViewStatus
+from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, TableStatus, ViewStatus
 from headrace.audit.oracle import audit_view
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.errors import NotFound, NotReady
@@ -143,6 +143,14 @@ class ProjectService:
             )
         return found
 
+    def table_statuses(self, plan: Plan) -> list[TableStatus]:
+        found = self.store.tables()
+        return [
+            TableStatus(table.name, found[table.name][0], iso(found[table.name][1]))
+            for table in plan.tables
+            if table.name in found
+        ]
+
     def _view_numbers(self, plan: ViewPlan | None, stream: str) -> tuple[int, int | None]:
         if plan is None:
             return 0, None
@@ -192,5 +200,6 @@ def stopped_status(service: ProjectService) -> Status:
     plan = service.store.deployed()
     streams = service.stream_statuses(plan, {}) if plan else []
     views = service.view_statuses(plan) if plan else []
+    tables = service.table_statuses(plan) if plan else []
     name = service.project.settings.name
-    return Status(name, "stopped", "the project does not run", None, None, streams, views)
+    return Status(name, "stopped", "the project does not run", None, None, streams, views, tables)

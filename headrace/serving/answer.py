@@ -8,7 +8,7 @@ transactions.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ class AsOf(msgspec.Struct, frozen=True):
     committed_at: str | None
     age_ms: int | None
     provisional: bool = False  # an event came that only batch can count; true until it has
+    tables: dict[str, str] = {}  # the versions of the tables that new events meet
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,9 +51,14 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def as_of(
-    states: Iterable[StreamState], now_us: int, provisional: Container[str] = ()
+    states: Iterable[StreamState],
+    now_us: int,
+    provisional: Container[str] = (),
+    tables: Mapping[str, dict[str, str]] | None = None,
 ) -> dict[str, AsOf]:
-    """`as_of` of each stream; `provisional` names those whose answer is."""
+    """`as_of` of each stream; `provisional` names those whose answer is, `tables` has what each was
+    joined with.
+    """
     return {
         state.plan.name: AsOf(
             state.generation,
@@ -62,6 +68,7 @@ def as_of(
             iso(state.committed_at) if state.committed_at else None,
             max(0, now_us - state.committed_at) // 1000 if state.committed_at else None,
             state.plan.name in provisional,
+            (tables or {}).get(state.plan.name, {}),
         )
         for state in states
     }

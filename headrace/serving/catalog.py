@@ -226,6 +226,21 @@ def go_live(db: sqlite3.Connection, version: Version) -> None:
     )
 
 
+def note_table(db: sqlite3.Connection, name: str, version: str, now_us: int) -> None:
+    """A table's content is in use from now on; one that is already is left as it is."""
+    db.execute(
+        "INSERT INTO _tables VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
+        "SET version = excluded.version, loaded_at = excluded.loaded_at "
+        "WHERE version <> excluded.version",
+        (name, version, now_us),
+    )
+
+
+def read_tables(db: sqlite3.Connection) -> dict[str, tuple[str, int]]:
+    rows = db.execute("SELECT name, version, loaded_at FROM _tables")
+    return {name: (version, loaded_at) for name, version, loaded_at in rows}
+
+
 def provisional(db: sqlite3.Connection, version: str, group: int | None = None) -> int:
     """Rows of a version's answer that are no longer true, in all groups or up to one."""
     row = db.execute(

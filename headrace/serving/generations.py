@@ -22,6 +22,7 @@ from headrace.serving.catalog import (
     provisional,
     read_plan,
     read_stream,
+    read_tables,
     refresh_readable_views,
     tables_of,
 )
@@ -189,6 +190,9 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
         return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
     if provisional(db, build.version.id, group):
         return AuditResult(plan.name, build.rows, 0, note="speed's answer was provisional")
+    known, promoted_at = read_tables(db), read_stream(db, plan.stream).promoted_at or 0
+    if any(known[name][1] > promoted_at for name in plan.tables if name in known):
+        return AuditResult(plan.name, build.rows, 0, note="a table was reloaded in between")
     sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
     if build.full:
         sources.insert(0, source(plan, generation, group="0"))

@@ -23,7 +23,13 @@ from headrace.core.origin import Origin
 from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
-from headrace.serving.catalog import provisional, read_plan, read_stream, tables_of
+from headrace.serving.catalog import (
+    provisional,
+    read_plan,
+    read_stream,
+    read_tables,
+    tables_of,
+)
 from headrace.serving.conditions import conditions, pushed
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.sqlite import Sqlite
@@ -121,7 +127,7 @@ class Reader:
         rows = rows_as_objects(raw[:wanted], results)
         return Answer(
             rows,
-            as_of(states, self.clock(), _provisional(db, views)),
+            as_of(states, self.clock(), _provisional(db, views), _tables(db, views)),
             column_info(results, rows, fresh),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
@@ -173,6 +179,18 @@ def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
             names = [view.stream] if view.stream else _streams_of(db, view.reads)
             found |= dict.fromkeys(names)
     return list(found)
+
+
+def _tables(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """The versions of the tables that those views join each stream with."""
+    plan, known = read_plan(db), read_tables(db)
+    found: dict[str, dict[str, str]] = {}
+    for view in filter(None, (plan.view(name) if plan else None for name in views)):
+        for stream, versions in _tables(db, view.reads).items():
+            found.setdefault(stream, {}).update(versions)
+        used = {name: known[name][0] for name in view.tables if name in known}
+        found.setdefault(view.stream, {}).update(used)
+    return found
 
 
 def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:

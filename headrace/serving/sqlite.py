@@ -29,6 +29,8 @@ CREATE TABLE IF NOT EXISTS _groups (
   stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL,
   closed INTEGER NOT NULL,
   PRIMARY KEY (stream, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _tables (
+  name TEXT PRIMARY KEY, version TEXT NOT NULL, loaded_at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _provisional (
   version TEXT, number INTEGER, count INTEGER NOT NULL,
   PRIMARY KEY (version, number)) WITHOUT ROWID;

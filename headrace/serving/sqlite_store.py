@@ -51,6 +51,14 @@ class SqliteStore:
         with self.db.read() as db:
             return catalog.read_stream(db, name)
 
+    def note_table(self, name: str, version: str) -> None:
+        with self.db.write() as db:
+            catalog.note_table(db, name, version, self.clock())
+
+    def tables(self) -> dict[str, tuple[str, int]]:
+        with self.db.read() as db:
+            return catalog.read_tables(db)
+
     def versions(self, stream: str) -> list[Version]:
         with self.db.read() as db:
             return catalog.read_versions(db, stream)

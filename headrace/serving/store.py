@@ -114,6 +114,12 @@ class Store(Protocol):
 
     def stream(self, name: str) -> StreamState: ...
 
+    def note_table(self, name: str, version: str) -> None:
+        """The content of a table that is in use from now on."""
+
+    def tables(self) -> dict[str, tuple[str, int]]:
+        """The version of each table and when it was loaded."""
+
     def versions(self, stream: str) -> list[Version]: ...
 
     def commit_epoch(self, epoch: Epoch) -> bool:

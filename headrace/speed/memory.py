@@ -32,13 +32,16 @@ class Memory:
         """The events before `position`, of each stream those dated since a moment."""
         known = self.position == position
         if not known or any(a < b for a, b in zip(since, self.since, strict=True)):
-            parts = zip(self.feeds, self.flow.positions(position), since, strict=True)
-            self.frames = [
-                _kept(feed.events_before(self.spark, part).select(*feed.columns), feed, moment)
-                for feed, part, moment in parts
-            ]
+            self.frames = self._read(position, since)
             self.position, self.since = position, list(since)
         return self.frames
+
+    def _read(self, position: Position, since: Sequence[int]) -> list[Any]:
+        parts = zip(self.feeds, self.flow.positions(position), since, strict=True)
+        return [
+            _kept(feed.events_before(self.spark, part).select(*feed.columns), feed, moment)
+            for feed, part, moment in parts
+        ]
 
     def remember(self, position: Position, events: Sequence[Any], since: Sequence[int]) -> None:
         """Add the events up to `position`, and forget those dated before a moment."""

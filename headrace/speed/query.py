@@ -45,16 +45,18 @@ class SpeedQuery:
     ) -> None:
         self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
         self.settings, self.clock = settings, clock
-        self.memory = Memory(spark, flow, feeds) if flow.joined else None
+        self.memory: Memory | None = None
         self.checkpoints = work / "checkpoints" / flow.name
         self.checkpoint = self.checkpoints
         self.query: Any = None
         self.stopping = False
-        self._in_epoch = threading.Lock()
+        self.between_epochs = threading.Lock()  # held while no epoch may run
 
     def start(self, *, available_now: bool = False) -> Any:
         """Begin at the store's position; with `available_now`, end at the log's present end."""
         shutil.rmtree(self.checkpoints, ignore_errors=True)
+        # What a query that has failed left in memory is not to be relied on.
+        self.memory = Memory(self.spark, self.flow, self.feeds) if self.flow.joined else None
         self.checkpoint = self.checkpoints / uuid.uuid4().hex
         self.spark.dataSource.register(LogSource)
         trigger = f"{max(1, self.settings.trigger_us // MILLISECOND)} milliseconds"
@@ -90,7 +92,7 @@ class SpeedQuery:
 
     def epoch(self, frame: Any, batch: int) -> None:
         """Commit one micro-batch as an epoch."""
-        with self._in_epoch:
+        with self.between_epochs:
             if not self.stopping:
                 self._epoch(frame, batch)
 
@@ -123,6 +125,6 @@ class SpeedQuery:
     def stop(self) -> None:
         """Let the epoch in progress finish, then end the query."""
         self.stopping = True
-        with self._in_epoch:
+        with self.between_epochs:
             if self.query is not None:
                 self.query.stop()
