@@ -55,7 +55,10 @@ class Memory:
 
 def _kept(events: Any, feed: Feed, since: int) -> Any:
     assert feed.stream.watermark is not None, "a joined stream has a watermark"
-    recent = events.where(f"unix_micros(`{feed.stream.watermark[0]}`) >= {since}")
+    time = f"`{feed.stream.watermark[0]}`"
+    # Said in this form, files of the master that are all older are not even opened.
+    bounded = f"{time} >= timestamp_micros({since})" if since > EVER // 2 else "true"
+    recent = events.where(f"{time} IS NOT NULL AND {bounded}")
     # Without this, the plan of each epoch would contain those of all epochs before.
     return recent.localCheckpoint()
 
