@@ -7,6 +7,8 @@ tests/audit/test_oracle.py compares it with the reference interpreter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from headrace.compile.plan import OutputPlan, ViewPlan
@@ -21,11 +23,12 @@ _BIGINT = (
 )
 
 
-def oracle_sql(plan: ViewPlan) -> str:
+def oracle_sql(plan: ViewPlan, watermarks: Sequence[int | None] = ()) -> str:
     """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
-    comparison."""
+    comparison. An outer join of streams asks for their watermarks."""
     tree = parse_query(plan.definition, Origin("plan", 1))
     select = tree.copy()
+    select.transform(lambda node: _from_the_beginning(node, watermarks), copy=False)
     for part in ("order", "limit"):
         select.set(part, None)
     windows = [node for node in select.find_all(exp.Anonymous) if node.name.lower() == "window"]
@@ -43,6 +46,17 @@ def oracle_sql(plan: ViewPlan) -> str:
     body = _with_items(duck, inner)
     items = [_storage_form(output, f"o{n}") for n, output in enumerate(plan.outputs)]
     return f"SELECT {', '.join(items)} FROM ({body})"
+
+
+def _from_the_beginning(node: exp.Expr, watermarks: Sequence[int | None]) -> exp.Expr:
+    """Every event is new, there was no watermark before, and there are these now."""
+    if isinstance(node, exp.Column) and node.name == "_new":
+        return exp.true()
+    if not isinstance(node, exp.Placeholder):
+        return node
+    when, _, number = node.name.partition("_")
+    mark = watermarks[int(number)] if when == "after" else None
+    return exp.null() if mark is None else exp.Literal.number(mark)
 
 
 def _qualify_place(select: exp.Expr) -> None:

@@ -163,6 +163,7 @@ class _Compiler:
             for (name, expression), (_, spark_type) in zip(parts.items, types, strict=True)
         )
         _refuse_repeats(outputs, resolved)
+        join = self.join_plan(joining) if joining else None
         self.views[resolved.definition.name] = ViewPlan(
             resolved.definition.name,
             "mergeable",
@@ -177,8 +178,9 @@ class _Compiler:
             order=tuple(finish(item) for item in parts.order),
             limit=parts.limit,
             inputs=self.inputs(resolved),
-            join=self.join_plan(joining) if joining else None,
-            definition=sql_of(source),
+            join=join,
+            # The rows of an outer join depend on watermarks, which only this form speaks of.
+            definition=sql_of(rows if join and join.withdrawn else source),
         )
 
     def join_plan(self, joining: Resolved) -> JoinPlan:

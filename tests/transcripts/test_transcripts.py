@@ -34,13 +34,15 @@ ENGINES: dict[str, Callable[[Compiled, Path], Engine]] = {
     "crash after each step": CrashEngine,
 }
 # Starting Spark's own query costs seconds, so it runs stories that differ in what it must do
-# itself: typed columns, watermark, dead letters, a join, a derived stream, two streams.
+# itself: typed columns, watermark, dead letters, a join, a derived stream, two streams, and two
+# that are joined.
 QUERIED = [
     "window_late_event",
     "malformed_types",
     "join_missing_key",
     "derived_explode",
     "two_streams",
+    "join_streams_full",
 ]
 # Stories of what is designed but not built: the compiler must refuse them, in these words, until
 # it is.
