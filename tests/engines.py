@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.batch.build import Builder, Promoted
+from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan
 from headrace.compile.subscribe import shape_of
@@ -50,10 +51,12 @@ from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch
 from headrace.spark.analyse import SparkAnalyser
+from headrace.spark.feed import Feed
 from headrace.spark.functions import register_functions
 from headrace.spark.relations import register
 from headrace.speed.carry import Behind
-from headrace.speed.epoch import compute_epoch
+from headrace.speed.epoch import compute_epoch, together
+from headrace.speed.memory import Memory
 from headrace.speed.query import SpeedQuery
 from headrace.testing import Transcript
 
@@ -141,6 +144,12 @@ class Parts:
         self.reader = Reader(self.store.db, clock=self.clock)
         self.topics = {s.name: self._topic(s) for s in self.plan.streams}
         self.archives = {s.name: self._archive(s) for s in self.plan.streams}
+        self.flows = {flow.name: flow for flow in flows_of(self.plan)}
+        self.memories = {
+            flow.name: Memory(compiled.speed, flow, self.feeds(flow.name))
+            for flow in self.flows.values()
+            if flow.joined
+        }
 
     def _topic(self, stream: StreamPlan) -> Topic:
         path = self.log(stream.name)
@@ -153,6 +162,13 @@ class Parts:
     def log(self, stream: str) -> Path:
         return self.state / "log" / stream
 
+    def feeds(self, flow: str) -> tuple[Feed, ...]:
+        archives = [self.archives[stream.name] for stream in self.flows[flow].streams]
+        return tuple(Feed(archive.stream, archive.log, archive.table) for archive in archives)
+
+    def flows_with(self, stream: str) -> list[FlowPlan]:
+        return [f for f in self.flows.values() if stream in {s.name for s in f.streams}]
+
     def intake(self, stream: str) -> Intake:
         """A new one each time: it learns the ids it must know from the log."""
         project = self.compiled.project
@@ -162,35 +178,38 @@ class Parts:
     def archive(self, stream: str) -> None:
         self.archives[stream].step_to_end(STEP_EVENTS_MAX)
 
-    def build(self, stream: str, *, speed_runs: bool = False, **said: Any) -> Promoted | None:
-        plan, table = self.plan.stream(stream), self.archives[stream].table
-        processors = self.compiled.processors
-        builder = Builder(self.compiled.batch, plan, table, self.store, processors)
+    def build(self, flow: str, *, speed_runs: bool = False, **said: Any) -> Promoted | None:
+        plan, feeds, processors = self.flows[flow], self.feeds(flow), self.compiled.processors
+        builder = Builder(self.compiled.batch, plan, feeds, self.store, processors)
         return builder.build(speed_runs=speed_runs, **said)
 
     def catch_up(self) -> list[Promoted]:
         """All that is in the logs becomes a generation."""
         for stream in self.topics:
             self.archive(stream)
-        return [made for stream in self.topics if (made := self.build(stream))]
+        return [made for flow in self.flows if (made := self.build(flow))]
 
-    def epoch(self, stream: str, *, shared: bool = False) -> Epoch | None:
-        """The epoch from the store's position to the log's end; None if that is nothing."""
-        plan, state = self.plan.stream(stream), self.store.stream(stream)
-        range = PositionRange(state.position, self.topics[stream].end())
+    def epoch(self, name: str, *, shared: bool = False) -> Epoch | None:
+        """The epoch of a flow from the store's position to the log's end; None if that is
+        nothing.
+        """
+        flow, state = self.flows[name], self.store.stream(name)
+        end = whole(self.topics[stream.name].end() for stream in flow.streams)
+        range = PositionRange(state.position, end)
         if not len(range):
             return None
-        table = decoded(plan, self.log(stream), range, state.highs)
-        key = (stream, range, state.highs, repr(table.to_pylist()))
-        # What a carried view makes of a range depends on the states before it, too.
-        shared = shared and not any(view.carry for view in self.plan.views)
+        parts = zip(flow.streams, flow.ranges(range), flow.parts(state.highs), strict=True)
+        tables = [decoded(s, self.log(s.name), part, highs) for s, part, highs in parts]
+        key = (name, range, state.highs, repr([table.to_pylist() for table in tables]))
+        # An epoch of joined streams, or of carried views, depends also on what was before it.
+        shared = shared and not flow.joined and not any(view.carry for view in self.plan.views)
         if shared and key in self.compiled.epochs:
             return self.compiled.epochs[key]
-        frame = self.compiled.speed.createDataFrame(table)
-        versions = self.store.versions(stream)
-        read, processors = partial(self.frame, plan), self.compiled.processors
+        frame = together([self.compiled.speed.createDataFrame(table) for table in tables])
+        read, processors = partial(self.frame, flow.streams[0]), self.compiled.processors
         behind = Behind(self.store, state, read, STEP_EVENTS_MAX, processors)
-        made = compute_epoch(frame, plan, versions, range, behind, self.clock())
+        versions, memory = self.store.versions(name), self.memories.get(name)
+        made = compute_epoch(frame, flow, versions, range, behind, self.clock(), memory)
         self.compiled.epochs[key] = made
         return made
 
@@ -228,7 +247,7 @@ def decoded(
     """The events of a range with the columns of the streaming source."""
     decoder, names = decoder_of(stream), stream.schema.names
     reader = TopicReader(log)
-    return pa.concat_tables(
+    tables = [
         decoder.decode(
             reader.blocks(partition, interval),
             partition,
@@ -237,7 +256,9 @@ def decoded(
             columns=names,
         ).table
         for partition, interval in range.intervals()
-    )
+    ]
+    empty = decoder.arrow_schema(raw=False, columns=names).empty_table()
+    return pa.concat_tables([empty, *tables])
 
 
 def _archived_counts(archive: Archive, boundary: int) -> Counter[str]:
@@ -349,10 +370,11 @@ class SpeedEngine(_Engine):
 
     def send(self, stream: str, records: list[bytes]) -> None:
         super().send(stream, records)
-        self.commit(stream)
+        for flow in self.parts.flows_with(stream):
+            self.commit(flow.name)
 
-    def commit(self, stream: str) -> None:
-        epoch = self.parts.epoch(stream, shared=self.shared)
+    def commit(self, flow: str) -> None:
+        epoch = self.parts.epoch(flow, shared=self.shared)
         if epoch is not None:
             assert self.parts.store.commit_epoch(epoch)
 
@@ -373,11 +395,11 @@ class SplitEngine(SpeedEngine):
             self.subscribed = transcript.subscribe or ""
             self.parts = Parts(self.compiled, self.folder / "state")
 
-    def commit(self, stream: str) -> None:
+    def commit(self, flow: str) -> None:
         if self.sent == self.cut:
             self.parts.catch_up()
         elif self.sent > self.cut:
-            super().commit(stream)
+            super().commit(flow)
 
     def settle(self) -> None:
         # A question that comes before the cut is answered by an earlier generation.
@@ -392,12 +414,12 @@ class CrashEngine(SpeedEngine):
         super().__init__(compiled, folder)
         self.dead: list[Parts] = []
 
-    def commit(self, stream: str) -> None:
-        epoch = self.parts.epoch(stream, shared=True)
+    def commit(self, flow: str) -> None:
+        epoch = self.parts.epoch(flow, shared=True)
         assert epoch is not None
         # Killed after the events were acknowledged, and again after the epoch was committed.
         self.crash()
-        again = self.parts.epoch(stream)
+        again = self.parts.epoch(flow)
         assert again is not None
         assert (again.range, again.highs, again.counts) == (epoch.range, epoch.highs, epoch.counts)
         assert self.parts.store.commit_epoch(again)
@@ -420,13 +442,13 @@ class CrashEngine(SpeedEngine):
 class QueryEngine(SpeedEngine):
     """Epochs by Spark's streaming query, which starts at the store's position each time."""
 
-    def commit(self, stream: str) -> None:
+    def commit(self, flow: str) -> None:
         parts = self.parts
         query = SpeedQuery(
             self.compiled.speed,
-            parts.plan.stream(stream),
+            parts.flows[flow],
+            parts.feeds(flow),
             parts.store,
-            parts.log(stream),
             self.folder / "work",
             SpeedSettings(),
             parts.clock,

@@ -87,6 +87,14 @@ class SinkStatus(msgspec.Struct, frozen=True):
     dropped: int  # changes of windows that were closed
 
 
+class TableStatus(msgspec.Struct, frozen=True):
+    """The version of a table that is in use: a short hash of its content."""
+
+    name: str
+    version: str
+    loaded_at: str
+
+
 class Status(msgspec.Struct, frozen=True):
     """Everything `headrace status` shows."""
 
@@ -98,6 +106,7 @@ class Status(msgspec.Struct, frozen=True):
     streams: list[StreamStatus]
     views: list[ViewStatus]
     sinks: list[SinkStatus] = []
+    tables: list[TableStatus] = []
 
 
 class DeadLetter(msgspec.Struct, frozen=True):

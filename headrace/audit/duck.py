@@ -7,6 +7,8 @@ tests/audit/test_oracle.py compares it with the reference interpreter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from headrace.audit.duck_aggregates import SEQ, in_duck
@@ -21,17 +23,23 @@ _BIGINT = (
 )
 
 
-def oracle_sql(plan: ViewPlan, time: str | None = None) -> str:
+def oracle_sql(
+    plan: ViewPlan, time: str | None = None, watermarks: Sequence[int | None] = ()
+) -> str:
     """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
-    comparison. `time` is the column of the stream's event time."""
+    comparison. `time` is the column of the stream's event time; an outer join of streams asks for
+    their watermarks."""
     select = parse_query(plan.definition, Origin("plan", 1))
     assert isinstance(select, exp.Select)
+    select.transform(lambda node: _from_the_beginning(node, watermarks), copy=False)
     for part in ("order", "limit"):
         select.set(part, None)
     windows = _windows(select)
     duck = select.transform(lambda node: in_duck(node, time) or _translated(node, windows))
     if windows:
         windows.apply(duck)
+    if plan.join:
+        _qualify_place(duck)
     inner = []
     for n, (item, output) in enumerate(zip(duck.expressions, plan.outputs, strict=True)):
         inner.append(f"{item.unalias().sql(dialect='duckdb')} AS o{n}")
@@ -57,6 +65,26 @@ def _plain_keys(select: exp.Select) -> list[exp.Expr]:
     if group and (group.args.get("all") or [e.name.upper() for e in meant] == ["ALL"]):
         meant = [item for item in items if not item.find(exp.AggFunc)]
     return [key for key in (node.unnest() for node in meant) if not is_window(key)]
+
+
+def _from_the_beginning(node: exp.Expr, watermarks: Sequence[int | None]) -> exp.Expr:
+    """Every event is new, there was no watermark before, and there are these now."""
+    if isinstance(node, exp.Column) and node.name == "_new":
+        return exp.true()
+    if not isinstance(node, exp.Placeholder):
+        return node
+    when, _, number = node.name.partition("_")
+    mark = watermarks[int(number)] if when == "after" else None
+    return exp.null() if mark is None else exp.Literal.number(mark)
+
+
+def _qualify_place(select: exp.Expr) -> None:
+    """A row of a join has the place of its left event."""
+    left = select.args["from_"].this.alias_or_name
+    for column in select.find_all(exp.Column):
+        place = column.name in {"_offset", "_partition"} and not column.table
+        if place and column.parent_select is select:
+            column.set("table", exp.to_identifier(left))
 
 
 def _with_items(select: exp.Expr, items: list[str]) -> str:

@@ -22,14 +22,14 @@ from headrace.audit.duck import oracle_sql
 from headrace.audit.events import register_stream
 from headrace.compile.plan import Plan, TablePlan, ViewPlan
 from headrace.core.errors import NotReady
-from headrace.core.position import Position
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
-from headrace.serving.catalog import read_stream, tables_of
+from headrace.serving.carried import unfit
+from headrace.serving.catalog import provisional, read_stream, tables_of
 from headrace.serving.finish import typed_sql
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.store import AuditResult, Shed
+from headrace.serving.store import AuditResult, Shed, StreamState
 
 
 def audit_view(
@@ -41,12 +41,16 @@ def audit_view(
     functions: Iterable[FunctionDefinition] = (),
 ) -> AuditResult:
     """Compare one view's answer with DuckDB's."""
-    view, position, shed, answer = _answer(store, name)
+    view, reached, shed, answer, final = _answer(store, name)
+    if not final:
+        return AuditResult(view.name, len(answer), 0, note="the answer is provisional")
     connection = connect(plan, view, project.folder, functions)
     try:
-        register_stream(connection, plan.stream(view.stream), position, state, shed)
-        watermark = plan.stream(view.stream).watermark
-        sql = oracle_sql(view, watermark[0] if watermark else None)
+        flow = reached.plan
+        for stream, part in zip(flow.streams, flow.positions(reached.position), strict=True):
+            register_stream(connection, stream, part, state, shed)
+        watermark = flow.streams[0].watermark
+        sql = oracle_sql(view, watermark[0] if watermark else None, flow.watermarks(reached.highs))
         expected = connection.execute(sql).fetchall()
     finally:
         connection.close()
@@ -55,14 +59,18 @@ def audit_view(
     return replace(compare(view, answer, expected), note=note)
 
 
-def _answer(store: SqliteStore, name: str) -> tuple[ViewPlan, Position, list[Shed], list[Any]]:
+def _answer(
+    store: SqliteStore, name: str
+) -> tuple[ViewPlan, StreamState, list[Shed], list[Any], bool]:
+    """The view, how far it has come, what was shed, its rows, and whether they are final there."""
     with store.db.read() as db:
         plan = live_view(db, name)
         whole = msgspec.structs.replace(plan, order=(), limit=None)
         rows = db.execute(typed_sql(whole, *tables_of(plan)[:2])).fetchall()
         stream = read_stream(db, plan.stream)
         shed = list(shed_epochs(db, plan.stream, stream.boundary))
-        return plan, stream.position, shed, rows
+        final = not (provisional(db, plan.recompute) or unfit(db, plan.recompute))
+        return plan, stream, shed, rows, final
 
 
 def live_view(db: sqlite3.Connection, name: str) -> ViewPlan:

@@ -1,9 +1,10 @@
 """A build: the events of a position range in the master -> partials, staged in the store.
 
 Full builds read [0, boundary), incremental ones [old boundary, boundary); the store merges these,
-by the same merge that joins batch and speed. The boundary is a position that speed has cut a
-group at, or that speed has not reached while it does not run. tests/laws/test_seam.py checks
-builds against the reference at every boundary.
+by the same merge that joins batch and speed. A view over joined streams is always built in full,
+since a new event may find its partner anywhere in history. The boundary is a position that speed
+has cut a group at, or that speed has not reached while it does not run. tests/laws/test_seam.py
+checks builds against the reference at every boundary.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.compile.plan import CarryPlan, StreamPlan, ViewPlan
-from headrace.core.event import OFFSET, PARTITION
+from headrace.compile.flow import FlowPlan, watermark_of, whole
+from headrace.compile.plan import CarryPlan, ViewPlan
+from headrace.core.event import PARTITION
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
-from headrace.master.table import MasterTable, event_files
-from headrace.serving.store import AuditResult, Row, Staged, Store, Version, watermark_of
+from headrace.serving.store import AuditResult, Row, Staged, Store, Version
 from headrace.spark.carry import Carrying
+from headrace.spark.feed import Feed, high_sql
+from headrace.spark.joined import marks, with_new
 from headrace.spark.relations import rows_of
 
 
@@ -35,19 +38,19 @@ class Promoted:
 
 
 class Builder:
-    """Builds the views of one stream from its master. `spark` is a session with its tables
+    """Builds the views of one flow from its streams' masters. `spark` is a session with its tables
     registered.
     """
 
     def __init__(
         self,
         spark: Any,
-        stream: StreamPlan,
-        table: MasterTable,
+        flow: FlowPlan,
+        feeds: tuple[Feed, ...],
         store: Store,
         processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
     ) -> None:
-        self.spark, self.stream, self.table, self.store = spark, stream, table, store
+        self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
         self.processors = processors
 
     def build(self, *, speed_runs: bool, full: frozenset[str] = frozenset()) -> Promoted | None:
@@ -57,8 +60,8 @@ class Builder:
         Views named in `full` are rebuilt from the beginning.
         """
         boundary, group = self._boundary(speed_runs)
-        state = self.store.stream(self.stream.name)
-        versions = [v for v in self.store.versions(self.stream.name) if v.since <= boundary]
+        state = self.store.stream(self.flow.name)
+        versions = [v for v in self.store.versions(self.flow.name) if v.since <= boundary]
         # A version that is about to be replaced needs no build any more.
         replaced = {v.name for v in versions if v.state == "building"}
         versions = [v for v in versions if v.state == "building" or v.name not in replaced]
@@ -67,22 +70,22 @@ class Builder:
             return None
         staged = []
         for version in versions if boundary != state.boundary else waiting:
-            whole = version in waiting
-            lower = Position.start(self.stream.partitions) if whole else state.boundary
-            staged.append(self._stage(version, PositionRange(lower, boundary), whole))
+            full_build = version in waiting or self.flow.joined
+            lower = Position.start(self.flow.partitions) if full_build else state.boundary
+            staged.append(self._stage(version, PositionRange(lower, boundary), full_build))
         failpoint("generation.staged")
         audits = tuple(self._audit(build, group, boundary) for build in staged)
-        highs = self.table.highs()
-        number = self.store.promote(self.stream.name, boundary, group, staged, audits, highs)
-        return Promoted(self.stream.name, number, boundary, boundary - state.boundary, audits)
+        highs = [high for feed in self.feeds for high in feed.table.highs()]
+        number = self.store.promote(self.flow.name, boundary, group, staged, audits, highs)
+        return Promoted(self.flow.name, number, boundary, boundary - state.boundary, audits)
 
     def _boundary(self, speed_runs: bool) -> tuple[Position, int]:
         """Where to cut, and the last group before the cut."""
-        archived = self.table.position()
-        state = self.store.stream(self.stream.name)
+        archived = whole(feed.table.position() for feed in self.feeds)
+        state = self.store.stream(self.flow.name)
         if not speed_runs:
-            self.store.close_group(self.stream.name)
-        groups = self.store.closed_groups(self.stream.name)
+            self.store.close_group(self.flow.name)
+        groups = self.store.closed_groups(self.flow.name)
         if not speed_runs and state.position <= archived:
             return archived, max((number for number, _ in groups), default=0)
         usable = [(upper, number) for number, upper in groups if upper <= archived]
@@ -90,12 +93,11 @@ class Builder:
         return newest if state.boundary <= newest[0] else (state.boundary, 0)
 
     def _stage(self, version: Version, range: PositionRange, full: bool) -> Staged:
-        events = read_master(self.spark, self.table, range)
-        events.createOrReplaceTempView(f"`{self.stream.name}`")
+        given = self._register(version.plan, range)
         if carry := version.plan.carry:
             return self._stage_carried(version, carry, range, full)
-        rows = rows_of(self.spark.sql(version.plan.partial_sql))
-        return self.store.stage(version, full, rows, self._values(version.plan))
+        rows = rows_of(self.spark.sql(version.plan.partial_sql, args=given))
+        return self.store.stage(version, full, rows, self._values(version.plan, given))
 
     def _stage_carried(
         self, version: Version, carry: CarryPlan, range: PositionRange, full: bool
@@ -103,26 +105,44 @@ class Builder:
         """Fold the range onto the states at the old boundary, or all events if one of these comes
         before, in the order, what those states have taken.
         """
-        due_us = watermark_of(self.stream, self._highs_at(range.upper))
+        due_us = watermark_of(self.flow.streams[0], self._highs_at(range.upper))
         carrying = Carrying(self.spark, carry, self.processors, marks=[(0, due_us)])
         keys = [] if full else carrying.keys()
         states = [] if full else self.store.states(version, keys, due_us, at_boundary=True)
         folded = carrying.fold(states)
         try:
             if folded.disordered:
-                start = Position.start(self.stream.partitions)
+                start = Position.start(self.flow.partitions)
                 return self._stage(version, PositionRange(start, range.upper), True)
             rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
-            values = self._values(version.plan)
+            values = self._values(version.plan, {})
             return self.store.stage(version, full, rows, values, folded.states)
         finally:
             folded.drop()
 
     def _highs_at(self, boundary: Position) -> tuple[int | None, ...]:
-        groups = {group.upper: group.highs for group in self.store.groups(self.stream.name)}
-        return groups.get(boundary) or self.table.highs()
+        groups = {group.upper: group.highs for group in self.store.groups(self.flow.name)}
+        return groups.get(boundary) or self.feeds[0].table.highs()
 
-    def _values(self, plan: ViewPlan) -> list[Row]:
+    def _register(self, plan: ViewPlan, positions: PositionRange) -> dict[str, Any]:
+        """Give the streams' names the events of the range; the SQL's parameters."""
+        highs: list[int | None] = []
+        for feed, part in zip(self.feeds, self.flow.ranges(positions), strict=True):
+            events = feed.archived_events(self.spark, part)
+            highs += self._highs(feed, events) if plan.join and plan.join.withdrawn else ()
+            events = with_new(events, True) if self.flow.joined else events
+            events.createOrReplaceTempView(f"`{feed.stream.name}`")
+        nothing = (None,) * self.flow.partitions
+        return marks(self.flow, nothing, highs or nothing) if self.flow.joined else {}
+
+    def _highs(self, feed: Feed, events: Any) -> list[int | None]:
+        """The highest event times at the end of the range, on which outer rows depend."""
+        from pyspark.sql.functions import expr
+
+        found = dict(rows_of(events.groupBy(PARTITION).agg(expr(f"max({high_sql(feed.stream)})"))))
+        return [found.get(partition) for partition in range(feed.stream.partitions)]
+
+    def _values(self, plan: ViewPlan, given: dict[str, Any]) -> list[Row]:
         """The distinct values behind each exact distinct count."""
         found: list[Row] = []
         keys = "".join(f"{key.column}, " for key in plan.keys)
@@ -131,35 +151,18 @@ class Builder:
                 f"SELECT DISTINCT '{partial.columns[0]}' AS c, {keys}{partial.counted} AS v "
                 f"FROM ({plan.map_sql}) AS mapped WHERE ({partial.counted}) IS NOT NULL"
             )
-            found += rows_of(self.spark.sql(sql))
+            found += rows_of(self.spark.sql(sql, args=given))
         return found
 
     def _audit(self, build: Staged, group: int, boundary: Position) -> AuditResult:
-        state = self.store.stream(self.stream.name)
+        state = self.store.stream(self.flow.name)
         if not boundary <= state.position:
             return AuditResult(
                 build.version.name, build.rows, 0, note="speed had not come this far"
             )
-        shed = [s.events for s in self.store.shed(self.stream.name) if s.range.upper <= boundary]
+        shed = [s.events for s in self.store.shed(self.flow.name) if s.range.upper <= boundary]
         if shed:
             # What speed served was a sample, and said so: a difference would be no defect.
             note = f"sampled: speed had passed over {sum(shed):,} of these events"
             return AuditResult(build.version.name, build.rows, 0, note=note)
         return self.store.audit_staged(build, group)
-
-
-def read_master(spark: Any, table: MasterTable, range: PositionRange) -> Any:
-    """The events of a range, as Spark reads them from the master's files."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    paths = event_files(table.files(), range)
-    schema = from_arrow_schema(table.schema)
-    if not paths:
-        return spark.createDataFrame([], schema)
-    frame = spark.read.schema(schema).parquet(*paths)
-    conditions = [
-        f"({PARTITION} = {partition} "
-        f"AND {OFFSET} >= {interval.lower} AND {OFFSET} < {interval.upper})"
-        for partition, interval in range.intervals()
-    ]
-    return frame.where(" OR ".join(conditions))

@@ -24,6 +24,8 @@ _STREAM = ("stream", "source", "log end", "lag", "watermark", "generation", "lat
 _SINK = ("sink", "view", "into", "guarantee", "delivered", "waiting", "dropped")
 _VIEW = ("view", "kind", "state", "stream", "rows", "generation", "last audit")
 
+_TABLE = ("table", "version", "loaded at")
+
 
 def status(folder: Path) -> Report:
     """How the project is doing."""
@@ -63,6 +65,9 @@ def shown(found: Status) -> list[RenderableType]:
     if found.sinks:
         sinks = [_sink(sink) for sink in found.sinks]
         parts += ["", table(*_SINK, rows=sinks, right=("delivered", "waiting", "dropped"))]
+    if found.tables:
+        tables = [[t.name, t.version, moment(t.loaded_at)] for t in found.tables]
+        parts += ["", table(*_TABLE, rows=tables)]
     parts += [bad(f"{s.name}: {s.problem}") for s in found.streams if s.problem]
     return parts
 

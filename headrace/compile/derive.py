@@ -2,7 +2,8 @@
 selects after its fold.
 
 The hidden columns (partition, offset, arrival, lateness) go through every step, because an
-event's place in the log decides ties and boundaries wherever the event has become.
+event's place in the log decides ties and boundaries wherever the event has become. A row of a join
+has those of its left event, or of its right one where there is no left.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from headrace.compile.calls import aggregates_in
+from headrace.compile.join import KINDS, NEW, BoundReader, Side, StreamJoin, changed, place
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
+from headrace.core.origin import Origin
 from headrace.core.schema import Schema
+from headrace.define.dialect import parse_query
+from headrace.define.project import Project
 
 NOTHING: Mapping[str, exp.Select] = MappingProxyType({})
 _NOT_STATELESS = ("group", "having", "order", "limit", "distinct", "qualify", "windows", "offset")
@@ -28,8 +33,8 @@ def check_stateless(resolved: Resolved) -> None:
     if found:
         raise Unsupported(
             f"stream '{resolved.definition.name}' is not stateless: it has {found[0].upper()}",
-            hint="a derived stream selects, filters, explodes, joins with tables and has running "
-            "values with OVER; aggregate in a CREATE VIEW that reads it.",
+            hint="a derived stream selects, filters, explodes, joins and has running values with "
+            "OVER; aggregate in a CREATE VIEW that reads it.",
             origin=resolved.definition.query_origin,
         )
 
@@ -40,28 +45,25 @@ def _aggregates(select: exp.Select) -> bool:
 
 
 def inlined(
-    resolved: Resolved, ordered: dict[str, Resolved], written: Mapping[str, exp.Select] = NOTHING
+    resolved: Resolved,
+    ordered: dict[str, Resolved],
+    joins: dict[str, StreamJoin] | None = None,
+    written: Mapping[str, exp.Select] = NOTHING,
 ) -> exp.Select:
     """The query's SELECT with every derived stream in it replaced by what it stands for, which
     `written` says of some.
+
+    With `joins`, each by the name of its query, it gives only the rows that are new.
     """
     select = resolved.select.copy()
-    source = ordered.get(resolved.stream or "")
-    if source is None:
-        return select
-    inner = written.get(source.definition.name) or inlined(source, ordered, written)
-    inner = inner.copy()
-    passed = {item.alias_or_name.lower() for item in inner.expressions}
-    if not any(item.is_star for item in inner.expressions):
-        hidden = [name for name in HIDDEN if name not in passed]
-        inner.select(*(exp.column(n, table=source.stream_alias) for n in hidden), copy=False)
     for table in list(select.find_all(exp.Table)):
-        if table.name.lower() == (resolved.stream or "").lower():
-            table.replace(
-                exp.Subquery(
-                    this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
-                )
-            )
+        name = next((n for n in resolved.streams if n.lower() == table.name.lower()), "")
+        if name in ordered:
+            alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
+            inner = _with_hidden(ordered[name], ordered, joins, written)
+            table.replace(exp.Subquery(this=inner, alias=alias))
+    if joins and resolved.joined:
+        changed(select, joins[resolved.definition.name])
     return select
 
 
@@ -71,10 +73,59 @@ def streams_below(resolved: Resolved, ordered: dict[str, Resolved]) -> list[Reso
     return [source, *streams_below(source, ordered)] if source else []
 
 
-def base_stream(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
-    """The source stream at the bottom of a chain of derived ones."""
-    name = resolved.stream or ""
-    return base_stream(ordered[name], ordered) if name in ordered else name
+def _with_hidden(
+    source: Resolved,
+    ordered: dict[str, Resolved],
+    joins: dict[str, StreamJoin] | None,
+    written: Mapping[str, exp.Select],
+) -> exp.Select:
+    if known := written.get(source.definition.name):
+        return known.copy()
+    inner = inlined(source, ordered, joins, written)
+    passed = {item.alias_or_name.lower() for item in inner.expressions}
+    if any(item.is_star for item in inner.expressions):
+        return inner
+    single = joins is not None and len(base_streams(source, ordered)) == 1
+    for name in (*HIDDEN, NEW) if single else HIDDEN:
+        if name not in passed:
+            text = f"SELECT {place(_seen(source), name)}"
+            item = parse_query(text, Origin("hidden", 1)).expressions[0]
+            named = item if isinstance(item, exp.Column) else exp.alias_(item, name)
+            inner.select(named, copy=False)
+    return inner
+
+
+def _seen(resolved: Resolved) -> tuple[str, ...]:
+    """The aliases of the streams whose columns the query may name."""
+    return resolved.aliases[:1] if _kind(resolved) == "SEMI" else resolved.aliases
+
+
+def row_place(resolved: Resolved, column: str) -> str:
+    """SQL of a hidden column in the query."""
+    return place(_seen(resolved), column)
+
+
+def base_streams(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str, ...]:
+    """The source streams at the bottom of chains of derived ones, left before right."""
+    found: tuple[str, ...] = ()
+    for name in resolved.streams:
+        found += base_streams(ordered[name], ordered) if name in ordered else (name,)
+    return found
+
+
+def flow_of(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
+    """The name of what the query reads: a stream, or the joined ones."""
+    return "+".join(base_streams(resolved, ordered))
+
+
+def join_below(
+    resolved: Resolved, ordered: dict[str, Resolved], joins: dict[str, StreamJoin]
+) -> Resolved | None:
+    """The query that joins: this one, or the derived stream under it."""
+    if resolved.definition.name in joins:
+        return resolved
+    source = ordered.get(resolved.stream or "")
+    return join_below(source, ordered, joins) if source else None
 
 
 def passes_on(resolved: Resolved, ordered: dict[str, Resolved], column: str) -> bool:
@@ -93,8 +144,10 @@ def passes_on(resolved: Resolved, ordered: dict[str, Resolved], column: str) -> 
 
 def all_tables(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str, ...]:
     """The tables that the query reads, also through derived streams."""
-    below = all_tables(ordered[resolved.stream], ordered) if resolved.stream in ordered else ()
-    return tuple(dict.fromkeys((*resolved.tables, *below)))
+    found = list(resolved.tables)
+    for name in resolved.streams:
+        found += all_tables(ordered[name], ordered) if name in ordered else ()
+    return tuple(dict.fromkeys(found))
 
 
 def column_names(
@@ -102,14 +155,105 @@ def column_names(
 ) -> set[str]:
     """The lowercase names of the columns that the query's sources have."""
     names = {name.lower() for table in resolved.tables for name in schemas[table].names}
-    stream = resolved.stream or ""
+    for stream in resolved.streams:
+        names |= _names_of(stream, ordered, schemas)
+    for lateral in resolved.select.args.get("laterals") or []:
+        names |= {column.name.lower() for column in lateral.args["alias"].columns}
+    return names
+
+
+def _names_of(stream: str, ordered: dict[str, Resolved], schemas: dict[str, Schema]) -> set[str]:
     if stream in schemas:
-        return names | {name.lower() for name in schemas[stream].names}
+        return {name.lower() for name in schemas[stream].names}
     source = ordered[stream]
+    names: set[str] = set()
     for item in source.select.expressions:
         names |= (
             column_names(source, ordered, schemas) if item.is_star else {item.alias_or_name.lower()}
         )
-    for lateral in resolved.select.args.get("laterals") or []:
-        names |= {column.name.lower() for column in lateral.args["alias"].columns}
     return names
+
+
+# Joins of streams
+
+
+def stream_join(
+    resolved: Resolved, ordered: dict[str, Resolved], project: Project, schemas: dict[str, Schema]
+) -> StreamJoin:
+    """How the query joins its two streams; refused if it cannot be kept."""
+    name, origin = resolved.definition.name, resolved.definition.query_origin
+    kind = _kind(resolved)
+    if kind is None:
+        raise Unsupported(
+            f"'{name}' joins streams in a way that is not supported",
+            hint="there are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN and LEFT SEMI JOIN.",
+            origin=origin,
+        )
+    if len(base_streams(resolved, ordered)) > 2:
+        raise Unsupported(
+            f"'{name}' joins a stream that is joined already",
+            hint="join two streams, and join their answers in a view over views.",
+            origin=origin,
+        )
+    if resolved.definition.kind == "stream" and resolved.select.is_star:
+        raise Unsupported(
+            f"stream '{name}' joins streams and selects *, so columns would have the same name",
+            hint="name the columns of the joined stream.",
+            origin=origin,
+        )
+    sides = [_side(resolved, n, ordered, project) for n in range(2)]
+    names = [_names_of(stream, ordered, schemas) for stream in resolved.streams]
+
+    def side_of(column: exp.Column) -> Side | None:
+        for side, known in zip(sides, names, strict=True):
+            if column.table.lower() == side.alias.lower() or (
+                not column.table and column.name.lower() in known
+            ):
+                return side
+        return None
+
+    reader = BoundReader(sides[0], sides[1], side_of, name)
+    lower, upper = reader.read(resolved.select.args["joins"][0].args.get("on"), origin)
+    return StreamJoin(kind, sides[0], sides[1], lower, upper)
+
+
+def _kind(resolved: Resolved) -> str | None:
+    if not resolved.joined:
+        return "NONE"
+    join = resolved.select.args["joins"][0]
+    side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
+    if kind == "SEMI":
+        return "SEMI" if side in {"", "LEFT"} else None
+    plain = kind in {"", "INNER", "OUTER"} and not join.method
+    return KINDS.get(side) if plain else None
+
+
+def _side(resolved: Resolved, number: int, ordered: dict[str, Resolved], project: Project) -> Side:
+    stream = resolved.streams[number]
+    time = event_time(stream, ordered, project)
+    base = base_streams(resolved, ordered)[number]
+    if time is None:
+        marked = project.streams[base].watermark
+        raise Unsupported(
+            f"'{resolved.definition.name}' joins stream '{stream}', which has no event time",
+            hint=f"pass on the column '{marked.column}' of '{base}'."
+            if marked
+            else f"add WATERMARK ts DELAY OF INTERVAL 1 MINUTE to stream '{base}'.",
+            origin=resolved.definition.query_origin,
+        )
+    return Side(resolved.aliases[number], base, time)
+
+
+def event_time(stream: str, ordered: dict[str, Resolved], project: Project) -> str | None:
+    """The column of a stream, also of a derived one, that holds the time of its watermark."""
+    if stream in project.streams:
+        mark = project.streams[stream].watermark
+        return mark.column if mark else None
+    source = ordered[stream]
+    below = event_time(source.stream or "", ordered, project)
+    for item in source.select.expressions if below else ():
+        column = item.unalias()
+        mine = isinstance(column, exp.Column) and column.table in {"", source.stream_alias}
+        if item.is_star or (mine and column.name.lower() == str(below).lower()):
+            return below if item.is_star else item.alias_or_name
+    return None

@@ -133,10 +133,20 @@ def _kept_sections(view: ViewPlan) -> tuple[Section, ...]:
 
 def _map_words(view: ViewPlan) -> str:
     tables = f" (joined with {_listed(view.tables)})" if view.tables else ""
+    if view.join:
+        span = f"{_signed(view.join.lower_us)} to {_signed(view.join.upper_us)}"
+        return (
+            f"each row of '{view.join.left}' joined with '{view.join.right}'{tables} that is new "
+            f"gives its key values and what is aggregated; the right event is {span} after the left"
+        )
     return (
         f"each event of stream '{view.stream}'{tables} gives its key values and what is "
         "aggregated; no event needs to know another"
     )
+
+
+def _signed(us: int) -> str:
+    return ("-" if us < 0 else "") + (duration_text(abs(us)) if us else "0s")
 
 
 def _partial_words(view: ViewPlan) -> list[str]:

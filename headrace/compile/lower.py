@@ -20,7 +20,7 @@ from headrace.compile.split import Group, Split
 from headrace.compile.windows import WindowPlan, end_column, from_column
 from headrace.core.aggregate import AGGREGATES, Estimate, Lowered, Merge, roughest
 from headrace.core.errors import Unsupported
-from headrace.core.event import CUT, OFFSET, PARTITION, SEQ, TIME
+from headrace.core.event import CUT, SEQ, TIME
 from headrace.core.origin import Origin
 from headrace.core.schema import Type, nested
 from headrace.define.dialect import parse_query, sql_of
@@ -67,18 +67,22 @@ def type_of(spark_type: str) -> Type | None:
 def lower_map(
     parts: Split,
     source: exp.Select,
-    stream_alias: str,
+    rows: exp.Select,
+    place: str,
     time: str | None,
     analyse: Analyse,
     origin: Origin,
     *,
-    carried: bool,
+    cut: str | None,
     fold: Fold,
     also: Sequence[str] = (),
 ) -> Mapped:
-    """Choose storage forms and write the map step. `time` is SQL for the event time, if known;
-    `carried` says that the source is a fold's relation; `fold` makes one between map and
-    aggregates, where a window needs it; `also` are items that are selected beside.
+    """Choose storage forms and write the map step.
+
+    `rows` are the source's rows that are new; `place` and `time` are SQL of a row's place in the
+    log and of its event time, if known; `cut` that of its group, where the source is a fold's
+    relation. `fold` makes one between map and aggregates, where a window needs it; `also` are
+    items that are selected beside.
     """
     expressions = _distinct_expressions(parts)
     probe = select_of(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
@@ -96,12 +100,12 @@ def lower_map(
     items = [item for key in plain for item in _key_items(key)]
     items += [f"{storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
     items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
-    order = _order(lowered, stream_alias, time, origin)
+    order = _order(lowered, place, time, origin)
     _refuse_computing(parts, lowered, origin)
     items += also
     carry = None
     if ordered := next((group.ordered for group in parts.groups if group.ordered), None):
-        if carried:
+        if cut:
             raise Unsupported(
                 "a window in the order of events cannot follow running values",
                 hint="give the window a stream without OVER.",
@@ -112,9 +116,9 @@ def lower_map(
         counted = [f"{key.sql} AS {key.column}" for key in keys if key not in plain]
         sql = f"SELECT {', '.join([*names, *counted, TIME, SEQ, CUT])} FROM {carry.name}"
     else:
-        items += [*order, *([f"{stream_alias}.{CUT} AS {CUT}"] if carried else [])]
+        items += [*order, *([f"{cut} AS {CUT}"] if cut else [])]
         windowed = [_in_window(key) for key in plain if key.window]
-        sql = select_of(source, items or ["1 AS one"], windowed)
+        sql = select_of(rows, items or ["1 AS one"], windowed)
     return Mapped(
         sql,
         carry,
@@ -125,7 +129,7 @@ def lower_map(
     )
 
 
-def _order(lowered: tuple[Lowered, ...], alias: str, time: str | None, origin: Origin) -> list[str]:
+def _order(lowered: tuple[Lowered, ...], place: str, time: str | None, origin: Origin) -> list[str]:
     """The event's place and time, where a lift speaks of them."""
     lifts = " ".join(lift for call in lowered for part in call.partials for lift in part.lifts)
     if "_time" in lifts and time is None:
@@ -134,7 +138,7 @@ def _order(lowered: tuple[Lowered, ...], alias: str, time: str | None, origin: O
             hint="select the watermark's column in the derived stream, or use min_by and max_by.",
             origin=origin,
         )
-    places = {"_seq": f"{alias}.{OFFSET} * 65536 + {alias}.{PARTITION}", "_time": time}
+    places = {SEQ: place, TIME: time}
     return [f"{sql} AS {name}" for name, sql in places.items() if name in lifts]
 
 

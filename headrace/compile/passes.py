@@ -24,14 +24,19 @@ from headrace.compile.carry import (
 from headrace.compile.derive import (
     NOTHING,
     all_tables,
-    base_stream,
+    base_streams,
     check_stateless,
     column_names,
+    flow_of,
     inlined,
+    join_below,
     passes_on,
+    row_place,
+    stream_join,
     streams_below,
 )
-from headrace.compile.lateness import lateness_of
+from headrace.compile.join import StreamJoin, join_plan
+from headrace.compile.lateness import LatenessParts, lateness_of
 from headrace.compile.lower import (
     Fold,
     lower_finish,
@@ -43,6 +48,7 @@ from headrace.compile.lower import (
 from headrace.compile.plan import (
     WINDOW,
     DerivedPlan,
+    JoinPlan,
     OutputPlan,
     Plan,
     StreamPlan,
@@ -52,10 +58,11 @@ from headrace.compile.plan import (
 )
 from headrace.compile.resolve import HIDDEN, Resolved, resolve
 from headrace.compile.sinks import sink_plans
-from headrace.compile.split import split
+from headrace.compile.split import Split, split
 from headrace.compile.translate import translate
 from headrace.compile.window_words import check_windows, for_spark
 from headrace.core.errors import UnknownName, Unsupported
+from headrace.core.event import CUT, OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
 from headrace.define.definitions import StreamDefinition
@@ -121,6 +128,11 @@ class _Compiler:
         self.ordered, self.schemas, self.processors = ordered, schemas, processors
         self.views: dict[str, ViewPlan] = {}
         self.derived: list[DerivedPlan] = []
+        self.joins: dict[str, StreamJoin] = {
+            name: stream_join(resolved, ordered, project, schemas)
+            for name, resolved in ordered.items()
+            if resolved.joined
+        }
 
     def plan(self) -> Plan:
         streams = tuple(stream_plan(s, self.project) for s in self.project.streams.values())
@@ -172,7 +184,7 @@ class _Compiler:
         self.derived.append(self.derived_plan(resolved, sql, carried))
 
     def derived_plan(self, resolved: Resolved, sql: str, carried: Carried | None) -> DerivedPlan:
-        stream, tables = base_stream(resolved, self.ordered), all_tables(resolved, self.ordered)
+        stream, tables = flow_of(resolved, self.ordered), all_tables(resolved, self.ordered)
         carry = carried.plan if carried else None
         return DerivedPlan(resolved.definition.name, stream, tables, sql, carry)
 
@@ -185,7 +197,8 @@ class _Compiler:
                 hint="have all running values in one stream.",
                 origin=resolved.definition.query_origin,
             )
-        mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
+        self.refuse_joined(resolved)
+        mark = self.project.streams[self.base_stream(resolved)].watermark
         time, source = mark.column if mark else None, inlined(resolved, self.ordered)
         name, analyse = f"_carried_{reader}", self.analyser.analyse
         if resolved.definition.processor:
@@ -210,7 +223,7 @@ class _Compiler:
 
     def numbered(self, resolved: Resolved) -> Fold:
         """The fold of a view with a window that needs its events in order."""
-        mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
+        mark = self.project.streams[self.base_stream(resolved)].watermark
         name = f"_carried_{resolved.definition.name}"
         return numbered(name, mark.column if mark else None, resolved.stream_alias)
 
@@ -222,7 +235,19 @@ class _Compiler:
         """The query with all streams below written out, down to the fold if there is one."""
         below = [s for s in streams_below(resolved, self.ordered) if is_carried(s)]
         known = {below[0].definition.name: carried.select} if carried and below else NOTHING
-        return inlined(resolved, self.ordered, known)
+        return inlined(resolved, self.ordered, written=known)
+
+    def refuse_joined(self, resolved: Resolved) -> None:
+        if len(base_streams(resolved, self.ordered)) > 1:
+            raise Unsupported(
+                f"'{resolved.definition.name}' needs the events of joined streams in order",
+                hint="running values and processors take one stream; join what they make.",
+                origin=resolved.definition.query_origin,
+            )
+
+    def base_stream(self, resolved: Resolved) -> str:
+        """The source stream at the bottom; of joined ones the left."""
+        return base_streams(resolved, self.ordered)[0]
 
     def add_mergeable(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
         origin = resolved.definition.query_origin
@@ -230,16 +255,21 @@ class _Compiler:
         parts = split(resolved.select, names, origin)
         carried = self.carried_below(resolved, resolved.definition.name)
         source = self.written(resolved, carried)
-        stream = base_stream(resolved, self.ordered)
-        late = lateness_of(parts, self.project.streams[stream], resolved.stream_alias)
+        joining = join_below(resolved, self.ordered, self.joins)
+        rows = inlined(resolved, self.ordered, self.joins) if joining else source
+        place = f"{row_place(resolved, OFFSET)} * 65536 + {row_place(resolved, PARTITION)}"
+        late = self.lateness(resolved, parts)
+        if any(group.ordered for group in parts.groups):
+            self.refuse_joined(resolved)
         mapped = lower_map(
             parts,
             source,
-            resolved.stream_alias,
+            rows,
+            place,
             self.event_time(resolved),
             self.analyser.analyse,
             origin,
-            carried=carried is not None,
+            cut=f"{resolved.stream_alias}.{CUT}" if carried else None,
             fold=self.numbered(resolved),
             also=late.items,
         )
@@ -256,12 +286,13 @@ class _Compiler:
             for (name, expression), (_, spark_type) in zip(parts.items, types, strict=True)
         )
         _refuse_repeats(outputs, resolved)
+        join = self.join_plan(joining) if joining else None
         self.views[resolved.definition.name] = ViewPlan(
             resolved.definition.name,
             "mergeable",
             str(resolved.definition.origin),
             outputs,
-            stream=stream,
+            stream=flow_of(resolved, self.ordered),
             tables=all_tables(resolved, self.ordered),
             carry=carried.plan if carried else mapped.carry,
             map_sql=mapped.sql,
@@ -271,8 +302,15 @@ class _Compiler:
             order=tuple(finish(item) for item in parts.order),
             limit=parts.limit,
             inputs=self.inputs(resolved),
-            definition=sql_of(inlined(resolved, self.ordered)),
+            join=join,
+            # The rows of an outer join depend on watermarks, which only this form speaks of.
+            definition=sql_of(rows if join and join.withdrawn else inlined(resolved, self.ordered)),
         )
+
+    def join_plan(self, joining: Resolved) -> JoinPlan:
+        join = self.joins[joining.definition.name]
+        select = inlined(joining, self.ordered, self.joins)
+        return join_plan(select, join)
 
     def add_read(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
         origin = resolved.definition.query_origin
@@ -297,10 +335,17 @@ class _Compiler:
             read_sql=translated.tree.sql(dialect="sqlite", comments=False),
         )
 
+    def lateness(self, resolved: Resolved, parts: Split) -> LatenessParts:
+        """What the view keeps about late events; a joined row is of two events, so nothing."""
+        if len(base_streams(resolved, self.ordered)) > 1:
+            return LatenessParts()
+        stream = self.project.streams[self.base_stream(resolved)]
+        return lateness_of(parts, stream, resolved.stream_alias)
+
     def event_time(self, resolved: Resolved) -> str | None:
         """SQL for the event time, which orders events before their place does; 0 where the stream
         has no watermark, None where a derived stream does not pass it on."""
-        mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
+        mark = self.project.streams[self.base_stream(resolved)].watermark
         if mark is None:
             return "0L"
         passed = passes_on(resolved, self.ordered, mark.column)
@@ -308,7 +353,8 @@ class _Compiler:
 
     def inputs(self, resolved: Resolved) -> str:
         """Fingerprint of what the view's SQL does not say itself."""
-        stream = self.project.streams[base_stream(resolved, self.ordered)]
+        bases = dict.fromkeys(base_streams(resolved, self.ordered))
+        streams = [self.project.streams[name].schema.spark_ddl for name in bases]
         tables = [self.project.tables[name] for name in all_tables(resolved, self.ordered)]
         functions = self.project.functions_file
         code = functions.read_bytes() if functions else b""
@@ -319,7 +365,7 @@ class _Compiler:
         )
         return digest(
             [
-                stream.schema.spark_ddl,
+                ", ".join(streams),
                 [
                     [t.schema.spark_ddl, t.format, t.location, sorted(t.options.items())]
                     for t in tables

@@ -90,6 +90,17 @@ class CarryPlan(_Noun, frozen=True):
     processor: ProcessorPlan | None = None
 
 
+class JoinPlan(_Noun, frozen=True):
+    """How far apart the events of a joined pair are: lower <= right's time - left's <= upper."""
+
+    left: str  # the streams
+    right: str
+    lower_us: int
+    upper_us: int
+    # Spark SQL that counts outer rows which a late partner withdraws; empty without such rows.
+    withdrawn: tuple[str, ...] = ()
+
+
 class ViewPlan(_Noun, frozen=True):
     """How one view is kept and read."""
 
@@ -97,7 +108,7 @@ class ViewPlan(_Noun, frozen=True):
     kind: str  # "mergeable", or "read": derived from other views when read
     origin: str
     outputs: tuple[OutputPlan, ...]
-    stream: str = ""
+    stream: str = ""  # the flow: the stream, or the joined streams as "orders+payments"
     tables: tuple[str, ...] = ()
     carry: CarryPlan | None = None  # the fold whose relation `map_sql` reads, if there is one
     map_sql: str = ""
@@ -109,6 +120,7 @@ class ViewPlan(_Noun, frozen=True):
     reads: tuple[str, ...] = ()  # views
     read_sql: str = ""  # for kind "read": SQL over the typed answers of `reads`
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
+    join: JoinPlan | None = None
     definition: str = ""  # the whole SELECT with derived streams written out, for the audit
 
     @property
@@ -205,10 +217,10 @@ class TablePlan(_Noun, frozen=True):
 
 
 class DerivedPlan(_Noun, frozen=True):
-    """A stream made of another; `sql` reads the source stream's relation, or that of `carry`."""
+    """A stream made of others; `sql` reads the source streams' relations, or that of `carry`."""
 
     name: str
-    stream: str
+    stream: str  # the flow
     tables: tuple[str, ...]
     sql: str
     carry: CarryPlan | None = None

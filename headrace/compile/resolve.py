@@ -1,7 +1,7 @@
 """Which definition speaks of which other: names are found, cycles and mixtures refused.
 
-A derived stream reads one stream and any number of tables. A view reads one stream and any number
-of tables, or only other views. Everything after this pass can rely on it. tests/plans/error_*.sql
+A derived stream reads one stream, or two that it joins, and any number of tables. A view reads the
+same, or only other views. Everything after this pass can rely on it. tests/plans/error_*.sql
 hold what is refused, each beside its sentence.
 """
 
@@ -31,6 +31,17 @@ class Resolved:
     stream_alias: str
     tables: tuple[str, ...]
     views: tuple[str, ...]
+    joined: str | None = None  # the stream that it is joined with
+    joined_alias: str = ""
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.stream, self.joined) if name)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The names by which the query speaks of its streams."""
+        return (self.stream_alias, self.joined_alias) if self.joined else (self.stream_alias,)
 
 
 def resolve(project: Project) -> dict[str, Resolved]:
@@ -53,8 +64,8 @@ def _place(
             f"definitions go round in a circle: {circle}", origin=found[name].definition.origin
         )
     resolved = found[name]
-    for source in (resolved.stream, *resolved.views):
-        _place(source or "", found, ordered, (*path, name))
+    for source in (*resolved.streams, *resolved.views):
+        _place(source, found, ordered, (*path, name))
     ordered[name] = resolved
 
 
@@ -82,10 +93,13 @@ def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
         dict.fromkeys(n for n, _ in sources if n not in tables and not _is_stream(project, n))
     )
     _check_mixture(query, [name for name, _ in streams], tables, views)
+    streams.sort(key=lambda pair: pair[1] is not select.args["from_"].this)
     if streams:
-        _check_joins(query, select, streams[0][1])
-    stream, alias = (streams[0][0], streams[0][1].alias_or_name) if streams else (None, "")
-    return Resolved(query, select, stream, alias, tables, views)
+        _check_joins(query, select, [table for _, table in streams])
+    read = [(name, table.alias_or_name) for name, table in streams]
+    stream, alias = read[0] if read else (None, "")
+    joined, joined_alias = read[1] if len(read) > 1 else (None, "")
+    return Resolved(query, select, stream, alias, tables, views, joined, joined_alias)
 
 
 def _find(project: Project, query: QueryDefinition, name: str) -> str:
@@ -111,19 +125,29 @@ def _check_mixture(
 ) -> None:
     if query.kind == "stream" and views:
         raise _unsupported(query, f"stream '{query.name}' reads the view '{views[0]}'", _READS)
-    if len(streams) > 1:
-        raise _unsupported(query, f"'{query.name}' joins streams with each other", _READS)
+    if len(streams) > 2:
+        raise _unsupported(
+            query,
+            f"'{query.name}' joins more than two streams",
+            "join two of them, and join their answers in a view over views.",
+        )
     if views and (streams or tables):
         raise _unsupported(query, f"view '{query.name}' mixes views with streams or tables", _READS)
     if not streams and not views:
         raise _unsupported(query, f"'{query.name}' reads no stream", _READS)
 
 
-def _check_joins(query: QueryDefinition, select: exp.Select, stream: exp.Table) -> None:
+def _check_joins(query: QueryDefinition, select: exp.Select, streams: list[exp.Table]) -> None:
     """Every row must come from an event: a row of a table alone would be in each epoch again."""
     joins = select.args.get("joins") or []
-    sides = {str(join.side or "").upper() for join in joins}
-    if sides & {"RIGHT", "FULL"} or (joins and select.args["from_"].this is not stream):
+    if len(streams) > 1 and (not joins or joins[0].this is not streams[1]):
+        raise _unsupported(
+            query,
+            f"'{query.name}' joins a table before its second stream",
+            "write FROM a stream JOIN the other stream, then JOIN or LEFT JOIN the tables.",
+        )
+    sides = {str(join.side or "").upper() for join in joins[len(streams) - 1 :]}
+    if sides & {"RIGHT", "FULL"} or (joins and select.args["from_"].this is not streams[0]):
         raise _unsupported(
             query,
             f"'{query.name}' keeps rows of a table that no event has",
@@ -160,8 +184,8 @@ def _check_certain(query: QueryDefinition, select: exp.Select) -> None:
 
 
 _READS = (
-    "a stream reads one stream and any number of tables; a view reads one stream and any number of "
-    "tables, or only other views."
+    "a stream reads one stream, or two that it joins, and any number of tables; a view reads the "
+    "same, or only other views."
 )
 
 

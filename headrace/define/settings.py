@@ -93,6 +93,13 @@ class BatchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TablesSettings:
+    interval_us: int = _setting(
+        "10 seconds", "time between two looks at the tables' files", duration=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class QuerySettings:
     seconds_max: float = _setting(30.0, "time that an ad-hoc query may take", least=0.1)
     rows_max: int = _setting(10_000, "rows that an ad-hoc query may return", least=1)
@@ -125,6 +132,7 @@ class Settings:
     speed: SpeedSettings = field(default_factory=SpeedSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
+    tables: TablesSettings = field(default_factory=TablesSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)
 

@@ -23,17 +23,17 @@ from headrace.core.time import iso, now_us
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.intake import Receipt
-from headrace.log.reader import TopicReader
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.once import pipelines_of, rebuilt
-from headrace.run.pipeline import StreamPipeline
+from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.schedule import Report, Schedule
 from headrace.run.sinks import Sinks
+from headrace.run.tables import Tables
 from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
 
@@ -56,7 +56,7 @@ class Instance(ProjectService):
         self.state, self.reason = "starting", "the log is being opened"
         self.inlets = Inlets(project, self.lag_of)
         self.spark: Any = None
-        self.pipelines: dict[str, StreamPipeline] = {}
+        self.pipelines: dict[str, Pipeline] = {}
         self.schedule: Schedule | None = None
         self.hub = Hub(self.store.db, project.settings.subscribe)
         self.sinks: Sinks | None = None
@@ -96,13 +96,17 @@ class Instance(ProjectService):
         self.store.deploy(plan)
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
         self.schedule = Schedule(
-            self.pipelines, self.inlets.topics, self.project.settings, self.report
+            self.pipelines,
+            self.inlets.topics,
+            self.project.settings,
+            self.report,
+            tables=Tables(plan.tables, self.project.folder, self.pipelines, self.store),
         )
         self.sinks = Sinks(plan, self.project.folder, self.hub.reader, self.submit, self.report)
         self.reason = "views are being built"
         self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
 
-    def build_all(self, only: Callable[[StreamPipeline], bool] = lambda pipeline: True) -> None:
+    def build_all(self, only: Callable[[Pipeline], bool] = lambda pipeline: True) -> None:
         """Bring the views of every stream, or of some, to all that is in the log now."""
         assert self.schedule is not None
         for pipeline in self.pipelines.values():
@@ -188,6 +192,7 @@ class Instance(ProjectService):
             self.stream_statuses(plan, problems) if plan else [],
             self.view_statuses(plan) if plan else [],
             self.sink_statuses(plan) if plan else [],
+            self.table_statuses(plan) if plan else [],
         )
 
     def problems(self) -> dict[str, str]:
@@ -223,17 +228,13 @@ class Instance(ProjectService):
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""
-        return sum(map(self._lag_of, self.pipelines))
+        return sum(pipeline.lag_events() for pipeline in self.pipelines.values())
 
     def lag_of(self, stream: str) -> int:
         """How many events of a stream wait for speed; none before it runs, because the log is the
         buffer of a start."""
         pipeline = self.pipelines.get(stream)
-        return self._lag_of(stream) if pipeline and pipeline.speed_runs else 0
-
-    def _lag_of(self, stream: str) -> int:
-        end = TopicReader(self.layout.log(stream)).end()
-        return end - self.store.stream(stream).position
+        return pipeline.lag_events() if pipeline and pipeline.speed_runs else 0
 
     def events_in(self) -> int:
         return sum(intake.counters.accepted for intake in self.inlets.intakes.values())

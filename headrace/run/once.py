@@ -5,23 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.batch.build import Promoted
+from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
 from headrace.define.project import Project
+from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with, functions_of, processors_of, session
-from headrace.run.pipeline import StreamPipeline
+from headrace.run.layout import Layout
+from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
+from headrace.run.tables import Tables
 from headrace.serving.sqlite_store import SqliteStore
 
 
 def pipelines_of(
     spark: Any, project: Project, plan: Plan, store: SqliteStore
-) -> dict[str, StreamPipeline]:
-    """A pipeline for each stream."""
+) -> dict[str, Pipeline]:
+    """A pipeline for each flow; those that read the same stream share its archive."""
     functions, processors = functions_of(project), processors_of(project)
+    layout = Layout.of(project)
+    archives = {
+        s.name: Archive(spark, s, layout.log(s.name), layout.master(s.name)) for s in plan.streams
+    }
     return {
-        stream.name: StreamPipeline(spark, project, plan, stream, store, functions, processors)
-        for stream in plan.streams
+        flow.name: Pipeline(spark, project, plan, flow, archives, store, functions, processors)
+        for flow in flows_of(plan)
     }
 
 
@@ -34,8 +42,10 @@ def rebuild_once(service: ProjectService, view: str) -> dict[str, Any]:
             raise NotFound(f"there is no view '{view}' that is kept")
         service.store.take_over()
         service.store.deploy(plan)
-        pipeline = pipelines_of(spark, service.project, plan, service.store)[found.stream]
-        pipeline.archive_.step_to_end(service.project.settings.archive.step_events_max)
+        pipelines = pipelines_of(spark, service.project, plan, service.store)
+        Tables(plan.tables, service.project.folder, pipelines, service.store)
+        pipeline = pipelines[found.stream]
+        pipeline.archive_all()
         return rebuilt(found.name, pipeline.build(frozenset({found.name})))
 
 

@@ -1,4 +1,4 @@
-"""One stream's way through Spark: archive, speed and batch, wired to one log and one store.
+"""One flow's way through Spark: archive, speed and batch, wired to its logs and one store.
 
 The pipeline has no thread of its own: the schedule calls `archive` and `build`, Spark's query
 calls the epochs, and `mend` starts a query again that has ended by a failure.
@@ -13,7 +13,9 @@ from typing import Any
 import structlog
 
 from headrace.batch.build import Builder, Promoted
-from headrace.compile.plan import Plan, StreamPlan
+from headrace.compile.flow import FlowPlan, whole
+from headrace.compile.plan import Plan, TablePlan
+from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition
@@ -22,40 +24,44 @@ from headrace.log.topic import Topic
 from headrace.master.archive import Archive
 from headrace.run.layout import Layout
 from headrace.serving.store import Store
-from headrace.spark.relations import register
+from headrace.spark.feed import Feed
+from headrace.spark.relations import register, reload
 from headrace.speed.query import SpeedQuery
 
 log = structlog.get_logger()
 RETRY_MIN_US, RETRY_MAX_US = SECOND, 60 * SECOND
 
 
-class StreamPipeline:
-    """Archive, speed and batch of one stream."""
+class Pipeline:
+    """Archive, speed and batch of one stream, or of joined ones."""
 
     def __init__(
         self,
         spark: Any,
         project: Project,
         plan: Plan,
-        stream: StreamPlan,
+        flow: FlowPlan,
+        archives: dict[str, Archive],
         store: Store,
         functions: tuple[FunctionDefinition, ...],
         processors: Mapping[str, ProcessorDefinition],
         clock: Clock = now_us,
     ) -> None:
         layout = Layout.of(project)
-        self.stream, self.store, self.settings, self.clock = stream, store, project.settings, clock
-        self.archive_ = Archive(spark, stream, layout.log(stream.name), layout.master(stream.name))
+        self.flow, self.store, self.settings, self.clock = flow, store, project.settings, clock
+        self.archives = [archives[stream.name] for stream in flow.streams]
+        self.feeds = tuple(Feed(a.stream, a.log, a.table) for a in self.archives)
         # Sessions apart, because each gives the stream's name another meaning.
         batch, speed = spark.newSession(), spark.newSession()
-        for session in (batch, speed):
+        self.sessions, self.folder = (batch, speed), project.folder
+        for session in self.sessions:
             register(session, plan.tables, functions, project.folder)
-        self.builder = Builder(batch, stream, self.archive_.table, store, processors)
+        self.builder = Builder(batch, flow, self.feeds, store, processors)
         self.speed = SpeedQuery(
             speed,
-            stream,
+            flow,
+            self.feeds,
             store,
-            layout.log(stream.name),
             layout.work("run"),
             self.settings.speed,
             clock,
@@ -70,33 +76,51 @@ class StreamPipeline:
 
     def archive(self) -> int:
         """Move what has come since into the master."""
-        return self.archive_.step(self.settings.archive.step_events_max)
+        events_max = self.settings.archive.step_events_max
+        return sum(archive.step(events_max) for archive in self.archives)
+
+    def archive_all(self) -> None:
+        """Move all that is in the logs now."""
+        for archive in self.archives:
+            archive.step_to_end(self.settings.archive.step_events_max)
 
     def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
         return self.builder.build(speed_runs=self.speed_runs, full=full)
 
     def catch_up(self) -> Promoted | None:
         """All that is in the log now goes through batch; speed goes on from there."""
-        self.archive_.step_to_end(self.settings.archive.step_events_max)
-        self.store.close_group(self.stream.name)
+        self.archive_all()
+        self.store.close_group(self.flow.name)
         return self.build()
 
     def needs_catch_up(self) -> bool:
         """Whether batch is the faster way to the log's end, or a view has no generation yet."""
-        from headrace.log.reader import TopicReader
+        new = any(version.state == "building" for version in self.store.versions(self.flow.name))
+        return new or self.lag_events() > self.settings.speed.catch_up_events
 
-        state = self.store.stream(self.stream.name)
-        backlog = TopicReader(self.archive_.log).end() - state.position
-        new = any(version.state == "building" for version in self.store.versions(self.stream.name))
-        return new or backlog > self.settings.speed.catch_up_events
+    def reload(self, table: TablePlan) -> None:
+        """Read a table again, for both layers."""
+        for session in self.sessions:
+            reload(session, table, self.folder)
 
-    def tidy(self, topic: Topic) -> None:
-        """Compact the master's files and drop log segments that it holds."""
-        self.archive_.table.compact(self.settings.archive.compact_files)
-        # Speed may have to go back to the boundary, so the log keeps what comes after it.
-        boundary = self.store.stream(self.stream.name).boundary
-        kept = self.archive_.table.position().earliest(boundary)
-        topic.retain(kept, self.settings.log.retention_us)
+    def lag_events(self) -> int:
+        """Events in the logs that speed has not committed."""
+        end = whole(feed.end() for feed in self.feeds)
+        return end - self.store.stream(self.flow.name).position
+
+    def tidy(self, topics: dict[str, Topic]) -> None:
+        """Compact the masters' files and drop log segments that they hold."""
+        for archive in self.archives:
+            archive.table.compact(self.settings.archive.compact_files)
+            topic = topics[archive.stream.name]
+            topic.retain(self._kept(archive), self.settings.log.retention_us)
+
+    def _kept(self, archive: Archive) -> Position:
+        """The log keeps what is not archived, and what speed may have to go back to."""
+        archived = archive.table.position()
+        if self.flow.joined:
+            return archived
+        return archived.earliest(self.store.stream(self.flow.name).boundary)
 
     def mend(self) -> None:
         """Start the query again if it has failed, after a pause that doubles each time."""
@@ -113,7 +137,7 @@ class StreamPipeline:
             self.problem = _sentence(query.exception())
             log.error(
                 "speed.failed",
-                stream=self.stream.name,
+                stream=self.flow.name,
                 problem=self.problem,
                 retry_in_s=pause // SECOND,
             )

@@ -15,6 +15,7 @@ from headrace.api.service import (
     SinkStatus,
     Status,
     StreamStatus,
+    TableStatus,
     ViewStatus,
 )
 from headrace.audit.oracle import audit_view
@@ -195,6 +196,14 @@ class ProjectService:
             )
         return found
 
+    def table_statuses(self, plan: Plan) -> list[TableStatus]:
+        found = self.store.tables()
+        return [
+            TableStatus(table.name, found[table.name][0], iso(found[table.name][1]))
+            for table in plan.tables
+            if table.name in found
+        ]
+
     def _view_numbers(self, plan: ViewPlan | None, stream: str) -> tuple[int, int | None]:
         if plan is None:
             return 0, None
@@ -254,5 +263,6 @@ def stopped_status(service: ProjectService) -> Status:
     streams = service.stream_statuses(plan, {}) if plan else []
     views = service.view_statuses(plan) if plan else []
     sinks = service.sink_statuses(plan) if plan else []
-    name = service.project.settings.name
-    return Status(name, "stopped", "the project does not run", None, None, streams, views, sinks)
+    tables = service.table_statuses(plan) if plan else []
+    name, why = service.project.settings.name, "the project does not run"
+    return Status(name, "stopped", why, None, None, streams, views, sinks, tables)

@@ -1,4 +1,4 @@
-"""What happens again and again: archive, build, mend, tidy. One thread, one step at a time.
+"""What happens again and again: archive, build, mend, reload, tidy. One thread, one step at a time.
 
 A step that fails is reported and tried again at its next turn; it never stops the others.
 `rebuild` asks for a full build at the next turn and waits for it. tests/run/test_schedule.py
@@ -18,7 +18,8 @@ from headrace.core.errors import Fenced, HeadraceError, Unavailable
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.settings import Settings
 from headrace.log.topic import Topic
-from headrace.run.pipeline import StreamPipeline
+from headrace.run.pipeline import Pipeline
+from headrace.run.tables import Tables
 
 log = structlog.get_logger()
 TICK_S = 0.1
@@ -31,14 +32,15 @@ class Schedule:
 
     def __init__(
         self,
-        pipelines: dict[str, StreamPipeline],
+        pipelines: dict[str, Pipeline],
         topics: dict[str, Topic],
         settings: Settings,
         report: Report,
         clock: Clock = now_us,
+        tables: Tables | None = None,
     ) -> None:
         self.pipelines, self.topics, self.settings = pipelines, topics, settings
-        self.report, self.clock = report, clock
+        self.report, self.clock, self.tables = report, clock, tables
         self.generations = 0
         self.events = 0
         self.differences = 0
@@ -83,10 +85,14 @@ class Schedule:
         archive_at = build_at = self.clock()
         build_at += self.settings.batch.interval_us
         tidy_at = self.clock() + TIDY_US
+        reload_at = self.clock() + self.settings.tables.interval_us
         while not self._stop.wait(TICK_S):
             now = self.clock()
             self._each("speed", lambda name, pipeline: pipeline.mend())
             self._grant_wishes()
+            if now >= reload_at:
+                self._reload()
+                reload_at = now + self.settings.tables.interval_us
             if now >= archive_at:
                 self._each("archive", lambda name, pipeline: pipeline.archive())
                 archive_at = self.clock() + self.settings.archive.interval_us
@@ -94,10 +100,10 @@ class Schedule:
                 self._each("batch", self._build)
                 build_at = now + self.settings.batch.interval_us
             if now >= tidy_at:
-                self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics[name]))
+                self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
                 tidy_at = now + TIDY_US
 
-    def _each(self, what: str, action: Callable[[str, StreamPipeline], object]) -> None:
+    def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
         for name, pipeline in self.pipelines.items():
             try:
                 action(name, pipeline)
@@ -109,6 +115,18 @@ class Schedule:
                 return
             except Exception as error:
                 self._note(what, name, error)
+
+    def _reload(self) -> None:
+        try:
+            for name, version in (self.tables.reload() if self.tables else {}).items():
+                self.report("table", {"table": name, "version": version})
+            self.problems.pop("tables", None)
+        except Exception as error:
+            sentence = f"tables were not reloaded: {error}".splitlines()[0][:300]
+            if self.problems.get("tables") != sentence:
+                self.problems["tables"] = sentence
+                log.error("schedule.failed", what="tables", exc_info=error)
+                self.report("problem", {"message": sentence})
 
     def _note(self, what: str, name: str, error: Exception) -> None:
         message = (
@@ -123,7 +141,7 @@ class Schedule:
             self.report("problem", {"message": sentence})
 
     def _build(
-        self, name: str, pipeline: StreamPipeline, full: frozenset[str] = frozenset()
+        self, name: str, pipeline: Pipeline, full: frozenset[str] = frozenset()
     ) -> Promoted | None:
         # What is archived limits how far a build can go.
         pipeline.archive()

@@ -9,7 +9,7 @@ transactions.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -38,8 +38,9 @@ class AsOf(msgspec.Struct, frozen=True, omit_defaults=True):
     watermark: str | None
     committed_at: str | None
     age_ms: int | None
-    provisional: bool = False  # events came out of order, and batch has yet to place them
+    provisional: bool = False  # an event came that only batch can place; true until it has
     sampled: Sampled | None = None
+    tables: dict[str, str] = {}  # the versions of the tables that new events meet
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,9 +63,14 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def as_of(
-    states: Iterable[StreamState], now_us: int, provisional: Container[str] = ()
+    states: Iterable[StreamState],
+    now_us: int,
+    provisional: Container[str] = (),
+    tables: Mapping[str, dict[str, str]] | None = None,
 ) -> dict[str, AsOf]:
-    """`as_of` of each stream; `provisional` names those whose carried rows are."""
+    """`as_of` of each stream; `provisional` names those whose answer is, `tables` has what each was
+    joined with.
+    """
     return {
         state.plan.name: AsOf(
             state.generation,
@@ -75,6 +81,7 @@ def as_of(
             max(0, now_us - state.committed_at) // 1000 if state.committed_at else None,
             state.plan.name in provisional,
             sampled(state),
+            (tables or {}).get(state.plan.name, {}),
         )
         for state in states
     }

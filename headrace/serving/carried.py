@@ -122,7 +122,7 @@ def promote_states(
     db.execute("UPDATE _disorder SET provisional = 1 WHERE version = ?", (plan.recompute,))
 
 
-def provisional(db: sqlite3.Connection, version: str) -> bool:
+def unfit(db: sqlite3.Connection, version: str) -> bool:
     """Whether speed's rows of a version do not fit its generation."""
     row = db.execute(
         "SELECT max(provisional) FROM _disorder WHERE version = ?", (version,)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from headrace.compile.flow import FlowPlan, flows_of
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.compile.translate import typed_name
 from headrace.core.errors import BadDefinition, NotFound
@@ -49,7 +50,7 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
     ).fetchall()
     offsets, highs, heard_at = zip(*progress, strict=True)
     return StreamState(
-        msgspec.json.decode(row[0], type=StreamPlan),
+        msgspec.json.decode(row[0], type=FlowPlan),
         Position(offsets),
         Position.parse(row[1]),
         row[2],
@@ -90,14 +91,18 @@ def advance(
     db.execute("UPDATE _streams SET watermark_us = ? WHERE name = ?", (newest, name))
 
 
-def read_highs(path: Path, stream: str, position: Position) -> tuple[int | None, ...]:
-    """The highest event times that an epoch beginning at `position` starts from."""
+def read_highs(path: Path, flow: str, number: int, position: Position) -> tuple[int | None, ...]:
+    """The highest event times that an epoch beginning at `position` starts from, in the flow's
+    stream of this number.
+    """
     db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
     try:
-        state = read_stream(db, stream)
+        state = read_stream(db, flow)
     finally:
         db.close()
-    return state.highs if state.position == position else (None,) * len(position.offsets)
+    if state.plan.positions(state.position)[number] != position:
+        return (None,) * len(position.offsets)
+    return state.plan.parts(state.highs)[number]
 
 
 def read_versions(db: sqlite3.Connection, stream: str) -> list[Version]:
@@ -112,8 +117,8 @@ def read_versions(db: sqlite3.Connection, stream: str) -> list[Version]:
 
 def deploy(db: sqlite3.Connection, plan: Plan) -> list[Change]:
     """Make the plan the deployed one, inside the caller's transaction."""
-    for stream in plan.streams:
-        _deploy_stream(db, stream)
+    for flow in flows_of(plan):
+        _deploy_flow(db, flow)
     changes = [_deploy_view(db, view) for view in plan.views if view.kind == "mergeable"]
     before = read_plan(db)
     names = {view.name for view in plan.views}
@@ -152,19 +157,21 @@ def changes_of(deployed: Plan | None, plan: Plan) -> list[Change]:
     return changes + [Change(name, "removed", "no longer kept") for name in old]
 
 
-def _deploy_stream(db: sqlite3.Connection, stream: StreamPlan) -> None:
-    text = msgspec.json.encode(stream).decode()
-    row = db.execute("SELECT plan FROM _streams WHERE name = ?", (stream.name,)).fetchone()
+def _deploy_flow(db: sqlite3.Connection, flow: FlowPlan) -> None:
+    text = msgspec.json.encode(flow).decode()
+    row = db.execute("SELECT plan FROM _streams WHERE name = ?", (flow.name,)).fetchone()
     if row:
-        _check_history(msgspec.json.decode(row[0], type=StreamPlan), stream)
-        db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, stream.name))
+        before = msgspec.json.decode(row[0], type=FlowPlan)
+        for old, new in zip(before.streams, flow.streams, strict=True):
+            _check_history(old, new)
+        db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, flow.name))
         return
-    start = Position.start(stream.partitions)
+    start = Position.start(flow.partitions)
     db.execute(
         "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0, NULL, '[]')",
-        (stream.name, text, str(start)),
+        (flow.name, text, str(start)),
     )
-    rows = [(stream.name, partition) for partition in range(stream.partitions)]
+    rows = [(flow.name, partition) for partition in range(flow.partitions)]
     db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL, NULL)", rows)
 
 
@@ -242,6 +249,7 @@ def drop_view(db: sqlite3.Connection, name: str) -> None:
 def _drop_version(db: sqlite3.Connection, name: str, version: str) -> None:
     drop_states(db, name, version)
     db.execute("DELETE FROM _views WHERE name = ? AND version = ?", (name, version))
+    db.execute("DELETE FROM _provisional WHERE version = ?", (version,))
     for table in (generation_table, speed_table, values_table):
         db.execute(f"DROP TABLE IF EXISTS {table(name, version)}")
         db.execute(f"DROP TABLE IF EXISTS {staged_name(table(name, version))}")
@@ -257,6 +265,31 @@ def go_live(db: sqlite3.Connection, version: Version) -> None:
         "UPDATE _views SET state = 'live' WHERE name = ? AND version = ?",
         (version.name, version.id),
     )
+
+
+def note_table(db: sqlite3.Connection, name: str, version: str, now_us: int) -> None:
+    """A table's content is in use from now on; one that is already is left as it is."""
+    db.execute(
+        "INSERT INTO _tables VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
+        "SET version = excluded.version, loaded_at = excluded.loaded_at "
+        "WHERE version <> excluded.version",
+        (name, version, now_us),
+    )
+
+
+def read_tables(db: sqlite3.Connection) -> dict[str, tuple[str, int]]:
+    rows = db.execute("SELECT name, version, loaded_at FROM _tables")
+    return {name: (version, loaded_at) for name, version, loaded_at in rows}
+
+
+def provisional(db: sqlite3.Connection, version: str, group: int | None = None) -> int:
+    """Rows of a version's answer that are no longer true, in all groups or up to one."""
+    row = db.execute(
+        "SELECT coalesce(sum(count), 0) FROM _provisional "
+        "WHERE version = ?1 AND (?2 IS NULL OR number <= ?2)",
+        (version, group),
+    ).fetchone()
+    return int(row[0])
 
 
 def refresh_readable_views(db: sqlite3.Connection, plan: Plan) -> None:

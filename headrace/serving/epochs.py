@@ -40,6 +40,12 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
             _add_carried(db, version.plan, epoch, group)
         elif version.id in epoch.rows:
             _add_rows(db, version.plan, epoch.rows[version.id], group)
+        if count := epoch.provisional.get(version.id):
+            db.execute(
+                "INSERT INTO _provisional VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                (version.id, group, count),
+            )
     advance(db, state, epoch.range.upper, epoch.highs, now_us)
     _record(db, epoch, now_us)
     return True

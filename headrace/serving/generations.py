@@ -22,8 +22,10 @@ from headrace.serving.carried import fits, promote_states, stage_states
 from headrace.serving.catalog import (
     advance,
     go_live,
+    provisional,
     read_plan,
     read_stream,
+    read_tables,
     refresh_readable_views,
     tables_of,
 )
@@ -103,6 +105,9 @@ def promote(
         if build.version.plan.carry:
             ahead = boundary <= state.position and boundary != state.position
             promote_states(db, build.version.plan, build.full, group, ahead)
+        db.execute(
+            "DELETE FROM _provisional WHERE version = ? AND number <= ?", (build.version.id, group)
+        )
         go_live(db, build.version)
     # The newest group's row stays, so that numbers are never given twice.
     db.execute("UPDATE _groups SET closed = 1 WHERE stream = ? AND number <= ?", (stream, group))
@@ -253,6 +258,11 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
         return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
     if plan.carry and not fits(db, plan.recompute, group):
         return AuditResult(plan.name, build.rows, 0, note="events had come out of order")
+    if provisional(db, build.version.id, group):
+        return AuditResult(plan.name, build.rows, 0, note="speed's answer was provisional")
+    known, promoted_at = read_tables(db), read_stream(db, plan.stream).promoted_at or 0
+    if any(known[name][1] > promoted_at for name in plan.tables if name in known):
+        return AuditResult(plan.name, build.rows, 0, note="a table was reloaded in between")
     sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
     if build.full:
         sources.insert(0, source(plan, generation, group="0"))

@@ -23,8 +23,14 @@ from headrace.core.origin import Origin
 from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
-from headrace.serving.carried import provisional
-from headrace.serving.catalog import read_plan, read_stream, tables_of
+from headrace.serving.carried import unfit
+from headrace.serving.catalog import (
+    provisional,
+    read_plan,
+    read_stream,
+    read_tables,
+    tables_of,
+)
 from headrace.serving.conditions import Condition, asked, inside, pushed, span
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.late import LateAnswer, late_answer, late_plan
@@ -140,7 +146,7 @@ class Reader:
         rows = rows_as_objects(raw[:wanted], results)
         return Answer(
             rows,
-            as_of(states, self.clock(), _provisional(db, views)),
+            as_of(states, self.clock(), _provisional(db, views), _tables(db, views)),
             column_info(results, rows, fresh, any(state.shed for state in states), keys),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
@@ -201,17 +207,6 @@ def _live_plan(db: sqlite3.Connection, name: str) -> ViewPlan:
     return msgspec.json.decode(row[0], type=ViewPlan)
 
 
-def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:
-    """The streams of which a view that takes part is provisional."""
-    found: set[str] = set()
-    for plan in (_live_plan(db, name) for name in views):
-        if plan.kind == "read":
-            found |= _provisional(db, plan.reads)
-        elif plan.carry and provisional(db, plan.recompute):
-            found.add(plan.stream)
-    return found
-
-
 def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
     plan = read_plan(db)
     found: dict[str, None] = {}
@@ -221,6 +216,34 @@ def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
             names = [view.stream] if view.stream else _streams_of(db, view.reads)
             found |= dict.fromkeys(names)
     return list(found)
+
+
+def _tables(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """The versions of the tables that those views join each stream with."""
+    plan, known = read_plan(db), read_tables(db)
+    found: dict[str, dict[str, str]] = {}
+    for view in filter(None, (plan.view(name) if plan else None for name in views)):
+        for stream, versions in _tables(db, view.reads).items():
+            found.setdefault(stream, {}).update(versions)
+        used = {name: known[name][0] for name in view.tables if name in known}
+        found.setdefault(view.stream, {}).update(used)
+    return found
+
+
+def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:
+    """The streams of those views whose answers are provisional."""
+    plan = read_plan(db)
+    found: set[str] = set()
+    for view in filter(None, (plan.view(name) if plan else None for name in views)):
+        if view.kind == "read":
+            found |= _provisional(db, view.reads)
+        elif _is_provisional(db, _live_plan(db, view.name)):
+            found.add(view.stream)
+    return found
+
+
+def _is_provisional(db: sqlite3.Connection, plan: ViewPlan) -> bool:
+    return bool(provisional(db, plan.recompute)) or unfit(db, plan.recompute)
 
 
 def _relations(db: sqlite3.Connection) -> Relations:

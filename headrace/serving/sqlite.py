@@ -30,6 +30,11 @@ CREATE TABLE IF NOT EXISTS _groups (
   stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL,
   closed INTEGER NOT NULL, highs TEXT NOT NULL,
   PRIMARY KEY (stream, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _tables (
+  name TEXT PRIMARY KEY, version TEXT NOT NULL, loaded_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _provisional (
+  version TEXT, number INTEGER, count INTEGER NOT NULL,
+  PRIMARY KEY (version, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _epochs (
   number INTEGER PRIMARY KEY, stream TEXT NOT NULL, lower TEXT NOT NULL, upper TEXT NOT NULL,
   events INTEGER, late INTEGER, duplicates INTEGER, dead_letters INTEGER,

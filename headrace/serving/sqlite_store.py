@@ -59,6 +59,14 @@ class SqliteStore:
         with self.db.read() as db:
             return catalog.read_stream(db, name)
 
+    def note_table(self, name: str, version: str) -> None:
+        with self.db.write() as db:
+            catalog.note_table(db, name, version, self.clock())
+
+    def tables(self) -> dict[str, tuple[str, int]]:
+        with self.db.read() as db:
+            return catalog.read_tables(db)
+
     def versions(self, stream: str) -> list[Version]:
         with self.db.read() as db:
             return catalog.read_versions(db, stream)
@@ -105,9 +113,9 @@ class SqliteStore:
         with self.db.read() as db:
             return carried.read_states(db, version.plan, keys, due_us, at_boundary=at_boundary)
 
-    def provisional(self, version: Version) -> bool:
+    def unfit(self, version: Version) -> bool:
         with self.db.read() as db:
-            return carried.provisional(db, version.id)
+            return carried.unfit(db, version.id)
 
     def stage(
         self,

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.compile.flow import FlowPlan
+from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.serving.watermark import EventTime, event_time
@@ -39,17 +40,11 @@ class Version:
         return self.plan.recompute
 
 
-def watermark_of(stream: StreamPlan, highs: Sequence[int | None]) -> int | None:
-    """The watermark at a position with these highest event times in its partitions."""
-    seen = [high for high in highs if high is not None]
-    return min(seen) - stream.watermark[1] if seen and stream.watermark else None
-
-
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """How far a stream has come in the store."""
+    """How far a stream, or a flow of joined ones, has come in the store."""
 
-    plan: StreamPlan
+    plan: FlowPlan
     position: Position  # speed has committed up to here
     boundary: Position  # batch answers up to here
     generation: int
@@ -62,11 +57,22 @@ class StreamState:
     shed: int = 0  # events after the boundary that speed has passed over
 
     def event_time(self, now_us: int) -> EventTime:
-        """How far event time has come, and which partitions hold it back or are set aside."""
-        if self.plan.watermark is None:
+        """How far event time has come, and which partitions hold it back or are set aside. Of
+        joined streams it is the slowest's, once all have one.
+        """
+        times = [
+            event_time(highs, heard, self.told_us, now_us, stream.watermark[1], stream.idle_us)
+            for stream, highs, heard in zip(
+                self.plan.streams,
+                self.plan.parts(self.highs),
+                self.plan.parts(self.heard_at),
+                strict=True,
+            )
+            if stream.watermark
+        ]
+        if not times or any(time.watermark_us is None for time in times):
             return EventTime()
-        delay_us, idle_us = self.plan.watermark[1], self.plan.idle_us
-        return event_time(self.highs, self.heard_at, self.told_us, now_us, delay_us, idle_us)
+        return min(times, key=lambda time: time.watermark_us or 0)
 
     def watermark(self, now_us: int) -> int | None:
         """Event time has come this far; None before any event or without a watermark."""
@@ -110,6 +116,8 @@ class Epoch:
     # Version id -> what is carried on. The rows of such a version begin with their group, or with
     # NOW for that of this epoch.
     carried: dict[str, CarriedEpoch] = field(default_factory=dict)
+    # Version id -> rows of its answer that are no longer true, until batch has counted again.
+    provisional: dict[str, int] = field(default_factory=dict)
     shedding: Shedding | None = None
 
     @property
@@ -173,6 +181,12 @@ class Store(Protocol):
 
     def stream(self, name: str) -> StreamState: ...
 
+    def note_table(self, name: str, version: str) -> None:
+        """The content of a table that is in use from now on."""
+
+    def tables(self) -> dict[str, tuple[str, int]]:
+        """The version of each table and when it was loaded."""
+
     def versions(self, stream: str) -> list[Version]: ...
 
     def commit_epoch(self, epoch: Epoch) -> bool:
@@ -193,7 +207,7 @@ class Store(Protocol):
     ) -> list[StateRow]:
         """The states of these keys, and of those whose timer is due."""
 
-    def provisional(self, version: Version) -> bool:
+    def unfit(self, version: Version) -> bool:
         """Whether speed's rows do not fit the generation until they are folded again."""
 
     def stage(

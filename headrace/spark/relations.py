@@ -1,6 +1,6 @@
 """What a query may name besides its stream: the project's tables and functions.
 
-Tables are read once and kept in memory, since every epoch joins with them.
+Tables are kept in memory, since every epoch joins with them, and are read again when asked.
 tests/spark/test_relations.py reads each format.
 """
 
@@ -23,6 +23,15 @@ def register(
     register_functions(spark, functions)
     for table in tables:
         read_table(spark, table, folder).cache().createOrReplaceTempView(f"`{table.name}`")
+
+
+def reload(spark: Any, table: TablePlan, folder: Path) -> None:
+    """Give a table's name its present content."""
+    # Sessions share what Spark keeps in memory, and it knows a file by its path.
+    spark.catalog.refreshByPath(str(table_path(table, folder)))
+    frame = read_table(spark, table, folder).cache()
+    frame.createOrReplaceTempView(f"`{table.name}`")
+    frame.count()
 
 
 def read_table(spark: Any, table: TablePlan, folder: Path) -> Any:

@@ -39,8 +39,8 @@ FORMAT = "headrace_log"
 
 
 class LogSource(DataSource):
-    """`spark.readStream.format("headrace_log")` with options log, stream (a plan), start and
-    columns.
+    """`spark.readStream.format("headrace_log")` with options log, stream (a plan), start, columns
+    and the flow that reads it; `spark.read` with the range and the highs before it instead.
     """
 
     @classmethod
@@ -74,6 +74,8 @@ class LogSource(DataSource):
             int(self.options["events_max"]),
             Path(self.options["store"]),
             msgspec.json.decode(self.options["stream"], type=StreamPlan).pace,
+            self.options["flow"],
+            int(self.options["number"]),
         )
 
 
@@ -120,10 +122,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         events_max: int,
         store: Path,
         pace: Pace,
+        flow: str,
+        number: int,
     ) -> None:
         self.log, self.decoder, self.start = log, decoder, start
         self.columns, self.events_max, self.store = columns, events_max, store
-        self.pace = pace
+        self.pace, self.flow, self.number = pace, flow, number
         self.last: Position | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
@@ -153,7 +157,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         upper, shedding = end_of(end)
         range = PositionRange(Position.parse(start["position"]), upper)
         # Asked on the driver's machine, after the epoch before has been committed.
-        highs = read_highs(self.store, self.log.name, range.lower)
+        highs = read_highs(self.store, self.flow, self.number, range.lower)
         return [
             LogPartition(number, interval, highs[number], shedding)
             for number, interval in range.intervals()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.compile.flow import watermark_of
 from headrace.compile.plan import CarryPlan
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
@@ -24,7 +25,6 @@ from headrace.serving.store import (
     Store,
     StreamState,
     Version,
-    watermark_of,
 )
 from headrace.spark.carry import Carrying, Folded
 from headrace.spark.relations import rows_of
@@ -50,9 +50,9 @@ class Behind:
 
     def marks(self) -> list[tuple[int, int | None]]:
         """The watermark at the end of each group after the boundary."""
-        stream = self.state.plan
-        groups = self.store.groups(stream.name)
-        return [(group.number, watermark_of(stream, group.highs)) for group in groups]
+        flow = self.state.plan
+        groups = self.store.groups(flow.name)
+        return [(g.number, watermark_of(flow.streams[0], g.highs)) for g in groups]
 
     def cut(self) -> str:
         """SQL for the group that an event after the boundary is in."""
@@ -76,7 +76,7 @@ def follow(
     spark: Any, version: Version, carry: CarryPlan, behind: Behind, watermark: int | None
 ) -> CarriedRows:
     """Fold the epoch's events onto the states at speed's position."""
-    if version.state != "live" or behind.store.provisional(version):
+    if version.state != "live" or behind.store.unfit(version):
         # Without a generation, or beside one that does not fit, there is nothing to go on from.
         return CarriedRows([], CarriedEpoch([], disorder=NOW, provisional=True), again=True)
     carrying = Carrying(spark, carry, behind.processors, str(NOW), [(NOW, watermark)])

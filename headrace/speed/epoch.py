@@ -1,73 +1,106 @@
-"""One epoch: the events of a position range -> the partials of every view of the stream.
+"""One epoch: the events of a position range -> the partials of every view of the flow.
 
 All views share one read of the range. Nothing is carried from one epoch to the next but what the
-store holds, so an epoch can be done again from scratch at any time. tests/laws/test_seam.py and
-tests/transcripts run epochs at every split.
+store holds and, for joined streams, a memory that can be read again, so an epoch can be done again
+from scratch at any time. tests/laws/test_seam.py and tests/transcripts run epochs at every
+split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
+from headrace.compile.flow import FlowPlan, watermark_of
 from headrace.compile.plan import StreamPlan
-from headrace.core.event import ARRIVED_AT, LATE, PARTITION, STATUS, Status
+from headrace.core.event import LATE, PARTITION, STATUS, Status
 from headrace.core.position import PositionRange
 from headrace.core.shedding import Shedding
-from headrace.serving.store import NOW, Epoch, Row, Version, watermark_of
+from headrace.serving.store import NOW, CarriedEpoch, Epoch, Row, Version
+from headrace.spark.feed import high_sql
+from headrace.spark.joined import marks, with_new
 from headrace.spark.relations import rows_of
 from headrace.speed.carry import Behind, CarriedRows, follow, rebase
+from headrace.speed.memory import Memory, moments
 
-Counts = tuple[dict[str, int], tuple[int | None, ...]]
+COUNTS = ("events", "late", "duplicates", "dead_letters")
+Highs = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one stream's part of an epoch held."""
+
+    counts: tuple[int, ...]
+    highs: Highs  # after it
+    low: int | None  # the earliest event time in it
 
 
 def compute_epoch(
     frame: Any,
-    stream: StreamPlan,
+    flow: FlowPlan,
     versions: list[Version],
     range: PositionRange,
     behind: Behind,
     started_at: int,
+    memory: Memory | None = None,
     shedding: Shedding | None = None,
 ) -> Epoch:
-    """Partials and counts of the events in `frame`, which holds what is taken of `range`."""
-    frame, spark = frame.persist(), frame.sparkSession
+    """Partials and counts of the events in `frame`, which holds what is taken of `range`.
+
+    A joined flow needs the memory of what came before.
+    """
+    frame, spark, highs = frame.persist(), frame.sparkSession, behind.state.highs
     try:
-        _register(frame, stream)
+        parts = apart(flow, frame)
+        events = [part.where(f"{STATUS} = {int(Status.EVENT)}") for part in parts]
         # Small jobs wait more than they work, so all of them run at once over the one read.
-        with ThreadPoolExecutor(max_workers=1 + len(versions)) as pool:
-            counting = pool.submit(_counts, frame, stream, behind.state.highs)
-            jobs = [pool.submit(_work, spark, version, behind, counting) for version in versions]
-        counts, after = counting.result()
-        made = {version: job.result() for version, job in zip(versions, jobs, strict=True)}
-        _rebase(spark, made, range, behind, watermark_of(stream, after))
+        with ThreadPoolExecutor(max_workers=len(parts) + 2 * len(versions)) as pool:
+            each = zip(parts, flow.streams, flow.parts(highs), strict=True)
+            counting = [pool.submit(_count, *given) for given in each]
+            joined = memory and _Joined(memory, versions, [job.result() for job in counting], highs)
+            relations = joined.relations(range, events) if joined else events
+            for stream, relation in zip(flow.streams, relations, strict=True):
+                relation.createOrReplaceTempView(f"`{stream.name}`")
+            given = joined.marks if joined else {}
+            jobs = {v: pool.submit(_work, spark, v, behind, counting, given) for v in versions}
+            withdrawn = {v.id: pool.submit(_withdrawn, spark, v, given) for v in versions}
+        if joined:
+            joined.remember(range, events)
+        counted = [job.result() for job in counting]
+        made = {version: job.result() for version, job in jobs.items()}
+        _rebase(spark, made, range, behind, counted)
     finally:
         frame.unpersist()
-    rows = {v.id: m.rows if isinstance(m, CarriedRows) else m for v, m in made.items()}
-    carried = {v.id: m.epoch for v, m in made.items() if isinstance(m, CarriedRows)}
-    if shedding:
-        # States that have not seen every event are no beginning for those that follow.
-        carried = {
-            id: replace(epoch, disorder=NOW, provisional=True) for id, epoch in carried.items()
-        }
-    return Epoch(stream.name, range, after, counts, rows, started_at, carried, shedding)
-
-
-def _register(frame: Any, stream: StreamPlan) -> None:
-    events = frame.where(f"{STATUS} = {int(Status.EVENT)}")
-    events.createOrReplaceTempView(f"`{stream.name}`")
+    return Epoch(
+        flow.name,
+        range,
+        _highs(counted),
+        dict(zip(COUNTS, _totals(counted), strict=True)),
+        {v.id: part.rows if isinstance(part, CarriedRows) else part for v, part in made.items()},
+        started_at,
+        _carried(made, shedding),
+        {id: count for id, job in withdrawn.items() if (count := job.result())},
+        shedding,
+    )
 
 
 def _work(
-    spark: Any, version: Version, behind: Behind, counting: Future[Counts]
+    spark: Any,
+    version: Version,
+    behind: Behind,
+    counting: Sequence[Future[Counted]],
+    given: dict[str, Any],
 ) -> Sequence[Row] | CarriedRows:
     if carry := version.plan.carry:
         # Only timers ask how far the watermark has come.
-        after = counting.result()[1] if carry.processor else ()
-        return follow(spark, version, carry, behind, watermark_of(behind.state.plan, after))
-    return rows_of(spark.sql(version.plan.partial_sql))
+        after = counting[0].result().highs if carry.processor else ()
+        mark = watermark_of(behind.state.plan.streams[0], after)
+        return follow(spark, version, carry, behind, mark)
+    return rows_of(spark.sql(version.plan.partial_sql, args=given))
 
 
 def _rebase(
@@ -75,7 +108,7 @@ def _rebase(
     made: dict[Version, Sequence[Row] | CarriedRows],
     range: PositionRange,
     behind: Behind,
-    watermark: int | None,
+    counted: Sequence[Counted],
 ) -> None:
     """Fold those views again from the boundary that have met events out of order."""
     again = [
@@ -86,35 +119,111 @@ def _rebase(
     since = PositionRange(behind.state.boundary, range.upper)
     if len(since) > behind.rebase_events_max:
         return
+    stream = behind.state.plan.streams[0]
     for version, carry in again:
         assert carry is not None
         # The others are done, so the stream's name may mean a longer range now.
-        _register(behind.read(since, behind.state.boundary_highs), behind.state.plan)
-        made[version] = rebase(spark, version, carry, behind, watermark)
+        events = behind.read(since, behind.state.boundary_highs)
+        events.createOrReplaceTempView(f"`{stream.name}`")
+        mark = watermark_of(stream, counted[0].highs)
+        made[version] = rebase(spark, version, carry, behind, mark)
 
 
-def _counts(frame: Any, stream: StreamPlan, highs: tuple[int | None, ...]) -> Counts:
+def _carried(
+    made: dict[Version, Sequence[Row] | CarriedRows], shedding: Shedding | None
+) -> dict[str, CarriedEpoch]:
+    parts = {v.id: part.epoch for v, part in made.items() if isinstance(part, CarriedRows)}
+    if shedding is None:
+        return parts
+    # States that have not seen every event are no beginning for those that follow.
+    return {id: replace(part, disorder=NOW, provisional=True) for id, part in parts.items()}
+
+
+class _Joined:
+    """An epoch of joined streams, between what was before and what will be after."""
+
+    def __init__(
+        self, memory: Memory, versions: list[Version], counted: list[Counted], highs: Highs
+    ) -> None:
+        self.memory, self.flow, self.counted = memory, memory.flow, counted
+        self.before, self.after = highs, _highs(counted)
+        self.joins = [v.plan.join for v in versions if v.plan.join]
+        self.marks = marks(self.flow, self.before, self.after)
+
+    def relations(self, range: PositionRange, events: list[Any]) -> list[Any]:
+        """New and old events together, each saying which it is."""
+        lows = [counted.low for counted in self.counted]
+        since = moments(self.flow, self.joins, self.flow.watermarks(self.before), lows)
+        old = self.memory.recall(range.lower, since)
+        return [
+            with_new(before, False).unionByName(with_new(new.select(*before.columns), True))
+            for before, new in zip(old, events, strict=True)
+        ]
+
+    def remember(self, range: PositionRange, events: list[Any]) -> None:
+        nothing = [None] * len(events)
+        since = moments(self.flow, self.joins, self.flow.watermarks(self.after), nothing)
+        self.memory.remember(range.upper, events, since)
+
+
+def together(frames: Sequence[Any]) -> Any:
+    """One frame of all streams' rows, as one read of them; `apart` takes it apart again."""
+    from pyspark.sql.functions import lit, struct
+
+    if len(frames) == 1:
+        return frames[0]
+    packed = [
+        frame.select(lit(n).alias("_stream"), struct("*").alias(f"s{n}"))
+        for n, frame in enumerate(frames)
+    ]
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), packed)
+
+
+def apart(flow: FlowPlan, frame: Any) -> list[Any]:
+    """The rows of each stream."""
+    if len(flow.streams) == 1:
+        return [frame]
+    return [frame.where(f"_stream = {n}").select(f"s{n}.*") for n in range(len(flow.streams))]
+
+
+def _withdrawn(spark: Any, version: Version, given: dict[str, Any]) -> int:
+    """How many rows of the answer are no longer true: a partner came too late, or a watermark went
+    back because a partition had its first event.
+    """
+    counts = version.plan.join.withdrawn if version.plan.join else ()
+    found = sum(rows_of(spark.sql(sql, args=given))[0][0] for sql in counts)
+    pairs = [(given[name], given[f"after_{name[7:]}"]) for name in given if name[:7] == "before_"]
+    back = any(before is not None and after < before for before, after in pairs)
+    return int(found + bool(counts and back))
+
+
+def _count(frame: Any, stream: StreamPlan, highs: Highs) -> Counted:
     """How many events there were of each kind, and the highest event time after them."""
-    high = "NULL"
-    if stream.watermark:
-        time, arrived = f"unix_micros({stream.watermark[0]})", f"unix_micros({ARRIVED_AT})"
-        high = f"CASE WHEN {time} <= {arrived} + {stream.ahead_us} THEN {time} END"
     by_partition = frame.groupBy(PARTITION).agg(
         *_expressions(
             f"count_if({STATUS} = {int(Status.EVENT)})",
             f"count_if({LATE})",
             f"count_if({STATUS} = {int(Status.DUPLICATE)})",
             f"count_if({STATUS} = {int(Status.DEAD_LETTER)})",
-            f"max({high})",
+            f"max({high_sql(stream)})",
+            f"min(unix_micros(`{stream.watermark[0]}`))" if stream.watermark else "NULL",
         )
     )
     found = rows_of(by_partition)
     after = list(highs)
-    for partition, *_, top in found:
+    for partition, *_, top, _ in found:
         after[partition] = max((v for v in (after[partition], top) if v is not None), default=None)
     totals = [sum(column) for column in zip(*(row[1:5] for row in found), strict=True)] or [0] * 4
-    names = ("events", "late", "duplicates", "dead_letters")
-    return dict(zip(names, totals, strict=True)), tuple(after)
+    low = min((row[6] for row in found if row[6] is not None), default=None)
+    return Counted(tuple(totals), tuple(after), low)
+
+
+def _highs(counted: Sequence[Counted]) -> Highs:
+    return tuple(high for each in counted for high in each.highs)
+
+
+def _totals(counted: Sequence[Counted]) -> list[int]:
+    return [sum(column) for column in zip(*(each.counts for each in counted), strict=True)]
 
 
 def _expressions(*texts: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The speed layer of one stream: a Structured Streaming query whose progress is the store's
+"""The speed layer of one flow: a Structured Streaming query whose progress is the store's
 position.
 
 Spark's checkpoint is scratch: each start makes a new one and begins at the position that the
@@ -18,47 +18,56 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from headrace.compile.plan import StreamPlan
+from headrace.compile.flow import FlowPlan, whole
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.time import MILLISECOND, Clock, now_us
+from headrace.define.definitions import Pace
 from headrace.define.pace import paced
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Store
+from headrace.spark.feed import Feed
 from headrace.spark.source import FORMAT, LogSource, end_of
 from headrace.speed.carry import Behind
-from headrace.speed.epoch import compute_epoch
+from headrace.speed.epoch import compute_epoch, together
+from headrace.speed.memory import Memory
 
 
 class SpeedQuery:
-    """Keeps the views of one stream fresh while it runs."""
+    """Keeps the views of one flow fresh while it runs."""
 
     def __init__(
         self,
         spark: Any,
-        stream: StreamPlan,
+        flow: FlowPlan,
+        feeds: tuple[Feed, ...],
         store: Store,
-        log: Path,
         work: Path,
         settings: SpeedSettings,
         clock: Clock = now_us,
         processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
     ) -> None:
         self.processors = processors
-        self.spark, self.stream, self.store = spark, stream, store
-        self.log, self.settings, self.clock = log, paced(settings, stream.pace), clock
-        self.checkpoints = work / "checkpoints" / stream.name
+        self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
+        # Joined streams go at the project's pace, because a partner that is shed is missed twice.
+        pace = Pace() if flow.joined else flow.streams[0].pace
+        self.settings, self.clock = paced(settings, pace), clock
+        self.memory: Memory | None = None
+        self.checkpoints = work / "checkpoints" / flow.name
         self.checkpoint = self.checkpoints
         self.query: Any = None
         self.stopping = False
-        self._in_epoch = threading.Lock()
+        self.between_epochs = threading.Lock()  # held while no epoch may run
 
     def start(self, *, available_now: bool = False) -> Any:
         """Begin at the store's position; with `available_now`, end at the log's present end."""
         shutil.rmtree(self.checkpoints, ignore_errors=True)
+        # What a query that has failed left in memory is not to be relied on.
+        self.memory = Memory(self.spark, self.flow, self.feeds) if self.flow.joined else None
         self.checkpoint = self.checkpoints / uuid.uuid4().hex
         self.spark.dataSource.register(LogSource)
         trigger = f"{max(1, self.settings.trigger_us // MILLISECOND)} milliseconds"
@@ -66,70 +75,72 @@ class SpeedQuery:
             self._frame()
             .writeStream.foreachBatch(self.epoch)
             .option("checkpointLocation", str(self.checkpoint))
-            .queryName(f"speed-{self.stream.name}")
+            .queryName(f"speed-{self.flow.name}")
         )
         when = {"availableNow": True} if available_now else {"processingTime": trigger}
         self.query = writer.trigger(**when).start()
         return self.query
 
     def _frame(self) -> Any:
+        position = self.store.stream(self.flow.name).position
+        starts = self.flow.positions(position)
+        return together([self._stream_frame(n, start) for n, start in enumerate(starts)])
+
+    def _stream_frame(self, number: int, start: Position) -> Any:
+        feed = self.feeds[number]
+        stream = replace(feed.stream, pace=Pace()) if self.flow.joined else feed.stream
         return (
             self.spark.readStream.format(FORMAT)
-            .options(**self._options(self.store.stream(self.stream.name).position))
+            .option("log", str(feed.log))
+            .option("stream", msgspec.json.encode(stream).decode())
+            .option("columns", ",".join(feed.stream.schema.names))
+            .option("start", str(start))
             .option("events_max", self.settings.epoch_events_max)
             .option("store", str(self.store.path))
+            .option("flow", self.flow.name)
+            .option("number", number)
             .load()
         )
-
-    def _read(self, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
-        """The frame of a range that lies behind."""
-        return (
-            self.spark.read.format(FORMAT)
-            .options(**self._options(range.lower))
-            .option("end", str(range.upper))
-            .option("highs", msgspec.json.encode(highs).decode())
-            .load()
-        )
-
-    def _options(self, start: Position) -> dict[str, str]:
-        return {
-            "log": str(self.log),
-            "stream": msgspec.json.encode(self.stream).decode(),
-            "columns": ",".join(self.stream.schema.names),
-            "start": str(start),
-        }
 
     def epoch(self, frame: Any, batch: int) -> None:
         """Commit one micro-batch as an epoch."""
-        with self._in_epoch:
+        with self.between_epochs:
             if not self.stopping:
                 self._epoch(frame, batch)
 
     def _epoch(self, frame: Any, batch: int) -> None:
         started_at = self.clock()
         failpoint("epoch.started")
-        state = self.store.stream(self.stream.name)
-        upper, shedding = self._end_of(batch)
+        state = self.store.stream(self.flow.name)
+        upper, shedding = self._end_of(batch, state.position)
         if upper <= state.position:
             return
         range = PositionRange(state.position, upper)
-        versions = self.store.versions(self.stream.name)
-        behind = Behind(
-            self.store, state, self._read, self.settings.rebase_events_max, self.processors
+        versions = self.store.versions(self.flow.name)
+        most = self.settings.rebase_events_max
+        behind = Behind(self.store, state, self._read, most, self.processors)
+        epoch = compute_epoch(
+            frame, self.flow, versions, range, behind, started_at, self.memory, shedding
         )
-        epoch = compute_epoch(frame, self.stream, versions, range, behind, started_at, shedding)
         failpoint("epoch.computed")
         self.store.commit_epoch(epoch)
 
-    def _end_of(self, batch: int) -> tuple[Position, Shedding | None]:
+    def _read(self, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
+        """The events of a range that lies behind, of a flow of one stream."""
+        return self.feeds[0].logged_events(self.spark, range, highs)
+
+    def _end_of(self, batch: int, position: Position) -> tuple[Position, Shedding | None]:
         """The end of a micro-batch and what was decided for it, which Spark has logged before
-        running it."""
+        running it: one line for each stream, with a dash for one that has not begun.
+        """
         lines = (self.checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
-        return end_of(json.loads(lines[-1]))
+        pairs = zip(lines[-len(self.feeds) :], self.flow.positions(position), strict=True)
+        ends = [(start, None) if line == "-" else end_of(json.loads(line)) for line, start in pairs]
+        return whole(end for end, _ in ends), ends[0][1]
 
     def stop(self) -> None:
         """Let the epoch in progress finish, then end the query."""
         self.stopping = True
-        with self._in_epoch:
+        with self.between_epochs:
             if self.query is not None:
                 self.query.stop()

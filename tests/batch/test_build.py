@@ -22,9 +22,11 @@ from serving.bench import (
 )
 
 from headrace.batch.build import Builder, Promoted
+from headrace.compile.flow import FlowPlan
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.serving.store import Staged, Version
+from headrace.spark.feed import Feed
 
 FILTERED = VIEWS | {"total": VIEWS["total"].replace("FROM clicks", "FROM clicks WHERE ms > 5")}
 
@@ -47,7 +49,7 @@ class HandBuilder(Builder):
 
     def _stage(self, version: Version, range: PositionRange, full: bool) -> Staged:
         # Every cut of these tests is a prefix of CLICKS, so a range of them is a slice.
-        kept = after(self.table.clicks, list(range.lower.offsets))[: len(range)]
+        kept = after(self.feeds[0].table.clicks, list(range.lower.offsets))[: len(range)]
         if "ms > 5" in version.plan.map_sql:
             kept = [click for click in kept if (click.ms or 0) > 5]
         return self.store.stage(version, full, lifted(version.name, kept), values_of(version, kept))
@@ -65,7 +67,8 @@ def build(
 ) -> Promoted | None:
     table = Archived(CLICKS[:archived])
     stream = bench.plan.stream("clicks")
-    builder = HandBuilder(None, stream, table, bench.store)  # type: ignore[arg-type]
+    feed = Feed(stream, bench.store.path, table)  # type: ignore[arg-type]
+    builder = HandBuilder(None, FlowPlan("clicks", (stream,)), (feed,), bench.store)
     return builder.build(speed_runs=speed_runs, full=frozenset({full} if full else ()))
 
 

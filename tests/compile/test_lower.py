@@ -42,9 +42,9 @@ def analyse(sql: str, origin: Origin) -> list[tuple[str, str]]:
 def lowered(sql: str) -> tuple[Split, Mapped]:
     query = parse_query(sql, AT)
     parts = split(query, set(TYPES), AT)
-    time, fold = "unix_micros(clicks.ts)", numbered("_carried_v", "ts", "clicks")
-    mapped = lower_map(parts, query, "clicks", time, analyse, AT, carried=False, fold=fold)
-    return parts, mapped
+    place, time = "clicks._offset * 65536 + clicks._partition", "unix_micros(clicks.ts)"
+    fold = numbered("_carried_v", "ts", "clicks")
+    return parts, lower_map(parts, query, query, place, time, analyse, AT, cut=None, fold=fold)
 
 
 def partials(call: str) -> tuple[list[PartialPlan], list[str], str]:

@@ -43,6 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "archive.step_events_max": 1_000_000,
     "archive.compact_files": 32,
     "batch.interval": "60 seconds",
+    "tables.interval": "10 seconds",
     "query.seconds_max": 30.0,
     "query.rows_max": 10_000,
     "query.bytes_max": 64 * MB,
@@ -69,7 +70,7 @@ def values(settings: Settings) -> dict[str, Any]:
 
 DURATIONS = {
     "log.retention", "dedup.horizon", "speed.trigger", "speed.group", "archive.interval",
-    "batch.interval", "subscribe.linger",
+    "batch.interval", "tables.interval", "subscribe.linger",
 }  # fmt: skip
 
 
@@ -163,7 +164,8 @@ def test_known_settings_are_named_where_none_is_near() -> None:
     with pytest.raises(BadSetting) as caught:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
-        "known here: name, state, http, log, dedup, spark, speed, archive, batch, query, subscribe."
+        "known here: name, state, http, log, dedup, spark, speed, archive, batch, tables, query, "
+        "subscribe."
     )
 
 

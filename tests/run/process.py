@@ -34,6 +34,17 @@ CREATE VIEW pages AS SELECT page, count(*) AS hits, sum(n) AS total, count(DISTI
 CREATE VIEW total AS SELECT count(*) AS hits, min(n) AS first, max(n) AS last FROM clicks;
 """
 
+JOINED = """
+CREATE STREAM orders (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
+  WATERMARK ts DELAY OF INTERVAL 1 MINUTE) WITH (key = 'page', id = 'event_id');
+CREATE STREAM payments (n BIGINT NOT NULL, ts TIMESTAMP NOT NULL,
+  WATERMARK ts DELAY OF INTERVAL 1 MINUTE) WITH (id = 'event_id');
+CREATE STREAM paid AS SELECT o.n, o.page FROM orders o JOIN payments p
+  ON o.n = p.n AND p.ts BETWEEN o.ts - INTERVAL 1 HOUR AND o.ts + INTERVAL 1 HOUR;
+CREATE VIEW pages AS SELECT page, count(*) AS hits, sum(n) AS total FROM paid GROUP BY page;
+CREATE VIEW total AS SELECT count(*) AS hits FROM paid;
+"""
+
 
 def make_project(folder: Path, settings: str = SETTINGS, definitions: str = DEFINITIONS) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +138,8 @@ class Producer:
     again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *streams: str) -> None:
+        self.streams = streams or ("clicks",)
         self.acknowledged: dict[str, dict[str, Any]] = {}
         self.pending: list[dict[str, Any]] = []
         self.next = 0
@@ -140,10 +152,11 @@ class Producer:
                 self.pending = batch
                 body = "\n".join(json.dumps(event) for event in batch)
                 try:
-                    answer = client.post("/v1/streams/clicks/events", content=body)
+                    paths = [f"/v1/streams/{stream}/events" for stream in self.streams]
+                    answers = [client.post(path, content=body) for path in paths]
                 except httpx.HTTPError:
                     return
-                if answer.status_code == 200:
+                if all(answer.status_code == 200 for answer in answers):
                     self.acknowledged |= {event["event_id"]: event for event in batch}
                     self.pending = []
                 stop.wait(size / rate)

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.run.process import Producer, Running, make_project, wait_fresh
+from tests.run.process import JOINED, Producer, Running, make_project, wait_fresh
 
 # In the order of an event's way. The number is how often the point is passed before the kill, so
 # that the kill falls into the middle of the work and not on its first step.
@@ -28,8 +28,21 @@ FAILPOINTS = [
 @pytest.mark.timeout(600)
 def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(tmp_path: Path) -> None:
     project = make_project(tmp_path / "kills")
-    producer = Producer()
-    for failpoint in FAILPOINTS:
+    survive(project, Producer(), FAILPOINTS)
+
+
+@pytest.mark.timeout(600)
+def test_pairs_of_joined_streams_survive_a_kill_and_count_once(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "joined", definitions=JOINED)
+    points = ["epoch.computed:8", "epoch.committing:8", "generation.promoting:4"]
+    survive(project, Producer("orders", "payments"), points)
+
+
+def survive(project: Path, producer: Producer, failpoints: list[str]) -> None:
+    """Kill the project at each point while events come, then compare its answer with the
+    journal.
+    """
+    for failpoint in failpoints:
         running = Running(project, failpoint=failpoint)
         url = running.wait_for("serving")["url"]
         stop = threading.Event()
@@ -48,9 +61,8 @@ def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(tmp_pat
         rows = httpx.get(f"{url}/v1/views/pages").json()["rows"]
         answer = {row["page"]: {"hits": row["hits"], "total": row["total"]} for row in rows}
         assert answer == producer.expected()
-        balance = status["streams"][0]["balance"]
-        assert balance["off"] == 0
-        assert balance["dead_letters"] == 0
+        balances = [stream["balance"] for stream in status["streams"]]
+        assert {(balance["off"], balance["dead_letters"]) for balance in balances} == {(0, 0)}
         audits = httpx.post(f"{url}/v1/audit", json={}, timeout=60).json()["audits"]
         assert [audit["differences"] for audit in audits] == [0, 0]
     finally:

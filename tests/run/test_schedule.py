@@ -49,8 +49,8 @@ class Told:
         self._do("archive")
         return 0
 
-    def tidy(self, topic: Any) -> None:
-        self._do(f"tidy {topic}")
+    def tidy(self, topics: Any) -> None:
+        self._do(f"tidy {topics['a']}")
 
     def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
         self._do(f"build {','.join(full)}".strip())

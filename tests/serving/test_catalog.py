@@ -164,7 +164,7 @@ def test_a_stream_may_get_a_column_that_may_be_null(live: Bench) -> None:
     changed = _deploy(live, VIEWS, STREAM.replace("ms BIGINT", "ms BIGINT, referrer STRING"))
     assert set(changed) == set(VIEWS)
     state = live.store.stream("clicks")
-    assert "referrer" in state.plan.schema.names
+    assert "referrer" in state.plan.streams[0].schema.names
     assert state.position == Position((3, 3))
 
 
@@ -178,5 +178,5 @@ def test_highs_are_told_only_to_who_begins_at_the_store_s_position(
     live: Bench, tmp_path: Path
 ) -> None:
     state = live.store.stream("clicks")
-    assert read_highs(live.path, "clicks", state.position) == state.highs
-    assert read_highs(live.path, "clicks", Position((1, 1))) == (None, None)
+    assert read_highs(live.path, "clicks", 0, state.position) == state.highs
+    assert read_highs(live.path, "clicks", 0, Position((1, 1))) == (None, None)

@@ -75,6 +75,8 @@ class Live:
             .option("start", start)
             .option("events_max", events_max)
             .option("store", str(self.store.path))
+            .option("flow", "clicks")
+            .option("number", 0)
             .load()
         )
         checkpoint = self.folder / f"checkpoint-{start}-{events_max}-{columns}"
@@ -162,6 +164,8 @@ def test_reader_hands_out_one_part_for_each_partition_with_events(live: Live) ->
             "start": "0,0",
             "events_max": "10",
             "store": str(live.store.path),
+            "flow": "clicks",
+            "number": "0",
         }
     )
     reader = source.streamReader(source.schema())

@@ -73,9 +73,9 @@ def _send(parts: Parts, *seconds: int) -> None:
 def _run(parts: Parts, events_max: int = 200_000) -> Seen:
     query = SpeedQuery(
         parts.compiled.speed,
-        parts.plan.stream("clicks"),
+        parts.flows["clicks"],
+        parts.feeds("clicks"),
         parts.store,
-        parts.log("clicks"),
         parts.state / "work",
         SpeedSettings(epoch_events_max=events_max),
         parts.clock,

@@ -34,7 +34,8 @@ ENGINES: dict[str, Callable[[Compiled, Path], Engine]] = {
     "crash after each step": CrashEngine,
 }
 # Starting Spark's own query costs seconds, so it runs stories that differ in what it must do
-# itself: typed columns, watermark, dead letters, a join, a derived stream, two streams.
+# itself: typed columns, watermark, dead letters, a join, a derived stream, two streams, and two
+# that are joined.
 QUERIED = [
     "window_late_event",
     "malformed_types",
@@ -43,6 +44,7 @@ QUERIED = [
     "two_streams",
     "pace_own_epochs",
     "pace_shed_below_lag",
+    "join_streams_full",
 ]
 # Stories of what is designed but not built: the compiler must refuse them, in these words, until
 # it is.

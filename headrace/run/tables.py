@@ -1,0 +1,89 @@
+"""Tables are reloaded when their files change, while the project runs.
+
+A version is a short hash of a table's content. All layers take a new one at the same moment,
+between two epochs, and answers say which one is in use. Events that were counted before keep the
+values they met: a table has no log, so what it said in the past is not known any more. `headrace
+rebuild` counts a view again with what the table says now. tests/run/test_tables.py checks what is
+noticed, and when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from headrace.compile.plan import TablePlan
+from headrace.run.pipeline import Pipeline
+from headrace.serving.store import Store
+from headrace.spark.relations import table_path
+
+Signature = tuple[tuple[str, int, int], ...]
+
+
+class Tables:
+    """The tables of a running project."""
+
+    def __init__(
+        self,
+        tables: Iterable[TablePlan],
+        folder: Path,
+        pipelines: Mapping[str, Pipeline],
+        store: Store,
+    ) -> None:
+        self.folder, self.pipelines, self.store = folder, pipelines, store
+        self.tables = {table.name: table for table in tables}
+        self._seen: dict[str, Signature] = {}
+        self._version: dict[str, str] = {}
+        for table in self.tables.values():
+            self._note(table)
+
+    def reload(self) -> dict[str, str]:
+        """Reload the tables whose content has changed; the new versions by name."""
+        return {
+            name: self._version[name]
+            for name, table in self.tables.items()
+            if self._changed(table) and self._reloaded(table)
+        }
+
+    def _changed(self, table: TablePlan) -> bool:
+        return signature(table_path(table, self.folder)) != self._seen[table.name]
+
+    def _reloaded(self, table: TablePlan) -> bool:
+        before = self._version[table.name]
+        if version_of(table_path(table, self.folder)) != before:
+            with ExitStack() as stack:
+                for pipeline in self.pipelines.values():
+                    stack.enter_context(pipeline.speed.between_epochs)
+                for pipeline in self.pipelines.values():
+                    pipeline.reload(table)
+        self._note(table)
+        return self._version[table.name] != before
+
+    def _note(self, table: TablePlan) -> None:
+        path = table_path(table, self.folder)
+        self._seen[table.name] = signature(path)
+        self._version[table.name] = version_of(path)
+        self.store.note_table(table.name, self._version[table.name])
+
+
+def signature(path: Path) -> Signature:
+    """What changes when a file is written, and costs nothing to read."""
+    found = [(file, file.stat()) for file in _files(path)]
+    return tuple((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found)
+
+
+def version_of(path: Path) -> str:
+    """A short hash of the content of a file, or of all files in a folder."""
+    whole = hashlib.sha256()
+    for file in _files(path):
+        whole.update(hashlib.sha256(file.read_bytes()).digest())
+    return whole.hexdigest()[:12]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    # Spark passes over names that begin so, and writes its own marks there.
+    return sorted(f for f in path.rglob("*") if f.is_file() and f.name[0] not in "._")

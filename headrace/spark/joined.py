@@ -1,0 +1,28 @@
+"""What the SQL of a joined flow needs beside its events: which are new, and the watermarks.
+
+Every relation has `_new` in each row. The watermarks of the flow's stream number n are the
+parameters `before_n` and `after_n`; they decide which events without a partner have their row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.compile.flow import FlowPlan
+from headrace.compile.join import NEW
+
+
+def with_new(events: Any, new: bool) -> Any:
+    """The events with the column that says whether they are new."""
+    from pyspark.sql.functions import lit
+
+    return events.withColumn(NEW, lit(new))
+
+
+def marks(
+    flow: FlowPlan, before: Sequence[int | None], after: Sequence[int | None]
+) -> dict[str, int | None]:
+    """The SQL's parameters, from the highest event times before and after."""
+    found = {f"before_{n}": mark for n, mark in enumerate(flow.watermarks(before))}
+    return found | {f"after_{n}": mark for n, mark in enumerate(flow.watermarks(after))}

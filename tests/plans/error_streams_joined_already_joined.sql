@@ -1,0 +1,6 @@
+CREATE STREAM orders (id STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE);
+CREATE STREAM payments (id STRING, at TIMESTAMP, WATERMARK at DELAY OF INTERVAL 1 MINUTE);
+CREATE STREAM paid AS SELECT o.id, o.ts FROM orders o
+  JOIN payments p ON o.id = p.id AND p.at BETWEEN o.ts AND o.ts + INTERVAL 1 HOUR;
+CREATE VIEW v AS SELECT count(*) AS n FROM paid o
+  JOIN payments q ON o.id = q.id AND q.at BETWEEN o.ts AND o.ts + INTERVAL 1 HOUR;

@@ -1,0 +1,5 @@
+CREATE STREAM orders (id STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE);
+CREATE STREAM payments (id STRING, at TIMESTAMP, WATERMARK at DELAY OF INTERVAL 1 MINUTE);
+CREATE TABLE buyers (id STRING, name STRING) USING csv LOCATION 'buyers.csv';
+CREATE VIEW v AS SELECT count(*) AS n FROM orders o JOIN buyers b ON o.id = b.id
+  JOIN payments p ON o.id = p.id AND p.at BETWEEN o.ts AND o.ts + INTERVAL 1 HOUR;

@@ -1,0 +1,5 @@
+CREATE STREAM orders (id STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE);
+CREATE STREAM payments (id STRING, at TIMESTAMP, WATERMARK at DELAY OF INTERVAL 1 MINUTE);
+CREATE VIEW v AS SELECT count(*) AS n FROM orders o
+  JOIN payments p ON o.id = p.id AND p.at BETWEEN o.ts AND o.ts + INTERVAL 1 HOUR
+  JOIN payments q ON o.id = q.id AND q.at BETWEEN o.ts AND o.ts + INTERVAL 1 HOUR;

@@ -1,0 +1,87 @@
+"""A table is reloaded when its content changes, for all layers at once, and its version is told."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from headrace.compile.plan import TablePlan
+from headrace.core.errors import NotFound
+from headrace.run.tables import Tables, version_of
+from headrace.serving.sqlite_store import SqliteStore
+
+PAGES = TablePlan("pages", "url STRING, section STRING", "csv", "pages.csv")
+
+
+class Speed:
+    def __init__(self) -> None:
+        self.between_epochs = threading.Lock()
+
+
+class Reloading:
+    """A pipeline that says what it reloads, and whether epochs were held."""
+
+    def __init__(self) -> None:
+        self.speed = Speed()
+        self.reloaded: list[tuple[str, bool]] = []
+
+    def reload(self, table: TablePlan) -> None:
+        self.reloaded.append((table.name, self.speed.between_epochs.locked()))
+
+
+class Desk:
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "pages.csv"
+        self.write("url,section\n/a,shop\n")
+        self.store = SqliteStore(folder / "serving.db")
+        self.store.take_over()
+        self.pipelines = {"clicks": Reloading(), "clicks+orders": Reloading()}
+        self.tables = Tables([PAGES], folder, self.pipelines, self.store)  # type: ignore[arg-type]
+
+    def write(self, text: str) -> None:
+        self.file.write_text(text, "utf-8")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_file_that_stays_is_not_read_again(desk: Desk) -> None:
+    assert desk.tables.reload() == {}
+    assert desk.pipelines["clicks"].reloaded == []
+
+
+def test_a_changed_file_is_reloaded_by_all_pipelines_between_two_epochs(desk: Desk) -> None:
+    desk.write("url,section\n/a,shop\n/b,blog\n")
+    assert desk.tables.reload() == {"pages": version_of(desk.file)}
+    assert [p.reloaded for p in desk.pipelines.values()] == [[("pages", True)]] * 2
+    assert desk.store.tables()["pages"][0] == version_of(desk.file)
+    assert desk.tables.reload() == {}
+
+
+def test_the_same_content_written_again_is_the_same_version(desk: Desk) -> None:
+    loaded_at = desk.store.tables()["pages"][1]
+    desk.write(desk.file.read_text("utf-8"))
+    assert desk.tables.reload() == {}
+    assert desk.pipelines["clicks"].reloaded == []
+    assert desk.store.tables()["pages"][1] == loaded_at
+
+
+def test_a_file_that_is_gone_is_told_and_found_again_when_it_is_back(desk: Desk) -> None:
+    desk.file.unlink()
+    with pytest.raises(NotFound):
+        desk.tables.reload()
+    desk.write("url,section\n")
+    assert list(desk.tables.reload()) == ["pages"]
+
+
+def test_a_folder_is_one_table_without_its_marks(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x")
+    before = version_of(tmp_path)
+    (tmp_path / "_SUCCESS").write_text("")
+    assert version_of(tmp_path) == before
+    (tmp_path / "b.csv").write_text("y")
+    assert version_of(tmp_path) != before

@@ -1,0 +1,54 @@
+"""The events before a position are the same wherever they are: in the master, in the log, or partly
+in both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import Parts, compile_sql
+
+from headrace.core.position import Position
+
+DEFINITIONS = """
+CREATE STREAM clicks (id STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 10 SECONDS)
+  WITH (id = 'id');
+CREATE VIEW v AS SELECT count(*) AS n FROM clicks;
+"""
+
+
+@pytest.fixture(scope="module")
+def parts(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
+    folder: Path = tmp_path_factory.mktemp("feed")
+    made = Parts(compile_sql(spark, folder, DEFINITIONS), folder / "state")
+    yield made
+    made.close()
+
+
+def _send(parts: Parts, *ids: str) -> None:
+    records = [{"id": each, "ts": f"2026-01-01T00:00:{int(each):02}Z"} for each in ids]
+    parts.intake("clicks").accept([json.dumps(record).encode() for record in records])
+
+
+def _before(parts: Parts, offset: int) -> list[tuple[Any, ...]]:
+    (feed,) = parts.feeds("clicks")
+    frame = feed.events_before(parts.compiled.batch, Position((offset,)))
+    rows = frame.select("id", "_offset", "_late").collect()
+    return sorted(tuple(row) for row in rows)
+
+
+def test_events_are_read_across_the_place_where_master_and_log_meet(parts: Parts) -> None:
+    _send(parts, "30", "31", "31")  # the third is a duplicate
+    parts.archive("clicks")
+    _send(parts, "05", "32")  # the first is late after what the master holds
+    every = [("05", 3, True), ("30", 0, False), ("31", 1, False), ("32", 4, False)]
+    assert _before(parts, 5) == every
+    assert _before(parts, 1) == [("30", 0, False)]
+    assert _before(parts, 4) == every[:3]
+    parts.archive("clicks")
+    assert _before(parts, 5) == every
+    assert _before(parts, 4) == every[:3]

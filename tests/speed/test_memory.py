@@ -1,0 +1,61 @@
+"""How far back speed remembers the streams of a join."""
+
+from __future__ import annotations
+
+from headrace.compile.flow import FlowPlan
+from headrace.compile.plan import JoinPlan, StreamPlan
+from headrace.core.position import Position
+from headrace.speed.memory import EVER, Memory, moments
+
+
+def stream(name: str) -> StreamPlan:
+    return StreamPlan(name, (("ts", "TIMESTAMP", True),), "json", 1, ("ts", 0))
+
+
+PAIR = FlowPlan("o+p", (stream("o"), stream("p")), joined=True)
+SELF = FlowPlan("o+o", (stream("o"),), joined=True)
+WITHIN = JoinPlan("o", "p", 0, 30)  # p is up to 30 after o
+
+
+def test_events_that_an_event_on_time_can_reach_are_kept_with_their_own_partners() -> None:
+    # The next payment is dated 100 or later, so it reaches orders since 70; the next order, since
+    # 200, reaches payments since 200. An order of 70 must be seen with its payments, since 70.
+    assert moments(PAIR, [WITHIN], [200, 100], [None, None]) == [70, 70]
+
+
+def test_a_late_event_asks_for_what_is_further_back() -> None:
+    assert moments(PAIR, [WITHIN], [200, 100], [None, 40]) == [10, 10]
+    assert moments(PAIR, [WITHIN], [200, 100], [20, None]) == [-10, 20]
+
+
+def test_a_stream_without_any_event_may_still_reach_everything() -> None:
+    assert moments(PAIR, [WITHIN], [200, None], [None, None]) == [EVER, EVER]
+
+
+def test_the_widest_of_several_joins_decides() -> None:
+    wider = JoinPlan("o", "p", -50, 10)
+    assert moments(PAIR, [WITHIN, wider], [200, 200], [None, None]) == [140, 140]
+
+
+def test_a_join_of_a_stream_with_itself_is_bounded_on_both_sides() -> None:
+    assert moments(SELF, [JoinPlan("o", "o", 1, 30)], [100], [None]) == [70]
+
+
+class Read(Memory):
+    """A memory that counts how often it reads."""
+
+    reads = 0
+
+    def _read(self, position: Position, since: list[int]) -> list[str]:
+        self.reads += 1
+        return ["orders", "payments"]
+
+
+def test_memory_is_read_again_only_for_another_place_or_an_earlier_moment() -> None:
+    memory = Read(None, PAIR, ())
+    here, there = Position((3, 3)), Position((4, 3))
+    for position, since in [(here, [5, 5]), (here, [5, 5]), (here, [7, 5]), (here, [5, 4])]:
+        memory.recall(position, since)
+    assert memory.reads == 2
+    memory.recall(there, [9, 9])
+    assert memory.reads == 3
