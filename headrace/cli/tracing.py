@@ -75,7 +75,8 @@ def _pairs(items: Iterable[tuple[str, Any]]) -> str:
 
 
 def _many(found: Why | LeftOut) -> str:
-    more = found.events - len(found.listed)
+    # Where nothing is listed, nothing was meant to be.
+    more = found.events - len(found.listed) if found.listed else 0
     return counted(found.events, "event") + (f" ({more:,} not listed)" if more else "")
 
 

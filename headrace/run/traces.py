@@ -1,6 +1,6 @@
 """`why` and `replay` of a project, whether it runs or not: a row is looked up, then traced.
 
-Nothing is written, and Spark is not asked. tests/run/test_traces.py asks a stopped project.
+Nothing is written, and Spark is not asked. tests/audit/test_why.py asks a stopped project.
 """
 
 from __future__ import annotations
