@@ -1,4 +1,4 @@
-"""`make bench`: throughput and latency, one after the other, in one run."""
+"""`make bench`: throughput, sliding windows and latency, one after the other, in one run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import latency, throughput
+from bench import latency, sliding, throughput
 
 
 def main() -> None:
@@ -24,6 +24,7 @@ def main() -> None:
             "throughput": throughput.measure(
                 Path(folder) / "throughput", arguments.events, console
             ),
+            "sliding": sliding.measure(Path(folder) / "sliding", arguments.events, console),
             "latency": latency.measure(Path(folder), arguments.seconds, console),
         }
     if arguments.json:
