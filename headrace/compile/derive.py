@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.compile.join import KINDS, NEW, BoundReader, Side, StreamJoin, changed, place
+from headrace.compile.bound import BoundReader
+from headrace.compile.join import KINDS, NEW, Side, StreamJoin, changed, place
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
