@@ -13,8 +13,9 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
+from headrace.compile.bound import BoundReader
 from headrace.compile.calls import aggregates_in
-from headrace.compile.join import KINDS, NEW, BoundReader, Side, StreamJoin, changed, place
+from headrace.compile.join import KINDS, NEW, Side, StreamJoin, changed, place
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
