@@ -19,6 +19,7 @@ from headrace.core.event import (
     DISORDERED,
     KEY,
     LATE,
+    LATENESS,
     OFFSET,
     PARTITION,
     SEQ,
@@ -32,6 +33,7 @@ PLACES = [
     (OFFSET, pa.int64()),
     (ARRIVED_AT, pa.timestamp("us", "UTC")),
     (LATE, pa.bool_()),
+    (LATENESS, pa.int64()),
 ]
 KEYED = [(KEY, pa.string()), (TIME, pa.int64()), (SEQ, pa.int64()), (STATE, pa.binary())]
 BEFORE = pa.schema([*KEYED, *PLACES, ("user", pa.string()), (CUT, pa.int32())])
@@ -80,7 +82,7 @@ def at(us: int) -> datetime:
 
 
 def event(time: int, cut: int = 0, key: str = "k") -> dict[str, Any]:
-    place = {PARTITION: 0, OFFSET: time, ARRIVED_AT: at(0), LATE: False}
+    place = {PARTITION: 0, OFFSET: time, ARRIVED_AT: at(0), LATE: False, LATENESS: 0}
     return {KEY: key, TIME: time, SEQ: time, STATE: None, CUT: cut, "user": str(time), **place}
 
 

@@ -39,6 +39,7 @@ DEFAULTS: dict[str, Any] = {
     "speed.epoch_events_max": 200_000,
     "speed.group": "10 seconds",
     "speed.catch_up_events": 500_000,
+    "speed.rebase_events_max": 500_000,
     "archive.interval": "5 seconds",
     "archive.step_events_max": 1_000_000,
     "archive.compact_files": 32,

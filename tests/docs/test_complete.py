@@ -126,7 +126,9 @@ def test_every_option_of_a_stream_is_documented() -> None:
         if isinstance(defaults.get(code(name)), str):
             assert code(default) == defaults[code(name)]
     times = {item.name: item.default for item in fields(Watermark)}
-    for name, default, _ in table("docs/sql.md", "option")[-2:]:
+    for name, default, _ in table("docs/sql.md", "option"):
+        if not code(name).startswith("watermark."):
+            continue
         assert duration_us(code(default)) == times[code(name).removeprefix("watermark.") + "_us"]
 
 

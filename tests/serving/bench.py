@@ -167,15 +167,18 @@ def _lateness(group: list[Click]) -> Row:
 
 
 def _sessions(clicks: Sequence[Click]) -> list[Row]:
-    """(page, start, end, count) of each session of these events."""
-    found: list[list[Any]] = []
+    """(page, start, end, count, lateness) of each session of these events."""
+    found: list[list[Click]] = []
     for click in sorted(clicks, key=lambda click: (str(click.page), click.at_us)):
-        end = click.at_us + 5 * SECOND
-        if found and found[-1][0] == click.page and click.at_us <= found[-1][2]:
-            found[-1][2:] = [end, found[-1][3] + 1]
+        last = found[-1][-1] if found else None
+        if last and last.page == click.page and click.at_us <= last.at_us + 5 * SECOND:
+            found[-1].append(click)
         else:
-            found.append([click.page, click.at_us, end, 1])
-    return [tuple(row) for row in found]
+            found.append([click])
+    return [
+        (group[0].page, group[0].at_us, group[-1].at_us + 5 * SECOND, len(group), *_lateness(group))
+        for group in found
+    ]
 
 
 def _partials(view: str, group: list[Click]) -> Row:
@@ -184,7 +187,9 @@ def _partials(view: str, group: list[Click]) -> Row:
         return (sketch([click.user for click in group]),)
     if view == "total":
         return len(group), slowest, max((click.at_us for click in group), default=None)
-    return (len(group), slowest, *_lateness(group)) if view == "hits" else (len(group),)
+    if view == "hits":
+        return len(group), slowest, *_lateness(group)
+    return (len(group), *_lateness(group)) if view == "slid" else (len(group),)
 
 
 def values_of(version: Version, clicks: Sequence[Click]) -> list[Row]:

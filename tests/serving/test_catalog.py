@@ -171,7 +171,7 @@ def test_a_stream_may_get_a_column_that_may_be_null(live: Bench) -> None:
 def test_a_stream_may_wait_for_its_partitions_for_another_time(live: Bench) -> None:
     changed = _deploy(live, VIEWS, STREAM.replace("WITH (", "WITH (watermark.idle = '5 s', "))
     assert set(changed.values()) == {"unchanged"}
-    assert live.store.stream("clicks").plan.idle_us == 5_000_000
+    assert live.store.stream("clicks").plan.streams[0].idle_us == 5_000_000
 
 
 def test_highs_are_told_only_to_who_begins_at_the_store_s_position(
