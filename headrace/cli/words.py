@@ -23,13 +23,18 @@ def moment(text: str) -> str:
     return f"{day} {clock.removesuffix(':00') if clock.count(':') == 2 else clock}".strip()
 
 
-def window(value: dict[str, str]) -> str:
+def window(value: dict[str, str | None]) -> str:
     """A window; its day is said twice only if it ends on another.
 
     >>> window({"start": "2026-11-15T19:00:00Z", "end": "2026-11-15T20:00:00Z"})
     '2026-11-15 19:00 – 20:00'
+    >>> window({"start": "2026-01-01T00:00:00Z", "end": None})
+    'from 2026-01-01 00:00 on'
     """
-    start, end = moment(value["start"]), moment(value["end"])
+    start = moment(value["start"] or "")
+    if value["end"] is None:
+        return f"from {start} on"
+    end = moment(value["end"])
     same_day = start.partition(" ")[0] == end.partition(" ")[0]
     return f"{start} – {end.partition(' ')[2] if same_day else end}"
 
@@ -46,7 +51,7 @@ def cell(value: Any, type: str) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, dict) and value.get("start") and value.get("end"):
+    if isinstance(value, dict) and value.get("start") and "end" in value:
         return window(value)
     if isinstance(value, float):
         return str(round(value, 3)) if abs(value) >= 1 or value == 0 else f"{value:.6g}"
