@@ -170,7 +170,7 @@ def _storage_form(output: OutputPlan, column: str) -> str:
         case "INT" | "BIGINT":
             return _BIGINT.format(column)
         case "ARRAY<TIMESTAMP>":
-            return f"list_transform({column}, v -> epoch_us(v))"
+            return f"[epoch_us(v) for v in {column}]"
         case "ARRAY<DATE>":
-            return f"list_transform({column}, v -> date_diff('day', DATE '1970-01-01', v))"
+            return f"[date_diff('day', DATE '1970-01-01', v) for v in {column}]"
     return column
