@@ -20,9 +20,9 @@ from headrace.core.subscription import Subscription
 from headrace.core.time import Clock, now_us
 from headrace.define.settings import SubscribeSettings
 from headrace.define.subscribing import read_subscription
+from headrace.serving.account import Account
 from headrace.serving.catalog import read_plan
 from headrace.serving.feed import END, FAILED, Feed, Heard, Hearer
-from headrace.serving.panes import Account
 from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.watch import Watch

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
-from headrace.api.service import Balance, Status
+from headrace.api.service import Balance, SinkStatus, Status
 
 from .conftest import STATUS, Told, document
 
@@ -56,3 +56,12 @@ def test_a_stopped_project_says_so(shop: object, call: Callable[..., Result]) ->
     result = call("status", "--json")
     assert result.exit_code == 0
     assert document(result)["state"] == "stopped"
+
+
+def test_sinks_are_shown_with_how_far_they_are(told: Told, call: Callable[..., Result]) -> None:
+    sink = SinkStatus("hourly", "visitors", "file out/x.jsonl", "exactly_once", 1204, 1203, 1, 7)
+    told.found = msgspec.structs.replace(STATUS, sinks=[sink])
+    lines = [line.split() for line in call("status").stdout.splitlines() if line.strip()]
+    assert [
+        "hourly", "visitors", "file", "out/x.jsonl", "exactly_once", "1,203", "1", "7",
+    ] in lines  # fmt: skip
