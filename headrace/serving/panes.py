@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -52,9 +53,21 @@ class _Looking:
 
     def look(self) -> Look:
         # A set would give another order in each process, so the keys are put in order.
-        for key in sorted({*self.rows, *self.account.rows}, key=self._place):
+        moved = filter(self._moved, {*self.rows, *self.account.rows})
+        for key in sorted(moved, key=self._place):
             self._row(key, self.account.rows.get(key, Told()), self.rows.get(key))
         return Look(self.panes, self.changed, self.sequence, self.watermark, self.dropped)
+
+    def _moved(self, key: str) -> bool:
+        """Whether there may be something to say: most rows of a look are as they were told."""
+        told, row = self.account.rows.get(key), self.rows.get(key)
+        if told is None or row is None or told.row != row or told.since_us is not None:
+            return True
+        end = _end(self._window(row)) if self.asked.timed else None
+        return end is not None and any(
+            _reached(moment, self.watermark) and not _reached(moment, self.before)
+            for moment in (end, _plus(end, self.asked.lateness_us))
+        )
 
     def _place(self, key: str) -> tuple[str, str]:
         window = self._window(self.rows.get(key) or self.account.rows[key].row) or {}
@@ -181,7 +194,13 @@ def _relation(shape: Shape, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[st
 
 def _end(window: Mapping[str, Any] | None) -> int | None:
     end = window.get("end") if window else None
-    return from_iso(end) if end else None
+    return _moment(end) if end else None
+
+
+@lru_cache(maxsize=10_000)
+def _moment(text: str) -> int:
+    """Many rows have the same window."""
+    return from_iso(text)
 
 
 def _plus(end: int, lateness: int | None) -> int | None:
