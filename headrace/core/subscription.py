@@ -85,7 +85,7 @@ def emission(asked: Subscription) -> str:
         f"EARLY EVERY {_words(asked.early)}" if asked.early else "",
         "ON TIME" if asked.on_time else "",
         f"LATE EVERY {_words(asked.late)}" if asked.late and not endless else "",
-        f"ALLOWED LATENESS INTERVAL {duration_text(asked.lateness_us)}"
+        f"ALLOWED LATENESS INTERVAL '{duration_text(asked.lateness_us)}'"
         if asked.lateness_us
         else "",
     ]
@@ -94,7 +94,7 @@ def emission(asked: Subscription) -> str:
 
 def _words(every: Every) -> str:
     if every.interval_us is not None:
-        return f"INTERVAL {duration_text(every.interval_us)}"
+        return f"INTERVAL '{duration_text(every.interval_us)}'"
     return f"{every.events} EVENTS"
 
 

@@ -123,7 +123,7 @@ class Sinks:
             self._opened(sink).step()
         except (Fenced, NotReady):
             return False
-        except (HeadraceError, OSError, TimeoutError) as error:
+        except Exception as error:
             self._note(sink, error)
             # A write may have been cut in the middle; opening again finds out.
             self._open.pop(sink.name, None)
@@ -140,7 +140,8 @@ class Sinks:
         return self._open[sink.name]
 
     def _note(self, sink: SinkPlan, error: Exception) -> None:
-        message = error.message if isinstance(error, HeadraceError) else str(error)
+        other = f"{type(error).__name__}: {error}"
+        message = error.message if isinstance(error, HeadraceError) else other
         sentence = f"sink '{sink.name}' failed: {message}"
         if self.problems.get(f"sink {sink.name}") != sentence:
             self.problems[f"sink {sink.name}"] = sentence

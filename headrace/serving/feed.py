@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from headrace.serving.panes import Look
+from headrace.core.subscription import Form
+from headrace.serving.account import Look
 from headrace.serving.watch import Watch
 
 PANE, RELATION, RESET = "pane", "relation", "reset"
@@ -118,12 +119,17 @@ class Feed:
         newest = self.watch.account.sequence
         if after is not None and self._first <= after <= newest:
             return [event for event in self._kept if (event.id or 0) > after]
-        rows = [told.row for told in self.watch.account.rows.values() if told.row is not None]
-        relation = Heard(RELATION, {"rows": rows}, newest)
+        relation = Heard(RELATION, {"rows": self._rows()}, newest)
         if after is None:
             return [relation]
         reason = f"event {after} is not kept any more; here is the relation anew"
         return [Heard(RESET, {"reason": reason}), relation]
+
+    def _rows(self) -> list[Any]:
+        """All rows that were told."""
+        rows = [told.row for told in self.watch.account.rows.values() if told.row is not None]
+        whole = self.watch.asked.form is Form.RELATION
+        return [row for told in rows for row in told["rows"]] if whole else rows
 
     def leave(self, hearer: Hearer, now_us: int) -> None:
         with self._lock:

@@ -15,14 +15,14 @@ import structlog
 
 from headrace.compile.plan import Plan
 from headrace.compile.subscribe import shape_of
-from headrace.core.errors import HeadraceError, NotReady, Overloaded, Unavailable
+from headrace.core.errors import HeadraceError, InternalError, NotReady, Overloaded, Unavailable
 from headrace.core.subscription import Subscription
 from headrace.core.time import Clock, now_us
 from headrace.define.settings import SubscribeSettings
 from headrace.define.subscribing import read_subscription
+from headrace.serving.account import Account
 from headrace.serving.catalog import read_plan
 from headrace.serving.feed import END, FAILED, Feed, Heard, Hearer
-from headrace.serving.panes import Account
 from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.watch import Watch
@@ -98,10 +98,10 @@ class Hub:
                 feed.step()
             except Unavailable as error:
                 log.warning("subscription.waits", view=asked.view, reason=error.message)
-            except HeadraceError as error:
+            except Exception as error:
                 with self._lock:
                     self._feeds.pop(asked, None)
-                feed.end(Heard(FAILED, error.as_dict()))
+                feed.end(Heard(FAILED, _told(error, asked).as_dict()))
 
     def _tidied(self) -> dict[Subscription, Feed]:
         """The feeds that somebody hears, or may come back to."""
@@ -121,3 +121,14 @@ class Hub:
             self._thread.join()
         for feed in self._feeds.values():
             feed.end(Heard(END, {"reason": "the project is stopping"}))
+
+
+def _told(error: Exception, asked: Subscription) -> HeadraceError:
+    """The error as a hearer may know it; what nobody foresaw is in the log."""
+    if isinstance(error, HeadraceError):
+        return error
+    log.error("subscription.failed", view=asked.view, exc_info=error)
+    return InternalError(
+        f"the subscription to '{asked.view}' met a problem that it did not expect",
+        hint="the server's log has more; subscribe again.",
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from headrace.core.failpoint import failpoint
-from headrace.serving.panes import Account, Look, Told
+from headrace.serving.account import Account, Look, Told
 from headrace.serving.sqlite import Sqlite
 
 Waiting = list[tuple[int, bytes]]  # sequence and pane

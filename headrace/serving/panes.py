@@ -17,87 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from headrace.core.subscription import Every, Form, Mode, Shape, Subscription
 from headrace.core.time import from_iso
+from headrace.serving.account import Account, Look, Pane, Seen, Told
 
 Row = Mapping[str, Any]
 EARLY, ON_TIME, LATE = "early", "on_time", "late"
 INSERT, DELETE = "insert", "delete"
 _SAME = 1e-9
-
-
-class Pane(msgspec.Struct, frozen=True):
-    """One thing that a subscriber hears."""
-
-    sequence: int  # resumes after it
-    view: str
-    op: str  # insert: the row is this now; delete: the row is no more, or is withdrawn
-    key: dict[str, Any]
-    window: dict[str, Any] | None
-    pane: int  # the number of the pane of this key and window, from 0
-    timing: str  # early, on_time, late
-    last: bool  # nothing more will be said of this window
-    row: dict[str, Any]
-
-
-class Told(msgspec.Struct, frozen=True):
-    """What a subscriber knows of one row."""
-
-    row: dict[str, Any] | None = None  # as it was last told
-    panes: int = 0
-    since_us: int | None = None  # when a change was first seen that is not told yet
-    ignored: dict[str, Any] | None = None  # the newest version after the window was closed
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The view's answer at one moment."""
-
-    rows: Iterable[dict[str, Any]]
-    watermark_us: int | None
-    now_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What one look gives: panes to tell, and what changes in the account."""
-
-    panes: list[Pane]
-    changed: dict[str, Told | None]  # None: the row is forgotten
-    sequence: int
-    watermark_us: int | None
-    dropped: int
-
-
-@dataclass(slots=True)
-class Account:
-    """What a subscriber has been told so far."""
-
-    sequence: int = 0  # of the newest pane
-    watermark_us: int | None = None
-    dropped: int = 0  # changes of closed windows
-    rows: dict[str, Told] = field(default_factory=dict)
-
-    def after(self, look: Look) -> None:
-        """Take in what a look has given."""
-        self.sequence, self.dropped = look.sequence, look.dropped
-        self.watermark_us = look.watermark_us
-        for key, told in look.changed.items():
-            if told is None:
-                self.rows.pop(key, None)
-            else:
-                self.rows[key] = told
-
-    def due_us(self, asked: Subscription) -> int | None:
-        """When something may be told although nothing comes in."""
-        waiting = [told.since_us for told in self.rows.values() if told.since_us is not None]
-        intervals = asked.intervals
-        return min(waiting) + min(intervals) if waiting and intervals else None
 
 
 def look(asked: Subscription, shape: Shape, account: Account, seen: Seen) -> Look:
@@ -121,9 +53,21 @@ class _Looking:
 
     def look(self) -> Look:
         # A set would give another order in each process, so the keys are put in order.
-        for key in sorted({*self.rows, *self.account.rows}, key=self._place):
+        moved = filter(self._moved, {*self.rows, *self.account.rows})
+        for key in sorted(moved, key=self._place):
             self._row(key, self.account.rows.get(key, Told()), self.rows.get(key))
         return Look(self.panes, self.changed, self.sequence, self.watermark, self.dropped)
+
+    def _moved(self, key: str) -> bool:
+        """Whether there may be something to say: most rows of a look are as they were told."""
+        told, row = self.account.rows.get(key), self.rows.get(key)
+        if told is None or row is None or told.row != row or told.since_us is not None:
+            return True
+        end = _end(self._window(row)) if self.asked.timed else None
+        return end is not None and any(
+            _reached(moment, self.watermark) and not _reached(moment, self.before)
+            for moment in (end, _plus(end, self.asked.lateness_us))
+        )
 
     def _place(self, key: str) -> tuple[str, str]:
         window = self._window(self.rows.get(key) or self.account.rows[key].row) or {}
@@ -250,7 +194,13 @@ def _relation(shape: Shape, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[st
 
 def _end(window: Mapping[str, Any] | None) -> int | None:
     end = window.get("end") if window else None
-    return from_iso(end) if end else None
+    return _moment(end) if end else None
+
+
+@lru_cache(maxsize=10_000)
+def _moment(text: str) -> int:
+    """Many rows have the same window."""
+    return from_iso(text)
 
 
 def _plus(end: int, lateness: int | None) -> int | None:

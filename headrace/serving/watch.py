@@ -10,9 +10,10 @@ from __future__ import annotations
 from headrace.core.errors import LimitReached
 from headrace.core.subscription import Shape, Subscription
 from headrace.core.time import from_iso
+from headrace.serving.account import Account, Look, Seen
 from headrace.serving.answer import AsOf, as_of
 from headrace.serving.catalog import read_stream
-from headrace.serving.panes import Account, Look, Seen, look
+from headrace.serving.panes import look
 from headrace.serving.read import Reader
 
 

@@ -8,12 +8,14 @@ from headrace.compile.plan import (
     OutputPlan,
     PartialPlan,
     Plan,
+    SinkPlan,
     StreamPlan,
     TablePlan,
     ViewPlan,
 )
 from headrace.compile.windows import WindowPlan
 from headrace.core.aggregate import Estimate
+from headrace.core.subscription import Guarantee, Shape, Subscription
 from headrace.core.time import HOUR
 
 CLICKS = StreamPlan(
@@ -72,3 +74,11 @@ BUSIEST = ViewPlan(
 )
 TABLE = TablePlan("sections", "`url` STRING", "csv", "lookups/sections.csv")
 PLAN = Plan("shop", (CLICKS,), (TABLE,), (), (VISITORS, TOTALS, BUSIEST))
+SINK = SinkPlan(
+    "hourly",
+    Subscription("visitors", early=None, on_time=True, late=None, lateness_us=0),
+    Shape("visitors", ("url", "hour"), None, "hour", None, ("clicks",)),
+    "file",
+    "out/hourly.jsonl",
+    Guarantee.EXACTLY_ONCE,
+)

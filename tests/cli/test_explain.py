@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from headrace.compile.explain import _MERGES, explain
 from headrace.core.aggregate import Merge
 from headrace.core.errors import NotFound
 
-from .plans import BUSIEST, PLAN, VISITORS
+from .plans import BUSIEST, PLAN, SINK, VISITORS
 
 
 def test_a_mergeable_view_is_explained_in_four_sections() -> None:
@@ -75,3 +76,11 @@ def test_an_unknown_view_is_not_found_with_the_nearest_name() -> None:
     with pytest.raises(NotFound, match="there is no view 'x'") as caught:
         explain(PLAN, "x")
     assert caught.value.hint == "there are: visitors, totals, busiest."
+
+
+def test_sinks_of_a_view_are_explained_with_it() -> None:
+    plan = msgspec.structs.replace(PLAN, sinks=(SINK,))
+    assert explain(plan, "visitors").sections[-1].words == (
+        "hourly tells it into file out/hourly.jsonl, exactly once: ON TIME ACCUMULATING",
+    )
+    assert [section.name for section in explain(plan, "busiest").sections] == ["read"]

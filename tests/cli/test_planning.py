@@ -16,7 +16,7 @@ from headrace.core.origin import Origin
 from headrace.define.project import Project
 
 from .conftest import document
-from .plans import BUSIEST, CLICKS, PLAN, TOTALS, VISITORS
+from .plans import BUSIEST, CLICKS, PLAN, SINK, TOTALS, VISITORS
 
 
 @pytest.fixture
@@ -137,6 +137,23 @@ def test_plan_tells_each_kind_of_change(shop: Path) -> None:
     assert {each["change"] for each in (*unchanged["streams"], *unchanged["views"])} == {
         "unchanged"
     }
+
+
+def test_plan_shows_sinks(shop: Path) -> None:
+    from headrace.define.project import load_project
+
+    made = msgspec.structs.replace(PLAN, sinks=(SINK,))
+    report = planning.planned(load_project(shop), made, None)
+    assert report.document["sinks"] == [
+        {
+            "name": "hourly",
+            "view": "visitors",
+            "into": "file out/hourly.jsonl",
+            "guarantee": "exactly_once",
+            "emit": "ON TIME ACCUMULATING",
+        }
+    ]
+    assert len(report.parts) == len(planning.planned(load_project(shop), PLAN, None).parts) + 2
 
 
 def test_explain_tells_an_unknown_view_without_starting_spark(

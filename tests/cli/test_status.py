@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
-from headrace.api.service import Balance, Status
+from headrace.api.service import Balance, SinkStatus, Status
 
 from .conftest import STATUS, Told, document
 
@@ -84,3 +84,12 @@ def test_what_speed_has_passed_over_is_told(told: Told, call: Callable[..., Resu
     stream = msgspec.structs.replace(STATUS.streams[0], shed=1203)
     told.found = msgspec.structs.replace(STATUS, streams=[stream])
     assert "clicks: speed has passed over 1,203 events\n" in call("status").stdout
+
+
+def test_sinks_are_shown_with_how_far_they_are(told: Told, call: Callable[..., Result]) -> None:
+    sink = SinkStatus("hourly", "visitors", "file out/x.jsonl", "exactly_once", 1204, 1203, 1, 7)
+    told.found = msgspec.structs.replace(STATUS, sinks=[sink])
+    lines = [line.split() for line in call("status").stdout.splitlines() if line.strip()]
+    assert [
+        "hourly", "visitors", "file", "out/x.jsonl", "exactly_once", "1,203", "1", "7",
+    ] in lines  # fmt: skip

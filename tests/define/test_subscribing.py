@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.core.errors import BadQuery
-from headrace.core.subscription import CHANGE, Every, Form, Mode, Subscription
+from headrace.core.subscription import CHANGE, Every, Form, Mode, Subscription, emission
 from headrace.core.time import HOUR, MINUTE, SECOND
 from headrace.define.subscribing import read_subscription
 
@@ -89,3 +89,17 @@ def test_what_cannot_be_read_gets_its_sentence(text: str) -> None:
     with pytest.raises(BadQuery) as refused:
         read_subscription(text)
     assert refused.value.message == SENTENCES[text]
+
+
+@pytest.mark.parametrize(
+    "emit",
+    [
+        "CHANGES RETRACTING",
+        "INSERTS",
+        "EARLY EVERY 3 EVENTS DISCARDING",
+        "EARLY EVERY INTERVAL '5s', ON TIME ACCUMULATING",
+        "ON TIME, LATE EVERY 1 EVENTS, ALLOWED LATENESS INTERVAL '2h' RETRACTING",
+    ],
+)
+def test_what_was_read_can_be_said_again(emit: str) -> None:
+    assert emission(read_subscription(f"SUBSCRIBE TO v EMIT {emit}")) == emit

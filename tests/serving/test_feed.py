@@ -10,8 +10,8 @@ import pytest
 from headrace.compile.subscribe import shape_of
 from headrace.core.errors import LimitReached
 from headrace.define.subscribing import read_subscription
+from headrace.serving.account import Account
 from headrace.serving.feed import Feed, Heard, Hearer
-from headrace.serving.panes import Account
 from headrace.serving.read import Reader
 from headrace.serving.watch import Watch
 
@@ -82,6 +82,14 @@ def test_who_was_away_too_long_hears_reset_and_the_relation(told: Bench, after: 
     assert said(events) == [("reset", None), ("relation", FIRST + 4)]
     assert f"event {after} is not kept" in events[0].data["reason"]
     assert len(join(one, FIRST + 2).take()) == 2
+
+
+def test_relation_of_a_relation_stream_is_its_rows(told: Bench) -> None:
+    one = Feed(watch(told, "SUBSCRIBE TO hits EMIT RELATION"), 10, 10)
+    told.send(Click("/a", "ann", 5))
+    one.step()
+    (relation,) = join(one).take()
+    assert [row["page"] for row in relation.data["rows"]] == ["/a"]
 
 
 def test_slow_hearer_is_cut_off_with_a_last_event(told: Bench) -> None:

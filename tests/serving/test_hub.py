@@ -99,6 +99,17 @@ def test_feed_that_fails_tells_its_hearers(told: Bench) -> None:
     narrow.stop()
 
 
+def test_defect_ends_one_feed_and_not_the_others(told: Bench, hub: Hub) -> None:
+    hurt, well = hub.join("SUBSCRIBE TO hits"), hub.join("SUBSCRIBE TO total")
+    feed = next(feed for asked, feed in hub._feeds.items() if asked.view == "hits")
+    feed.watch.look = lambda: 1 // 0  # type: ignore[assignment,method-assign,return-value]
+    events = [event for _ in range(10) for event in hurt.take(0.2)]
+    assert (events[-1].event, events[-1].data["condition"]) == ("failed", "InternalError")
+    told.send(Click("/a", "ann", 5))
+    heard = [event for _ in range(20) for event in well.take(0.1)]
+    assert [event.data["row"]["n"] for event in heard if event.event == "pane"][-1] == 1
+
+
 def test_stop_is_the_last_that_everybody_hears(told: Bench, hub: Hub) -> None:
     hearer = hub.join("SUBSCRIBE TO hits")
     hub.stop()

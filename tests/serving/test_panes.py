@@ -10,7 +10,8 @@ import pytest
 from headrace.core.subscription import Shape
 from headrace.core.time import SECOND, from_iso, iso
 from headrace.define.subscribing import read_subscription
-from headrace.serving.panes import Account, Pane, Seen, look, same
+from headrace.serving.account import Account, Pane, Seen
+from headrace.serving.panes import look, same
 
 ZERO = from_iso("2026-01-01T00:00:00Z")
 SHAPE = Shape("hits", ("page", "w", "n"), ("page", "w"), "w", "n", ("clicks",))

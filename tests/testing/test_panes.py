@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from headrace.core.subscription import Shape
 from headrace.core.time import SECOND, iso
 from headrace.define.subscribing import read_subscription
-from headrace.serving.panes import Account, Seen, look
+from headrace.serving.account import Account, Seen
+from headrace.serving.panes import look
 from headrace.testing.declared import declared
 from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
 
