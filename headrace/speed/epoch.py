@@ -155,8 +155,10 @@ class _Joined:
         lows = [counted.low for counted in self.counted]
         since = moments(self.flow, self.joins, self.flow.watermarks(self.before), lows)
         old = self.memory.recall(range.lower, since)
+        # A streaming query has a session of its own, and a union belongs to that of its first part:
+        # only with the new events first do the views' SQL and the relations meet in one.
         return [
-            with_new(before, False).unionByName(with_new(new.select(*before.columns), True))
+            with_new(new.select(*before.columns), True).unionByName(with_new(before, False))
             for before, new in zip(old, events, strict=True)
         ]
 

@@ -14,7 +14,7 @@ import pytest
 
 from headrace.compile.plan import TablePlan
 from headrace.core.errors import NotFound
-from headrace.spark.relations import read_table, register, rows_of, table_path
+from headrace.spark.relations import read_table, register, reload, rows_of, table_path
 
 DDL = "`url` STRING, `n` INT, `ok` BOOLEAN, `day` DATE"
 DAY = datetime.date(2026, 1, 2)
@@ -77,3 +77,21 @@ def test_registered_table_is_known_by_name_and_kept(session: Any, tmp_path: Path
     # Read once: what becomes of the file afterwards is not seen until the next start.
     (tmp_path / "pages.csv").unlink()
     assert rows_of(session.sql("SELECT count(*) FROM pages")) == [(2,)]
+
+
+def test_a_reloaded_table_has_its_new_content_also_where_a_query_runs_already(
+    spark: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "pages.csv"
+    file.write_text("url,n\n/a,1\n")
+    table = TablePlan("pages", "`url` STRING, `n` INT", "csv", "pages.csv")
+    sessions = [spark.newSession() for _ in range(2)]
+    for session in sessions:
+        register(session, [table], [], tmp_path)
+    running = sessions[0].sql("SELECT url, n FROM pages")
+    assert rows_of(running) == [("/a", 1)]
+    file.write_text("url,n\n/a,2\n/b,3\n")
+    for session in sessions:
+        reload(session, table, tmp_path)
+        assert sorted(rows_of(session.sql("SELECT url, n FROM pages"))) == [("/a", 2), ("/b", 3)]
+    assert sorted(rows_of(running.select("*"))) == [("/a", 2), ("/b", 3)]
