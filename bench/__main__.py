@@ -1,4 +1,4 @@
-"""`make bench`: throughput, sliding windows and latency, one after the other, in one run."""
+"""`make bench`: throughput, sliding windows, carried views and latency, one after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import latency, sliding, throughput
+from bench import carried, latency, sliding, throughput
 
 
 def main() -> None:
@@ -25,6 +25,9 @@ def main() -> None:
                 Path(folder) / "throughput", arguments.events, console
             ),
             "sliding": sliding.measure(Path(folder) / "sliding", arguments.events, console),
+            "carried": carried.measure(
+                Path(folder) / "carried", min(arguments.events, 1_000_000), console
+            ),
             "latency": latency.measure(Path(folder), arguments.seconds, console),
         }
     if arguments.json:

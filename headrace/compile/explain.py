@@ -44,6 +44,8 @@ _ESTIMATES = {
 }
 _KINDS = {
     "mergeable": "batch and speed keep partials of it, which are merged when it is read",
+    "carried": "a fold takes the events of each key in order, with its state; batch and speed keep "
+    "partials of what it makes, which are merged when it is read",
     "read": "derived from the answers of other views when it is read; nothing is kept for it",
 }
 
@@ -93,7 +95,7 @@ def explain(plan: Plan, view: str) -> Explanation:
     found = plan.view(view)
     if found is None:
         raise unknown_view(view, [known.name for known in plan.views])
-    kept = found.kind == "mergeable"
+    kept = found.kept
     return Explanation(
         found.name,
         found.kind,

@@ -289,7 +289,7 @@ class _Compiler:
         join = self.join_plan(joining) if joining else None
         self.views[resolved.definition.name] = ViewPlan(
             resolved.definition.name,
-            "mergeable",
+            "carried" if carried or mapped.carry else "mergeable",
             str(resolved.definition.origin),
             outputs,
             stream=flow_of(resolved, self.ordered),

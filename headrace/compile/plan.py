@@ -105,7 +105,7 @@ class ViewPlan(_Noun, frozen=True):
     """How one view is kept and read."""
 
     name: str
-    kind: str  # "mergeable", or "read": derived from other views when read
+    kind: str  # "mergeable", "carried", or "read": derived from other views when read
     origin: str
     outputs: tuple[OutputPlan, ...]
     stream: str = ""  # the flow: the stream, or the joined streams as "orders+payments"
@@ -122,6 +122,11 @@ class ViewPlan(_Noun, frozen=True):
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
     join: JoinPlan | None = None
     definition: str = ""  # the whole SELECT with derived streams written out, for the audit
+
+    @property
+    def kept(self) -> bool:
+        """Whether batch and speed keep rows of it."""
+        return self.kind != "read"
 
     @property
     def partial_sql(self) -> str:

@@ -48,7 +48,7 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
 
 def streams_of(plan: Plan, view: ViewPlan) -> tuple[str, ...]:
     """The streams behind a view."""
-    if view.kind == "mergeable":
+    if view.kept:
         return (view.stream,)
     reads = [found for name in view.reads if (found := plan.view(name))]
     return tuple(dict.fromkeys(name for read in reads for name in streams_of(plan, read)))
@@ -56,7 +56,7 @@ def streams_of(plan: Plan, view: ViewPlan) -> tuple[str, ...]:
 
 def _keys(view: ViewPlan) -> tuple[str, ...] | None:
     shown = {output.key: output.name for output in view.outputs if output.key}
-    whole = view.kind == "mergeable" and all(key.column in shown for key in view.keys)
+    whole = view.kept and all(key.column in shown for key in view.keys)
     return tuple(shown[key.column] for key in view.keys) if whole else None
 
 
@@ -64,7 +64,7 @@ def _check_keys(view: ViewPlan, asked: Subscription) -> None:
     for name, _ in asked.where:
         output = view.output(name)
         plain = output is not None and output.type != WINDOW
-        if not plain or (view.kind == "mergeable" and output.key is None):  # type: ignore[union-attr]
+        if not plain or (view.kept and output.key is None):  # type: ignore[union-attr]
             raise BadRequest(
                 f"'{name}' is not a key of view '{view.name}'",
                 hint="WHERE compares keys that are no windows with values.",

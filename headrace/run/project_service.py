@@ -95,9 +95,7 @@ class ProjectService:
         plan = self.deployed()
         if view is not None and plan.view(view) is None:
             raise NotFound(f"there is no view '{view}'")
-        wanted = [
-            v for v in plan.views if v.kind == "mergeable" and (view is None or v.name == view)
-        ]
+        wanted = [v for v in plan.views if v.kept and (view is None or v.name == view)]
         if view is not None and not wanted:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
         functions = functions_of(self.project)
@@ -108,7 +106,7 @@ class ProjectService:
 
     def _sources(self, plan: Plan, view: str) -> set[str]:
         found = plan.view(view)
-        if found is None or found.kind == "mergeable":
+        if found is None or found.kept:
             return {view}
         return {name for read in found.reads for name in self._sources(plan, read)}
 

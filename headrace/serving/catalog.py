@@ -119,7 +119,7 @@ def deploy(db: sqlite3.Connection, plan: Plan) -> list[Change]:
     """Make the plan the deployed one, inside the caller's transaction."""
     for flow in flows_of(plan):
         _deploy_flow(db, flow)
-    changes = [_deploy_view(db, view) for view in plan.views if view.kind == "mergeable"]
+    changes = [_deploy_view(db, view) for view in plan.views if view.kept]
     before = read_plan(db)
     names = {view.name for view in plan.views}
     for view in before.views if before else ():
@@ -302,7 +302,7 @@ def refresh_readable_views(db: sqlite3.Connection, plan: Plan) -> None:
         typed = quoted(typed_name(view.name))
         db.execute(f"DROP VIEW IF EXISTS {quoted(view.name)}")
         db.execute(f"DROP VIEW IF EXISTS {typed}")
-        shown = live.get(view.name) if view.kind == "mergeable" else view
+        shown = live.get(view.name) if view.kept else view
         if shown is None:
             continue
         sql = shown.read_sql if view.kind == "read" else typed_sql(shown, *tables_of(shown)[:2])

@@ -163,7 +163,7 @@ def pushed(translated: Translated, view: ViewPlan) -> tuple[str, list[Any]]:
     tree = translated.tree
     where = tree.args.get("where")
     # A limit or order inside the view decides on its rows before the query's condition does.
-    if view.kind != "mergeable" or where is None or view.limit is not None:
+    if not view.kept or where is None or view.limit is not None:
         return tree.sql(dialect="sqlite"), []
     parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
     asked = [found for part in parts if (found := _condition(part, view))]

@@ -168,7 +168,7 @@ class Reader:
 def view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[Any]]:
     """SELECT of a view's rows that meet the conditions, and its values."""
     values: list[Any] = []
-    if plan.kind == "mergeable" and plan.limit is None:
+    if plan.kept and plan.limit is None:
         where, values = inside(plan, conditions)
         sql = typed_sql(plan, *tables_of(plan)[:2], where=where, span=span(plan, conditions))
         # The conditions stand in both arms of the union.
@@ -176,7 +176,7 @@ def view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[Any
         conditions = conditions if plan.regroups else []
     else:
         # A limit has decided on the view's rows before a key asks for some of them.
-        fresh = "" if plan.kind == "mergeable" else ", 1 AS _fresh"
+        fresh = "" if plan.kept else ", 1 AS _fresh"
         sql = f"SELECT *{fresh} FROM {quoted(typed_name(plan.name))}"
     if conditions:
         sql = f"SELECT * FROM ({sql}) WHERE {' AND '.join(c.outside for c in conditions)}"
