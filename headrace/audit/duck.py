@@ -12,6 +12,13 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from headrace.audit.duck_aggregates import SEQ, in_duck
+from headrace.audit.ordered import (
+    check_comparable,
+    is_ordered,
+    number_events,
+    ordered_over,
+    timed,
+)
 from headrace.audit.windows import NAMES, Windows, is_window, windows_of
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.origin import Origin
@@ -32,6 +39,10 @@ def oracle_sql(
     select = parse_query(plan.definition, Origin("plan", 1))
     assert isinstance(select, exp.Select)
     select.transform(lambda node: _from_the_beginning(node, watermarks), copy=False)
+    if plan.carry:
+        check_comparable(plan, select)
+        timed(select, time)
+        number_events(select, _plain_keys(select), time)
     for part in ("order", "limit"):
         select.set(part, None)
     windows = _windows(select)
@@ -64,7 +75,8 @@ def _plain_keys(select: exp.Select) -> list[exp.Expr]:
     meant = [_meant(e, aliases, items) for e in group.expressions] if group else []
     if group and (group.args.get("all") or [e.name.upper() for e in meant] == ["ALL"]):
         meant = [item for item in items if not item.find(exp.AggFunc)]
-    return [key for key in (node.unnest() for node in meant) if not is_window(key)]
+    keys = [node.unnest() for node in meant]
+    return [key for key in keys if not is_window(key) and not is_ordered(key)]
 
 
 def _from_the_beginning(node: exp.Expr, watermarks: Sequence[int | None]) -> exp.Expr:
@@ -119,6 +131,8 @@ def _alias(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
 
 
 def _translated(node: exp.Expr, windows: Windows | None) -> exp.Expr:
+    if isinstance(node, exp.Window) and not node.args.get("spec"):
+        return ordered_over(node)
     if windows and is_window(node):
         return windows.edge("start")
     if windows and isinstance(node, exp.Column) and node.table.lower() in NAMES:

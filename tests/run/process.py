@@ -45,6 +45,19 @@ CREATE VIEW pages AS SELECT page, count(*) AS hits, sum(n) AS total FROM paid GR
 CREATE VIEW total AS SELECT count(*) AS hits FROM paid;
 """
 
+CARRIED = """
+CREATE STREAM clicks (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
+  WATERMARK ts DELAY OF INTERVAL 1 MINUTE) WITH (key = 'page', id = 'event_id');
+CREATE STREAM numbered AS SELECT page,
+  row_number() OVER (PARTITION BY page ORDER BY ts) AS place,
+  sum(n) OVER (PARTITION BY page ORDER BY ts) AS so_far FROM clicks;
+CREATE VIEW pages AS SELECT page, max(place) AS hits, max_by(so_far, place) AS total
+  FROM numbered GROUP BY page;
+CREATE VIEW tens AS SELECT page, count_window(10) AS first, count(*) AS hits, sum(n) AS total
+  FROM clicks GROUP BY page, count_window(10);
+CREATE VIEW total AS SELECT sum(hits) AS hits FROM pages;
+"""
+
 
 def make_project(folder: Path, settings: str = SETTINGS, definitions: str = DEFINITIONS) -> Path:
     folder.mkdir(parents=True, exist_ok=True)

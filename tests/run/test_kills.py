@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.run.process import JOINED, Producer, Running, make_project, wait_fresh
+from tests.run.process import CARRIED, JOINED, Producer, Running, make_project, wait_fresh
 
 # In the order of an event's way. The number is how often the point is passed before the kill, so
 # that the kill falls into the middle of the work and not on its first step.
@@ -22,6 +22,16 @@ FAILPOINTS = [
     "archive.committed:2",
     "generation.staged:2",
     "generation.promoting:2",
+]
+
+# Where rows and states of a carried view could part, if they were not written together.
+CARRIED_FAILPOINTS = [
+    "epoch.computed:3",
+    "epoch.committing:3",
+    "epoch.committed:3",
+    "generation.staged:2",
+    "generation.promoting:2",
+    "generation.promoted:2",
 ]
 
 
@@ -36,6 +46,12 @@ def test_pairs_of_joined_streams_survive_a_kill_and_count_once(tmp_path: Path) -
     project = make_project(tmp_path / "joined", definitions=JOINED)
     points = ["epoch.computed:8", "epoch.committing:8", "generation.promoting:4"]
     survive(project, Producer("orders", "payments"), points)
+
+
+@pytest.mark.timeout(600)
+def test_the_state_of_carried_views_survives_a_kill_at_each_point(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "carried", definitions=CARRIED)
+    survive(project, Producer(), CARRIED_FAILPOINTS)
 
 
 def survive(project: Path, producer: Producer, failpoints: list[str]) -> None:
