@@ -35,7 +35,7 @@ FROM clicks GROUP BY user, count_window({WINDOW});
 ORACLES = {
     "ewma": f"""
 SELECT user, list_reduce(list(ms::DOUBLE ORDER BY ts),
-                         (a, x) -> {1 - ALPHA} * a + {ALPHA} * x) FROM '{{}}' GROUP BY user
+                         lambda a, x: {1 - ALPHA} * a + {ALPHA} * x) FROM '{{}}' GROUP BY user
 """,
     "count windows": f"""
 SELECT user, n - n % {WINDOW} AS w, count(*), sum(ms)::BIGINT FROM (

@@ -7,6 +7,7 @@ A side ends with the same file: rows (url, hour in microseconds, hits, ms, slowe
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -93,6 +94,7 @@ def spark_partials(events: Path, out: Path) -> dict[str, float]:
 def _session() -> Any:
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     return (
         SparkSession.builder.master("local[*]")
         .config("spark.ui.enabled", "false")
