@@ -26,7 +26,7 @@ def main() -> None:
             ),
             "sliding": sliding.measure(Path(folder) / "sliding", arguments.events, console),
             "carried": carried.measure(
-                Path(folder) / "carried", min(arguments.events, 1_000_000), console
+                Path(folder) / "carried", min(arguments.events, 2_000_000), console
             ),
             "latency": latency.measure(Path(folder), arguments.seconds, console),
         }

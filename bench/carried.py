@@ -139,7 +139,6 @@ class _Headrace:
         folded = Carrying(self.spark, version.plan.carry, {}).fold([])
         rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
         self.store.stage(version, True, rows, (), folded.states)
-        folded.drop()
 
     def compare(self, oracle: str) -> None:
         ours = {row[:-1]: row[-1] for row in self._rows()}

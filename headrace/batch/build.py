@@ -110,15 +110,12 @@ class Builder:
         keys = [] if full else carrying.keys()
         states = [] if full else self.store.states(version, keys, due_us, at_boundary=True)
         folded = carrying.fold(states)
-        try:
-            if folded.disordered:
-                start = Position.start(self.flow.partitions)
-                return self._stage(version, PositionRange(start, range.upper), True)
-            rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
-            values = self._values(version.plan, {})
-            return self.store.stage(version, full, rows, values, folded.states)
-        finally:
-            folded.drop()
+        if folded.disordered:
+            start = Position.start(self.flow.partitions)
+            return self._stage(version, PositionRange(start, range.upper), True)
+        rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
+        values = self._values(version.plan, {})
+        return self.store.stage(version, full, rows, values, folded.states)
 
     def _highs_at(self, boundary: Position) -> tuple[int | None, ...]:
         groups = {group.upper: group.highs for group in self.store.groups(self.flow.name)}

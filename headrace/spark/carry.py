@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.carry.fold import fold
 from headrace.carry.process import PLACE, Marks, process
@@ -28,15 +29,11 @@ _STATES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a fold has made: the relation is registered under the plan's name until `drop`."""
+    """What a fold has made, beside the relation that is registered under the plan's name."""
 
-    frame: Any
     states: list[StateRow]
     disordered: bool  # an event is dated before what its key's state had taken
     disordered_cut: int | None  # the newest group with an event after which an older group's comes
-
-    def drop(self) -> None:
-        self.frame.unpersist()
 
 
 class Carrying:
@@ -58,18 +55,19 @@ class Carrying:
 
     def keys(self) -> list[str]:
         """The keys that have events here."""
-        found: list[str] = self.events.select(KEY).distinct().toArrow()[KEY].to_pylist()
+        # Telling the different ones apart here costs less than a shuffle for it.
+        found: list[str] = pc.unique(self.events.select(KEY).toArrow()[KEY]).to_pylist()
         return found
 
     def fold(self, states: Sequence[StateRow]) -> Folded:
-        frame = self._folded(self._with(states)).persist()
+        # Kept as rows: two small jobs read it once each, and columns would cost more to make.
+        frame = self._folded(self._with(states)).localCheckpoint(eager=False)
         made = frame.where(f"{STATE} IS NOT NULL")
         ends = made.select(KEY, TIME, SEQ, STATE, TIMER, DISORDERED, CUT).toArrow()
         frame.where(f"{STATE} IS NULL").createOrReplaceTempView(f"`{self.plan.name}`")
         columns = [ends[name].to_pylist() for name in (KEY, TIME, SEQ, STATE, TIMER)]
         cuts = [cut for cut in ends[CUT].to_pylist() if cut is not None]
         return Folded(
-            frame,
             list(zip(*columns, strict=True)),
             any(ends[DISORDERED].to_pylist()),
             max(cuts, default=None),

@@ -81,10 +81,7 @@ def follow(
         return CarriedRows([], CarriedEpoch([], disorder=NOW, provisional=True), again=True)
     carrying = Carrying(spark, carry, behind.processors, str(NOW), [(NOW, watermark)])
     folded = behind.fold(version, carrying, at_boundary=False)
-    try:
-        rows = rows_of(spark.sql(version.plan.partial_sql))
-    finally:
-        folded.drop()
+    rows = rows_of(spark.sql(version.plan.partial_sql))
     disorder = NOW if folded.disordered else None
     carried = CarriedEpoch(folded.states, disorder=disorder, provisional=folded.disordered)
     return CarriedRows(rows, carried, again=folded.disordered)
@@ -97,10 +94,7 @@ def rebase(
     marks = [*behind.marks(), (NOW, watermark)]
     carrying = Carrying(spark, carry, behind.processors, behind.cut(), marks)
     folded = behind.fold(version, carrying, at_boundary=True)
-    try:
-        rows = rows_of(spark.sql(version.plan.partial_sql))
-    finally:
-        folded.drop()
+    rows = rows_of(spark.sql(version.plan.partial_sql))
     disorder = NOW if folded.disordered else folded.disordered_cut
     return CarriedRows(rows, CarriedEpoch(folded.states, True, disorder, folded.disordered))
 
