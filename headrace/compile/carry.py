@@ -16,14 +16,13 @@ from sqlglot import exp
 from headrace.carry.steps import STEPS
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.ordered import ENDS, OrderedWindow
-from headrace.compile.plan import CarryPlan, ProcessorPlan, StepPlan
+from headrace.compile.plan import CarryPlan, StepPlan
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.errors import UnknownColumn, Unsupported
+from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, KEY, OFFSET, PARTITION, SEQ, TIME
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
 from headrace.define.dialect import parse_query, sql_of
-from headrace.define.processors import ProcessorDefinition
 
 STEP_NAMES = ", ".join(STEPS)
 _NODES: dict[type[exp.Expr], str] = {
@@ -78,39 +77,6 @@ def carried_stream(
     `time` the event time column of its stream; `name` the relation that the fold makes.
     """
     return _Cutter(resolved, source, time, name, analyse).cut()
-
-
-def processed_stream(
-    resolved: Resolved,
-    source: exp.Select,
-    time: str | None,
-    name: str,
-    definition: ProcessorDefinition,
-    analyse: Analyse,
-) -> Carried:
-    """A stream that a processor makes, cut in the same three."""
-    origin, call = resolved.definition.query_origin, resolved.definition.processor
-    assert call is not None
-    columns = [n for n, _ in analyse(sql_of(source), origin) if not n.startswith("_")]
-    known = {column.lower() for column in columns}
-    if missing := [key for key in call.keys if key.lower() not in known]:
-        raise UnknownColumn(
-            f"stream '{resolved.definition.name}' is partitioned by a column that "
-            f"'{resolved.stream}' does not have: '{missing[0]}'",
-            detail=f"{resolved.stream} has: {', '.join(columns)}.",
-            origin=origin,
-        )
-    alias = resolved.stream_alias
-    moment = f"unix_micros({alias}.{time})" if time else "0"
-    order = Order(tuple(f"{alias}.{key}" for key in call.keys), moment, alias)
-    items = [f"{alias}.{column} AS {column}" for column in (*HIDDEN, *columns)]
-    sql = select_of(source, [*order.items(), *items], [f"{TIME} IS NOT NULL"])
-    outputs = tuple((column, type.spark) for column, type in definition.outputs)
-    plan = CarryPlan(name, sql, processor=ProcessorPlan(call.name, tuple(columns), outputs))
-    passed = [*(f"`{column}`" for column, _ in outputs), *HIDDEN, CUT]
-    select = parse_query(f"SELECT {', '.join(passed)} FROM {name}", origin)
-    assert isinstance(select, exp.Select)
-    return Carried(plan, select, relation_ddl(plan, analyse, origin))
 
 
 @dataclass(slots=True)

@@ -114,6 +114,11 @@ def base_streams(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str,
     return found
 
 
+def base_stream(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
+    """The source stream at the bottom; of joined ones the left."""
+    return base_streams(resolved, ordered)[0]
+
+
 def flow_of(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
     """The name of what the query reads: a stream, or the joined ones."""
     return "+".join(base_streams(resolved, ordered))

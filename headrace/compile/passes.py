@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Protocol
 
 import msgspec
 from sqlglot import exp
 
+from headrace.compile.analyser import Analyser
 from headrace.compile.calls import known_to_spark
-from headrace.compile.carry import (
-    Carried,
-    carried_stream,
-    is_carried,
-    numbered,
-    processed_stream,
-)
+from headrace.compile.carry import Carried, is_carried
 from headrace.compile.derive import (
-    NOTHING,
     all_tables,
+    base_stream,
     base_streams,
     check_stateless,
     column_names,
@@ -35,10 +29,10 @@ from headrace.compile.derive import (
     stream_join,
     streams_below,
 )
+from headrace.compile.folds import Folds
 from headrace.compile.join import StreamJoin, join_plan
 from headrace.compile.lateness import LatenessParts, lateness_of
 from headrace.compile.lower import (
-    Fold,
     lower_finish,
     lower_map,
     lower_output,
@@ -61,7 +55,7 @@ from headrace.compile.sinks import sink_plans
 from headrace.compile.split import Split, split
 from headrace.compile.translate import translate
 from headrace.compile.window_words import check_windows, for_spark
-from headrace.core.errors import UnknownName, Unsupported
+from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
@@ -82,18 +76,6 @@ _FINISH_NODES = (
     exp.Round, exp.Abs, exp.Concat, exp.DPipe, exp.Ordered, exp.Cast, exp.DataType,
     exp.Upper, exp.Lower,
 )  # fmt: skip
-
-
-class Analyser(Protocol):
-    """Spark, asked only about names and types."""
-
-    def relation(self, name: str, ddl: str) -> None:
-        """Make an empty relation known."""
-
-    def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
-        """The columns of a query, as (name, Spark type); with `name`, make the query known by
-        it.
-        """
 
 
 def compile_project(
@@ -125,7 +107,8 @@ class _Compiler:
         processors: Mapping[str, ProcessorDefinition],
     ) -> None:
         self.project, self.analyser = project, analyser
-        self.ordered, self.schemas, self.processors = ordered, schemas, processors
+        self.ordered, self.schemas = ordered, schemas
+        self.folds = Folds(project, analyser, ordered, processors)
         self.views: dict[str, ViewPlan] = {}
         self.derived: list[DerivedPlan] = []
         self.joins: dict[str, StreamJoin] = {
@@ -172,13 +155,13 @@ class _Compiler:
 
     def add_derived(self, resolved: Resolved) -> None:
         name = resolved.definition.name
-        carried = self.carried_below(resolved, name)
-        sql = sql_of(self.written(resolved, carried))
+        carried = self.folds.below(resolved, name)
+        sql = sql_of(self.folds.written(resolved, carried))
         self.derived.append(self.derived_plan(resolved, sql, carried))
 
     def add_carried(self, resolved: Resolved) -> None:
         name, origin = resolved.definition.name, resolved.definition.query_origin
-        carried = self.carried(resolved, name)
+        carried = self.folds.stream(resolved, name)
         sql = sql_of(carried.select)
         self.analyser.analyse(sql, origin, name)
         self.derived.append(self.derived_plan(resolved, sql, carried))
@@ -188,79 +171,18 @@ class _Compiler:
         carry = carried.plan if carried else None
         return DerivedPlan(resolved.definition.name, stream, tables, sql, carry)
 
-    def carried(self, resolved: Resolved, reader: str) -> Carried:
-        """A carried stream as `reader` reads it; each reader has a fold of its own."""
-        if below := [s for s in streams_below(resolved, self.ordered) if is_carried(s)]:
-            raise Unsupported(
-                f"stream '{resolved.definition.name}' carries what stream "
-                f"'{below[0].definition.name}' has carried already",
-                hint="have all running values in one stream.",
-                origin=resolved.definition.query_origin,
-            )
-        self.refuse_joined(resolved)
-        mark = self.project.streams[self.base_stream(resolved)].watermark
-        time, source = mark.column if mark else None, inlined(resolved, self.ordered)
-        name, analyse = f"_carried_{reader}", self.analyser.analyse
-        if resolved.definition.processor:
-            processor = self.processor(resolved)
-            made = processed_stream(resolved, source, time, name, processor, analyse)
-        else:
-            made = carried_stream(resolved, source, time, name, analyse)
-        self.analyser.relation(made.plan.name, made.ddl)
-        return made
-
-    def processor(self, resolved: Resolved) -> ProcessorDefinition:
-        call = resolved.definition.processor
-        assert call is not None
-        if found := self.processors.get(call.name.lower()):
-            return found
-        raise UnknownName(
-            f"stream '{resolved.definition.name}' calls the processor '{call.name}', "
-            "which is not defined",
-            hint="processors are classes of functions.py with @processor(…).",
-            origin=resolved.definition.query_origin,
-        )
-
-    def numbered(self, resolved: Resolved) -> Fold:
-        """The fold of a view with a window that needs its events in order."""
-        mark = self.project.streams[self.base_stream(resolved)].watermark
-        name = f"_carried_{resolved.definition.name}"
-        return numbered(name, mark.column if mark else None, resolved.stream_alias)
-
-    def carried_below(self, resolved: Resolved, reader: str) -> Carried | None:
-        below = [s for s in streams_below(resolved, self.ordered) if is_carried(s)]
-        return self.carried(below[0], reader) if below else None
-
-    def written(self, resolved: Resolved, carried: Carried | None) -> exp.Select:
-        """The query with all streams below written out, down to the fold if there is one."""
-        below = [s for s in streams_below(resolved, self.ordered) if is_carried(s)]
-        known = {below[0].definition.name: carried.select} if carried and below else NOTHING
-        return inlined(resolved, self.ordered, written=known)
-
-    def refuse_joined(self, resolved: Resolved) -> None:
-        if len(base_streams(resolved, self.ordered)) > 1:
-            raise Unsupported(
-                f"'{resolved.definition.name}' needs the events of joined streams in order",
-                hint="running values and processors take one stream; join what they make.",
-                origin=resolved.definition.query_origin,
-            )
-
-    def base_stream(self, resolved: Resolved) -> str:
-        """The source stream at the bottom; of joined ones the left."""
-        return base_streams(resolved, self.ordered)[0]
-
     def add_mergeable(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
         origin = resolved.definition.query_origin
         names = column_names(resolved, self.ordered, self.schemas) | set(HIDDEN)
         parts = split(resolved.select, names, origin)
-        carried = self.carried_below(resolved, resolved.definition.name)
-        source = self.written(resolved, carried)
+        carried = self.folds.below(resolved, resolved.definition.name)
+        source = self.folds.written(resolved, carried)
         joining = join_below(resolved, self.ordered, self.joins)
         rows = inlined(resolved, self.ordered, self.joins) if joining else source
         place = f"{row_place(resolved, OFFSET)} * 65536 + {row_place(resolved, PARTITION)}"
         late = self.lateness(resolved, parts)
         if any(group.ordered for group in parts.groups):
-            self.refuse_joined(resolved)
+            self.folds.refuse_joined(resolved)
         mapped = lower_map(
             parts,
             source,
@@ -270,7 +192,7 @@ class _Compiler:
             self.analyser.analyse,
             origin,
             cut=f"{resolved.stream_alias}.{CUT}" if carried else None,
-            fold=self.numbered(resolved),
+            fold=self.folds.numbered(resolved),
             also=late.items,
         )
         partials, finishes = lower_partials(parts, mapped)
@@ -339,13 +261,13 @@ class _Compiler:
         """What the view keeps about late events; a joined row is of two events, so nothing."""
         if len(base_streams(resolved, self.ordered)) > 1:
             return LatenessParts()
-        stream = self.project.streams[self.base_stream(resolved)]
+        stream = self.project.streams[base_stream(resolved, self.ordered)]
         return lateness_of(parts, stream, resolved.stream_alias)
 
     def event_time(self, resolved: Resolved) -> str | None:
         """SQL for the event time, which orders events before their place does; 0 where the stream
         has no watermark, None where a derived stream does not pass it on."""
-        mark = self.project.streams[self.base_stream(resolved)].watermark
+        mark = self.project.streams[base_stream(resolved, self.ordered)].watermark
         if mark is None:
             return "0L"
         passed = passes_on(resolved, self.ordered, mark.column)

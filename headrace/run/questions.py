@@ -64,6 +64,7 @@ class Questions:
                 f"a query reads views or streams, not both: '{min(mixed)}' is a view",
                 hint="ask for each in a query of its own.",
             )
+        _refuse_carried(plan, names)
         with tempfile.TemporaryDirectory(dir=self._scratch()) as folder:
             sql, moments = _without_time_travel(text)
             relations, positions = self._relations(plan, moments, Path(folder))
@@ -96,7 +97,7 @@ class Questions:
             path = str((self.project.folder / table.location).resolve())
             options = defaults | dict(table.options)
             relations.append(Relation(table.name, table.format, [path], table.ddl, options))
-        relations += [Relation(derived.name, query=derived.sql) for derived in plan.derived]
+        relations += [Relation(d.name, query=d.sql) for d in plan.derived if not d.carry]
         known = {stream.name.lower(): stream for stream in plan.streams}
         for alias, (name, kind, value) in moments.items():
             # The name goes into SQL that is ours, so it must be one that the project gave.
@@ -152,6 +153,16 @@ def _write_tail(
 
 def _as_of(position: Position) -> AsOf:
     return AsOf(0, [], list(position.offsets), None, None, None)
+
+
+def _refuse_carried(plan: Plan, names: set[str]) -> None:
+    """The rows of a carried stream are made by a fold, which only views have."""
+    carried = [derived.name for derived in plan.derived if derived.carry]
+    if asked := [name for name in carried if name.lower() in names]:
+        raise BadQuery(
+            f"stream '{asked[0]}' is carried from event to event, and only views read it",
+            hint="ask a view over it, or use OVER on the stream that it reads.",
+        )
 
 
 def _names(text: str, text_max: int) -> set[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.compile.passes import Analyser, compile_project
+from headrace.compile.analyser import Analyser
+from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
 from headrace.core.origin import Origin
 from headrace.define.project import load_project

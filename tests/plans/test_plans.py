@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sqlglot.tokenizer_core import TokenType
 
-from headrace.compile.passes import Analyser
+from headrace.compile.analyser import Analyser
 from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.errors import HeadraceError
 from headrace.define.dialect import Headrace

@@ -1,0 +1,21 @@
+"""What the compiler asks Spark: names and types, and nothing else. It is handed in, so that
+compiling needs no JVM of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headrace.core.origin import Origin
+
+
+class Analyser(Protocol):
+    """Spark, asked only about names and types."""
+
+    def relation(self, name: str, ddl: str) -> None:
+        """Make an empty relation known."""
+
+    def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
+        """The columns of a query, as (name, Spark type); with `name`, make the query known by
+        it.
+        """
