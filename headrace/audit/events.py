@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from headrace.compile.plan import StreamPlan
-from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, RAW, REASON, STATUS, Status
+from headrace.core.event import (
+    ARRIVED_AT,
+    LATE,
+    LATENESS,
+    OFFSET,
+    PARTITION,
+    RAW,
+    REASON,
+    STATUS,
+    Status,
+)
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
@@ -48,7 +58,8 @@ def name_events(connection: Any, stream: StreamPlan, records: str, condition: st
     columns = ", ".join(f'"{name}"' for name, _, _ in stream.columns)
     connection.execute(
         f'CREATE OR REPLACE VIEW "{stream.name}" AS '
-        f"SELECT {columns}, {_PLACE}, {ARRIVED_AT}, {LATE} FROM {records} WHERE {condition}"
+        f"SELECT {columns}, {_PLACE}, {ARRIVED_AT}, {LATE}, {LATENESS} FROM {records} "
+        f"WHERE {condition}"
     )
 
 
@@ -78,7 +89,8 @@ def register_records(connection: Any, stream: StreamPlan, position: Position, st
     tail = _tail(reader, stream, PositionRange(cut, position), highs)
     connection.register(f"_tail_{stream.name}", tail)
     columns = ", ".join(_plain_time(name, type) for name, type, _ in stream.columns)
-    columns += f", {_PLACE}, {_plain_time(ARRIVED_AT, 'TIMESTAMP')}, {LATE}, {REASON}, {RAW}"
+    columns += f", {_PLACE}, {_plain_time(ARRIVED_AT, 'TIMESTAMP')}, {LATE}, {LATENESS}"
+    columns += f", {REASON}, {RAW}"
     parts = [f'SELECT {columns}, {STATUS} FROM "_tail_{stream.name}"']
     files, range = table.files(version), PositionRange(Position.start(stream.partitions), cut)
     for status in Status:

@@ -105,7 +105,8 @@ class Tracing:
     def row(self, condition: str) -> tuple[Any, ...] | None:
         """What the second engine makes of those records behind the row for which this holds."""
         name_events(self.connection, self.stream, ROW, condition)
-        rows = self.fetch(oracle_sql(self.asked.cell.view))
+        mark = self.stream.watermark
+        rows = self.fetch(oracle_sql(self.asked.cell.view, mark[0] if mark else None))
         cell = self.asked.cell
         return next((tuple(row) for row in rows if cell.mine(row)), None)
 

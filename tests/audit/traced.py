@@ -87,8 +87,14 @@ def lifted(view: str, events: list[Event]) -> list[Row]:
         groups[key(found)].append(found)
     if view == "total":
         groups[()] += []
-    slowest = (lambda g: (max(e["ms"] for e in g),)) if view == "slow" else (lambda g: ())
-    return [(*k, len(group), *slowest(group)) for k, group in groups.items()]
+    return [(*k, len(group), *_windowed(view, group)) for k, group in groups.items()]
+
+
+def _windowed(view: str, group: list[Event]) -> Row:
+    """What only the view with a window has: the slowest, and the lateness of its events."""
+    if view != "slow":
+        return ()
+    return max(e["ms"] for e in group), len(group), 0, None, None, None, None
 
 
 @dataclass
@@ -147,7 +153,7 @@ class Traced:
         counts["dead_letters"] = len(range) - len(whole)
         rows = {v.id: lifted(v.name, taken) for v in self.store.versions("clicks")}
         self.store.commit_epoch(
-            Epoch("clicks", range, state.highs, counts, rows, self.clock(), shedding)
+            Epoch("clicks", range, state.highs, counts, rows, self.clock(), shedding=shedding)
         )
 
     def generation(self) -> None:
