@@ -4,6 +4,7 @@
 of a process: everything opened from one state folder. An engine plays a story on `Parts`:
   BatchEngine   archives and builds whenever it is asked, so each question has its own generation;
   SpeedEngine   commits one epoch for each send, on top of an empty generation;
+  OpenEngine    is SpeedEngine that can still be asked after the story;
   SplitEngine   builds a generation after `cut` sends, and leaves the rest to speed;
   CrashEngine   is SpeedEngine whose process is killed after each step;
   QueryEngine   is SpeedEngine with Spark's own streaming query.
@@ -377,6 +378,12 @@ class SpeedEngine(_Engine):
         epoch = self.parts.epoch(flow, shared=self.shared)
         if epoch is not None:
             assert self.parts.store.commit_epoch(epoch)
+
+
+class OpenEngine(SpeedEngine):
+    """Stays open after the story, for what is asked then."""
+
+    def stop(self) -> None: ...
 
 
 class SplitEngine(SpeedEngine):

@@ -83,7 +83,10 @@ class Builder:
         """Where to cut, and the last group before the cut."""
         archived = whole(feed.table.position() for feed in self.feeds)
         state = self.store.stream(self.flow.name)
-        if not speed_runs:
+        if speed_runs:
+            # A stream that has fallen silent is built to its end.
+            self.store.close_old_group(self.flow.name)
+        else:
             self.store.close_group(self.flow.name)
         groups = self.store.closed_groups(self.flow.name)
         if not speed_runs and state.position <= archived:

@@ -229,9 +229,13 @@ def _deploy_view(db: sqlite3.Connection, plan: ViewPlan) -> Change:
     return Change(plan.name, "rebuild" if rows else "new")
 
 
-def close_group(db: sqlite3.Connection, stream: str) -> None:
-    """No later epoch joins the open group."""
-    db.execute("UPDATE _groups SET closed = 1 WHERE stream = ? AND closed = 0", (stream,))
+def close_group(db: sqlite3.Connection, stream: str, opened_before: int | None = None) -> None:
+    """No later epoch joins the open group, or one that was opened before a moment."""
+    db.execute(
+        "UPDATE _groups SET closed = 1 WHERE stream = ?1 AND closed = 0 "
+        "AND (?2 IS NULL OR opened_at <= ?2)",
+        (stream, opened_before),
+    )
 
 
 def tables_of(plan: ViewPlan) -> tuple[str, str, str]:

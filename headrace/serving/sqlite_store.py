@@ -86,6 +86,10 @@ class SqliteStore:
         with self.db.write() as db:
             catalog.close_group(db, stream)
 
+    def close_old_group(self, stream: str) -> None:
+        with self.db.write() as db:
+            catalog.close_group(db, stream, self.clock() - self.group_us)
+
     def closed_groups(self, stream: str) -> list[tuple[int, Position]]:
         with self.db.read() as db:
             rows = db.execute(

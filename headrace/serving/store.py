@@ -197,6 +197,9 @@ class Store(Protocol):
 
     def close_group(self, stream: str) -> None: ...
 
+    def close_old_group(self, stream: str) -> None:
+        """Close a group that is old enough, though no epoch has come that would begin another."""
+
     def closed_groups(self, stream: str) -> list[tuple[int, Position]]: ...
 
     def groups(self, stream: str) -> list[GroupState]:

@@ -127,6 +127,15 @@ def test_an_open_group_is_not_taken_while_speed_runs(bench: Bench) -> None:
     assert bench.rows("total") == bench.expected("total")
 
 
+def test_a_stream_that_has_fallen_silent_is_built_to_its_end(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS[:4])
+    bench.store.group_us = 0
+    made = build(bench, 4, speed_runs=True)
+    assert made is not None
+    assert made.boundary == bench.store.stream("clicks").position
+
+
 def test_a_view_asked_for_is_built_from_the_beginning_without_news(bench: Bench) -> None:
     build(bench, 4)
     with bench.store.db.write() as db:
