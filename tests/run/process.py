@@ -151,13 +151,13 @@ class Producer:
     again.
     """
 
-    def __init__(self, *streams: str) -> None:
-        self.streams = streams or ("clicks",)
+    def __init__(self, *streams: str, rate: int = 500) -> None:
+        self.streams, self.rate = streams or ("clicks",), rate
         self.acknowledged: dict[str, dict[str, Any]] = {}
         self.pending: list[dict[str, Any]] = []
         self.next = 0
 
-    def send(self, url: str, stop: threading.Event, rate: int = 500, size: int = 20) -> None:
+    def send(self, url: str, stop: threading.Event, size: int = 20) -> None:
         """Until `stop` is set or the server is gone."""
         with httpx.Client(base_url=url, timeout=10) as client:
             while not stop.is_set():
@@ -172,7 +172,7 @@ class Producer:
                 if all(answer.status_code == 200 for answer in answers):
                     self.acknowledged |= {event["event_id"]: event for event in batch}
                     self.pending = []
-                stop.wait(size / rate)
+                stop.wait(size / self.rate)
 
     def _make(self, size: int) -> list[dict[str, Any]]:
         numbers = range(self.next, self.next + size)

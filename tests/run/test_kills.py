@@ -44,8 +44,9 @@ def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(tmp_pat
 @pytest.mark.timeout(600)
 def test_pairs_of_joined_streams_survive_a_kill_and_count_once(tmp_path: Path) -> None:
     project = make_project(tmp_path / "joined", definitions=JOINED)
-    points = ["epoch.computed:8", "epoch.committing:8", "generation.promoting:4"]
-    survive(project, Producer("orders", "payments"), points)
+    # Of three flows: a point is passed by each, so the kill falls on the joined one sometimes.
+    points = ["epoch.committing:8", "generation.promoting:4"]
+    survive(project, Producer("orders", "payments", rate=100), points)
 
 
 @pytest.mark.timeout(600)
