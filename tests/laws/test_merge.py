@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isclose, prod
+from math import isclose, prod, sqrt
 from typing import Any
 
 import pytest
@@ -169,6 +169,19 @@ def same_numbers(kind: Merge, *names: str) -> Callable[[Row, Row], bool]:
     return same
 
 
+def same_pairs(wanted: Row, found: Row) -> bool:
+    """A sum of products is as exact as the spreads that it is made of are large: it may cancel."""
+    if wanted == found:
+        return True
+    ours, theirs = ([float(text) for text in row[0].split()] for row in (wanted, found))
+    *_, product, one, other = ours
+    plain = [pair for n, pair in enumerate(zip(ours, theirs, strict=True)) if n != 3]
+    scale = max(1.0, sqrt(one * other))
+    return abs(product - theirs[3]) <= 1e-9 * scale and all(
+        isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) for a, b in plain
+    )
+
+
 NUMBERS, BIGINTS = st.integers(-(2**40), 2**40), st.integers(-(2**63), 2**63 - 1)
 FAR = st.builds(
     lambda base, step: float(base + step),
@@ -214,7 +227,7 @@ CASES = [
         ("TEXT",),
         st.tuples(EIGHTHS, EIGHTHS),
         lift_powers((1, 1), (2, 0), (0, 2)),
-        same_numbers(Merge.PAIR, "covar_pop", "covar_samp", "corr"),
+        same_pairs,
     ),
     Case(
         Merge.SHAPE,

@@ -41,7 +41,9 @@ def test_neither_layer_imports_the_other(room: str, other: str) -> None:
 
 @pytest.mark.parametrize("room", ["batch", "speed"])
 def test_a_layer_reads_plans_and_no_definitions_of_views(room: str) -> None:
-    known = {"headrace.define.settings"}
+    # Settings, a stream's pace, and the classes of processors, which no SQL can say.
+    known = {"headrace.define.settings", "headrace.define.processors", "headrace.define.pace"}
+    known |= {"headrace.define.definitions"} if room == "speed" else set()
     read = {name for name in room_imports(room) if name.startswith("headrace.define")}
     assert {name.rpartition(".")[0] for name in read} <= known
 

@@ -133,6 +133,9 @@ class Pipeline:
     speed_runs: bool
     problem: str | None = None
 
+    def lag_events(self) -> int:
+        return 5
+
     def stop(self) -> None:
         """Nothing runs."""
 
