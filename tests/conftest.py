@@ -1,4 +1,4 @@
-"""Fixtures of all tests: one Spark session for the whole run, started as the product starts it."""
+"""Fixtures of all tests: one Spark session for each worker, started as the product starts it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from typing import Any
 import pytest
 
 from headrace.define.settings import SparkSettings
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two workers share the tests: a file stays with one of them, a story too, and whatever starts
+    projects of its own.
+    """
+    for item in items:
+        story = getattr(item, "callspec", None) and item.callspec.params.get("path")
+        group = "run" if "run" in item.path.parts else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(story.stem if story else group))
 
 
 @pytest.fixture(scope="session")

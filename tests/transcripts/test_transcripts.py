@@ -97,7 +97,8 @@ def test_the_story_comes_true_wherever_the_log_is_cut(
     path: Path, compiled: Callable[[Transcript], Compiled], tmp_path: Path
 ) -> None:
     story = load(path)
-    for cut in range(1, len(story.batches()) + 1):
+    # Nothing or everything before the cut: that is what the other tests do.
+    for cut in range(1, len(story.batches())):
         play(story, SplitEngine(compiled(story), tmp_path / str(cut), cut))
 
 
