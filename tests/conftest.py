@@ -15,8 +15,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     projects of its own.
     """
     for item in items:
-        story = getattr(item, "callspec", None) and item.callspec.params.get("path")
-        group = "run" if "run" in item.path.parts else str(item.path)
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        story = given.get("path") if item.path.parent.name == "transcripts" else None
+        group = "run" if item.path.parent.name == "run" else str(item.path)
         item.add_marker(pytest.mark.xdist_group(story.stem if story else group))
 
 
