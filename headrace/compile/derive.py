@@ -18,6 +18,7 @@ from headrace.compile.calls import aggregates_in
 from headrace.compile.join import KINDS, NEW, Side, StreamJoin, changed, place
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
+from headrace.core.event import CUT
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
 from headrace.define.dialect import parse_query
@@ -87,7 +88,8 @@ def _with_hidden(
     if any(item.is_star for item in inner.expressions):
         return inner
     single = joins is not None and len(base_streams(source, ordered)) == 1
-    for name in (*HIDDEN, NEW) if single else HIDDEN:
+    folded = any(below.definition.name in written for below in streams_below(source, ordered))
+    for name in (*HIDDEN, *([NEW] if single else []), *([CUT] if folded else [])):
         if name not in passed:
             text = f"SELECT {place(_seen(source), name)}"
             item = parse_query(text, Origin("hidden", 1)).expressions[0]
