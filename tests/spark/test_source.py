@@ -198,7 +198,8 @@ def reader_of(topic: Topic, overload: str, lag_events_max: int = 6) -> LogStream
     store.close()
     pace = Pace(overload=overload, lag_events_max=lag_events_max)
     start, path = Position((0, 0)), topic.path.parents[1] / "serving.db"
-    return LogStreamReader(topic.path, decoder_of(CLICKS), start, ["user", "ts"], 100, path, pace)
+    columns, flow = ["user", "ts"], CLICKS.name
+    return LogStreamReader(topic.path, decoder_of(CLICKS), start, columns, 100, path, pace, flow, 0)
 
 
 def shed_rows(reader: LogStreamReader, end: dict[str, str]) -> list[dict[str, Any]]:
