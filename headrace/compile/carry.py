@@ -2,8 +2,8 @@
 
 A carried stream is cut in three: `CarryPlan.sql` gives each event with its key, its place in the
 order and the columns that are needed; the steps add one column each; `select` makes the stream's
-rows of them. Views read `select` in place of the stream. tests/compile/test_carry.py checks the
-three; tests/plans/error_over_*.sql what is refused.
+rows of them. Views read `select` in place of the stream. tests/transcripts/running_*.yaml say
+what that means, tests/plans/error_spark_over_*.sql what is refused.
 """
 
 from __future__ import annotations

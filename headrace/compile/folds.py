@@ -1,7 +1,7 @@
 """Where a query has a fold below it: a carried stream, or a window in the order of events.
 
 Each reader of a carried stream has a fold of its own, so that its state goes with its rows. There
-is one fold below a query, over one stream. tests/plans/error_over_*.sql hold what is refused.
+is one fold below a query, over one stream. tests/plans/error_spark_over_*.sql hold what is refused.
 """
 
 from __future__ import annotations

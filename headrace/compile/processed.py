@@ -1,7 +1,7 @@
 """From a processor's call to its plan: what it reads, what it makes, and the stream's rows of that.
 
-tests/plans/error_processor_*.sql hold what is refused; tests/transcripts/processor_*.yaml what it
-means.
+tests/plans/error_spark_processor_*.sql hold what is refused; tests/transcripts/processor_*.yaml say
+what it means.
 """
 
 from __future__ import annotations

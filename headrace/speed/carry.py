@@ -3,8 +3,8 @@
 If an event comes out of order, the view is folded again from the boundary, over all that speed has
 taken since, and what comes out replaces speed's rows (it is rebased). What even then is dated
 before the generation's last event of its key is left to batch: the rows are provisional until then,
-and so they are while too many events lie between to fold them again. tests/speed/test_carry.py
-checks each case; tests/transcripts that the answer is the reference's.
+and so they are while too many events lie between to fold them again. tests/serving/test_carried.py
+checks when rows fit; tests/transcripts that the answer is the reference's.
 """
 
 from __future__ import annotations
