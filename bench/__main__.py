@@ -25,9 +25,7 @@ def main() -> None:
                 Path(folder) / "throughput", arguments.events, console
             ),
             "sliding": sliding.measure(Path(folder) / "sliding", arguments.events, console),
-            "carried": carried.measure(
-                Path(folder) / "carried", min(arguments.events, 2_000_000), console
-            ),
+            "carried": carried.measure(Path(folder) / "carried", arguments.events, console),
             "latency": latency.measure(Path(folder), arguments.seconds, console),
         }
     if arguments.json:

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 from rich.console import Console
 
-KEYS, EPOCH_EVENTS, ALPHA, WINDOW = 100_000, 200_000, 0.2, 10
+KEYS, EPOCH_EVENTS, ALPHA, WINDOW = 100_000, 1_000_000, 0.2, 10
 START_US = 1_767_225_600_000_000
 DEFINITIONS = {
     "ewma": f"""

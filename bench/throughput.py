@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from rich.table import Table
 
 from bench.data import DEFINITIONS, lines_of, write_events
 from bench.process import Child
+from bench.until_idle import export, run_until_idle
 
 FILES = 32
 
@@ -49,54 +49,10 @@ def _side(name: str, folder: Path, source: Path) -> dict[str, Any]:
 
 def _headrace(folder: Path, source: Path) -> dict[str, Any]:
     project = folder / "project"
-    project.mkdir()
-    (project / "headrace.toml").write_text('name = "bench"\n')
-    (project / "bench.sql").write_text(DEFINITIONS)
-    sent = _send(project, source)
-    command = [sys.executable, "-m", "headrace", "run", str(project), "--until-idle", "--json"]
-    child = Child(command).run(Path.cwd(), folder / "headrace.log")
-    times = {json.loads(text).get("kind"): at for at, text in child.lines if text.startswith("{")}
-    _export(project, folder / "headrace.parquet")
-    return {
-        "work": times["generation"] - times["engine"],
-        "whole": child.seconds,
-        "memory_mb": child.memory_mb,
-        "send": sent,
-    }
-
-
-def _send(project: Path, source: Path) -> float:
-    """Put the events into the log, as `headrace send` does; this is timed apart."""
-    from headrace.define.project import load_project
-    from headrace.ingest.records import read_records
-    from headrace.run.offline import Offline
-
-    loaded = load_project(project)
-    service = Offline(loaded)
-    began = time.monotonic()
-    for path in lines_of(source):
-        with path.open("rb") as file:
-            for chunk in read_records(file, "ndjson", loaded.streams["clicks"].schema):
-                service.submit("clicks", chunk).result()
-    seconds = time.monotonic() - began
-    service.close()
-    return seconds
-
-
-def _export(project: Path, out: Path) -> None:
-    store = project / ".headrace" / "serving.db"
-    import sqlite3
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = (
-        sqlite3.connect(store)
-        .execute('SELECT url, hour_start, hits, ms, slowest FROM "_typed_pages"')
-        .fetchall()
-    )
-    names = ["url", "hour", "hits", "ms", "slowest"]
-    pq.write_table(pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), out)
+    numbers = run_until_idle(project, DEFINITIONS, source)
+    sql = 'SELECT url, hour_start AS hour, hits, ms, slowest FROM "_typed_pages"'
+    export(project, sql, folder / "headrace.parquet")
+    return numbers
 
 
 def _compare(folder: Path, sides: dict[str, Any]) -> None:

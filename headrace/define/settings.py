@@ -66,7 +66,7 @@ class SparkSettings:
 @dataclass(frozen=True, slots=True)
 class SpeedSettings:
     trigger_us: int = _setting("500 ms", "time between the starts of two epochs", duration=True)
-    epoch_events_max: int = _setting(200_000, "events in one epoch at most", least=1)
+    epoch_events_max: int = _setting(1_000_000, "events in one epoch at most", least=1)
     group_us: int = _setting(
         "10 seconds", "time after which a group of epochs is closed", duration=True
     )

@@ -36,7 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "spark.shuffle_partitions": 2,
     "spark.conf": {},
     "speed.trigger": "500 ms",
-    "speed.epoch_events_max": 200_000,
+    "speed.epoch_events_max": 1_000_000,
     "speed.group": "10 seconds",
     "speed.catch_up_events": 500_000,
     "speed.rebase_events_max": 500_000,

@@ -1,0 +1,62 @@
+"""Headrace over a folder of JSON lines: sent to its log, then `headrace run --until-idle`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.data import lines_of
+from bench.process import Child
+
+
+def run_until_idle(project: Path, definitions: str, source: Path) -> dict[str, Any]:
+    """Seconds of work in a new project, without the start of Python and Spark; sending is apart."""
+    project.mkdir(parents=True)
+    (project / "headrace.toml").write_text('name = "bench"\n')
+    (project / "bench.sql").write_text(definitions)
+    sent = _send(project, source)
+    command = [sys.executable, "-m", "headrace", "run", str(project), "--until-idle", "--json"]
+    child = Child(command).run(Path.cwd(), project.with_suffix(".log"))
+    times = {json.loads(text).get("kind"): at for at, text in child.lines if text.startswith("{")}
+    return {
+        "work": times["generation"] - times["engine"],
+        "whole": child.seconds,
+        "memory_mb": child.memory_mb,
+        "send": sent,
+    }
+
+
+def export(project: Path, sql: str, out: Path) -> None:
+    """Write the rows of a query over the project's store."""
+    cursor = sqlite3.connect(store_of(project)).execute(sql)
+    names = [column[0] for column in cursor.description]
+    columns = map(list, zip(*cursor.fetchall(), strict=True))
+    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), out)
+
+
+def store_of(project: Path) -> Path:
+    return project / ".headrace" / "serving.db"
+
+
+def _send(project: Path, source: Path) -> float:
+    from headrace.define.project import load_project
+    from headrace.ingest.records import read_records
+    from headrace.run.offline import Offline
+
+    loaded = load_project(project)
+    service = Offline(loaded)
+    began = time.monotonic()
+    for path in lines_of(source):
+        with path.open("rb") as file:
+            for chunk in read_records(file, "ndjson", loaded.streams["clicks"].schema):
+                service.submit("clicks", chunk).result()
+    seconds = time.monotonic() - began
+    service.close()
+    return seconds
