@@ -1,0 +1,175 @@
+"""What a row pattern says: which rows follow each other, and what is asked of them.
+
+A pattern is a tree of nodes over variables, whose names are in upper case. A condition or a measure
+is a tree of expressions whose leaves are values of single rows, counted from the rows that a
+variable took, and aggregates over them. tests/pattern checks what the matcher makes of them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class _Noun(msgspec.Struct, frozen=True, tag=True):
+    """Patterns are kept in plans, so they are msgspec structs that say what they are."""
+
+
+# The pattern
+
+
+class Variable(_Noun, frozen=True):
+    name: str
+
+
+class Sequence(_Noun, frozen=True):
+    """All parts, one after the other; of no parts: the empty pattern."""
+
+    parts: tuple[Node, ...]
+
+
+class Choice(_Noun, frozen=True):
+    """One of the parts; the left one is preferred."""
+
+    parts: tuple[Node, ...]
+
+
+class Repeat(_Noun, frozen=True):
+    part: Node
+    least: int
+    most: int | None  # None: without end
+    greedy: bool = True
+
+
+class Permute(_Noun, frozen=True):
+    """All parts in any order; the order of writing is preferred."""
+
+    parts: tuple[Node, ...]
+
+
+class Exclude(_Noun, frozen=True):
+    """Rows that are taken, and not given out."""
+
+    part: Node
+
+
+class Absent(_Noun, frozen=True):
+    """NOT: any rows that are not of the variable, as few as can be."""
+
+    name: str
+
+
+class Start(_Noun, frozen=True):
+    """Before the first row of the key."""
+
+
+class End(_Noun, frozen=True):
+    """After the last row of the key."""
+
+
+Node = Variable | Sequence | Choice | Repeat | Permute | Exclude | Absent | Start | End
+
+
+class Rows(StrEnum):
+    """What is given out of a match."""
+
+    ONE = "one row per match"
+    SHOW_EMPTY = "all rows per match show empty matches"
+    OMIT_EMPTY = "all rows per match omit empty matches"
+    UNMATCHED = "all rows per match with unmatched rows"
+
+
+class Selection(StrEnum):
+    """Which rows may be passed over between those of a match."""
+
+    STRICT = "strict"
+    NEXT = "skip till next"
+    ANY = "skip till any"
+
+
+class Skip(msgspec.Struct, frozen=True):
+    """Where the search goes on after a match: past its last row, at the row after its first, or at
+    the first or last row that a variable or subset took.
+    """
+
+    to: str = "past last row"  # or "to next row", "to first", "to last"
+    name: str | None = None
+
+
+# Conditions and measures
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A row, seen from the match: `offset` rows after the first or before the last of those that a
+    variable or subset took (None: any variable), and from there `shift` rows on or back in the key.
+    """
+
+    name: str | None = None
+    first: bool = False
+    offset: int = 0
+    shift: int = 0
+    final: bool = False  # counted in the whole match, not up to the current row
+
+
+class Value(_Noun, frozen=True):
+    """A column of one row."""
+
+    column: str
+    place: Place
+
+
+class Classifier(_Noun, frozen=True):
+    """The variable that took a row."""
+
+    place: Place
+
+
+class MatchNumber(_Noun, frozen=True):
+    pass
+
+
+class MatchId(_Noun, frozen=True):
+    pass
+
+
+class Aggregate(_Noun, frozen=True):
+    """`function` is count, sum, avg, min, max or collect_list; without a column, count counts
+    rows.
+    """
+
+    function: str
+    column: str | None
+    name: str | None = None
+    distinct: bool = False
+    final: bool = False
+
+
+class Constant(_Noun, frozen=True):
+    value: bool | int | float | str | None
+
+
+class Call(_Noun, frozen=True):
+    """An operator or function of headrace/pattern/evaluate.py."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+Expression = Value | Classifier | MatchNumber | MatchId | Aggregate | Constant | Call
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """A whole pattern. Rows are tuples of `columns`; times are microseconds. A variable without a
+    condition takes any row.
+    """
+
+    node: Node
+    columns: tuple[str, ...]
+    conditions: tuple[tuple[str, Expression], ...] = ()
+    measures: tuple[tuple[str, Expression], ...] = ()
+    subsets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    rows: Rows = Rows.ONE
+    skip: Skip = Skip()
+    selection: Selection = Selection.STRICT
+    within_us: int | None = None
