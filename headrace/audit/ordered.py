@@ -39,6 +39,8 @@ def check_comparable(plan: ViewPlan, select: exp.Select) -> None:
     """Raise where DuckDB has no words for a carried view."""
     if plan.carry and plan.carry.processor:
         raise NotComparable("a processor is written in Python")
+    if plan.carry and plan.carry.match:
+        raise NotComparable("DuckDB has no patterns")
     for over in select.find_all(exp.Window):
         if type(over.this) not in _RUNNING.values():
             raise NotComparable(f"DuckDB has no {over.this.name.lower()}")

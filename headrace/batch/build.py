@@ -109,9 +109,12 @@ class Builder:
         before, in the order, what those states have taken.
         """
         due_us = watermark_of(self.flow.streams[0], self._highs_at(range.upper))
-        carrying = Carrying(self.spark, carry, self.processors, marks=[(0, due_us)])
-        keys = [] if full else carrying.keys()
-        states = [] if full else self.store.states(version, keys, due_us, at_boundary=True)
+        before = None if full else self.store.stream(self.flow.name).boundary_highs
+        since_us = watermark_of(self.flow.streams[0], before or ())
+        carrying = Carrying(
+            self.spark, carry, self.processors, marks=[(0, due_us)], since_us=since_us
+        )
+        states = [] if full else carrying.states(self.store, version, len(range), at_boundary=True)
         folded = carrying.fold(states)
         if folded.disordered:
             start = Position.start(self.flow.partitions)

@@ -1,10 +1,11 @@
 """The fold: batches of rows sorted by key and order in, the same rows with the steps' values out.
 
 A row with `_state` is where a key's events before have come to: it stands first among the rows of
-its key. At the end of each key comes one such row, with what the next fold begins with. A key whose
-first event is dated before its state's last one is out of order: the steps go on all the same, and
-the row that ends the key says so (`_disordered`). `_cut` of an event is the group that it came in;
-a row that ends a key has the newest group after which an event of an older one stands in the order.
+its key. After the events of a key comes one such row, with what the next fold begins with. A key
+whose first event is dated before its state's last one is out of order: the steps go on all the
+same, and the row that ends the key says so (`_disordered`). `_cut` of an event is the group that it
+came in; a row that ends a key has the newest group after which an event of an older one stands in
+the order.
 tests/carry/test_fold.py checks that a fold may be cut anywhere.
 """
 
@@ -45,7 +46,7 @@ class _Folding:
         self.key: str | None = None
         self.states: list[Any] = []
         self.last: tuple[int, int] | None = None
-        self.disordered = False
+        self.disordered = self.took = False
         self.cut: int | None = None
         self.disordered_cut: int | None = None
 
@@ -84,6 +85,7 @@ class _Folding:
         upper: int,
     ) -> None:
         """Take the events [lower, upper), all of the present key."""
+        self.took = True
         if self.last is not None and (times[lower], seqs[lower]) < self.last:
             self.disordered = True
         moments = times[lower:upper]
@@ -105,10 +107,10 @@ class _Folding:
         self.end_key()
         self.key, self.last, self.disordered = key, None, False
         self.cut = self.disordered_cut = None
-        self.states = [step.zero for _, step in self.steps]
+        self.states, self.took = [step.zero for _, step in self.steps], False
 
     def end_key(self) -> None:
-        if self.key is None or self.last is None:
+        if self.key is None or self.last is None or not self.took:
             return
         state = msgspec.msgpack.encode(self.states)
         self.ends.add(self.key, self.last, state, None, self.disordered, self.disordered_cut)

@@ -81,7 +81,7 @@ class _Processing:
         self.begin(None)
 
     def begin(self, key: str | None) -> None:
-        self.key, self.disordered = key, False
+        self.key, self.disordered, self.changed = key, False, False
         self.last: tuple[int, int] | None = None
         self.cut: int | None = None
         self.disordered_cut: int | None = None
@@ -142,6 +142,7 @@ class _Processing:
                 )
 
     def made(self, rows: Iterable[tuple[Any, ...]] | None, cut: int) -> None:
+        self.changed = True
         for row in rows or ():
             if len(row) != len(self.plan.outputs):
                 raise BadDefinition(
@@ -156,7 +157,7 @@ class _Processing:
             return
         if self.marks and self.marks[-1][1] is not None:
             self.fire(self.marks[-1][1], self.marks[-1][0])
-        if self.last is not None:
+        if self.last is not None and self.changed:
             place = [*self.place[:2], _us(self.place[2]), *self.place[3:]]
             kept = msgspec.json.encode([self.state, place, self.timers.moment_us])
             timer, cut = self.timers.moment_us, self.disordered_cut

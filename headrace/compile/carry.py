@@ -67,7 +67,7 @@ def is_carried(resolved: Resolved) -> bool:
     """Whether a derived stream needs its events in order."""
     definition = resolved.definition
     running = definition.kind == "stream" and resolved.select.find(exp.Window) is not None
-    return running or definition.processor is not None
+    return running or definition.processor is not None or definition.match is not None
 
 
 def carried_stream(
@@ -250,9 +250,10 @@ def numbered(
 def relation_ddl(plan: CarryPlan, analyse: Analyse, origin: Origin) -> str:
     """The columns of what the fold makes, as Spark's analyser needs them."""
     passed = analyse(plan.sql, origin)
-    if plan.processor:
+    made = [(step.output, step.type) for step in plan.steps]
+    if plan.made is not None:
         passed = [(name, type) for name, type in passed if name in HIDDEN]
-    made = plan.processor.outputs if plan.processor else [(s.output, s.type) for s in plan.steps]
+        made = list(plan.made)
     columns = [*passed, *made, (CUT, "int")]
     return ", ".join(f"`{name}` {type}" for name, type in columns)
 

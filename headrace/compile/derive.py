@@ -20,6 +20,7 @@ from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
 from headrace.core.event import CUT
 from headrace.core.origin import Origin
+from headrace.core.pattern import Rows
 from headrace.core.schema import Schema
 from headrace.define.dialect import parse_query
 from headrace.define.project import Project
@@ -141,6 +142,8 @@ def passes_on(resolved: Resolved, ordered: dict[str, Resolved], column: str) -> 
     source = ordered.get(resolved.stream or "")
     if source is None:
         return True
+    if source.definition.processor or source.definition.match:
+        return False
     kept = any(
         item.is_star
         or (item.alias_or_name.lower() == item.unalias().name.lower() == column.lower())
@@ -174,12 +177,29 @@ def _names_of(stream: str, ordered: dict[str, Resolved], schemas: dict[str, Sche
     if stream in schemas:
         return {name.lower() for name in schemas[stream].names}
     source = ordered[stream]
+    if source.definition.match:
+        return _matched_names(source, ordered, schemas)
     names: set[str] = set()
     for item in source.select.expressions:
         names |= (
             column_names(source, ordered, schemas) if item.is_star else {item.alias_or_name.lower()}
         )
     return names
+
+
+def _matched_names(
+    source: Resolved, ordered: dict[str, Resolved], schemas: dict[str, Schema]
+) -> set[str]:
+    """The lowercase names of what a pattern gives and its SELECT makes of it."""
+    match = source.definition.match
+    assert match is not None
+    given = {*match.keys, *(measure.name for measure in match.measures)}
+    if match.rows is not Rows.ONE:
+        given |= column_names(source, ordered, schemas)
+    items = parse_query(match.select, source.definition.query_origin).expressions
+    named = {item.alias_or_name for item in items if not item.is_star}
+    star = given if len(named) < len(items) else set()
+    return {name.lower() for name in named | star}
 
 
 # Joins of streams

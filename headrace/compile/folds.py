@@ -14,6 +14,7 @@ from headrace.compile.analyser import Analyser
 from headrace.compile.carry import Carried, carried_stream, is_carried, numbered
 from headrace.compile.derive import NOTHING, base_stream, base_streams, inlined, streams_below
 from headrace.compile.lower import Fold
+from headrace.compile.matched import matched_stream
 from headrace.compile.processed import processed_stream
 from headrace.compile.resolve import Resolved
 from headrace.core.errors import UnknownName, Unsupported
@@ -49,6 +50,8 @@ class Folds:
         if resolved.definition.processor:
             processor = self._processor(resolved)
             made = processed_stream(resolved, source, time, name, processor, analyse)
+        elif resolved.definition.match:
+            made = matched_stream(resolved, source, time, name, analyse)
         else:
             made = carried_stream(resolved, source, time, name, analyse)
         self.analyser.relation(made.plan.name, made.ddl)

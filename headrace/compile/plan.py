@@ -15,6 +15,7 @@ import msgspec
 from headrace.compile.windows import WindowPlan, coalesced
 from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
+from headrace.core.pattern import Pattern
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.subscription import Guarantee, Shape, Subscription
 from headrace.core.time import HOUR, MINUTE
@@ -79,6 +80,22 @@ class ProcessorPlan(_Noun, frozen=True):
     outputs: tuple[tuple[str, str], ...]
 
 
+class MatchPlan(_Noun, frozen=True):
+    """A pattern, and the columns and Spark types that come out: those of the row that a result has
+    the place of, and those that are measured. `starts` is Spark SQL that is true for events with
+    which a match may begin; None if a key's events matter though none begins.
+    """
+
+    pattern: Pattern
+    passed: tuple[tuple[str, str], ...]
+    measured: tuple[tuple[str, str], ...]
+    starts: str | None = None
+
+    @property
+    def outputs(self) -> tuple[tuple[str, str], ...]:
+        return (*self.passed, *self.measured)
+
+
 class CarryPlan(_Noun, frozen=True):
     """Steps that take the events of each key in order, with state. `sql` gives `_key`, `_time` and
     `_seq` of each event and the columns that go through; what comes out is the relation `name`.
@@ -88,6 +105,15 @@ class CarryPlan(_Noun, frozen=True):
     sql: str
     steps: tuple[StepPlan, ...] = ()
     processor: ProcessorPlan | None = None
+    match: MatchPlan | None = None
+
+    @property
+    def made(self) -> tuple[tuple[str, str], ...] | None:
+        """The columns and types of the rows, where they are new ones; None where events go
+        through.
+        """
+        maker = self.processor or self.match
+        return maker.outputs if maker else None
 
 
 class JoinPlan(_Noun, frozen=True):

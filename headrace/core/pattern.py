@@ -71,6 +71,18 @@ class End(_Noun, frozen=True):
 Node = Variable | Sequence | Choice | Repeat | Permute | Exclude | Absent | Start | End
 
 
+def variables(node: Node) -> set[str]:
+    """The names of all variables of a pattern, those that must be absent too.
+
+    >>> sorted(variables(Sequence((Variable("A"), Absent("B")))))
+    ['A', 'B']
+    """
+    if isinstance(node, Variable | Absent):
+        return {node.name}
+    parts = getattr(node, "parts", None) or ((node.part,) if hasattr(node, "part") else ())
+    return {name for part in parts for name in variables(part)}
+
+
 class Rows(StrEnum):
     """What is given out of a match."""
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.core.origin import Origin
+from headrace.core.pattern import Node, Rows, Selection, Skip
 from headrace.core.schema import Schema
 from headrace.core.subscription import Guarantee, Subscription
 from headrace.core.time import HOUR, MINUTE
+
+MATCHED = "_matched"  # the name of what a pattern has found, in the SELECT over it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,32 @@ class ProcessorCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Phrase:
+    """SQL that a clause says, and what it is for: a measure, or the variable of a condition."""
+
+    name: str
+    sql: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class MatchDefinition:
+    """`MATCH_RECOGNIZE ( … )`, and `select`: the SELECT over what it makes, from `MATCHED`."""
+
+    keys: tuple[str, ...]
+    order: Phrase
+    measures: tuple[Phrase, ...]
+    rows: Rows
+    skip: Skip
+    node: Node
+    within_us: int | None
+    selection: Selection
+    subsets: tuple[tuple[str, tuple[str, ...]], ...]
+    conditions: tuple[Phrase, ...]
+    select: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """A name for a SELECT: `CREATE VIEW name AS …`, or `CREATE STREAM name AS …` for stateless
     steps.
@@ -95,7 +124,9 @@ class QueryDefinition:
     query: str
     origin: Origin
     query_origin: Origin
-    processor: ProcessorCall | None = None  # what `query` gives goes through it
+    # What `query` gives goes through one of these.
+    processor: ProcessorCall | None = None
+    match: MatchDefinition | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from headrace.core.schema import Column, Schema, Type
 from headrace.core.subscription import Guarantee
 from headrace.core.time import duration_us
 from headrace.define.definitions import (
+    MATCHED,
     Definition,
     Pace,
     ProcessorCall,
@@ -25,6 +26,7 @@ from headrace.define.definitions import (
     TableDefinition,
     Watermark,
 )
+from headrace.define.matching import read_match
 from headrace.define.pace import PACE_OPTIONS, read_pace
 from headrace.define.subscribing import read_emission, read_where
 from headrace.define.tokens import Tokens, statements
@@ -82,6 +84,9 @@ class _Reader(Tokens):
         place, start = self.origin, self.tokens[self.at].start
         if kind == "stream" and self.calls_processor():
             return self.processed(name, origin, place)
+        words = [token.text.upper() for token in self.tokens]
+        if "MATCH_RECOGNIZE" in words:
+            return self.matched(kind, name, origin, words.index("MATCH_RECOGNIZE"))
         text = self.text[start : self.tokens[-1].end + 1]
         return QueryDefinition(name, kind, text, origin, place)
 
@@ -108,6 +113,30 @@ class _Reader(Tokens):
         self.end()
         call = ProcessorCall(processor, tuple(keys))
         return QueryDefinition(name, "stream", f"SELECT * FROM {source}", origin, place, call)
+
+    def matched(self, kind: str, name: str, origin: Origin, at: int) -> QueryDefinition:
+        """SELECT … FROM stream MATCH_RECOGNIZE ( … ) …"""
+        place, start = self.origin, self.tokens[self.at].start
+        source = self.tokens[at - 1]
+        if self.tokens[at - 2].text.upper() != "FROM" or not source.text.isidentifier():
+            raise self.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream", place)
+        if kind == "view":
+            raise Unsupported(
+                f"view '{name}' has a pattern of its own",
+                hint="make a stream of its matches with CREATE STREAM … AS SELECT … FROM "
+                f"{source.text} MATCH_RECOGNIZE (…), and read that in the view.",
+                origin=place,
+            )
+        self.at = at + 1
+        match = read_match(self)
+        end = self.tokens[self.at - 1].end + 1
+        # The lines of the clause stay, so that a mistake after it is told at its own.
+        lines = "\n" * self.text[source.start : end].count("\n")
+        after = self.text[end : self.tokens[-1].end + 1]
+        select = f"{self.text[start : source.start]}{MATCHED}{lines} {after}"
+        match = replace(match, select=select)
+        query = f"SELECT * FROM {source.text}"
+        return QueryDefinition(name, "stream", query, origin, place, match=match)
 
     def stream(
         self, name: str, schema: Schema, watermark: Watermark | None, origin: Origin

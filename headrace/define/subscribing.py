@@ -6,12 +6,9 @@ tests/define/test_subscribing.py checks what is read and what is refused.
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
-
 from headrace.core.errors import BadDefinition, BadQuery
 from headrace.core.origin import Origin
 from headrace.core.subscription import Every, Form, Mode, Subscription
-from headrace.core.time import duration_us
 from headrace.define.tokens import Tokens, statements
 
 _TRIGGERS = "EARLY EVERY …, ON TIME, LATE EVERY … and ALLOWED LATENESS INTERVAL …"
@@ -138,7 +135,7 @@ class _Triggers:
         elif word == "ALLOWED":
             self.tokens.expect("LATENESS")
             self.tokens.expect("INTERVAL")
-            self._lateness = _interval(self.tokens)
+            self._lateness = self.tokens.interval()
         else:
             self.tokens.expect("EVERY")
             every = _every(self.tokens)
@@ -147,7 +144,7 @@ class _Triggers:
 
 def _every(tokens: Tokens) -> Every:
     if tokens.took("INTERVAL"):
-        origin, interval = tokens.origin, _interval(tokens)
+        origin, interval = tokens.origin, tokens.interval()
         if interval <= 0:
             raise tokens.wrong("an interval must be longer than nothing", origin)
         return Every(interval_us=interval)
@@ -157,16 +154,3 @@ def _every(tokens: Tokens) -> Every:
     if not tokens.took("EVENT"):
         tokens.expect("EVENTS")
     return Every(events=int(number))
-
-
-def _interval(tokens: Tokens) -> int:
-    """`1 SECOND`, `'1 second'` or `1 HOUR 30 MINUTES`, after the word INTERVAL."""
-    origin, words = tokens.origin, [tokens.word()]
-    if words[0].replace(".", "").isdecimal():
-        words.append(tokens.word())
-    while not tokens.done and tokens.tokens[tokens.at].token_type is TokenType.NUMBER:
-        words += [tokens.word(), tokens.word()]
-    try:
-        return duration_us(" ".join(words))
-    except ValueError as error:
-        raise tokens.wrong(f"the interval is wrong: {error}", origin) from error

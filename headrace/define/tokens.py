@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
+from headrace.core.time import duration_us
 from headrace.define.dialect import Headrace
 
 
@@ -77,6 +78,18 @@ class Tokens:
         if self.done or self.tokens[self.at].token_type is not TokenType.STRING:
             raise self.wrong("a text in quotes is expected")
         return self.word()
+
+    def interval(self) -> int:
+        """`1 SECOND`, `'1 second'` or `1 HOUR 30 MINUTES`, after the word INTERVAL."""
+        origin, words = self.origin, [self.word()]
+        if words[0].replace(".", "").isdecimal():
+            words.append(self.word())
+        while not self.done and self.tokens[self.at].token_type is TokenType.NUMBER:
+            words += [self.word(), self.word()]
+        try:
+            return duration_us(" ".join(words))
+        except ValueError as error:
+            raise self.wrong(f"the interval is wrong: {error}", origin) from error
 
     def expect(self, word: str) -> None:
         if not self.took(word):

@@ -3,7 +3,8 @@ position.
 
 A key's state after the boundary is a row of the speed table, or that of the generation if the key
 has had no event since. States are written in the transaction of the epoch or promotion whose rows
-came of them, so neither is ever without the other.
+came of them, so neither is ever without the other. A state of no bytes says that nothing is kept
+for a key any more.
 
 `_disorder` remembers where the order of events and the order of their coming disagree, by the
 newest group that is concerned. While `provisional` is 1, speed's rows do not fit the generation,
@@ -52,16 +53,35 @@ def drop_states(db: sqlite3.Connection, name: str, version: str) -> None:
 def read_states(
     db: sqlite3.Connection,
     plan: ViewPlan,
-    keys: Sequence[str],
+    keys: Sequence[str] | None,
     due_us: int | None,
     *,
     at_boundary: bool,
 ) -> list[StateRow]:
-    """The states of some keys and of those whose timer is due, at the boundary or at speed's
-    position.
+    """The states of some keys and of those whose timer is due, or of all keys, at the boundary or
+    at speed's position.
     """
     generation, speed, _ = state_tables(plan.name, plan.recompute)
     tables = (generation,) if at_boundary else (generation, speed)
+    if keys is None:
+        found = {row[0]: row for table in tables for row in db.execute(f"SELECT * FROM {table}")}
+    else:
+        found = _some(db, tables, keys, due_us)
+    return [row for row in found.values() if row[3]]
+
+
+def count_states(db: sqlite3.Connection, plan: ViewPlan) -> int:
+    """How many there are, at most."""
+    counts = [
+        db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        for table in state_tables(plan.name, plan.recompute)[:2]
+    ]
+    return int(sum(counts))
+
+
+def _some(
+    db: sqlite3.Connection, tables: Sequence[str], keys: Sequence[str], due_us: int | None
+) -> dict[str, StateRow]:
     due = [
         key
         for table in tables
@@ -75,7 +95,7 @@ def read_states(
             (wanted,),
         )
         found |= {row[0]: row for row in rows}
-    return list(found.values())
+    return found
 
 
 def commit_states(db: sqlite3.Connection, plan: ViewPlan, epoch: CarriedEpoch, group: int) -> None:
@@ -109,6 +129,7 @@ def promote_states(
     if full:
         db.execute(f"DELETE FROM {generation}")
     db.execute(f"INSERT OR REPLACE INTO {generation} SELECT * FROM {staged}")
+    db.execute(f"DELETE FROM {generation} WHERE _state = x''")
     db.execute(f"DELETE FROM {staged}")
     if not ahead:
         db.execute(f"DELETE FROM {speed}")

@@ -111,8 +111,12 @@ class SqliteStore:
             ]
             return [group for group in found if not group.upper <= boundary]
 
+    def states_count(self, version: Version) -> int:
+        with self.db.read() as db:
+            return carried.count_states(db, version.plan)
+
     def states(
-        self, version: Version, keys: Sequence[str], due_us: int | None, *, at_boundary: bool
+        self, version: Version, keys: Sequence[str] | None, due_us: int | None, *, at_boundary: bool
     ) -> list[StateRow]:
         with self.db.read() as db:
             return carried.read_states(db, version.plan, keys, due_us, at_boundary=at_boundary)

@@ -205,10 +205,13 @@ class Store(Protocol):
     def groups(self, stream: str) -> list[GroupState]:
         """The groups after the boundary, the open one included."""
 
+    def states_count(self, version: Version) -> int:
+        """How many states there are, at most."""
+
     def states(
-        self, version: Version, keys: Sequence[str], due_us: int | None, *, at_boundary: bool
+        self, version: Version, keys: Sequence[str] | None, due_us: int | None, *, at_boundary: bool
     ) -> list[StateRow]:
-        """The states of these keys, and of those whose timer is due."""
+        """The states of these keys, and of those whose timer is due; without keys, of all."""
 
     def unfit(self, version: Version) -> bool:
         """Whether speed's rows do not fit the generation until they are folded again."""

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.carry.fold import fold
+from headrace.carry.match import match
 from headrace.carry.process import PLACE, Marks, process
 from headrace.compile.plan import CarryPlan
 from headrace.core.event import CUT, DISORDERED, KEY, SEQ, STATE, TIME, TIMER
 from headrace.define.processors import ProcessorDefinition
-from headrace.serving.store import StateRow
+from headrace.serving.store import StateRow, Store, Version
 from headrace.spark.functions import pickle_by_value
 
 _STATES = pa.schema(
@@ -39,7 +40,8 @@ class Folded:
 class Carrying:
     """A carried view's events of one epoch or build, before they are folded.
 
-    `cut` is SQL for the group that an event belongs to, `marks` the watermark at each group's end.
+    `cut` is SQL for the group that an event belongs to, `marks` the watermark at each group's end,
+    `since_us` the watermark that the states have come to.
     """
 
     def __init__(
@@ -49,9 +51,21 @@ class Carrying:
         processors: Mapping[str, ProcessorDefinition],
         cut: str = "0",
         marks: Marks = (),
+        since_us: int | None = None,
     ) -> None:
-        self.spark, self.plan, self.processors, self.marks = spark, plan, processors, marks
+        self.spark, self.plan, self.processors = spark, plan, processors
+        self.marks, self.since_us = marks, since_us
         self.events = spark.sql(plan.sql).selectExpr("*", f"cast({cut} as int) AS {CUT}")
+
+    def states(
+        self, store: Store, version: Version, events: int, *, at_boundary: bool
+    ) -> list[StateRow]:
+        """The states before these events, of which there are about so many."""
+        due_us = self.marks[-1][1] if self.marks else None
+        # Reading some states too many costs less than finding out which keys there are.
+        few = store.states_count(version) <= events
+        keys = None if few else self.keys()
+        return store.states(version, keys, due_us, at_boundary=at_boundary)
 
     def keys(self) -> list[str]:
         """The keys that have events here."""
@@ -83,13 +97,33 @@ class Carrying:
         before = self.spark.createDataFrame(pa.table(columns, _STATES))
         both = self.events.unionByName(before, allowMissingColumns=True)
         order = (col(KEY), col(STATE).isNull(), col(TIME), col(SEQ))
-        return both.repartition(KEY).sortWithinPartitions(*order)
+        return self._live(both.repartition(KEY).sortWithinPartitions(*order))
+
+    def _live(self, rows: Any) -> Any:
+        """Without the keys in which no match can begin, so that their events stay in Spark."""
+        from pyspark.sql.functions import expr
+
+        plan, (_, mark_us) = self.plan.match, self.marks[-1] if self.marks else (0, None)
+        if plan is None or plan.starts is None or mark_us is None:
+            return rows
+        # Events that are not ripe are kept for what may come before them, and late ones are told.
+        cases = [plan.starts, f"{STATE} IS NOT NULL", f"{TIME} >= {mark_us}"]
+        cases += [f"{TIME} < {self.since_us}"] if self.since_us is not None else []
+        live = expr(f"max({' OR '.join(cases)}) OVER (PARTITION BY {KEY})")
+        return rows.withColumn("_live", live).where("_live").drop("_live")
 
     def _folded(self, rows: Any) -> Any:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         schema = self._schema(rows.schema)
         arrow, steps, marks = to_arrow_schema(schema, timezone="UTC"), self.plan.steps, self.marks
+        if found := self.plan.match:
+            since_us = self.since_us
+
+            def search(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                return match(batches, found, marks, since_us, arrow)
+
+            return rows.mapInArrow(search, schema)
         if self.plan.processor is None:
             return rows.mapInArrow(lambda batches: fold(batches, steps, arrow), schema)
         plan, definition = self.plan.processor, self.processors[self.plan.processor.name.lower()]
@@ -107,10 +141,10 @@ class Carrying:
 
         fields = list(rows.fields)
         made = ", ".join(f"`{step.output}` {step.type}" for step in self.plan.steps)
-        if self.plan.processor:
+        if self.plan.made is not None:
             kept = {*PLACE, KEY, TIME, SEQ, STATE, CUT}
             fields = [each for each in fields if each.name in kept]
-            made = ", ".join(f"`{name}` {type}" for name, type in self.plan.processor.outputs)
+            made = ", ".join(f"`{name}` {type}" for name, type in self.plan.made)
         fields += _parse_datatype_string(made).fields
         for each in fields:
             each.nullable = True

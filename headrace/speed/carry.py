@@ -26,7 +26,7 @@ from headrace.serving.store import (
     StreamState,
     Version,
 )
-from headrace.spark.carry import Carrying, Folded
+from headrace.spark.carry import Carrying
 from headrace.spark.relations import rows_of
 
 Highs = tuple[int | None, ...]
@@ -43,10 +43,10 @@ class Behind:
     rebase_events_max: int
     processors: Mapping[str, ProcessorDefinition]
 
-    def fold(self, version: Version, carrying: Carrying, *, at_boundary: bool) -> Folded:
-        due_us = carrying.marks[-1][1] if carrying.marks else None
-        states = self.store.states(version, carrying.keys(), due_us, at_boundary=at_boundary)
-        return carrying.fold(states)
+    def since_us(self, *, at_boundary: bool) -> int | None:
+        """The watermark that the states have come to."""
+        highs = self.state.boundary_highs if at_boundary else self.state.highs
+        return watermark_of(self.state.plan.streams[0], highs)
 
     def marks(self) -> list[tuple[int, int | None]]:
         """The watermark at the end of each group after the boundary."""
@@ -73,14 +73,20 @@ class CarriedRows:
 
 
 def follow(
-    spark: Any, version: Version, carry: CarryPlan, behind: Behind, watermark: int | None
+    spark: Any,
+    version: Version,
+    carry: CarryPlan,
+    behind: Behind,
+    watermark: int | None,
+    events: int,
 ) -> CarriedRows:
     """Fold the epoch's events onto the states at speed's position."""
     if version.state != "live" or behind.store.unfit(version):
         # Without a generation, or beside one that does not fit, there is nothing to go on from.
         return CarriedRows([], CarriedEpoch([], disorder=NOW, provisional=True), again=True)
-    carrying = Carrying(spark, carry, behind.processors, str(NOW), [(NOW, watermark)])
-    folded = behind.fold(version, carrying, at_boundary=False)
+    marks, since_us = [(NOW, watermark)], behind.since_us(at_boundary=False)
+    carrying = Carrying(spark, carry, behind.processors, str(NOW), marks, since_us)
+    folded = carrying.fold(carrying.states(behind.store, version, events, at_boundary=False))
     rows = rows_of(spark.sql(version.plan.partial_sql))
     disorder = NOW if folded.disordered else None
     carried = CarriedEpoch(folded.states, disorder=disorder, provisional=folded.disordered)
@@ -88,12 +94,17 @@ def follow(
 
 
 def rebase(
-    spark: Any, version: Version, carry: CarryPlan, behind: Behind, watermark: int | None
+    spark: Any,
+    version: Version,
+    carry: CarryPlan,
+    behind: Behind,
+    watermark: int | None,
+    events: int,
 ) -> CarriedRows:
     """Fold all events since the boundary; the stream's relation holds them."""
-    marks = [*behind.marks(), (NOW, watermark)]
-    carrying = Carrying(spark, carry, behind.processors, behind.cut(), marks)
-    folded = behind.fold(version, carrying, at_boundary=True)
+    marks, since_us = [*behind.marks(), (NOW, watermark)], behind.since_us(at_boundary=True)
+    carrying = Carrying(spark, carry, behind.processors, behind.cut(), marks, since_us)
+    folded = carrying.fold(carrying.states(behind.store, version, events, at_boundary=True))
     rows = rows_of(spark.sql(version.plan.partial_sql))
     disorder = NOW if folded.disordered else folded.disordered_cut
     return CarriedRows(rows, CarriedEpoch(folded.states, True, disorder, folded.disordered))

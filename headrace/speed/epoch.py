@@ -66,7 +66,10 @@ def compute_epoch(
             for stream, relation in zip(flow.streams, relations, strict=True):
                 relation.createOrReplaceTempView(f"`{stream.name}`")
             given = joined.marks if joined else {}
-            jobs = {v: pool.submit(_work, spark, v, behind, counting, given) for v in versions}
+            jobs = {
+                v: pool.submit(_work, spark, v, behind, counting, given, len(range))
+                for v in versions
+            }
             withdrawn = {v.id: pool.submit(_withdrawn, spark, v, given) for v in versions}
         if joined:
             joined.remember(range, events)
@@ -94,12 +97,13 @@ def _work(
     behind: Behind,
     counting: Sequence[Future[Counted]],
     given: dict[str, Any],
+    events: int,
 ) -> Sequence[Row] | CarriedRows:
     if carry := version.plan.carry:
-        # Only timers ask how far the watermark has come.
-        after = counting[0].result().highs if carry.processor else ()
+        # Only timers and patterns ask how far the watermark has come.
+        after = counting[0].result().highs if carry.made is not None else ()
         mark = watermark_of(behind.state.plan.streams[0], after)
-        return follow(spark, version, carry, behind, mark)
+        return follow(spark, version, carry, behind, mark, events)
     return rows_of(spark.sql(version.plan.partial_sql, args=given))
 
 
@@ -126,7 +130,7 @@ def _rebase(
         events = behind.read(since, behind.state.boundary_highs)
         events.createOrReplaceTempView(f"`{stream.name}`")
         mark = watermark_of(stream, counted[0].highs)
-        made[version] = rebase(spark, version, carry, behind, mark)
+        made[version] = rebase(spark, version, carry, behind, mark, len(since))
 
 
 def _carried(

@@ -1,0 +1,280 @@
+"""From MATCH_RECOGNIZE to its plan: what the matcher reads of every event, the pattern, and the
+stream's rows of what it finds.
+
+The columns that speak of one event are Spark's, before the match; so are the measures' operations,
+after it. Only what compares events of a match with each other is the matcher's own.
+tests/plans/error_spark_match_*.sql hold what is refused; tests/transcripts/match_*.yaml say what it
+means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from headrace.compile.carry import Carried, Order, relation_ddl
+from headrace.compile.derive import check_stateless
+from headrace.compile.lower import Analyse, known_type, select_of, storage_form
+from headrace.compile.match_conditions import Conditions
+from headrace.compile.navigation import Inputs, Leaf, Leaves
+from headrace.compile.plan import CarryPlan, MatchPlan
+from headrace.compile.resolve import HIDDEN, Resolved
+from headrace.core.errors import HeadraceError, UnknownColumn, Unsupported
+from headrace.core.event import CUT, TIME
+from headrace.core.origin import Origin
+from headrace.core.pattern import (
+    Expression,
+    Pattern,
+    Place,
+    Rows,
+    Value,
+    variables,
+)
+from headrace.core.schema import Type
+from headrace.define.definitions import MATCHED, MatchDefinition, Phrase
+from headrace.define.dialect import parse_query, sql_of
+from headrace.pattern.program import check, starts
+
+_BACK = {"TIMESTAMP": "timestamp_micros({})", "DATE": "date_from_unix_date({})"}
+
+
+def matched_stream(
+    resolved: Resolved, source: exp.Select, time: str | None, name: str, analyse: Analyse
+) -> Carried:
+    """A stream that a pattern makes, cut in the same three as a carried one."""
+    match = resolved.definition.match
+    assert match is not None
+    return _Matching(resolved, match, source, time, name, analyse).cut()
+
+
+@dataclass(slots=True)
+class _Matching:
+    resolved: Resolved
+    match: MatchDefinition
+    source: exp.Select
+    time: str | None
+    name: str
+    analyse: Analyse
+
+    def cut(self) -> Carried:
+        self.check_order()
+        inputs = Inputs(self.resolved.stream_alias, self.type_of)
+        passed = {name: self.input(inputs, name) for name in self.passed()}
+        leaves: dict[str, tuple[str, Leaf]] = {}
+        measures = {p.name: self.measure(p, inputs, leaves) for p in self.match.measures}
+        conditions = self.conditions(inputs)
+        columns = tuple(column for column, _ in inputs.columns.values())
+        pattern = self.pattern(conditions, leaves, columns)
+        plan = CarryPlan(
+            self.name,
+            self.events(inputs),
+            match=MatchPlan(
+                pattern,
+                tuple((column, _kept(type)) for column, type in passed.values()),
+                tuple((name, _kept(leaf.type)) for name, leaf in leaves.values()),
+                self.starts(pattern),
+            ),
+        )
+        rows = {name: _given(column, type) for name, (column, type) in passed.items()} | measures
+        select = self.select(rows)
+        return Carried(plan, select, relation_ddl(plan, self.analyse, self.origin))
+
+    @property
+    def origin(self) -> Origin:
+        return self.resolved.definition.query_origin
+
+    # What the matcher reads
+
+    def columns(self) -> list[str]:
+        found = self.analyse(sql_of(self.source), self.origin)
+        return [name for name, _ in found if not name.startswith("_")]
+
+    def passed(self) -> list[str]:
+        """The stream's columns that come out: the key's, and with ALL ROWS all of them."""
+        columns = {name.lower(): name for name in self.columns()}
+        if missing := [key for key in self.match.keys if key.lower() not in columns]:
+            raise UnknownColumn(
+                f"stream '{self.resolved.definition.name}' is partitioned by a column that "
+                f"'{self.resolved.stream}' does not have: '{missing[0]}'",
+                detail=f"{self.resolved.stream} has: {', '.join(columns.values())}.",
+                origin=self.origin,
+            )
+        keys = [columns[key.lower()] for key in self.match.keys]
+        if self.match.rows is Rows.ONE:
+            return keys
+        assert self.time is not None
+        first = [*keys, columns[self.time.lower()]]
+        return first + [name for name in columns.values() if name not in first]
+
+    def input(self, inputs: Inputs, name: str) -> tuple[str, Type]:
+        return inputs.column(exp.column(name), self.origin)
+
+    def type_of(self, sql: str, origin: Origin) -> Type:
+        [(_, spark_type)] = self.analyse(select_of(self.source, [f"{sql} AS e"]), origin)
+        return known_type(spark_type, sql, origin)
+
+    def events(self, inputs: Inputs) -> str:
+        alias = self.resolved.stream_alias
+        keys = tuple(f"{alias}.{key}" for key in self.match.keys)
+        order = Order(keys, f"unix_micros({alias}.{self.time})", alias)
+        hidden = [f"{alias}.{column} AS {column}" for column in HIDDEN]
+        columns = [f"{_sent(sql, type)} AS {name}" for sql, (name, type) in inputs.columns.items()]
+        items = [*order.items(), *hidden, *columns]
+        return select_of(self.source, items, [f"{TIME} IS NOT NULL"])
+
+    def check_order(self) -> None:
+        if self.time is None:
+            raise self.refused(
+                f"stream '{self.resolved.definition.name}' needs its events in order, and their "
+                "stream has no event time",
+                "declare WATERMARK ts DELAY OF INTERVAL … in CREATE STREAM.",
+            )
+        said = self.match.order.sql.replace(" ", "").lower().removesuffix("asc")
+        if said.split(".")[-1] != self.time.lower():
+            raise self.refused(
+                f"ORDER BY {self.match.order.sql} is not the order of events",
+                f"write ORDER BY {self.time}; events of one moment follow their place in the log.",
+                self.match.order.origin,
+            )
+
+    # The pattern
+
+    def pattern(
+        self,
+        conditions: tuple[tuple[str, Expression], ...],
+        leaves: dict[str, tuple[str, Leaf]],
+        columns: tuple[str, ...],
+    ) -> Pattern:
+        match = self.match
+        measures = tuple((name, leaf.expression) for name, leaf in leaves.values())
+        made = Pattern(
+            match.node, columns, conditions, measures, match.subsets, match.rows, match.skip,
+            match.selection, match.within_us,
+        )  # fmt: skip
+        try:
+            check(made)
+        except HeadraceError as error:
+            raise self.refused(error.message, error.hint) from error
+        return made
+
+    def conditions(self, inputs: Inputs) -> tuple[tuple[str, Expression], ...]:
+        known = variables(self.match.node)
+        for phrase in self.match.conditions:
+            if phrase.name not in known:
+                raise self.refused(
+                    f"DEFINE speaks of {phrase.name}, which is not in the pattern",
+                    f"the pattern has {', '.join(sorted(known))}.",
+                    phrase.origin,
+                )
+        made = {p.name: self.condition(p, inputs) for p in self.match.conditions}
+        if len(made) < len(self.match.conditions):
+            raise self.refused("DEFINE has two conditions of one variable")
+        return tuple(made.items())
+
+    def condition(self, phrase: Phrase, inputs: Inputs) -> Expression:
+        leaves = Leaves(inputs, self.names(), phrase.origin)
+        if "final_nav_" in phrase.sql or "final_agg_" in phrase.sql:
+            raise leaves.refused("FINAL has no place in DEFINE: the match is not complete there")
+        node = self.parsed(phrase)
+        lowering = Conditions(leaves, phrase.name)
+        if lowering.of_row(node):
+            # Spark's NULL is not true, and the matcher need not tell it from false.
+            node = exp.func("coalesce", node.copy(), exp.false())
+        return lowering.lower(node)
+
+    def names(self) -> set[str]:
+        subsets = self.match.subsets
+        known = variables(self.match.node)
+        for name, parts in subsets:
+            if name in known or not {*parts} <= known:
+                raise self.refused(
+                    f"SUBSET {name} must have a name of its own and variables of the pattern"
+                )
+        return known | {name for name, _ in subsets}
+
+    def starts(self, pattern: Pattern) -> str | None:
+        """SQL over the matcher's columns that is true where a match may begin; None if a key's
+        events matter though no match begins."""
+        named = starts(pattern)
+        tests = dict(pattern.conditions)
+        if named is None or _looks_back(pattern):
+            return None
+        found = [tests.get(name) for name in sorted(named)]
+        columns = [t.column for t in found if isinstance(t, Value) and t.place == Place()]
+        return " OR ".join(columns) if len(columns) == len(named) else None
+
+    # What comes out
+
+    def measure(self, phrase: Phrase, inputs: Inputs, leaves: dict[str, tuple[str, Leaf]]) -> str:
+        """The measure as SQL over what the matcher gives."""
+        reader = Leaves(inputs, self.names(), phrase.origin)
+
+        def after(node: exp.Expr) -> exp.Expr:
+            leaf = reader.leaf(node)
+            if leaf is None:
+                return node
+            column, _ = leaves.setdefault(sql_of(node), (f"m{len(leaves)}", leaf))
+            given = parse_query(f"SELECT {_given(column, leaf.type)}", phrase.origin)
+            made: exp.Expr = given.expressions[0]
+            return made
+
+        return sql_of(self.parsed(phrase).transform(after))
+
+    def select(self, rows: dict[str, str]) -> exp.Select:
+        """The user's SELECT over the rows of the matches."""
+        select = parse_query(self.match.select, self.origin)
+        assert isinstance(select, exp.Select)
+        table = next(t for t in select.find_all(exp.Table) if t.name == MATCHED)
+        alias = table.alias or MATCHED
+        items = [*(f"{sql} AS `{name}`" for name, sql in rows.items()), *HIDDEN, CUT]
+        inner = parse_query(f"SELECT {', '.join(items)} FROM {self.name}", self.origin)
+        check_stateless(replace(self.resolved, select=select))
+        table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
+        if len(list(select.find_all(exp.Subquery))) > 1 or select.args.get("joins"):
+            raise self.refused("MATCH_RECOGNIZE stands alone in FROM", "join what it makes.")
+        expressions: list[exp.Expr] = []
+        for item in select.expressions:
+            expressions += [exp.column(name) for name in rows] if item.is_star else [item]
+        hidden = [exp.column(name, table=alias) for name in (*HIDDEN, CUT)]
+        select.set("expressions", [*expressions, *hidden])
+        return select
+
+    def parsed(self, phrase: Phrase) -> exp.Expr:
+        query = parse_query(f"SELECT {phrase.sql}", phrase.origin)
+        made: exp.Expr = query.expressions[0]
+        return made
+
+    def refused(
+        self, message: str, hint: str | None = None, origin: Origin | None = None
+    ) -> Unsupported:
+        return Unsupported(message, hint=hint, origin=origin or self.origin)
+
+
+def _looks_back(pattern: Pattern) -> bool:
+    """Whether a row before the match's first may be asked for."""
+    expressions = [e for _, e in (*pattern.conditions, *pattern.measures)]
+    return any(place.shift < 0 for e in expressions for place in _places(e))
+
+
+def _places(expression: Expression) -> Iterator[Place]:
+    if place := getattr(expression, "place", None):
+        yield place
+    for argument in getattr(expression, "arguments", ()):
+        yield from _places(argument)
+
+
+def _sent(sql: str, type: Type) -> str:
+    """The value as the matcher takes it: times are numbers, conditions stay conditions."""
+    return sql if type.array or type.name == "BOOLEAN" else storage_form(type, sql)
+
+
+def _kept(type: Type) -> str:
+    """The Spark type of a value that the matcher gives."""
+    return "BIGINT" if type.name in _BACK and not type.array else type.spark
+
+
+def _given(column: str, type: Type) -> str:
+    """SQL that makes of a given value what it was."""
+    return column if type.array else _BACK.get(type.name, "{}").format(column)

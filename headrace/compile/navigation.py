@@ -1,0 +1,201 @@
+"""From SQL over the rows of a match to expressions: which row is meant, and which column of it.
+
+Whatever speaks of one row alone becomes a column that Spark computes of every event. What is left
+speaks of several rows: in a condition the matcher evaluates it, in a measure Spark does, after the
+match. tests/compile/test_matched.py checks both, tests/plans/error_spark_match_*.sql what is
+refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from headrace.core.errors import Unsupported
+from headrace.core.origin import Origin
+from headrace.core.pattern import (
+    Aggregate,
+    Classifier,
+    Expression,
+    MatchId,
+    MatchNumber,
+    Place,
+    Value,
+)
+from headrace.core.schema import Type
+from headrace.define.dialect import sql_of
+
+TEXT, BIGINT, DOUBLE = Type("STRING"), Type("BIGINT"), Type("DOUBLE")
+TypeOf = Callable[[str, Origin], Type]
+
+
+@dataclass(slots=True)
+class Inputs:
+    """The columns that the matcher is given of every event: SQL -> column and type."""
+
+    alias: str  # of the stream
+    type_of: TypeOf
+    columns: dict[str, tuple[str, Type]] = field(default_factory=dict)
+
+    def column(self, node: exp.Expr, origin: Origin) -> tuple[str, Type]:
+        """The column that an expression over one row is."""
+        sql = self.sql(node)
+        if sql not in self.columns:
+            self.columns[sql] = (f"c{len(self.columns)}", self.type_of(sql, origin))
+        return self.columns[sql]
+
+    def sql(self, node: exp.Expr) -> str:
+        """The expression over the stream's row, whatever variables it names."""
+        copy = node.copy()
+        for column in list(copy.find_all(exp.Column)):
+            named = exp.column(column.name, table=self.alias)
+            copy = named if column is copy else copy
+            column.replace(named)
+        return sql_of(copy)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A part of an expression that is one value of the match, and its type."""
+
+    expression: Expression
+    type: Type
+
+
+class Leaves:
+    """Reads the leaves of one condition or measure."""
+
+    def __init__(self, inputs: Inputs, names: Iterable[str], origin: Origin) -> None:
+        self.inputs, self.names, self.origin = inputs, set(names), origin
+
+    def leaf(self, node: exp.Expr) -> Leaf | None:
+        """The leaf that a node is; None if it is an operation over others."""
+        if isinstance(node, exp.Column):
+            return self.value(node, Place(self.variable([node])))
+        if not isinstance(node, exp.Anonymous):
+            return None
+        final, kind, name = _called(node)
+        if kind == "agg":
+            return self.aggregate(node, name, final)
+        if kind == "nav":
+            return self.navigated(node, name, final)
+        return None
+
+    def navigated(self, node: exp.Anonymous, name: str, final: bool) -> Leaf:
+        if name == "match_number":
+            return Leaf(MatchNumber(), BIGINT)
+        if name == "match_id":
+            return Leaf(MatchId(), TEXT)
+        if name == "classifier":
+            return Leaf(Classifier(Place(self.classified(node))), TEXT)
+        if name in {"first", "last"}:
+            return self.logical(node, name == "first", final)
+        shift = self.number(node, 1) * (-1 if name == "prev" else 1)
+        inner = self.argument(node)
+        _, kind, below = _called(inner) if isinstance(inner, exp.Anonymous) else (False, "", "")
+        if kind == "nav" and below in {"prev", "next"}:
+            raise self.refused(f"{name}() of {below}() is not known", "say it with one number.")
+        leaf = self.leaf(inner) if kind == "nav" else None
+        leaf = leaf or self.value(inner, Place(self.variable(_columns(inner))))
+        return _shifted(leaf, shift)
+
+    def logical(self, node: exp.Anonymous, first: bool, final: bool) -> Leaf:
+        inner = self.argument(node)
+        offset = self.number(node, 0)
+        if isinstance(inner, exp.Anonymous) and _called(inner)[1:] == ("nav", "classifier"):
+            place = Place(self.classified(inner), first, offset, final=final)
+            return Leaf(Classifier(place), TEXT)
+        place = Place(self.variable(_columns(inner)), first, offset, final=final)
+        return self.value(inner, place)
+
+    def value(self, node: exp.Expr, place: Place) -> Leaf:
+        if special := next((n for n in node.find_all(exp.Anonymous) if _called(n)[1]), None):
+            name = _called(special)[2]
+            raise self.refused(f"{name}() cannot stand inside another navigation or aggregate")
+        column, type = self.inputs.column(node, self.origin)
+        return Leaf(Value(column, place), type)
+
+    def aggregate(self, node: exp.Anonymous, name: str, final: bool) -> Leaf:
+        inner = self.argument(node)
+        distinct = isinstance(inner, exp.Distinct)
+        inner = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
+        if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and inner.name == "*"):
+            variable = self.variable([inner]) if isinstance(inner, exp.Column) else None
+            return Leaf(Aggregate(name, None, variable, final=final), BIGINT)
+        leaf = self.value(inner, Place(self.variable(_columns(inner))))
+        assert isinstance(leaf.expression, Value)
+        type = _made(name, leaf.type)
+        if type is None:
+            raise self.refused(f"{name} does not take {leaf.type.spark}", "it takes numbers.")
+        column, variable = leaf.expression.column, leaf.expression.place.name
+        return Leaf(Aggregate(name, column, variable, distinct, final), type)
+
+    def variable(self, columns: list[exp.Column]) -> str | None:
+        """The one variable that all columns name; None for all rows of the match."""
+        found = {column.table.upper() for column in columns}
+        if len(found) > 1:
+            said = ", ".join(sorted(name or "no variable" for name in found))
+            raise self.refused(f"one navigation speaks of rows of different variables: {said}")
+        name = found.pop() if found else ""
+        if name and name not in self.names:
+            known = ", ".join(sorted(self.names))
+            raise self.refused(
+                f"'{name.lower()}' is no variable of the pattern", f"it has {known}."
+            )
+        return name or None
+
+    def classified(self, node: exp.Anonymous) -> str | None:
+        if not node.expressions:
+            return None
+        return self.variable([exp.column("x", table=node.expressions[0].name)])
+
+    def argument(self, node: exp.Anonymous) -> exp.Expr:
+        if not node.expressions:
+            raise self.refused(f"{_called(node)[2]}() needs an argument")
+        argument: exp.Expr = node.expressions[0]
+        return argument
+
+    def number(self, node: exp.Anonymous, default: int) -> int:
+        if len(node.expressions) < 2:
+            return default
+        text = node.expressions[1].name
+        if len(node.expressions) > 2 or not text.isdecimal():
+            raise self.refused(f"the distance in {_called(node)[2]}() is a whole number from 0 on")
+        return int(text)
+
+    def refused(self, message: str, hint: str | None = None) -> Unsupported:
+        return Unsupported(message, hint=hint, origin=self.origin)
+
+
+def _called(node: exp.Anonymous) -> tuple[bool, str, str]:
+    """(final, "nav" | "agg" | "", name) of a call, as define/matching.py names them."""
+    name = node.name.lower()
+    final = name.startswith("final_")
+    kind, _, rest = name.removeprefix("final_").partition("_")
+    return (final, kind, rest) if kind in {"nav", "agg"} else (False, "", name)
+
+
+def _columns(node: exp.Expr) -> list[exp.Column]:
+    return list(node.find_all(exp.Column))
+
+
+def _shifted(leaf: Leaf, shift: int) -> Leaf:
+    assert isinstance(leaf.expression, Value | Classifier)
+    place = replace(leaf.expression.place, shift=shift)
+    return Leaf(replace(leaf.expression, place=place), leaf.type)
+
+
+def _made(function: str, type: Type) -> Type | None:
+    """The type of an aggregate."""
+    if function == "count":
+        return BIGINT
+    if function == "collect_list":
+        return Type(type.name, array=True)
+    if function in {"min", "max"}:
+        return type
+    if not type.numeric:
+        return None
+    return DOUBLE if function == "avg" or type == DOUBLE else BIGINT

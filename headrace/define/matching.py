@@ -1,0 +1,175 @@
+"""Reads the words of `MATCH_RECOGNIZE ( … )`: clauses, and the pattern as a tree.
+
+Conditions and measures stay SQL text, in which navigation and aggregates have names that no other
+function has (`nav_first`, `final_agg_sum`), so that every parser leaves them alone. What the text
+means is compile/matched.py's work. tests/define/test_matching.py checks what is read and what is
+refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from headrace.core.pattern import Rows, Selection, Skip
+from headrace.define.definitions import MatchDefinition, Phrase
+from headrace.define.pattern_words import PatternReader
+from headrace.define.tokens import Tokens
+
+NAVIGATION = ("first", "last", "prev", "next", "classifier", "match_number", "match_id")
+AGGREGATES = ("count", "sum", "avg", "min", "max", "collect_list", "array_agg")
+_CLAUSES = (
+    ("MEASURES",), ("ONE", "ROW"), ("ALL", "ROWS"), ("AFTER", "MATCH"), ("PATTERN", "("),
+    ("SUBSET",), ("DEFINE",), ("ORDER BY",), ("INITIAL",), ("SEEK",),
+)  # fmt: skip
+_EMPTY = {
+    ("SHOW", "EMPTY", "MATCHES"): Rows.SHOW_EMPTY,
+    ("OMIT", "EMPTY", "MATCHES"): Rows.OMIT_EMPTY,
+    ("WITH", "UNMATCHED", "ROWS"): Rows.UNMATCHED,
+}
+T = TypeVar("T")
+
+
+def read_match(tokens: Tokens) -> MatchDefinition:
+    """The clause after the word MATCH_RECOGNIZE, from '(' to ')'."""
+    tokens.expect("(")
+    made = _Clauses(tokens).read()
+    tokens.expect(")")
+    return made
+
+
+class _Clauses:
+    """One clause after the other, in the standard's order."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+
+    def read(self) -> MatchDefinition:
+        tokens = self.tokens
+        keys = self.names("a column") if tokens.took("PARTITION BY") else ()
+        tokens.expect("ORDER BY")
+        order = self.phrase()
+        measures = self.phrases(self.measure) if tokens.took("MEASURES") else ()
+        rows, skip = self.rows(), self.skip()
+        tokens.expect("PATTERN")
+        node = PatternReader(tokens).read()
+        within_us, selection = self.within(), self.selection()
+        subsets = self.phrases(self.subset) if tokens.took("SUBSET") else ()
+        conditions = self.phrases(self.condition) if tokens.took("DEFINE") else ()
+        if selection is Selection.ANY and skip is None:
+            skip = Skip("to next row")
+        return MatchDefinition(
+            keys, order, measures, rows, skip or Skip(), node, within_us, selection, subsets,
+            conditions,
+        )  # fmt: skip
+
+    def names(self, what: str) -> tuple[str, ...]:
+        together = self.tokens.took("(")
+        found = [self.tokens.name(what)]
+        while self.tokens.took(","):
+            found.append(self.tokens.name(what))
+        if together:
+            self.tokens.expect(")")
+        return tuple(found)
+
+    def phrases(self, read: Callable[[], T]) -> tuple[T, ...]:
+        found = [read()]
+        while self.tokens.took(","):
+            found.append(read())
+        return tuple(found)
+
+    def measure(self) -> Phrase:
+        phrase = self.phrase(until="AS")
+        self.tokens.expect("AS")
+        return Phrase(self.tokens.name("the measure"), phrase.sql, phrase.origin)
+
+    def condition(self) -> Phrase:
+        name = self.tokens.name("a variable").upper()
+        self.tokens.expect("AS")
+        phrase = self.phrase()
+        return Phrase(name, phrase.sql, phrase.origin)
+
+    def subset(self) -> tuple[str, tuple[str, ...]]:
+        name = self.tokens.name("the subset").upper()
+        self.tokens.expect("=")
+        if not self.tokens.seen("("):
+            self.tokens.expect("(")
+        return name, tuple(n.upper() for n in self.names("a variable"))
+
+    def phrase(self, until: str = "") -> Phrase:
+        """SQL up to a comma, a closing parenthesis, the next clause or a word."""
+        tokens, origin, depth, words = self.tokens, self.tokens.origin, 0, list[str]()
+        first = tokens.at
+        while not tokens.done:
+            text = tokens.tokens[tokens.at].text.upper()
+            if depth == 0 and (text in {",", ")"} or text == until or self.at_clause()):
+                break
+            depth += (text in {"(", "["}) - (text in {")", "]"})
+            words.append(self.spoken(tokens.at))
+            tokens.at += 1
+        if tokens.at == first:
+            raise tokens.wrong("an expression is expected here")
+        return Phrase("", " ".join(word for word in words if word), origin)
+
+    def spoken(self, at: int) -> str:
+        """A token as it stands in the text, navigation and aggregates by their own names."""
+        tokens = self.tokens.tokens
+        token, after = tokens[at], [t.text for t in tokens[at + 1 : at + 3]]
+        word = token.text.lower()
+        if word in {"running", "final"} and after[1:] == ["("]:
+            return ""
+        called = after[:1] == ["("] and (at == 0 or tokens[at - 1].text != ".")
+        if called and word in (*NAVIGATION, *AGGREGATES):
+            final = "final_" if at and tokens[at - 1].text.lower() == "final" else ""
+            kind = "nav" if word in NAVIGATION else "agg"
+            return f"{final}{kind}_{word.replace('array_agg', 'collect_list')}"
+        return self.tokens.text[token.start : token.end + 1]
+
+    def at_clause(self) -> bool:
+        words = tuple(t.text.upper() for t in self.tokens.tokens[self.tokens.at :][:2])
+        return any(words[: len(clause)] == clause for clause in _CLAUSES)
+
+    def took(self, *words: str) -> bool:
+        found = self.tokens.tokens[self.tokens.at : self.tokens.at + len(words)]
+        taken = [t.text.upper() for t in found] == list(words)
+        self.tokens.at += len(words) if taken else 0
+        return taken
+
+    def rows(self) -> Rows:
+        if self.took("ALL", "ROWS", "PER", "MATCH"):
+            return next(
+                (rows for words, rows in _EMPTY.items() if self.took(*words)), Rows.SHOW_EMPTY
+            )
+        self.took("ONE", "ROW", "PER", "MATCH")
+        return Rows.ONE
+
+    def skip(self) -> Skip | None:
+        if not self.took("AFTER", "MATCH", "SKIP"):
+            return None
+        if self.took("PAST", "LAST", "ROW"):
+            return Skip()
+        if self.took("TO", "NEXT", "ROW"):
+            return Skip("to next row")
+        self.tokens.expect("TO")
+        first = self.tokens.took("FIRST")
+        if not first:
+            self.tokens.took("LAST")
+        return Skip("to first" if first else "to last", self.tokens.name("a variable").upper())
+
+    def within(self) -> int | None:
+        if not self.tokens.took("WITHIN"):
+            return None
+        origin = self.tokens.origin
+        self.tokens.expect("INTERVAL")
+        length_us = self.tokens.interval()
+        if length_us <= 0:
+            raise self.tokens.wrong("an interval must be longer than nothing", origin)
+        return length_us
+
+    def selection(self) -> Selection:
+        if not self.took("SKIP", "TILL"):
+            return Selection.STRICT
+        if self.tokens.took("ANY"):
+            return Selection.ANY
+        self.tokens.expect("NEXT")
+        return Selection.NEXT
