@@ -22,7 +22,9 @@ from headrace.carry.process import PLACE, ROWS_MAX, Marks
 from headrace.carry.runs import runs
 from headrace.compile.plan import MatchPlan
 from headrace.core.event import ARRIVED_AT, CUT, KEY, SEQ, STATE, TIME
+from headrace.core.pattern import Pattern, Threshold
 from headrace.pattern.matcher import Matcher
+from headrace.pattern.threshold import Thresholds
 
 NOTHING = b""  # the state of a key for which nothing is kept
 _BIGINT = 1 << 63
@@ -60,7 +62,7 @@ class _Matching:
     ) -> None:
         self.plan, self.marks, self.since_us, self.schema = plan, marks, since_us, schema
         self.ended = ended
-        self.matcher = Matcher(plan.pattern)
+        self.matcher = searcher(plan.pattern)
         order = {name: n for n, name in enumerate(plan.pattern.columns)}
         self.passed = [order[name] for name, _ in plan.passed]
         self.outputs: list[tuple[Any, ...]] = []
@@ -179,6 +181,11 @@ class _Matching:
             for f in self.schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def searcher(pattern: Pattern | Threshold) -> Matcher | Thresholds:
+    """What begins and resumes the searches of keys."""
+    return Thresholds(pattern) if isinstance(pattern, Threshold) else Matcher(pattern)
 
 
 def _typed(values: tuple[Any, ...], type: pa.DataType) -> pa.Array:

@@ -67,7 +67,7 @@ def is_carried(resolved: Resolved) -> bool:
     """Whether a derived stream needs its events in order."""
     definition = resolved.definition
     running = definition.kind == "stream" and resolved.select.find(exp.Window) is not None
-    return running or definition.processor is not None or definition.match is not None
+    return running or definition.makes_rows
 
 
 def carried_stream(

@@ -25,6 +25,7 @@ from headrace.core.schema import Schema
 from headrace.define.dialect import parse_query
 from headrace.define.project import Project
 
+REACHED = ("began", "ended")  # what a stream of thresholds has beside its keys
 NOTHING: Mapping[str, exp.Select] = MappingProxyType({})
 _NOT_STATELESS = ("group", "having", "order", "limit", "distinct", "qualify", "windows", "offset")
 
@@ -142,7 +143,7 @@ def passes_on(resolved: Resolved, ordered: dict[str, Resolved], column: str) -> 
     source = ordered.get(resolved.stream or "")
     if source is None:
         return True
-    if source.definition.processor or source.definition.match:
+    if source.definition.makes_rows:
         return False
     kept = any(
         item.is_star
@@ -179,6 +180,8 @@ def _names_of(stream: str, ordered: dict[str, Resolved], schemas: dict[str, Sche
     source = ordered[stream]
     if source.definition.match:
         return _matched_names(source, ordered, schemas)
+    if threshold := source.definition.threshold:
+        return {name.lower() for name in (*threshold.keys, *REACHED)}
     names: set[str] = set()
     for item in source.select.expressions:
         names |= (

@@ -17,6 +17,7 @@ from headrace.compile.lower import Fold
 from headrace.compile.matched import matched_stream
 from headrace.compile.processed import processed_stream
 from headrace.compile.resolve import Resolved
+from headrace.compile.thresholds import threshold_stream
 from headrace.core.errors import UnknownName, Unsupported
 from headrace.define.processors import ProcessorDefinition
 from headrace.define.project import Project
@@ -52,6 +53,8 @@ class Folds:
             made = processed_stream(resolved, source, time, name, processor, analyse)
         elif resolved.definition.match:
             made = matched_stream(resolved, source, time, name, analyse)
+        elif resolved.definition.threshold:
+            made = threshold_stream(resolved, source, time, name, analyse)
         else:
             made = carried_stream(resolved, source, time, name, analyse)
         self.analyser.relation(made.plan.name, made.ddl)

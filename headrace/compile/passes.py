@@ -283,8 +283,7 @@ class _Compiler:
         # Also a function that only a derived stream calls decides on the view.
         whole = inlined(resolved, self.ordered)
         called = any(isinstance(node, exp.Anonymous) for node in whole.walk()) or any(
-            below.definition.processor or below.definition.match
-            for below in streams_below(resolved, self.ordered)
+            below.definition.makes_rows for below in streams_below(resolved, self.ordered)
         )
         return digest(
             [

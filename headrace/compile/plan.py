@@ -15,7 +15,7 @@ import msgspec
 from headrace.compile.windows import WindowPlan, coalesced
 from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
-from headrace.core.pattern import Pattern
+from headrace.core.pattern import Pattern, Threshold
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.subscription import Guarantee, Shape, Subscription
 from headrace.core.time import HOUR, MINUTE
@@ -81,12 +81,12 @@ class ProcessorPlan(_Noun, frozen=True):
 
 
 class MatchPlan(_Noun, frozen=True):
-    """A pattern, and the columns and Spark types that come out: those of the row that a result has
-    the place of, and those that are measured. `starts` is Spark SQL that is true for events with
-    which a match may begin; None if a key's events matter though none begins.
+    """A pattern or threshold, and the columns and Spark types that come out: those of the row that
+    a result has the place of, and those that are measured. `starts` is Spark SQL that is true for
+    events with which a match may begin; None if a key's events matter though none begins.
     """
 
-    pattern: Pattern
+    pattern: Pattern | Threshold
     passed: tuple[tuple[str, str], ...]
     measured: tuple[tuple[str, str], ...]
     starts: str | None = None

@@ -171,7 +171,7 @@ class Call(_Noun, frozen=True):
 Expression = Value | Classifier | MatchNumber | MatchId | Aggregate | Constant | Call
 
 
-class Pattern(msgspec.Struct, frozen=True):
+class Pattern(msgspec.Struct, frozen=True, tag=True):
     """A whole pattern. Rows are tuples of `columns`; times are microseconds. A variable without a
     condition takes any row.
     """
@@ -185,3 +185,16 @@ class Pattern(msgspec.Struct, frozen=True):
     skip: Skip = Skip()
     selection: Selection = Selection.STRICT
     within_us: int | None = None
+
+
+class Threshold(msgspec.Struct, frozen=True, tag=True):
+    """At least so many events of a key within an interval: rows, or different values of a column.
+
+    It is reached by an event if the interval that ends with it, of times after `time - within_us`,
+    holds `least`, and without that event does not. Rows are tuples of `columns`.
+    """
+
+    columns: tuple[str, ...]
+    least: int
+    within_us: int
+    counted: str | None = None  # the column whose different values count; None counts events

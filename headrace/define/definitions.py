@@ -111,6 +111,16 @@ class MatchDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class ThresholdDefinition:
+    """`count(…) >= n WITHIN INTERVAL … PER keys`; `counted` is SQL whose different values count."""
+
+    keys: tuple[str, ...]
+    least: int
+    within_us: int
+    counted: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """A name for a SELECT: `CREATE VIEW name AS …`, or `CREATE STREAM name AS …` for stateless
     steps.
@@ -127,6 +137,12 @@ class QueryDefinition:
     # What `query` gives goes through one of these.
     processor: ProcessorCall | None = None
     match: MatchDefinition | None = None
+    threshold: ThresholdDefinition | None = None
+
+    @property
+    def makes_rows(self) -> bool:
+        """Whether the columns that come out are not those of `query`."""
+        return any((self.processor, self.match, self.threshold))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from headrace.define.definitions import (
 from headrace.define.matching import read_match
 from headrace.define.pace import PACE_OPTIONS, read_pace
 from headrace.define.subscribing import read_emission, read_where
+from headrace.define.thresholds import read_threshold
 from headrace.define.tokens import Tokens, statements
 
 KNOWN = "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE SINK and CREATE STREAM … AS SELECT"
@@ -84,6 +85,8 @@ class _Reader(Tokens):
         place, start = self.origin, self.tokens[self.at].start
         if kind == "stream" and self.calls_processor():
             return self.processed(name, origin, place)
+        if kind == "stream" and self.seen("COUNT"):
+            return self.counted(name, origin, place)
         words = [token.text.upper() for token in self.tokens]
         if "MATCH_RECOGNIZE" in words:
             return self.matched(kind, name, origin, words.index("MATCH_RECOGNIZE"))
@@ -137,6 +140,13 @@ class _Reader(Tokens):
         match = replace(match, select=select)
         query = f"SELECT * FROM {source.text}"
         return QueryDefinition(name, "stream", query, origin, place, match=match)
+
+    def counted(self, name: str, origin: Origin, place: Origin) -> QueryDefinition:
+        """count(…) >= n WITHIN INTERVAL … PER keys FROM stream WHERE …"""
+        threshold = read_threshold(self)
+        rest = self.text[self.tokens[self.at].start : self.tokens[-1].end + 1]
+        query = f"SELECT * {rest}"
+        return QueryDefinition(name, "stream", query, origin, place, threshold=threshold)
 
     def stream(
         self, name: str, schema: Schema, watermark: Watermark | None, origin: Origin

@@ -18,6 +18,7 @@ from headrace.testing.reference.names import read
 from headrace.testing.reference.order import EVENT_TIME
 from headrace.testing.reference.processors import Processor, call_of, processed
 from headrace.testing.reference.relations import Clock, Named, Table
+from headrace.testing.reference.thresholds import reached, threshold_of
 from headrace.testing.reference.values import shown
 from headrace.testing.reference.views import answered
 
@@ -106,6 +107,8 @@ class Reference:
         raise UnknownName(f"there is no stream, table or view named '{name}'")
 
     def _answered(self, query: str, named: Named) -> Table:
+        if said := threshold_of(query):
+            return reached(said, answered(read(f"SELECT * {said.rest}"), named))
         call = call_of(query)
         if call is None:
             return answered(read(query), named)

@@ -1,0 +1,52 @@
+"""Reads `count(*) >= 20 WITHIN INTERVAL 2 MINUTES PER destination_ip FROM stream WHERE …`.
+
+tests/define/test_thresholds.py checks what is read and what is refused.
+"""
+
+from __future__ import annotations
+
+from headrace.define.definitions import Phrase, ThresholdDefinition
+from headrace.define.tokens import Tokens
+
+LEAST_MAX = 100_000
+
+
+def read_threshold(tokens: Tokens) -> ThresholdDefinition:
+    """The words up to FROM."""
+    tokens.expect("COUNT")
+    tokens.expect("(")
+    counted = _counted(tokens)
+    tokens.expect(")")
+    origin, more = tokens.origin, tokens.took(">")
+    if not more:
+        tokens.expect(">=")
+    text = tokens.word()
+    least = int(text) + more if text.isdecimal() else 0
+    if not 1 <= least <= LEAST_MAX:
+        raise tokens.wrong(f"a threshold is a whole number from 1 to {LEAST_MAX}", origin)
+    tokens.expect("WITHIN")
+    tokens.expect("INTERVAL")
+    within_us = tokens.interval()
+    if within_us <= 0:
+        raise tokens.wrong("an interval must be longer than nothing", origin)
+    keys: list[str] = []
+    while tokens.took("," if keys else "PER"):
+        keys.append(tokens.name("a column"))
+    if not tokens.seen("FROM"):
+        tokens.expect("FROM")
+    return ThresholdDefinition(tuple(keys), least, within_us, counted)
+
+
+def _counted(tokens: Tokens) -> Phrase | None:
+    """What is between the parentheses: `*`, or DISTINCT and SQL."""
+    if tokens.took("*"):
+        return None
+    tokens.expect("DISTINCT")
+    origin, first, depth = tokens.origin, tokens.at, 0
+    while not tokens.done and (depth or not tokens.seen(")")):
+        text = tokens.word()
+        depth += (text == "(") - (text == ")")
+    if tokens.at == first:
+        raise tokens.wrong("DISTINCT needs a column")
+    start, end = tokens.tokens[first].start, tokens.tokens[tokens.at - 1].end
+    return Phrase("", tokens.text[start : end + 1], origin)

@@ -1,0 +1,123 @@
+"""The search for thresholds: so many events, or different values, within an interval.
+
+Of a key only the newest are kept that can still decide: one event more than the threshold, or the
+last time of one value more. So a key's state has a bound, whatever its rate.
+tests/pattern/test_threshold.py compares it with counting over every interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from headrace.core.pattern import Threshold
+
+Row = tuple[int, Any, tuple[Any, ...]]  # time, place, values
+
+
+class Reached(NamedTuple):
+    """A threshold that an event has reached: the times of the first and the last that count."""
+
+    row: Row
+    measures: tuple[int, int]
+
+
+class Thresholds:
+    """Begins and resumes the searches of single keys."""
+
+    def __init__(self, threshold: Threshold) -> None:
+        self.threshold = threshold
+
+    def begin(self) -> Events | Values:
+        return self.resume([])
+
+    def resume(self, state: Any) -> Events | Values:
+        if self.threshold.counted is None:
+            return Events(self.threshold, list(state))
+        return Values(self.threshold, [tuple(pair) for pair in state])
+
+
+class _Search:
+    """Rows come in with `take`, and what they have reached goes out with `matches`."""
+
+    def __init__(self, threshold: Threshold) -> None:
+        self.threshold = threshold
+        self.rows: Sequence[Row] = ()
+        self.mark_us: int | None = None
+
+    def take(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+
+    def newest_us(self) -> int | None:
+        raise NotImplementedError
+
+    def due_us(self) -> int | None:
+        """When the key can be forgotten; only events reach a threshold."""
+        newest = self.newest_us()
+        return None if newest is None else newest + self.threshold.within_us
+
+    def forgotten(self) -> bool:
+        due = self.due_us()
+        return due is None or (self.mark_us is not None and self.mark_us >= due)
+
+
+class Events(_Search):
+    """Counts events: the newest times are kept, oldest first."""
+
+    def __init__(self, threshold: Threshold, times: list[int]) -> None:
+        super().__init__(threshold)
+        self.times = times
+
+    def matches(self, mark_us: int | None, ended: bool) -> Iterator[Reached]:
+        least, within_us, times = self.threshold.least, self.threshold.within_us, self.times
+        for row in self.rows:
+            time = row[0]
+            times.append(time)
+            if len(times) < least or times[-least] <= time - within_us:
+                continue
+            if len(times) == least or times[-least - 1] <= time - within_us:
+                yield Reached(row, (times[-least], time))
+            del times[: -least - 1]
+        del times[: -least - 1]
+        self.rows, self.mark_us = (), mark_us
+
+    def state(self) -> list[int] | None:
+        return None if self.forgotten() else self.times
+
+    def newest_us(self) -> int | None:
+        return self.times[-1] if self.times else None
+
+
+class Values(_Search):
+    """Counts different values: each with the time it was last seen, oldest first."""
+
+    def __init__(self, threshold: Threshold, seen: list[tuple[Any, int]]) -> None:
+        super().__init__(threshold)
+        self.seen = dict(seen)
+        self.column = threshold.columns.index(threshold.counted or "")
+
+    def matches(self, mark_us: int | None, ended: bool) -> Iterator[Reached]:
+        for row in self.rows:
+            time, value = row[0], row[2][self.column]
+            if value is None:
+                continue
+            before = self.seen.pop(value, None)
+            self.seen[value] = time
+            if (began := self.reached(time, before)) is not None:
+                yield Reached(row, (began, time))
+        self.rows, self.mark_us = (), mark_us
+
+    def reached(self, time: int, before: int | None) -> int | None:
+        """When the interval's values began, if it holds enough of them only with this event."""
+        least, lower = self.threshold.least, time - self.threshold.within_us
+        while len(self.seen) > least + 1:
+            del self.seen[next(iter(self.seen))]
+        times = [at for at in self.seen.values() if at > lower]
+        again = before is not None and before > lower
+        return times[0] if len(times) == least and not again else None
+
+    def state(self) -> list[tuple[Any, int]] | None:
+        return None if self.forgotten() else list(self.seen.items())
+
+    def newest_us(self) -> int | None:
+        return max(self.seen.values(), default=None)
