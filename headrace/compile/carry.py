@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from headrace.carry.steps import STEPS
+from headrace.compile.keyed import needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.ordered import ENDS, OrderedWindow
 from headrace.compile.plan import CarryPlan, StepPlan
@@ -192,12 +193,7 @@ class _Cutter:
 
     def order(self) -> Order:
         calls = [call for item in self.source.expressions for call in item.find_all(exp.Window)]
-        if self.time is None:
-            raise self.unsupported(
-                f"stream '{self.resolved.definition.name}' needs its events in order, and their "
-                "stream has no event time",
-                "declare WATERMARK ts DELAY OF INTERVAL … in CREATE STREAM.",
-            )
+        needed_time(self.resolved, self.time)
         keys = {tuple(sql_of(part) for part in _partition(call)) for call in calls}
         if len(keys) > 1:
             raise self.unsupported(

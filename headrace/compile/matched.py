@@ -16,12 +16,13 @@ from sqlglot import exp
 
 from headrace.compile.carry import Carried, Order, relation_ddl
 from headrace.compile.derive import check_stateless
+from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.match_conditions import Conditions
 from headrace.compile.navigation import Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.errors import HeadraceError, UnknownColumn, Unsupported
+from headrace.core.errors import HeadraceError, Unsupported
 from headrace.core.event import CUT, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
@@ -35,7 +36,8 @@ from headrace.core.pattern import (
 from headrace.core.schema import Type
 from headrace.define.definitions import MATCHED, MatchDefinition, Phrase
 from headrace.define.dialect import parse_query, sql_of
-from headrace.pattern.program import check, starts
+from headrace.pattern.check import check
+from headrace.pattern.reach import starts
 
 _BACK = {"TIMESTAMP": "timestamp_micros({})", "DATE": "date_from_unix_date({})"}
 
@@ -93,20 +95,13 @@ class _Matching:
 
     def passed(self) -> list[str]:
         """The stream's columns that come out: the key's, and with ALL ROWS all of them."""
-        columns = {name.lower(): name for name in self.columns()}
-        if missing := [key for key in self.match.keys if key.lower() not in columns]:
-            raise UnknownColumn(
-                f"stream '{self.resolved.definition.name}' is partitioned by a column that "
-                f"'{self.resolved.stream}' does not have: '{missing[0]}'",
-                detail=f"{self.resolved.stream} has: {', '.join(columns.values())}.",
-                origin=self.origin,
-            )
-        keys = [columns[key.lower()] for key in self.match.keys]
+        columns = self.columns()
+        keys = known_keys(self.resolved, self.match.keys, columns)
         if self.match.rows is Rows.ONE:
             return keys
-        assert self.time is not None
-        first = [*keys, columns[self.time.lower()]]
-        return first + [name for name in columns.values() if name not in first]
+        moment = needed_time(self.resolved, self.time).lower()
+        first = [*keys, *(name for name in columns if name.lower() == moment)]
+        return first + [name for name in columns if name not in first]
 
     def input(self, inputs: Inputs, name: str) -> tuple[str, Type]:
         return inputs.column(exp.column(name), self.origin)
@@ -125,17 +120,12 @@ class _Matching:
         return select_of(self.source, items, [f"{TIME} IS NOT NULL"])
 
     def check_order(self) -> None:
-        if self.time is None:
-            raise self.refused(
-                f"stream '{self.resolved.definition.name}' needs its events in order, and their "
-                "stream has no event time",
-                "declare WATERMARK ts DELAY OF INTERVAL … in CREATE STREAM.",
-            )
+        moment = needed_time(self.resolved, self.time)
         said = self.match.order.sql.replace(" ", "").lower().removesuffix("asc")
-        if said.split(".")[-1] != self.time.lower():
+        if said.split(".")[-1] != moment.lower():
             raise self.refused(
                 f"ORDER BY {self.match.order.sql} is not the order of events",
-                f"write ORDER BY {self.time}; events of one moment follow their place in the log.",
+                f"write ORDER BY {moment}; events of one moment follow their place in the log.",
                 self.match.order.origin,
             )
 

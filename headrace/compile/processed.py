@@ -9,10 +9,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.compile.carry import Carried, Order, relation_ddl
+from headrace.compile.keyed import known_keys
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.plan import CarryPlan, ProcessorPlan
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.errors import UnknownColumn
 from headrace.core.event import CUT, TIME
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.processors import ProcessorDefinition
@@ -30,17 +30,9 @@ def processed_stream(
     origin, call = resolved.definition.query_origin, resolved.definition.processor
     assert call is not None
     columns = [n for n, _ in analyse(sql_of(source), origin) if not n.startswith("_")]
-    known = {column.lower() for column in columns}
-    if missing := [key for key in call.keys if key.lower() not in known]:
-        raise UnknownColumn(
-            f"stream '{resolved.definition.name}' is partitioned by a column that "
-            f"'{resolved.stream}' does not have: '{missing[0]}'",
-            detail=f"{resolved.stream} has: {', '.join(columns)}.",
-            origin=origin,
-        )
-    alias = resolved.stream_alias
+    keys, alias = known_keys(resolved, call.keys, columns), resolved.stream_alias
     moment = f"unix_micros({alias}.{time})" if time else "0"
-    order = Order(tuple(f"{alias}.{key}" for key in call.keys), moment, alias)
+    order = Order(tuple(f"{alias}.{key}" for key in keys), moment, alias)
     items = [f"{alias}.{column} AS {column}" for column in (*HIDDEN, *columns)]
     sql = select_of(source, [*order.items(), *items], [f"{TIME} IS NOT NULL"])
     outputs = tuple((column, type.spark) for column, type in definition.outputs)

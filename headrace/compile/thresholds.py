@@ -11,12 +11,13 @@ from sqlglot import exp
 
 from headrace.compile.carry import Carried, Order, relation_ddl
 from headrace.compile.derive import REACHED
+from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.errors import UnknownColumn, Unsupported
 from headrace.core.event import CUT, TIME
 from headrace.core.pattern import Threshold
+from headrace.define.definitions import Phrase
 from headrace.define.dialect import parse_query, sql_of
 
 
@@ -26,48 +27,34 @@ def threshold_stream(
     """A stream of reached thresholds, cut in the same three as a carried one."""
     said, origin = resolved.definition.threshold, resolved.definition.query_origin
     assert said is not None
-    if time is None:
-        raise Unsupported(
-            f"stream '{resolved.definition.name}' needs its events in order, and their stream has "
-            "no event time",
-            hint="declare WATERMARK ts DELAY OF INTERVAL … in CREATE STREAM.",
-            origin=origin,
-        )
+    alias, moment = resolved.stream_alias, needed_time(resolved, time)
     types = dict(analyse(sql_of(source), origin))
-    known = {column.lower(): column for column in types}
-    if missing := [key for key in said.keys if key.lower() not in known]:
-        raise UnknownColumn(
-            f"stream '{resolved.definition.name}' counts PER a column that '{resolved.stream}' "
-            f"does not have: '{missing[0]}'",
-            detail=f"{resolved.stream} has: {', '.join(n for n in types if n[0] != '_')}.",
-            origin=origin,
-        )
-    alias = resolved.stream_alias
-    keys = [(f"c{n}", known[key.lower()]) for n, key in enumerate(said.keys)]
-    items = [f"{alias}.{key} AS {column}" for column, key in keys]
-    columns = [column for column, _ in keys]
+    keys = known_keys(resolved, said.keys, list(types))
+    items = {f"c{n}": f"{alias}.{key}" for n, key in enumerate(keys)}
+    passed = tuple((f"c{n}", types[key]) for n, key in enumerate(keys))
     if said.counted:
-        place = said.counted.origin
-        [(_, spark_type)] = analyse(select_of(source, [f"{said.counted.sql} AS e"]), place)
-        type = known_type(spark_type, said.counted.sql, place)
-        items.append(f"{storage_form(type, said.counted.sql)} AS counted")
-        columns.append("counted")
-    order = Order(tuple(f"{alias}.{key}" for _, key in keys), f"unix_micros({alias}.{time})", alias)
-    hidden = [f"{alias}.{column} AS {column}" for column in HIDDEN]
-    sql = select_of(source, [*order.items(), *hidden, *items], [f"{TIME} IS NOT NULL"])
+        items["counted"] = _counted(said.counted, source, analyse)
+    order = Order(
+        tuple(items[column] for column, _ in passed), f"unix_micros({alias}.{moment})", alias
+    )
+    columns = [*order.items(), *(f"{alias}.{column} AS {column}" for column in HIDDEN)]
+    columns += [f"{sql} AS {column}" for column, sql in items.items()]
     counted = "counted" if said.counted else None
+    threshold = Threshold(tuple(items), said.least, said.within_us, counted)
     plan = CarryPlan(
         name,
-        sql,
-        match=MatchPlan(
-            Threshold(tuple(columns), said.least, said.within_us, counted),
-            tuple((column, types[key]) for column, key in keys),
-            tuple((name, "BIGINT") for name in REACHED),
-        ),
+        select_of(source, columns, [f"{TIME} IS NOT NULL"]),
+        match=MatchPlan(threshold, passed, tuple((column, "BIGINT") for column in REACHED)),
     )
-    given = [f"{column} AS `{key}`" for column, key in keys]
-    given += [f"timestamp_micros({name}) AS {name}" for name in REACHED]
-    text = f"SELECT {', '.join([*given, *HIDDEN, CUT])} FROM {name}"
-    select = parse_query(text, origin)
+    given = [f"c{n} AS `{key}`" for n, key in enumerate(keys)]
+    given += [f"timestamp_micros({column}) AS {column}" for column in REACHED]
+    select = parse_query(f"SELECT {', '.join([*given, *HIDDEN, CUT])} FROM {name}", origin)
     assert isinstance(select, exp.Select)
     return Carried(plan, select, relation_ddl(plan, analyse, origin))
+
+
+def _counted(phrase: Phrase, source: exp.Select, analyse: Analyse) -> str:
+    """What is counted, as the search takes it."""
+    sql = select_of(source, [f"{phrase.sql} AS e"])
+    [(_, spark_type)] = analyse(sql, phrase.origin)
+    return storage_form(known_type(spark_type, phrase.sql, phrase.origin), phrase.sql)
