@@ -14,6 +14,8 @@ from typing import Any
 
 from headrace.core.errors import UnknownName
 from headrace.testing.reference.lateness import asked_for_lateness, numbers_of
+from headrace.testing.reference.match_clause import clause_of
+from headrace.testing.reference.matches import matched
 from headrace.testing.reference.names import read
 from headrace.testing.reference.order import EVENT_TIME
 from headrace.testing.reference.processors import Processor, call_of, processed
@@ -39,7 +41,8 @@ class Reference:
 
     `tables` gives each table's rows; the columns of one that may be empty can be said in
     `table_columns`. `watermarks` gives the time column and the delay of each stream that has a
-    watermark, and `processors` the classes that queries may call.
+    watermark, and `processors` the classes that queries may call. `closed` says that nothing more
+    will come: MATCH_RECOGNIZE then reads every row, and knows the last.
 
     >>> reference = Reference(
     ...     streams={"clicks": ["user", "ms"]},
@@ -59,6 +62,7 @@ class Reference:
         table_columns: Mapping[str, Sequence[str]] | None = None,
         watermarks: Mapping[str, Watermark] | None = None,
         processors: Mapping[str, Processor] | None = None,
+        closed: bool = False,
     ) -> None:
         self._streams = _folded(streams)
         self._tables = _folded(tables)
@@ -66,6 +70,7 @@ class Reference:
         self._watermarks: dict[str, Watermark] = _folded(watermarks or {})
         self._processors: dict[str, Processor] = _folded(processors or {})
         self._queries: dict[str, str] = _folded(queries)
+        self._closed = closed
 
     def answer(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
         """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY."""
@@ -109,6 +114,10 @@ class Reference:
     def _answered(self, query: str, named: Named) -> Table:
         if said := threshold_of(query):
             return reached(said, answered(read(f"SELECT * {said.rest}"), named))
+        clause = clause_of(query)
+        if clause is not None:
+            matches = matched(clause, named(clause.stream), closed=self._closed)
+            return answered(read(clause.query), lambda _: matches)
         call = call_of(query)
         if call is None:
             return answered(read(query), named)

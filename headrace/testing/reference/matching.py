@@ -1,0 +1,263 @@
+"""Which rows match: every way through the pattern, the most preferred first.
+
+`steps` are the steps that may come next, in the order of preference, without looking at a row;
+`ways` tries them in that order, and goes on from each. So the first way that comes out is the
+match. There is no automaton and nothing is remembered: a way that fails is forgotten.
+
+    A row after the last ripe one is asked for → NotRipe, and the attempt waits;
+    but in a closed input, or when WITHIN is over by the watermark, there is no such row.
+tests/testing/test_matching.py checks each kind of pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice, permutations
+
+from headrace.testing.reference.casts import cast
+from headrace.testing.reference.navigation import Expression, Seen, Taken
+from headrace.testing.reference.patterns import (
+    Begin,
+    Choice,
+    End,
+    Not,
+    Pattern,
+    Permute,
+    Repeat,
+    Sequence,
+    Take,
+)
+from headrace.testing.reference.refusals import takes
+from headrace.testing.reference.values import Row
+
+MATCHES_MAX = 1000  # of one start row, under SKIP TILL ANY
+
+
+class NotRipe(Exception):
+    """The search needs a row that may still come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The ripe rows of a key in order with their times. After them is nothing if `closed`; else
+    there may be rows dated at `watermark_us` or later."""
+
+    rows: tuple[Row, ...]
+    times_us: tuple[int, ...]
+    watermark_us: int | None = None
+    closed: bool = False
+
+    def at(self, number: int) -> Row | None:
+        if 0 <= number < len(self.rows):
+            return self.rows[number]
+        if number >= 0 and not self.closed:
+            raise NotRipe
+        return None
+
+    def before(self, limit_us: int | None, number: int) -> bool:
+        """Whether there is a row of that number, dated before the limit if there is one."""
+        if number < len(self.rows):
+            return limit_us is None or self.times_us[number] < limit_us
+        over = limit_us is not None and self.watermark_us is not None
+        if self.closed or (over and self.watermark_us >= limit_us):  # type: ignore[operator]
+            return False
+        raise NotRipe
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched for. `till` is "" if rows follow each other, else NEXT or ANY."""
+
+    pattern: Pattern
+    defined: Mapping[str, Expression] = field(default_factory=dict)
+    within_us: int | None = None
+    till: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A repetition after `count` rounds; before the last one so many rows had been taken."""
+
+    repeat: Repeat
+    count: int = 0
+    taken: int = 0
+
+
+Todo = tuple[Pattern | Loop, ...]  # what is left of the pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What comes next: a row for `take`, or rows that are not `gap`'s, or (neither) the end.
+
+    A step whose rows may be passed over can have both: then those must not be `gap`'s.
+    """
+
+    rest: Todo = ()
+    take: Take | None = None
+    gap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the search stands: the rows taken so far, and the number of the row that is next."""
+
+    next: int
+    taken: tuple[Taken, ...] = ()
+
+
+Found = tuple[Taken, ...]
+
+
+def found(search: Search, rows: Rows, start: int, number: int) -> list[Found]:
+    """The match that begins with a row, if there is one; with SKIP TILL ANY every one."""
+    ways = _Attempt(search, rows, start, number).ways((search.pattern,), Place(start))
+    if search.till != "ANY":
+        return list(islice(ways, 1))
+    return list(islice(_different(ways), MATCHES_MAX))
+
+
+def _different(ways: Iterator[Found]) -> Iterator[Found]:
+    known = set[Found]()
+    for way in ways:
+        if way not in known:
+            known.add(way)
+            yield way
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The search from one start row, for the match of that number."""
+
+    search: Search
+    rows: Rows
+    start: int
+    number: int
+
+    def ways(self, todo: Todo, place: Place) -> Iterator[Found]:
+        for step in self.steps(todo, place):
+            if step.take:
+                for row in self._reached(step, todo, place):
+                    taken = Taken(row, step.take.variable, step.take.excluded)
+                    yield from self.ways(step.rest, Place(row + 1, (*place.taken, taken)))
+            elif step.gap:
+                for row in self._gaps(step, place):
+                    yield from self.ways(step.rest, replace(place, next=row))
+            else:
+                yield place.taken
+
+    # What comes next
+
+    def steps(self, todo: Todo, place: Place, gap: str = "") -> Iterator[Step]:
+        """The next steps, the most preferred first; `gap` is the NOT that was met on the way."""
+        if not todo:
+            yield Step()
+            return
+        head, rest = todo[0], todo[1:]
+        if isinstance(head, Take):
+            yield Step(rest, head, gap)
+        elif isinstance(head, Not):
+            yield from self._not(head, rest, place)
+        elif self._holds_here(head, place):
+            for parts in self._opened(head, place):
+                yield from self.steps((*parts, *rest), place, gap)
+
+    def _not(self, head: Not, rest: Todo, place: Place) -> Iterator[Step]:
+        if self.search.till and any(map(_takes, rest)):
+            yield from self.steps(rest, place, head.variable)
+        else:
+            yield Step(rest, gap=head.variable)
+
+    def _holds_here(self, head: Pattern | Loop, place: Place) -> bool:
+        if isinstance(head, Begin):
+            return place.next == 0
+        return not isinstance(head, End) or not self.rows.before(None, place.next)
+
+    def _opened(self, head: Pattern | Loop, place: Place) -> Iterator[Todo]:
+        """What a part may stand for, in the order of preference."""
+        if isinstance(head, Sequence):
+            yield head.parts
+        elif isinstance(head, Choice):
+            yield from ((part,) for part in head.parts)
+        elif isinstance(head, Permute):
+            yield from permutations(head.parts)
+        elif isinstance(head, Repeat):
+            yield (Loop(head),)
+        elif isinstance(head, Loop):
+            yield from _rounds(head, len(place.taken))
+        else:
+            yield ()
+
+    # Which rows
+
+    def _reached(self, step: Step, todo: Todo, place: Place) -> Iterator[int]:
+        """The rows that the step may take, the next one first."""
+        number, limit_us = place.next, self._limit_us()
+        while self.rows.before(limit_us, number):
+            if step.take and self._is(step.take.variable, number, place):
+                yield number
+            if not self._passed(step, todo, replace(place, next=number)):
+                return
+            number += 1
+
+    def _passed(self, step: Step, todo: Todo, place: Place) -> bool:
+        """Whether the next row may be passed over where the search stands."""
+        if not place.taken or not self.search.till:
+            return False
+        if self.search.till == "NEXT" and self._wanted(todo, place):
+            return False
+        return not step.gap or not self._is(step.gap, place.next, place)
+
+    def _wanted(self, todo: Todo, place: Place) -> bool:
+        """Whether any step that could come next can take the next row."""
+        steps = self.steps(todo, place)
+        return any(s.take and self._is(s.take.variable, place.next, place) for s in steps)
+
+    def _gaps(self, step: Step, place: Place) -> Iterator[int]:
+        """Where the search may go on after rows that are not the variable's, the nearest first.
+
+        At the end of the pattern it is only after all of them, which must not be the variable's.
+        """
+        number, limit_us, more = place.next, self._limit_us(), any(map(_takes, step.rest))
+        if more:
+            yield number
+        while self.rows.before(limit_us, number):
+            if self._is(step.gap, number, place):
+                return
+            number += 1
+            if more:
+                yield number
+        if not more:
+            yield number
+
+    def _limit_us(self) -> int | None:
+        within_us = self.search.within_us
+        return None if within_us is None else self.rows.times_us[self.start] + within_us
+
+    def _is(self, variable: str, number: int, place: Place) -> bool:
+        """Whether the row, if the variable took it now, would be as it is defined."""
+        defined = self.search.defined.get(variable)
+        if defined is None:
+            return True
+        taken = (*place.taken, Taken(number, variable))
+        return cast(defined.value(Seen(taken, taken, self.rows.at, self.number)), "BOOLEAN") is True
+
+
+def _takes(part: Pattern | Loop) -> bool:
+    if not isinstance(part, Loop):
+        return takes(part)
+    return part.count != part.repeat.high and takes(part.repeat.part)
+
+
+def _rounds(loop: Loop, taken: int) -> Iterator[Todo]:
+    """One more round, or no more: which is preferred is what the quantifier says."""
+    once_more = (loop.repeat.part, Loop(loop.repeat, loop.count + 1, taken))
+    if loop.count < loop.repeat.low:
+        yield once_more
+        return
+    idle = loop.count > loop.repeat.low and loop.taken == taken
+    if loop.count == loop.repeat.high or idle:
+        yield ()
+        return
+    yield from ((), once_more) if loop.repeat.reluctant else (once_more, ())

@@ -1,0 +1,77 @@
+"""A text in pieces: words, numbers, quoted text and signs, each with its place in the text.
+
+Comments and spaces are between pieces and belong to none; nothing inside quotes is a piece of its
+own. So a clause can be found by its words, and what is between two pieces is a slice of the text.
+tests/testing/test_pieces.py checks it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from headrace.core.errors import BadDefinition
+
+_PIECE = re.compile(
+    r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)"
+    r"|(?P<quoted>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)"
+    r"|(?P<word>\w+)|(?P<sign>.)",
+    re.S,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`text` at `[start, end)`; `word` is the text in upper case if it is a word, else empty."""
+
+    text: str
+    start: int
+    end: int
+    word: str = ""
+
+
+def pieces_of(text: str) -> list[Piece]:
+    """
+    >>> [piece.text for piece in pieces_of("a 'b c' -- d")]
+    ['a', "'b c'"]
+    """
+    found = [match for match in _PIECE.finditer(text) if not match["space"]]
+    return [Piece(m[0], m.start(), m.end(), (m["word"] or "").upper()) for m in found]
+
+
+def closing(pieces: Sequence[Piece], opening: int) -> int:
+    """Which piece closes the parenthesis that is piece number `opening`."""
+    depth = 0
+    for number in range(opening, len(pieces)):
+        depth += (pieces[number].text == "(") - (pieces[number].text == ")")
+        if depth == 0:
+            return number
+    raise BadDefinition("a parenthesis is not closed")
+
+
+def listed(text: str) -> Iterator[str]:
+    """The parts of a list: what is between commas that stand outside parentheses.
+
+    >>> list(listed("f(a, b) AS x, y"))
+    ['f(a, b) AS x', 'y']
+    """
+    depth, begin = 0, 0
+    for piece in pieces_of(text):
+        depth += (piece.text == "(") - (piece.text == ")")
+        if piece.text == "," and depth == 0:
+            yield text[begin : piece.start].strip()
+            begin = piece.end
+    yield text[begin:].strip()
+
+
+def name_in(text: str) -> str:
+    """The name that a text is, without its quotes.
+
+    >>> name_in(" `user` ")
+    'user'
+    """
+    name = text.strip().strip("`")
+    if not re.fullmatch(r"\w+", name):
+        raise BadDefinition(f"'{text.strip()}' is not a name")
+    return name
