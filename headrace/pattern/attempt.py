@@ -1,0 +1,146 @@
+"""One attempt: the matches that begin at one row, in order of preference.
+
+The search goes back on a stack of its own, so a match may be of any length. Where conditions are of
+the row only, what comes after an instruction at a row does not depend on the way there: a pair
+that failed once is not tried again, and an attempt takes time in proportion to rows × instructions.
+tests/pattern/test_random_patterns.py checks it against an enumeration of all ways.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from headrace.pattern.code import ACCEPT, FIRST, LAST, PASS, REST, SPLIT, TAKE, Code
+from headrace.pattern.trail import NotRipe, Row, Trail
+
+MATCHES_MAX = 1_000  # of one start row, under SKIP TILL ANY
+
+Found = tuple[list[int], list[int]]  # the rows taken, and the instructions that took them
+
+
+class Outcome(IntEnum):
+    DONE = 0
+    WAITS = 1  # for a row, or for the watermark to reach the deadline
+    WAITS_FOR_ROW = 2
+
+
+class Attempt(NamedTuple):
+    """What is known when an attempt is made."""
+
+    rows: list[Row]
+    masks: list[int]  # for each row, the variables that can take it
+    start: int
+    deadline: float  # a row at this time or later is outside WITHIN
+    open: bool  # may a row still come that is inside?
+    ended: bool
+    whole: bool  # is the first of `rows` the key's first?
+
+
+def attempted(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outcome:
+    """Add to `found`: the first match, or under SKIP TILL ANY all that are different."""
+    try:
+        return _run(code, trail, attempt, found)
+    except NotRipe:
+        return Outcome.WAITS_FOR_ROW
+
+
+def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outcome:
+    """The loop. It is one function, with all it uses in locals, because it runs for each row."""
+    rows, masks, start, deadline, open_, ended, whole = attempt
+    ops, nexts, others, bits, names = code.ops, code.nexts, code.others, code.bits, code.names
+    needs, blocks, tracks, every = code.needs, code.blocks, code.tracks, code.every
+    memoises, size, n = code.memoises, len(code.ops), len(rows)
+    path: list[int] = []
+    takes: list[int] = []
+    stack: list[tuple[int, int, int]] = []
+    failed: set[int] = set()
+    seen: set[object] = set()
+    pc, pos, reached = code.entry, start, 0
+    while True:
+        op = ops[pc]
+        if op == TAKE:
+            if pos < n:
+                if rows[pos][0] < deadline and (
+                    masks[pos] & bits[pc] or (tracks and code.holds(trail, pc, pos))
+                ):
+                    path.append(pos)
+                    takes.append(pc)
+                    if tracks:
+                        trail.push(pos, names[pc])
+                    pos += 1
+                    pc = nexts[pc]
+                    continue
+            elif open_:
+                return Outcome.WAITS
+        elif op == SPLIT:
+            preferred, other = nexts[pc], others[pc]
+            if pos < n:  # a way that this row does not allow need not be tried
+                mask = masks[pos]
+                if not mask & needs[preferred] or mask & blocks[preferred]:
+                    pc = other
+                    continue
+                if not mask & needs[other] or mask & blocks[other]:
+                    pc = preferred
+                    continue
+            if not memoises:
+                stack.append((other, pos, len(path)))
+                pc = preferred
+                continue
+            key = pos * size + pc
+            if key not in failed:
+                if every:  # it has failed if nothing was found when the stack is back here
+                    stack.append((~pc, pos, reached))
+                else:  # it has failed if the search ever comes here again
+                    failed.add(key)
+                stack.append((other, pos, len(path)))
+                pc = preferred
+                continue
+        elif op == PASS:
+            if pos < n:
+                if rows[pos][0] < deadline and code.may_pass(trail, pc, pos, masks[pos]):
+                    pos += 1
+                    pc = nexts[pc]
+                    continue
+            elif open_:
+                return Outcome.WAITS
+        elif op == ACCEPT:
+            reached += 1
+            if not every:
+                found.append((path, takes))
+                return Outcome.DONE
+            if (identity := code.identity(path, takes)) not in seen:
+                seen.add(identity)
+                found.append((path[:], takes[:]))
+                if len(found) == MATCHES_MAX:
+                    return Outcome.DONE
+        elif op == REST:
+            while pos < n and rows[pos][0] < deadline:
+                if not code.may_pass(trail, pc, pos, masks[pos]):
+                    break
+                pos += 1
+            else:
+                if pos == n and open_:
+                    return Outcome.WAITS
+                pc = nexts[pc]
+                continue
+        elif op == LAST:
+            if pos == n:
+                if not ended:
+                    return Outcome.WAITS_FOR_ROW
+                pc = nexts[pc]
+                continue
+        elif op == FIRST and pos == 0 and whole:
+            pc = nexts[pc]
+            continue
+        while stack:  # go back
+            pc, pos, depth = stack.pop()
+            if pc >= 0:
+                break
+            if depth == reached:
+                failed.add(pos * size + ~pc)
+        else:
+            return Outcome.DONE
+        del path[depth:], takes[depth:]
+        if tracks:
+            trail.cut(depth)

@@ -1,0 +1,225 @@
+"""What a pattern may not say, and the sentence for it.
+
+`check` is called when a stream is defined: a pattern that passes can be searched for in any rows
+without an error. tests/pattern/test_check.py reads each sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from headrace.core.errors import Unsupported
+from headrace.core.pattern import (
+    Absent,
+    Aggregate,
+    Choice,
+    Classifier,
+    End,
+    Exclude,
+    Expression,
+    MatchId,
+    Node,
+    Pattern,
+    Permute,
+    Repeat,
+    Rows,
+    Selection,
+    Sequence,
+    Value,
+    Variable,
+)
+from headrace.pattern import instructions
+from headrace.pattern.evaluate import Scope, leaves
+from headrace.pattern.instructions import Program, Rest
+from headrace.pattern.program import compiled
+from headrace.pattern.selection import selecting
+from headrace.pattern.trail import Needs
+
+
+def check(pattern: Pattern, *, closed: bool = False) -> None:
+    """Raise Unsupported if the pattern cannot be kept; `closed`: its input has an end."""
+    _check_node(pattern, closed)
+    program = compiled(pattern.node)
+    _check_absent(pattern, program)
+    _check_modes(pattern)
+    _check_skip(pattern, program)
+    _check_names(pattern)
+    _check_expressions(pattern)
+    selecting(pattern.node, pattern.selection)
+
+
+def parts(node: Node) -> Iterator[Node]:
+    """The node and all that is in it."""
+    yield node
+    match node:
+        case Sequence(inner) | Choice(inner) | Permute(inner):
+            for part in inner:
+                yield from parts(part)
+        case Repeat(part) | Exclude(part):
+            yield from parts(part)
+
+
+def variables(node: Node) -> frozenset[str]:
+    """All variables of the pattern, those after NOT too."""
+    return frozenset(part.name for part in parts(node) if isinstance(part, Variable | Absent))
+
+
+def _refuse(wrong: bool, message: str, hint: str) -> None:
+    if wrong:
+        raise Unsupported(message, hint=hint)
+
+
+def _check_node(pattern: Pattern, closed: bool) -> None:
+    everything = list(parts(pattern.node))
+    _refuse(
+        not closed and any(isinstance(part, End) for part in everything),
+        "a stream has no last row, so its pattern cannot ask for it with $",
+        "leave out $, or use WITHIN to bound the match.",
+    )
+    for part in everything:
+        if isinstance(part, Repeat):
+            _refuse(
+                part.least < 0 or (part.most is not None and part.most < max(part.least, 1)),
+                f"nothing can be repeated {part.least} to {part.most} times",
+                "write {n,m} with n up to m, and m at least 1.",
+            )
+            _refuse(
+                isinstance(_bare(part.part), Absent),
+                "NOT in a pattern cannot be repeated",
+                "NOT stands for any number of rows already; leave out the quantifier.",
+            )
+        if isinstance(part, Permute):
+            _refuse(
+                any(isinstance(inner, Absent) for inner in parts(part)),
+                "NOT cannot stand inside PERMUTE",
+                "write the orders out with |.",
+            )
+
+
+def _bare(node: Node) -> Node:
+    while isinstance(node, Sequence | Choice) and len(node.parts) == 1:
+        node = node.parts[0]
+    return node
+
+
+def _check_absent(pattern: Pattern, program: Program) -> None:
+    absent = [s for s in program.instructions if isinstance(s, instructions.Absent | Rest)]
+    met: Callable[[int], bool] = lambda at: any(  # noqa: E731
+        program.instructions[i] in absent for i in program.before_taking(at)
+    )
+    _refuse(
+        bool(absent) and met(program.entry),
+        "a pattern cannot begin with NOT",
+        "begin with a variable that takes a row, such as A in A NOT C B.",
+    )
+    _refuse(
+        any(met(step.next) for step in absent),
+        "NOT cannot stand next to another NOT",
+        "define one variable for both conditions, joined with OR.",
+    )
+    _refuse(
+        any(isinstance(step, Rest) for step in absent) and pattern.within_us is None,
+        "NOT at the end of a pattern needs WITHIN",
+        "add WITHIN INTERVAL … after the pattern, to say how long nothing may come.",
+    )
+
+
+def _check_modes(pattern: Pattern) -> None:
+    _refuse(
+        pattern.within_us is not None and pattern.within_us <= 0,
+        "WITHIN must be longer than nothing",
+        "write an interval such as INTERVAL '10' MINUTE.",
+    )
+    _refuse(
+        pattern.rows is Rows.UNMATCHED
+        and any(isinstance(part, Exclude) for part in parts(pattern.node)),
+        "WITH UNMATCHED ROWS cannot be used together with {- … -}",
+        "leave out one of the two.",
+    )
+    if pattern.selection is Selection.ANY:
+        _refuse(
+            pattern.within_us is None,
+            "SKIP TILL ANY needs WITHIN",
+            "add WITHIN INTERVAL … before SKIP TILL ANY, so that its matches end.",
+        )
+        _refuse(
+            pattern.skip.to != "to next row",
+            f"SKIP TILL ANY cannot be used with AFTER MATCH SKIP {pattern.skip.to.upper()}",
+            "use AFTER MATCH SKIP TO NEXT ROW, or leave it out.",
+        )
+
+
+def _check_skip(pattern: Pattern, program: Program) -> None:
+    name = pattern.skip.name
+    if name is None:
+        return
+    names = set(dict(pattern.subsets).get(name, (name,)))
+    to_first = pattern.skip.to == "to first"
+    first = program.may_be_first(names) if to_first else program.may_be_only_first(names)
+    said = f"AFTER MATCH SKIP {pattern.skip.to.upper()} {name}"
+    _refuse(
+        not program.always_takes(names),
+        f"{said} is not possible, as {name} may take no row",
+        f"skip to a variable that every match has, or make {name} one.",
+    )
+    _refuse(
+        first,
+        f"{said} is not possible, as that may be the row where the match began",
+        "use AFTER MATCH SKIP TO NEXT ROW, or skip to a later variable.",
+    )
+
+
+def _check_names(pattern: Pattern) -> None:
+    known, subsets = variables(pattern.node), dict(pattern.subsets)
+    asked = [name for name, _ in pattern.conditions]
+    asked += [member for members in subsets.values() for member in members]
+    for name in asked:
+        _refuse(
+            name not in known,
+            f"the pattern has no variable {name}",
+            f"it has: {', '.join(sorted(known))}.",
+        )
+    for name in subsets:
+        _refuse(
+            name in known,
+            f"{name} is a variable of the pattern, and cannot be a SUBSET too",
+            "give the SUBSET another name.",
+        )
+
+
+def _check_expressions(pattern: Pattern) -> None:
+    names = {*variables(pattern.node), *(name for name, _ in pattern.subsets), None}
+    columns = {column: i for i, column in enumerate(pattern.columns)}
+    scope = Scope(columns, Needs(dict(pattern.subsets)))
+    for variable, condition in pattern.conditions:
+        for leaf in leaves(condition):
+            _refuse(
+                _final(leaf),
+                f"the condition of {variable} asks for FINAL, and the match is not whole then",
+                "use FINAL in MEASURES only.",
+            )
+            _refuse(
+                isinstance(leaf, MatchId),
+                f"the condition of {variable} asks for MATCH_ID(), and the match is not whole then",
+                "use MATCH_ID() in MEASURES only.",
+            )
+    for name, expression in (*pattern.conditions, *pattern.measures):
+        for leaf in leaves(expression):
+            _refuse(
+                _asked(leaf) not in names,
+                f"{name} asks for {_asked(leaf)}, which the pattern does not have",
+                f"it has: {', '.join(sorted(str(n) for n in names if n))}.",
+            )
+        scope.closure(expression)  # refuses functions that are not there
+
+
+def _final(leaf: Expression) -> bool:
+    if isinstance(leaf, Value | Classifier):
+        return leaf.place.final
+    return isinstance(leaf, Aggregate) and leaf.final
+
+
+def _asked(leaf: Expression) -> str | None:
+    if isinstance(leaf, Value | Classifier):
+        return leaf.place.name
+    return leaf.name if isinstance(leaf, Aggregate) else None

@@ -1,0 +1,114 @@
+"""A pattern, ready to be searched for in the rows of any number of keys.
+
+    matcher = Matcher(pattern)
+    search = matcher.begin()            # or matcher.resume(state)
+    search.take(rows)                   # ripe rows of one key, in order
+    search.matches(mark_us, ended)      # what is decided now
+    search.state()
+
+However the rows of a key are cut into such rounds, the same comes out in the end.
+tests/pattern/test_cuts.py checks this.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+from headrace.core.pattern import Expression, MatchNumber, Pattern, Rows, Selection, Value
+from headrace.pattern.check import variables
+from headrace.pattern.code import Code
+from headrace.pattern.evaluate import Closure, Scope, leaves
+from headrace.pattern.instructions import First
+from headrace.pattern.output import Output
+from headrace.pattern.reach import reach
+from headrace.pattern.search import Search
+from headrace.pattern.selection import selecting
+from headrace.pattern.trail import Needs, Row, Trail
+
+
+class Matcher:
+    """Compiled once; it belongs to one thread, as its searches share its trails."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        names = sorted(variables(pattern.node))
+        program = selecting(pattern.node, pattern.selection)
+        self.columns = {column: i for i, column in enumerate(pattern.columns)}
+        self.needs = Needs(dict(pattern.subsets))
+        self.always = 1  # bit 0, and the variables that take any row
+        self.flags: list[tuple[int, int]] = []  # column, bit: the column is the condition
+        self.tests: list[tuple[Closure, int]] = []
+        bits: dict[str, int] = {}
+        later: dict[str, Closure] = {}
+        self.free = True  # no condition depends on the way to the row
+        defined = dict(pattern.conditions)
+        for i, name in enumerate(names):
+            self._add(name, 2 << i, defined.get(name), bits, later)
+        every = pattern.selection is Selection.ANY
+        self.code = Code(program, bits, later, memoises=self.free, every=every)
+        self.trail = Trail(self.needs, names, self.columns)
+        self.output = Output(pattern, self.code)
+        self.within_us = pattern.within_us
+        self.unmatched = pattern.rows is Rows.UNMATCHED
+        self.reach = reach(pattern, program)
+        self.anchored = any(isinstance(step, First) for step in program.instructions)
+        self.skip_to = pattern.skip.to
+        target = pattern.skip.name
+        self.skip_names = frozenset(dict(pattern.subsets).get(target or "", (target,)))
+        self.numbers = _asks_number(pattern)
+
+    def _add(
+        self,
+        name: str,
+        bit: int,
+        condition: Expression | None,
+        bits: dict[str, int],
+        later: dict[str, Closure],
+    ) -> None:
+        """A variable gets a bit if its condition can be known as soon as the row is there."""
+        if condition is None:
+            self.always |= bit
+            bits[name] = bit
+            return
+        scope = Scope(self.columns, self.needs, name)
+        of_row = scope.of_row(condition)
+        self.free &= of_row
+        if of_row and not _looks_ahead(condition):
+            bits[name] = bit
+            if isinstance(condition, Value) and condition.place.shift == 0:
+                self.flags.append((self.columns[condition.column], bit))
+            else:
+                self.tests.append((scope.closure(condition), bit))
+        else:
+            later[name] = scope.closure(condition)
+
+    def begin(self) -> Search:
+        """The search of a new key."""
+        return Search(self)
+
+    def resume(self, state: Any) -> Search:
+        """The search whose state this is; None: a new one."""
+        return Search(self, state)
+
+    def mask(self, rows: list[Row], at: int) -> int:
+        """The variables that can take the row, as far as they have bits."""
+        mask, values = self.always, rows[at][2]
+        for column, bit in self.flags:
+            if values[column]:
+                mask |= bit
+        if self.tests:
+            self.trail.rows, self.trail.at = rows, at
+            for test, bit in self.tests:
+                if test(self.trail):
+                    mask |= bit
+        return mask
+
+
+def _looks_ahead(condition: Expression) -> bool:
+    return any(isinstance(leaf, Value) and leaf.place.shift > 0 for leaf in leaves(condition))
+
+
+def _asks_number(pattern: Pattern) -> bool:
+    expressions = [expression for _, expression in (*pattern.conditions, *pattern.measures)]
+    asked = chain.from_iterable(map(leaves, expressions))
+    return any(isinstance(leaf, MatchNumber) for leaf in asked)

@@ -1,0 +1,153 @@
+"""The search of one key: where it stands, and the rows that it may still need.
+
+Everything before `start` is decided; of it, only the rows that PREV can see are kept. An attempt
+that waits is made again when a row came, the watermark reached its deadline, or the input ended,
+and not before. tests/pattern/test_cuts.py checks that a search may be cut anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from headrace.pattern.attempt import Attempt, Found, Outcome, attempted
+from headrace.pattern.output import Given
+from headrace.pattern.trail import NotRipe, Row
+
+if TYPE_CHECKING:
+    from headrace.pattern.matcher import Matcher
+
+
+class Search:
+    def __init__(self, matcher: Matcher, state: Any = None) -> None:
+        self.matcher = matcher
+        self.rows: list[Row] = []
+        self.masks: list[int] = []
+        self.start = 0
+        self.whole = True  # nothing was let go: the first of `rows` is the key's first
+        self.number = 0  # of matches so far
+        self.given = 0  # matches from this start, under SKIP TILL ANY
+        self.waits = False
+        self.due: int | None = None
+        self.taken: set[int] = set()  # rows not passed yet that some match took
+        if state is not None:
+            rows, self.start, self.whole, self.number, self.given, waits, self.due, taken = state
+            self.take([(time, _tupled(place), tuple(values)) for time, place, values in rows])
+            self.waits, self.taken = waits, set(taken)
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Rows that have become ripe, in order."""
+        before = len(self.rows)
+        self.rows += rows
+        mask, known = self.matcher.mask, self.rows
+        self.masks += [mask(known, at) for at in range(before, len(known))]
+        if rows:
+            self.waits = False
+
+    def matches(self, mark_us: int | None, ended: bool = False) -> list[Given]:
+        """What is decided, in order, and was not given before."""
+        given: list[Given] = []
+        if self.waits and not ended and not self._is_due(mark_us):
+            return given
+        self.waits = False
+        while not self.waits and self._at_start(given):
+            self._attempt(mark_us, ended, given)
+        self._let_go()
+        return given
+
+    def state(self) -> Any:
+        """What `Matcher.resume` goes on from; None if there is nothing to remember."""
+        number = self.number if self.matcher.numbers else 0
+        whole = self.whole or not self.matcher.anchored
+        if not self.rows and not number and whole:
+            return None
+        taken = sorted(self.taken)
+        return [
+            list(self.rows), self.start, whole, number, self.given, self.waits, self.due, taken
+        ]  # fmt: skip
+
+    def due_us(self) -> int | None:
+        """The watermark at which more may be decided, though no row comes."""
+        return self.due if self.waits else None
+
+    def _is_due(self, mark_us: int | None) -> bool:
+        return self.due is not None and mark_us is not None and mark_us >= self.due
+
+    def _at_start(self, given: list[Given]) -> bool:
+        """Go to the next row with which a match can begin; there may be none."""
+        at, end, masks, starts = self.start, len(self.rows), self.masks, self.matcher.code.starts
+        while at < end and not masks[at] & starts:
+            at += 1
+        if at > self.start:
+            self._go_to(at, given)
+        return at < end
+
+    def _attempt(self, mark_us: int | None, ended: bool, given: list[Given]) -> None:
+        matcher, start, deadline = self.matcher, self.start, math.inf
+        open_ = not ended
+        if matcher.within_us is not None:
+            deadline = self.rows[start][0] + matcher.within_us
+            open_ = not ended and (mark_us is None or mark_us < deadline)
+        attempt = Attempt(self.rows, self.masks, start, deadline, open_, ended, self.whole)
+        found: list[Found] = []
+        matcher.trail.begin(self.rows, self.number - self.given + 1, ended)
+        outcome = attempted(matcher.code, matcher.trail, attempt, found)
+        if not self._give(found, ended, given):
+            outcome = Outcome.WAITS_FOR_ROW
+        if outcome is Outcome.DONE:
+            self._go_to(self._after(found), given)
+        else:
+            self.waits = True
+            by_mark = outcome is Outcome.WAITS and matcher.within_us is not None
+            self.due = int(deadline) if by_mark else None
+
+    def _give(self, found: list[Found], ended: bool, given: list[Given]) -> bool:
+        """Give out the matches; False if one has a measure that waits for a row."""
+        for match in found[self.given :]:
+            try:
+                of_match = self.matcher.output.of_match(
+                    self.rows, self.start, match, self.number + 1, ended
+                )
+                given += list(of_match)
+            except NotRipe:
+                return False
+            self.number += 1
+            self.given += 1
+            if self.matcher.unmatched:
+                self.taken.update(match[0] or [self.start])
+        return True
+
+    def _after(self, found: list[Found]) -> int:
+        """Where the search goes on."""
+        skip_to = self.matcher.skip_to
+        if not found or not found[0][0] or skip_to == "to next row":
+            return self.start + 1
+        path, takes = found[0]
+        if skip_to == "past last row":
+            return path[-1] + 1
+        names, skip_names = self.matcher.code.names, self.matcher.skip_names
+        those = [at for at, take in zip(path, takes, strict=True) if names[take] in skip_names]
+        return those[0] if skip_to == "to first" else those[-1]
+
+    def _go_to(self, start: int, given: list[Given]) -> None:
+        if self.matcher.unmatched:
+            for at in range(self.start, start):
+                if at not in self.taken:
+                    given.append(self.matcher.output.unmatched(self.rows[at]))
+                self.taken.discard(at)
+        self.start, self.given = start, 0
+
+    def _let_go(self) -> None:
+        """Forget the rows that nothing can ask for any more."""
+        count = self.start - self.matcher.reach
+        if count > 0:
+            del self.rows[:count], self.masks[:count]
+            self.start -= count
+            self.whole = False
+            self.taken = {at - count for at in self.taken}
+
+
+def _tupled(place: Any) -> Any:
+    """A place as it was before it was stored, where tuples become lists."""
+    return tuple(map(_tupled, place)) if isinstance(place, list | tuple) else place

@@ -1,0 +1,177 @@
+"""The rows that a match has taken so far, in the ways that expressions ask for them.
+
+A trail is a stack: the search pushes the row under test, asks a condition, and pops the row again
+if it goes back. For each variable or subset that is asked for it has the rows taken, and for each
+aggregate its value after each of those rows, so that to push, to pop and to ask take the same time
+however long the match is. tests/pattern/test_evaluate.py checks that a pop undoes a push.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headrace.core.pattern import Aggregate
+
+Row = tuple[int, Any, tuple[Any, ...]]
+Step = Callable[[Any, Any], Any]
+
+
+class NotRipe(Exception):
+    """A row was asked for that may still come."""
+
+
+class Counting(NamedTuple):
+    """How an aggregate goes from row to row."""
+
+    zero: Any
+    step: Step
+    finish: Callable[[Any], Any]
+
+
+class Needs:
+    """What the expressions of one trail ask for; slots are given out while they are compiled."""
+
+    def __init__(self, subsets: dict[str, tuple[str, ...]]) -> None:
+        self.subsets = subsets
+        self.lists: dict[str, int] = {}
+        self.aggregates: dict[Aggregate, int] = {}
+
+    def list_of(self, name: str) -> int:
+        return self.lists.setdefault(name, len(self.lists))
+
+    def aggregate(self, aggregate: Aggregate) -> int:
+        return self.aggregates.setdefault(aggregate, len(self.aggregates))
+
+    def members(self, name: str | None, variables: Iterable[str]) -> tuple[str, ...]:
+        return tuple(variables) if name is None else self.subsets.get(name, (name,))
+
+
+class Trail:
+    """Rows taken (`path`: their places in `rows`) by variables (`labels`)."""
+
+    def __init__(self, needs: Needs, variables: Iterable[str], columns: dict[str, int]) -> None:
+        variables = tuple(variables)
+        self.rows: list[Row] = []
+        self.ended = False
+        self.number = 0  # of the match
+        self.identity: str | None = None  # of the match
+        self.at = -1  # the row under test
+        self.path: list[int] = []
+        self.labels: list[str] = []
+        self.whole = self
+        self.lists: list[list[int]] = [[] for _ in needs.lists]
+        self.stacks = [[counting(each).zero] for each in needs.aggregates]
+        self._lists: dict[str, list[list[int]]] = {v: [] for v in variables}
+        self._stacks: dict[str, list[tuple[list[Any], Step, int | None]]]
+        self._stacks = {v: [] for v in variables}
+        for name, slot in needs.lists.items():
+            for member in needs.members(name, variables):
+                self._lists.setdefault(member, []).append(self.lists[slot])
+        for each, slot in needs.aggregates.items():
+            fed = self.stacks[slot], counting(each).step, columns.get(each.column or "")
+            for member in needs.members(each.name, variables):
+                self._stacks.setdefault(member, []).append(fed)
+
+    def push(self, at: int, name: str) -> None:
+        self.at = at
+        self.path.append(at)
+        self.labels.append(name)
+        for taken in self._lists[name]:
+            taken.append(at)
+        for stack, step, column in self._stacks[name]:
+            stack.append(step(stack[-1], None if column is None else self.rows[at][2][column]))
+
+    def cut(self, depth: int) -> None:
+        """Go back to the first `depth` rows."""
+        while len(self.path) > depth:
+            self.path.pop()
+            name = self.labels.pop()
+            for taken in self._lists[name]:
+                taken.pop()
+            for stack, _, _ in self._stacks[name]:
+                stack.pop()
+
+    def begin(self, rows: list[Row], number: int, ended: bool) -> None:
+        self.cut(0)
+        self.rows, self.number, self.ended = rows, number, ended
+
+    def shifted(self, at: int, shift: int) -> int | None:
+        """The row `shift` rows on in the key, if there is one; it is known or waited for."""
+        at += shift
+        if at >= len(self.rows) and not self.ended:
+            raise NotRipe
+        return at if 0 <= at < len(self.rows) else None
+
+    def label_at(self, at: int) -> str | None:
+        i = bisect_left(self.path, at)
+        return self.labels[i] if i < len(self.path) and self.path[i] == at else None
+
+
+def match_id(places: list[Any], labels: list[str]) -> str:
+    """A text for a match, made of what its rows are and who took them.
+
+    >>> match_id([[0, 7], [0, 9]], ["A", "B"])
+    '5ca2a5fd0b9e4c2bcc4c4d8ba55ad3a1'
+    """
+    encoded = msgspec.msgpack.encode((places, labels))
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
+
+
+def counting(aggregate: Aggregate) -> Counting:
+    """How the aggregate is carried; values that are NULL do not count."""
+    function, column = aggregate.function, aggregate.column
+    if function == "count" and column is None:
+        return Counting(0, lambda n, _: n + 1, _same)
+    if aggregate.distinct:
+        zero, step, finish = COUNTINGS[function]
+        return Counting(None, _collected, lambda kept: finish(_folded(_distinct(kept), zero, step)))
+    zero, step, finish = COUNTINGS[function]
+    return Counting(zero, lambda state, x: state if x is None else step(state, x), finish)
+
+
+def _same(state: Any) -> Any:
+    return state
+
+
+def _collected(kept: Any, x: Any) -> Any:
+    return kept if x is None else (kept, x)
+
+
+def _listed(kept: Any) -> list[Any]:
+    values = []
+    while kept is not None:
+        kept, x = kept
+        values.append(x)
+    return values[::-1]
+
+
+def _distinct(kept: Any) -> list[Any]:
+    return list(dict.fromkeys(_listed(kept)))
+
+
+def _folded(values: list[Any], state: Any, step: Step) -> Any:
+    for x in values:
+        state = step(state, x)
+    return state
+
+
+def _first_or(step: Step) -> Step:
+    return lambda state, x: x if state is None else step(state, x)
+
+
+# Lists share their beginnings, as each row's state is kept: a state is (what was before, value).
+COUNTINGS: dict[str, Counting] = {
+    "count": Counting(0, lambda n, _: n + 1, _same),
+    "sum": Counting(None, _first_or(lambda s, x: s + x), _same),
+    "min": Counting(None, _first_or(lambda s, x: x if x < s else s), _same),
+    "max": Counting(None, _first_or(lambda s, x: x if x > s else s), _same),
+    "avg": Counting(
+        (0, 0), lambda s, x: (s[0] + x, s[1] + 1), lambda s: s[0] / s[1] if s[1] else None
+    ),
+    "collect_list": Counting(None, _collected, _listed),
+}
