@@ -195,12 +195,12 @@ def _check_expressions(pattern: Pattern) -> None:
         for leaf in leaves(condition):
             _refuse(
                 _final(leaf),
-                f"the condition of {variable} asks for FINAL, and the match has not ended then",
+                f"the condition of {variable} asks for FINAL, and the match is not whole then",
                 "use FINAL in MEASURES only.",
             )
             _refuse(
                 isinstance(leaf, MatchId),
-                f"the condition of {variable} asks for MATCH_ID(), and the match has not ended then",
+                f"the condition of {variable} asks for MATCH_ID(), and the match is not whole then",
                 "use MATCH_ID() in MEASURES only.",
             )
     for name, expression in (*pattern.conditions, *pattern.measures):

@@ -47,6 +47,23 @@ class Scope:
         self.own = {None, variable, *subsets} if variable is not None else set()
 
     def closure(self, expression: Expression) -> Closure:
+        """The whole expression. It asks for all rows that NEXT names before anything else, so that
+        it does not depend on the order of its parts whether it waits.
+        """
+        inner = self.part(expression)
+        values = [leaf for leaf in leaves(expression) if isinstance(leaf, Value)]
+        ahead = [self.located(leaf.place) for leaf in values if leaf.place.shift > 0]
+        if not ahead:
+            return inner
+
+        def asking(trail: Trail) -> Any:
+            for located in ahead:
+                located(trail)
+            return inner(trail)
+
+        return asking
+
+    def part(self, expression: Expression) -> Closure:
         match expression:
             case Constant(value):
                 return lambda trail: value
@@ -87,7 +104,7 @@ class Scope:
         build, least, most = FUNCTIONS[function]
         if len(arguments) < least or (most is not None and len(arguments) > most):
             raise Unsupported(f"{function!r} does not take {len(arguments)} arguments")
-        return build(*map(self.closure, arguments))
+        return build(*map(self.part, arguments))
 
     def value(self, column: int, place: Place) -> Closure:
         if self.under_test(place) and place.shift == 0:

@@ -79,21 +79,26 @@ class Program:
     instructions: tuple[Instruction, ...]
     entry: int
 
-    def takes_next(self, at: int) -> dict[str, int]:
-        """The variables that may take the next row, each with an instruction that does."""
-        steps = [(i, self.instructions[i]) for i in self.before_taking(at)]
-        return {step.name: i for i, step in steps if isinstance(step, Take)}
+    def first_takers(self) -> frozenset[str]:
+        """The variables that may take a match's first row."""
+        steps = [self.instructions[i] for i in self.before_taking(self.entry)]
+        return frozenset(step.name for step in steps if isinstance(step, Take))
 
-    def may_take(self, at: int) -> bool:
-        return any(isinstance(self.instructions[i], Take) for i in self.before_taking(at))
+    def next_takers(self, at: int) -> frozenset[str]:
+        """The variables that may take the next row, when one was taken before."""
+        reached = self._reached([at], lambda step: not isinstance(step, Take | First | Last))
+        steps = [self.instructions[i] for i in reached]
+        return frozenset(step.name for step in steps if isinstance(step, Take))
 
     def before_taking(self, at: int) -> list[int]:
         """The instructions that can be reached without taking a row, in order of preference."""
-        return list(self._reached([at], lambda take: False))
+        return list(self._reached([at], _takes_none))
 
     def may_end(self, at: int, avoiding: AbstractSet[str] = frozenset()) -> bool:
         """Is there a way to the end on which none of the variables takes a row?"""
-        reached = self._reached([at], lambda take: take.name not in avoiding)
+        reached = self._reached(
+            [at], lambda step: not isinstance(step, Take) or step.name not in avoiding
+        )
         return any(isinstance(self.instructions[i], Accept) for i in reached)
 
     def always_takes(self, names: AbstractSet[str]) -> bool:
@@ -102,7 +107,7 @@ class Program:
 
     def may_be_first(self, names: AbstractSet[str]) -> bool:
         """May one of the variables take a match's first row?"""
-        return bool(names & self.takes_next(self.entry).keys())
+        return bool(names & self.first_takers())
 
     def may_be_only_first(self, names: AbstractSet[str]) -> bool:
         """May it be that the variables take a match's first row, and no other?"""
@@ -115,7 +120,7 @@ class Program:
         found: dict[str, int] = {}
         at, distance, seen = [self.entry], 0, set[int]()
         while at:
-            reached = [i for i in self._reached(at, lambda take: False) if i not in seen]
+            reached = [i for i in self._reached(at, _takes_none) if i not in seen]
             seen.update(reached)
             steps = [self.instructions[i] for i in reached]
             for step in steps:
@@ -125,7 +130,7 @@ class Program:
             distance += 1
         return found
 
-    def _reached(self, at: list[int], through: Callable[[Take], bool]) -> Iterator[int]:
+    def _reached(self, at: list[int], through: Callable[[Instruction], bool]) -> Iterator[int]:
         seen: set[int] = set()
         waiting = at[::-1]
         while waiting:
@@ -135,8 +140,12 @@ class Program:
             seen.add(i)
             yield i
             step = self.instructions[i]
-            if not isinstance(step, Take) or through(step):
+            if through(step):
                 waiting.extend(reversed(after(step)))
+
+
+def _takes_none(step: Instruction) -> bool:
+    return not isinstance(step, Take)
 
 
 def after(step: Instruction) -> tuple[int, ...]:

@@ -48,7 +48,7 @@ def _with_rests(program: Program) -> Program:
     """Where nothing can be taken after a NOT, it is about all rows that are left."""
 
     def decided(step: Instruction) -> Instruction:
-        if isinstance(step, Absent) and not program.may_take(step.next):
+        if isinstance(step, Absent) and not program.next_takers(step.next):
             return Rest((step.name,), step.next)
         return step
 

@@ -26,9 +26,8 @@ def starts(pattern: Pattern) -> frozenset[str] | None:
     anchored = any(isinstance(step, First) for step in program.instructions)
     if anchored or pattern.rows is Rows.UNMATCHED or reach(pattern, program):
         return None
-    if program.may_end(program.entry, program.takes_next(program.entry).keys()):
-        return None
-    return frozenset(program.takes_next(program.entry))
+    first = program.first_takers()
+    return None if program.may_end(program.entry, first) else first
 
 
 def reach(pattern: Pattern, program: Program) -> int:
@@ -36,7 +35,7 @@ def reach(pattern: Pattern, program: Program) -> int:
     distances = _distances(pattern, program)
     asked = [(name, part) for name, part in pattern.conditions if name in distances]
     everything = [*asked, *((None, measure) for _, measure in pattern.measures)]
-    return max((_back(part, name, distances) for name, part in everything), default=0)
+    return max(0, *(_back(part, name, distances) for name, part in everything), 0)
 
 
 def _distances(pattern: Pattern, program: Program) -> dict[str, int]:

@@ -108,5 +108,5 @@ class _Selecting:
 
     def not_passed(self, stand: _Stand, *names: str) -> tuple[str, ...]:
         if self.selection is Selection.NEXT and stand.since is not None:
-            return tuple({**self.program.takes_next(stand.since), **dict.fromkeys(names)})
+            return tuple(sorted(self.program.next_takers(stand.since).union(names)))
         return names
