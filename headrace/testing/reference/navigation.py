@@ -29,7 +29,8 @@ _SIDES = ("nav_running", "nav_final")
 _KNOWN = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.ArrayAgg)
 _RENAMED = {
     "FIRST": "nav_first", "LAST": "nav_last", "PREV": "nav_prev", "NEXT": "nav_next",
-    "COLLECT_LIST": "array_agg",
+    "COLLECT_LIST": "array_agg", "CLASSIFIER": "classifier", "MATCH_NUMBER": "match_number",
+    "MATCH_ID": "match_id",
 }  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def _renamed(text: str) -> str:
             edits.append((piece.start, piece.end, _RENAMED[piece.word]))
         if piece.word in {"RUNNING", "FINAL"} and following[1:] == ["("]:
             end = pieces[closing(pieces, number + 2)].end
-            edits += [(piece.start, piece.end, f"nav_{piece.word}("), (end, end, ")")]
+            edits += [(piece.start, piece.end, f"nav_{piece.word.lower()}("), (end, end, ")")]
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
