@@ -214,8 +214,10 @@ class Parts:
         self.compiled.epochs[key] = made
         return made
 
-    def frame(self, plan: StreamPlan, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
-        return self.compiled.speed.createDataFrame(decoded(plan, self.log(plan.name), range, highs))
+    def frame(
+        self, plan: StreamPlan, spark: Any, range: PositionRange, highs: tuple[int | None, ...]
+    ) -> Any:
+        return spark.createDataFrame(decoded(plan, self.log(plan.name), range, highs))
 
     def counts(self) -> dict[str, int]:
         """What batch has counted up to the boundary, and speed after it."""

@@ -30,7 +30,7 @@ from headrace.spark.carry import Carrying
 from headrace.spark.relations import rows_of
 
 Highs = tuple[int | None, ...]
-Read = Callable[[PositionRange, Highs], Any]
+Read = Callable[[Any, PositionRange, Highs], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Behind:
 
     store: Store
     state: StreamState
-    read: Read  # the frame of a range of the log
+    read: Read  # the frame of a range of the log, in a session of Spark
     rebase_events_max: int
     processors: Mapping[str, ProcessorDefinition]
 

@@ -127,7 +127,7 @@ def _rebase(
     for version, carry in again:
         assert carry is not None
         # The others are done, so the stream's name may mean a longer range now.
-        events = behind.read(since, behind.state.boundary_highs)
+        events = behind.read(spark, since, behind.state.boundary_highs)
         events.createOrReplaceTempView(f"`{stream.name}`")
         mark = watermark_of(stream, counted[0].highs)
         made[version] = rebase(spark, version, carry, behind, mark, len(since))

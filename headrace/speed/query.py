@@ -125,9 +125,11 @@ class SpeedQuery:
         failpoint("epoch.computed")
         self.store.commit_epoch(epoch)
 
-    def _read(self, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
-        """The events of a range that lies behind, of a flow of one stream."""
-        return self.feeds[0].logged_events(self.spark, range, highs)
+    def _read(self, spark: Any, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
+        """The events of a range that lies behind, of a flow of one stream. A streaming query has a
+        session of its own, and a relation is known only in the session that made it.
+        """
+        return self.feeds[0].logged_events(spark, range, highs)
 
     def _end_of(self, batch: int, position: Position) -> tuple[Position, Shedding | None]:
         """The end of a micro-batch and what was decided for it, which Spark has logged before

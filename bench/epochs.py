@@ -1,0 +1,85 @@
+"""A carried view in a store with an empty generation, given its events as typed columns: what its
+epochs and builds cost without log and decoding.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+# The columns that the log's reader adds to an event; `i` is its number, `moment` its time.
+HIDDEN = """0::INTEGER AS _partition, i::BIGINT AS _offset, {moment} AS _arrived_at,
+            false AS _late, 0::BIGINT AS _lateness, 0::TINYINT AS _status"""
+START_US = 1_767_225_600_000_000
+
+
+class Epochs:
+    """One carried view `v` over the stream `clicks` of one partition."""
+
+    def __init__(self, folder: Path, definitions: str, events: Path, events_each: int) -> None:
+        from bench.sides import _session
+        from headrace.compile.flow import flows_of
+        from headrace.compile.passes import compile_project
+        from headrace.define.project import Project
+        from headrace.define.settings import Settings
+        from headrace.define.statements import read_statements
+        from headrace.serving.sqlite_store import SqliteStore
+        from headrace.spark.analyse import SparkAnalyser
+
+        self.spark, self.events_each = _session(), events_each
+        parsed = tuple(read_statements(definitions, "bench.sql"))
+        project = Project(folder, Settings("bench"), parsed)
+        plan = compile_project(project, SparkAnalyser(self.spark))
+        self.flow = flows_of(plan)[0]
+        self.events = self.spark.read.parquet(str(events))
+        self.store = SqliteStore(folder / "serving.db")
+        self.store.take_over()
+        self.store.deploy(plan)
+        start = self.store.stream("clicks").position
+        staged = [self.store.stage(v, True, (), ()) for v in self.store.versions("clicks")]
+        self.store.promote("clicks", start, 0, staged, [], [None])
+
+    def epoch(self, number: int) -> float:
+        """Compute and commit one epoch, as the speed layer does; seconds."""
+        from headrace.core.position import Position, PositionRange
+        from headrace.speed.carry import Behind
+        from headrace.speed.epoch import compute_epoch
+
+        began = time.monotonic()
+        lower, upper = number * self.events_each, (number + 1) * self.events_each
+        frame = self.events.where(f"_offset >= {lower} AND _offset < {upper}")
+        state = self.store.stream("clicks")
+        behind = Behind(self.store, state, lambda *_: self.events, 0, {})
+        made = compute_epoch(
+            frame,
+            self.flow,
+            self.store.versions("clicks"),
+            PositionRange(state.position, Position((upper,))),
+            behind,
+            START_US,
+        )
+        self.store.commit_epoch(made)
+        return time.monotonic() - began
+
+    def fold_all(self, mark_us: int | None = None) -> float:
+        """Fold and stage all events at once, as a full build does; seconds."""
+        from headrace.spark.carry import Carrying
+        from headrace.spark.relations import rows_of
+
+        began = time.monotonic()
+        self.events.createOrReplaceTempView("clicks")
+        version = self.store.versions("clicks")[0]
+        assert version.plan.carry is not None
+        folded = Carrying(self.spark, version.plan.carry, {}, marks=[(0, mark_us)]).fold([])
+        rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
+        self.store.stage(version, True, rows, (), folded.states)
+        return time.monotonic() - began
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        with self.store.db.read() as db:
+            return [tuple(row) for row in db.execute("SELECT * FROM v")]
+
+    def close(self) -> None:
+        self.store.close()
+        self.spark.stop()
