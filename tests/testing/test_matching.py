@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headrace.testing.reference.matching import MATCHES_MAX, NotRipe, Rows, Search, found
 from headrace.testing.reference.navigation import Names, expression_of
@@ -27,8 +31,8 @@ def search(pattern: str, *, within_us: int | None = None, till: str = "") -> Sea
     return Search(tree, defined, within_us, till)
 
 
-def matches(pattern: str, given: Rows, start: int = 0, **options: object) -> list[str]:
-    ways = found(search(pattern, **options), given, start, number=1)  # type: ignore[arg-type]
+def matches(pattern: str, read: Rows, start: int = 0, **options: object) -> list[str]:
+    ways = found(search(pattern, **options), read, start, number=1)  # type: ignore[arg-type]
     return [" ".join(f"{one.variable}{one.row}" for one in way) for way in ways]
 
 
@@ -92,3 +96,28 @@ def test_skip_till_any_gives_every_different_match_in_the_order_of_preference() 
 
 def test_skip_till_any_gives_at_most_so_many() -> None:
     assert len(matches("a b+", rows("a" + "b" * 12), till="ANY")) == MATCHES_MAX
+
+
+_LETTERS = st.sampled_from("abc")
+_QUANTIFIERS = st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,2}", "{1,2}"])
+_PATTERNS = st.recursive(
+    _LETTERS,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(" ".join),
+        st.tuples(inner, inner).map(lambda two: f"({two[0]} | {two[1]})"),
+        st.tuples(inner, _QUANTIFIERS, st.sampled_from(["", "?"])).map(
+            lambda parts: f"({parts[0]}){parts[1]}{parts[2]}"
+        ),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(pattern=_PATTERNS, letters=st.text("abc", min_size=1, max_size=6))
+def test_where_conditions_are_letters_it_is_a_regular_expression(
+    pattern: str, letters: str
+) -> None:
+    expected = re.compile(pattern.replace(" ", "")).match(letters)
+    ways = found(search(pattern), rows(letters), 0, number=1)
+    assert [len(way) for way in ways] == ([expected.end()] if expected else [])

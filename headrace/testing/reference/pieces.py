@@ -41,10 +41,10 @@ def pieces_of(text: str) -> list[Piece]:
 
 
 def plain(text: str) -> str:
-    """The same text with one space where there were spaces or comments.
+    """The same text without comments: each is a space, and so is a line's end.
 
-    >>> plain("a  -- b")
-    'a '
+    >>> plain("a/* b */c")
+    'a c'
     """
     return _PIECE.sub(lambda match: " " if match["space"] else match[0], text)
 
