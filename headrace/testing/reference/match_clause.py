@@ -14,7 +14,7 @@ from itertools import pairwise
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.testing.reference.moments import interval
 from headrace.testing.reference.patterns import Pattern, pattern_of
-from headrace.testing.reference.pieces import Piece, closing, listed, name_in, pieces_of
+from headrace.testing.reference.pieces import Piece, closing, listed, name_in, pieces_of, plain
 
 _PARTS = (
     ("PARTITION", "BY"),
@@ -62,6 +62,7 @@ class Clause:
 
 def clause_of(text: str) -> Clause | None:
     """The MATCH_RECOGNIZE of a query, if it has one."""
+    text = plain(text)
     pieces = pieces_of(text)
     words = [piece.word for piece in pieces]
     if "MATCH_RECOGNIZE" not in words:

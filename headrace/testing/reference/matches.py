@@ -176,9 +176,7 @@ def _subsets(clause: Clause, known: list[str]) -> dict[str, tuple[str, ...]]:
             raise BadDefinition(f"SUBSET {name} has the name of a variable of the pattern")
         for member in members:
             if member not in known:
-                raise BadDefinition(
-                    f"SUBSET {name} has a variable that the pattern has not: {member}"
-                )
+                raise BadDefinition(f"SUBSET {name} speaks of {member}, which the pattern has not")
     return dict(clause.subsets)
 
 
@@ -204,7 +202,9 @@ def _refuse_any(clause: Clause) -> None:
     if clause.within_us is None:
         raise BadDefinition("SKIP TILL ANY needs WITHIN")
     if clause.skip.to != "NEXT":
-        raise BadDefinition("SKIP TILL ANY goes on with the next row: AFTER MATCH SKIP TO NEXT ROW")
+        raise BadDefinition(
+            "SKIP TILL ANY goes on with the next row, so AFTER MATCH SKIP is TO NEXT ROW"
+        )
 
 
 def _columns(clause: Clause, table: Table) -> tuple[str, ...]:

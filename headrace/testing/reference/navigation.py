@@ -179,7 +179,7 @@ class _Reader:
         """RUNNING or FINAL before a call."""
         final, call = node.name == "nav_final", node.expressions[0]
         if final and self.define:
-            raise BadDefinition("DEFINE knows only the rows so far: FINAL is not for it")
+            raise BadDefinition("DEFINE knows only the rows so far, so FINAL is not for it")
         if _aggregates(call):
             return self._kept(replace(self._aggregate(call), final=final))
         if _called(call, *_LOGICAL):
@@ -201,7 +201,7 @@ class _Reader:
         """What PREV or NEXT goes on from."""
         final = _called(node, "nav_final")
         if final and self.define:
-            raise BadDefinition("DEFINE knows only the rows so far: FINAL is not for it")
+            raise BadDefinition("DEFINE knows only the rows so far, so FINAL is not for it")
         call = node.expressions[0] if _called(node, *_SIDES) else node
         if _called(call, *_LOGICAL):
             return replace(self._look(call), final=final)
@@ -262,7 +262,7 @@ class _Reader:
             return key_column(_NUMBER)
         if _called(node, "match_id"):
             if self.define:
-                raise BadDefinition("a match has its id only when it is found: not in DEFINE")
+                raise BadDefinition("a match has its id only when it is found, so not in DEFINE")
             return key_column(_ID)
         return node
 

@@ -40,6 +40,15 @@ def pieces_of(text: str) -> list[Piece]:
     return [Piece(m[0], m.start(), m.end(), (m["word"] or "").upper()) for m in found]
 
 
+def plain(text: str) -> str:
+    """The same text without comments: each is a space, and so is a line's end.
+
+    >>> plain("a/* b */c")
+    'a c'
+    """
+    return _PIECE.sub(lambda match: " " if match["space"] else match[0], text)
+
+
 def closing(pieces: Sequence[Piece], opening: int) -> int:
     """Which piece closes the parenthesis that is piece number `opening`."""
     depth = 0

@@ -136,6 +136,6 @@ def refuse_skip(pattern: Pattern, target: str, members: Collection[str], *, firs
 
     found = outcomes(pattern, frozenset({"empty"}), change)
     if "none" in found:
-        raise BadDefinition(f"SKIP TO {target} could find no row: {target} may take none")
+        raise BadDefinition(f"SKIP TO {target} could find no row, since {target} may take none")
     if "first" in found:
         raise BadDefinition(f"SKIP TO {target} could go to the match's own first row for ever")

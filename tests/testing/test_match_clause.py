@@ -1,0 +1,127 @@
+"""The text of MATCH_RECOGNIZE in parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.errors import BadDefinition
+from headrace.core.time import SECOND
+from headrace.testing.reference.match_clause import Clause, Skip, clause_of
+from headrace.testing.reference.patterns import Take
+
+WHOLE = """
+SELECT m.user -- ( is no parenthesis
+FROM clicks MATCH_RECOGNIZE (
+  PARTITION BY user, `page`
+  ORDER BY ts
+  MEASURES LAST(a.ms) AS ms, CAST(a.ms AS STRING) AS "text" /* ) */
+  ALL ROWS PER MATCH OMIT EMPTY MATCHES
+  AFTER MATCH SKIP TO FIRST a
+  PATTERN (a) WITHIN INTERVAL 10 SECONDS SKIP TILL NEXT
+  SUBSET u = (a, b)
+  DEFINE a AS a.url = 'PATTERN (', b AS b.measures > 1
+) AS m WHERE m.ms > 1
+""".replace('"text"', "text")
+
+
+def clause(body: str) -> Clause:
+    found = clause_of(f"SELECT * FROM s MATCH_RECOGNIZE ({body})")
+    assert found is not None
+    return found
+
+
+def test_every_part_is_read() -> None:
+    found = clause_of(WHOLE)
+    assert found is not None
+    assert (found.stream, found.keys, found.time) == ("clicks", ("user", "page"), "ts")
+    assert found.measures == {"ms": "LAST(a.ms) ", "text": "CAST(a.ms AS STRING) "}
+    assert (found.all_rows, found.omit_empty, found.unmatched) == (True, True, False)
+    assert (found.skip, found.pattern) == (Skip("FIRST", "A"), Take("A"))
+    assert (found.within_us, found.till) == (10 * SECOND, "NEXT")
+    assert found.subsets == {"U": ("A", "B")}
+    assert found.defined == {"A": "a.url = 'PATTERN ('", "B": "b.measures > 1"}
+
+
+def test_what_is_left_of_the_query_reads_the_matches_as_if_they_were_the_stream() -> None:
+    found = clause_of(WHOLE)
+    assert found is not None
+    assert " ".join(found.query.split()).endswith("FROM clicks AS m WHERE m.ms > 1")
+
+
+def test_a_query_without_it_has_no_clause() -> None:
+    assert clause_of("SELECT 'MATCH_RECOGNIZE (' AS x FROM s -- MATCH_RECOGNIZE (") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("", Skip("PAST")),
+        ("AFTER MATCH SKIP PAST LAST ROW", Skip("PAST")),
+        ("after match skip to next row", Skip("NEXT")),
+        ("AFTER MATCH SKIP TO b", Skip("LAST", "B")),
+        ("AFTER MATCH SKIP TO LAST b", Skip("LAST", "B")),
+        ("AFTER MATCH SKIP TO FIRST b", Skip("FIRST", "B")),
+    ],
+)
+def test_skip_says_where_the_search_goes_on(said: str, expected: Skip) -> None:
+    assert clause(f"ORDER BY ts {said} PATTERN (a b)").skip == expected
+
+
+def test_skip_till_any_goes_on_with_the_next_row() -> None:
+    assert clause("ORDER BY ts PATTERN (a) SKIP TILL ANY").skip == Skip("NEXT")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("INTERVAL 10 SECONDS", 10),
+        ("INTERVAL '10' SECONDS", 10),
+        ("INTERVAL '1 minute 10 seconds'", 70),
+        ("interval 1 hour", 3600),
+    ],
+)
+def test_within_is_an_interval(text: str, seconds: int) -> None:
+    assert clause(f"ORDER BY ts PATTERN (a) WITHIN {text}").within_us == seconds * SECOND
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            "x ORDER BY ts PATTERN (a)",
+            "MATCH_RECOGNIZE cannot begin with: x ORDER BY ts PATTERN (a)",
+        ),
+        ("ORDER BY ts PATTERN (a) PARTITION BY k", "PARTITION BY stands in the wrong place in"),
+        ("ORDER BY ts ORDER BY ts PATTERN (a)", "ORDER BY stands in the wrong place in"),
+        ("ORDER BY ts ONE ROW PER MATCH SHOW PATTERN (a)", "ONE ROW PER MATCH cannot have: SHOW"),
+        ("ORDER BY ts ALL ROWS PER MATCH HIDE PATTERN (a)", "ALL ROWS PER MATCH cannot have: HIDE"),
+        (
+            "ORDER BY ts ONE ROW PER MATCH ALL ROWS PER MATCH PATTERN (a)",
+            "ONE ROW PER MATCH and ALL ROWS PER MATCH exclude each other",
+        ),
+        (
+            "ORDER BY ts AFTER MATCH SKIP TO THE END PATTERN (a)",
+            "AFTER MATCH SKIP cannot be followed by: TO THE END",
+        ),
+        ("ORDER BY ts PATTERN (a) b", "a list in parentheses was expected, not: (a) b"),
+        ("ORDER BY ts PATTERN (a) WITHIN 10", "WITHIN is followed by an INTERVAL, not by: 10"),
+        (
+            "ORDER BY ts MEASURES CAST(x AS INT) PATTERN (a)",
+            "a measure has no name: CAST(x",
+        ),
+        ("ORDER BY ts PATTERN (a) SUBSET u = (a), u = (a)", "SUBSET U is there twice"),
+        (
+            "ORDER BY ts PATTERN (a) DEFINE a x > 1",
+            "DEFINE says a variable AS a condition, not",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused(body: str, sentence: str) -> None:
+    with pytest.raises(BadDefinition) as refused:
+        clause(body)
+    assert refused.value.message.startswith(sentence)
+
+
+def test_it_stands_after_a_stream() -> None:
+    with pytest.raises(BadDefinition, match="stands after a stream and before a parenthesis"):
+        clause_of("SELECT * FROM s MATCH_RECOGNIZE")
