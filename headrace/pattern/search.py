@@ -40,8 +40,7 @@ class Search:
         """Rows that have become ripe, in order."""
         before = len(self.rows)
         self.rows += rows
-        mask, known = self.matcher.mask, self.rows
-        self.masks += [mask(known, at) for at in range(before, len(known))]
+        self.masks += self.matcher.masks(self.rows, before)
         if rows:
             self.waits = False
 

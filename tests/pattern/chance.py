@@ -63,7 +63,7 @@ def _anything(chance: Random) -> Pattern:
     selection = chance.choice([Selection.STRICT, *Selection])
     subsets = (SUBSET,) if {"A", "B"} <= set(names) else ()
     asked = [*names, None, *(["U"] if subsets else [])]
-    skip = chance.choice([Skip(), Skip("to next row"), _skip_to(chance, asked)])
+    skip = chance.choice([Skip(), Skip("to next row"), *[_skip_to(chance, asked)] * 4])
     simple = chance.random() < 0.4
     conditions = tuple(
         (name, _condition(chance, asked, name, simple))
@@ -110,7 +110,7 @@ def _node(chance: Random, depth: int) -> Node:
 
 
 def _leaf(chance: Random) -> Node:
-    kind = chance.choices(["variable", "absent", "start", "end"], [20, 3, 0.4, 0.4])[0]
+    kind = chance.choices(["variable", "absent", "start", "end"], [20, 6, 0.4, 0.4])[0]
     if kind == "variable":
         return Variable(chance.choice(NAMES))
     if kind == "absent":
