@@ -90,7 +90,11 @@ def _skip_to(chance: Random, asked: list[str | None]) -> Skip:
 
 def _node(chance: Random, depth: int) -> Node:
     if depth == 0 or chance.random() < 0.15:
-        return _leaf(chance)
+        leaf = _leaf(chance)
+        optional = isinstance(leaf, Variable) and chance.random() < 0.2
+        return (
+            Repeat(leaf, 0, chance.choice([1, None]), chance.random() < 0.7) if optional else leaf
+        )
     inner = tuple(_node(chance, depth - 1) for _ in range(chance.randint(1, 3)))
     kind = chance.choices(
         ["sequence", "choice", "repeat", "permute", "exclude", "empty"], [8, 3, 5, 1, 1, 0.3]

@@ -48,6 +48,7 @@ def in_letters(letters: str) -> Call:
         ("()", "ab", "()0, ()1"),
         ("(() | A)*", "a", "()0"),
         ("(A?)* B", "aab", "A0 A1 B2"),
+        ("(A? B?)* C", "aabac", "A0 A1 B2 A3 C4"),
         ("((A*)* B?)+ C", "aabac", "A0 A1 B2 A3 C4"),
         ("^ A", "aa", "A0"),
         ("A $", "aa", "A1"),
