@@ -109,6 +109,8 @@ class Scope:
     def value(self, column: int, place: Place) -> Closure:
         if self.under_test(place) and place.shift == 0:
             return lambda trail: trail.rows[trail.at][2][column]
+        if self.under_test(place) and place.shift < 0:
+            return _before(column, -place.shift)
         located = self.located(place)
 
         def value(trail: Trail) -> Any:
@@ -174,6 +176,14 @@ class Scope:
         if aggregate.final:
             return lambda trail: finish(trail.whole.stacks[slot][-1])
         return lambda trail: finish(trail.stacks[slot][-1])
+
+
+def _before(column: int, count: int) -> Closure:
+    def before(trail: Trail) -> Any:
+        at = trail.at - count
+        return trail.rows[at][2][column] if at >= 0 else None
+
+    return before
 
 
 def _path(trail: Trail) -> list[int]:

@@ -80,13 +80,13 @@ def _in(value: Closure, *candidates: Closure) -> Closure:
 
 
 def _between(value: Closure, lower: Closure, upper: Closure) -> Closure:
-    return _and(_strict2(_compared(operator.ge))(value, lower), _AT_MOST(value, upper))
+    return _and(_strict2(operator.ge)(value, lower), _AT_MOST(value, upper))
 
 
 def _same(left: Closure, right: Closure) -> Closure:
     def same(at: Any) -> bool:
         x, y = left(at), right(at)
-        return x is y if x is None or y is None else _compared(operator.eq)(x, y)
+        return x is y if x is None or y is None else operator.eq(*_met(x, y))
 
     return same
 
@@ -112,6 +112,8 @@ def _strict2(function: Callable[[Any, Any], Any]) -> Callable[[Closure, Closure]
         def call(at: Any) -> Any:
             if (x := left(at)) is None or (y := right(at)) is None:
                 return None
+            if type(x) is not type(y):
+                x, y = _met(x, y)
             return function(x, y)
 
         return call
@@ -130,17 +132,13 @@ def _strict(function: Callable[..., Any]) -> Callable[..., Closure]:
     return build
 
 
-def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _met(x: Any, y: Any) -> tuple[Any, Any]:
     """Decimals meet floats as floats, as in SQL; Python would refuse, or compare them exactly."""
-
-    def call(x: Any, y: Any) -> Any:
-        if type(x) is Decimal and type(y) is float:
-            x = float(x)
-        elif type(y) is Decimal and type(x) is float:
-            y = float(y)
-        return compare(x, y)
-
-    return call
+    if type(x) is Decimal and type(y) is float:
+        return float(x), y
+    if type(y) is Decimal and type(x) is float:
+        return x, float(y)
+    return x, y
 
 
 def _divided(x: Any, y: Any) -> float | None:
@@ -209,25 +207,25 @@ def _concat(*values: Any) -> str:
     return "".join(map(_string, values))
 
 
-_EQUAL = _strict2(_compared(operator.eq))
-_AT_MOST = _strict2(_compared(operator.le))
+_EQUAL = _strict2(operator.eq)
+_AT_MOST = _strict2(operator.le)
 
 FUNCTIONS: dict[str, Function] = {
     "and": Function(_and, 1, None),
     "or": Function(_or, 1, None),
     "not": Function(_strict1(operator.not_), 1, 1),
     "=": Function(_EQUAL, 2, 2),
-    "<>": Function(_strict2(_compared(operator.ne)), 2, 2),
-    "<": Function(_strict2(_compared(operator.lt)), 2, 2),
+    "<>": Function(_strict2(operator.ne), 2, 2),
+    "<": Function(_strict2(operator.lt), 2, 2),
     "<=": Function(_AT_MOST, 2, 2),
-    ">": Function(_strict2(_compared(operator.gt)), 2, 2),
-    ">=": Function(_strict2(_compared(operator.ge)), 2, 2),
+    ">": Function(_strict2(operator.gt), 2, 2),
+    ">=": Function(_strict2(operator.ge), 2, 2),
     "<=>": Function(_same, 2, 2),
-    "+": Function(_strict2(_compared(operator.add)), 2, 2),
-    "-": Function(_strict2(_compared(operator.sub)), 2, 2),
-    "*": Function(_strict2(_compared(operator.mul)), 2, 2),
+    "+": Function(_strict2(operator.add), 2, 2),
+    "-": Function(_strict2(operator.sub), 2, 2),
+    "*": Function(_strict2(operator.mul), 2, 2),
     "/": Function(_strict2(_divided), 2, 2),
-    "%": Function(_strict2(_compared(_remainder)), 2, 2),
+    "%": Function(_strict2(_remainder), 2, 2),
     "neg": Function(_strict1(operator.neg), 1, 1),
     "is_null": Function(lambda part: lambda at: part(at) is None, 1, 1),
     "coalesce": Function(_coalesce, 1, None),

@@ -90,18 +90,23 @@ class Matcher:
         """The search whose state this is; None: a new one."""
         return Search(self, state)
 
-    def mask(self, rows: list[Row], at: int) -> int:
-        """The variables that can take the row, as far as they have bits."""
-        mask, values = self.always, rows[at][2]
-        for column, bit in self.flags:
-            if values[column]:
-                mask |= bit
-        if self.tests:
-            self.trail.rows, self.trail.at = rows, at
-            for test, bit in self.tests:
-                if test(self.trail):
+    def masks(self, rows: list[Row], since: int) -> list[int]:
+        """For each row from `since` on, the variables that can take it and have bits."""
+        flags, tests, trail = self.flags, self.tests, self.trail
+        trail.rows = rows
+        masks = []
+        for at in range(since, len(rows)):
+            mask, values = self.always, rows[at][2]
+            for column, bit in flags:
+                if values[column]:
                     mask |= bit
-        return mask
+            if tests:
+                trail.at = at
+                for test, bit in tests:
+                    if test(trail):
+                        mask |= bit
+            masks.append(mask)
+        return masks
 
 
 def _looks_ahead(condition: Expression) -> bool:

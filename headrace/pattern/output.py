@@ -51,8 +51,7 @@ class Output:
         path, takes = found
         labels = [self.code.names[i] for i in takes]
         self.begin(rows, start, path, labels, number, ended)
-        for at, label in zip(path, labels, strict=True):
-            self.whole.push(at, label)
+        self.whole.extend(path, labels)
         if self.mode is Rows.ONE or not path:
             if path or self.mode is not Rows.OMIT_EMPTY:
                 last = rows[path[-1] if path else start]

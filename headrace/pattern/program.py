@@ -30,15 +30,14 @@ INSTRUCTIONS_MAX = 20_000
 PERMUTED_MAX = 8
 
 
-def compiled(node: nouns.Node, many_ways: bool = False) -> Program:
-    """Compile a pattern; `many_ways`: a variable may take one of several rows, as under SKIP TILL
-    ANY.
+def compiled(node: nouns.Node, *, skips: bool = False) -> Program:
+    """Compile a pattern; `skips`: rows may be passed over, as under SKIP TILL NEXT and ANY.
 
     >>> program = compiled(nouns.Repeat(nouns.Variable("A"), 1, None))
     >>> program.always_takes({"A"}), program.may_be_only_first({"A"})
     (True, True)
     """
-    writer = _Writer(many_ways)
+    writer = _Writer(skips)
     accept = writer.write(Accept())
     entry = writer.node(node, accept, accept)
     return _with_rests(Program(tuple(writer.steps), entry))
@@ -92,9 +91,9 @@ class _Writer:
     otherwise. Outside of iterations, the two are the same.
     """
 
-    def __init__(self, many_ways: bool) -> None:
+    def __init__(self, skips: bool) -> None:
         self.steps: list[Instruction] = []
-        self.many_ways = many_ways
+        self.skips = skips
         self.excluded = False
 
     def write(self, step: Instruction) -> int:
@@ -182,7 +181,7 @@ class _Writer:
                 f"PERMUTE of {len(parts)} parts has too many orders",
                 hint=f"use at most {PERMUTED_MAX} parts.",
             )
-        if parts and all(map(one_way, parts)) and not self.many_ways:
+        if parts and all(map(one_way, parts)) and not self.skips:
             return self.orders(parts, frozenset(range(len(parts))), {frozenset(): some})
         orders = permutations(parts)
         return self.choice([self.sequence(order, none, some) for order in orders])
@@ -194,7 +193,8 @@ class _Writer:
         written: dict[frozenset[int], int],
     ) -> int:
         """The parts that are left, in any order; where there is but one way through each, the
-        orders may share what they have in common.
+        orders may share what they have in common. Where rows may be passed over they do not: what
+        could come next is a matter of each order.
         """
         if left not in written:
             written[left] = self.choice(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Search:
+    """Made by a matcher. A row is (time, place, values); a place is one value or a flat tuple."""
+
     def __init__(self, matcher: Matcher, state: Any = None) -> None:
         self.matcher = matcher
         self.rows: list[Row] = []
@@ -33,15 +35,14 @@ class Search:
         self.taken: set[int] = set()  # rows not passed yet that some match took
         if state is not None:
             rows, self.start, self.whole, self.number, self.given, waits, self.due, taken = state
-            self.take([(time, _tupled(place), tuple(values)) for time, place, values in rows])
+            self.take([_restored(row) for row in rows])
             self.waits, self.taken = waits, set(taken)
 
     def take(self, rows: Sequence[Row]) -> None:
         """Rows that have become ripe, in order."""
         before = len(self.rows)
         self.rows += rows
-        mask, known = self.matcher.mask, self.rows
-        self.masks += [mask(known, at) for at in range(before, len(known))]
+        self.masks += self.matcher.masks(self.rows, before)
         if rows:
             self.waits = False
 
@@ -148,6 +149,7 @@ class Search:
             self.taken = {at - count for at in self.taken}
 
 
-def _tupled(place: Any) -> Any:
-    """A place as it was before it was stored, where tuples become lists."""
-    return tuple(map(_tupled, place)) if isinstance(place, list | tuple) else place
+def _restored(row: Any) -> Row:
+    """A row as it was before it was stored, where tuples became lists."""
+    time, place, values = row
+    return time, tuple(place) if type(place) is list else place, tuple(values)

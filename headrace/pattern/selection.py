@@ -29,7 +29,7 @@ from headrace.pattern.program import INSTRUCTIONS_MAX, compiled, too_large
 
 def selecting(node: Node, selection: Selection) -> Program:
     """Compile a pattern to a program of all instructions but `Absent`."""
-    program = compiled(node, many_ways=selection is Selection.ANY)
+    program = compiled(node, skips=selection is not Selection.STRICT)
     return _Selecting(program, selection).written()
 
 

@@ -77,14 +77,20 @@ class Trail:
             for member in needs.members(each.name, variables):
                 self._stacks.setdefault(member, []).append(fed)
 
+    def extend(self, path: list[int], labels: list[str]) -> None:
+        """Push many rows."""
+        self.path += path
+        self.labels += labels
+        rows, lists, stacks = self.rows, self._lists, self._stacks
+        for at, name in zip(path, labels, strict=True):
+            for taken in lists[name]:
+                taken.append(at)
+            for stack, step, column in stacks[name]:
+                stack.append(step(stack[-1], None if column is None else rows[at][2][column]))
+
     def push(self, at: int, name: str) -> None:
         self.at = at
-        self.path.append(at)
-        self.labels.append(name)
-        for taken in self._lists[name]:
-            taken.append(at)
-        for stack, step, column in self._stacks[name]:
-            stack.append(step(stack[-1], None if column is None else self.rows[at][2][column]))
+        self.extend([at], [name])
 
     def cut(self, depth: int) -> None:
         """Go back to the first `depth` rows."""
@@ -97,7 +103,12 @@ class Trail:
                 stack.pop()
 
     def begin(self, rows: list[Row], number: int, ended: bool) -> None:
-        self.cut(0)
+        self.path.clear()
+        self.labels.clear()
+        for taken in self.lists:
+            taken.clear()
+        for stack in self.stacks:
+            del stack[1:]
         self.rows, self.number, self.ended = rows, number, ended
 
     def shifted(self, at: int, shift: int) -> int | None:
@@ -116,7 +127,7 @@ def match_id(places: list[Any], labels: list[str]) -> str:
     """A text for a match, made of what its rows are and who took them.
 
     >>> match_id([[0, 7], [0, 9]], ["A", "B"])
-    '5ca2a5fd0b9e4c2bcc4c4d8ba55ad3a1'
+    '54f10ed13aa4a1b697382fc908c2beff'
     """
     encoded = msgspec.msgpack.encode((places, labels))
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()

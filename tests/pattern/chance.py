@@ -63,7 +63,7 @@ def _anything(chance: Random) -> Pattern:
     selection = chance.choice([Selection.STRICT, *Selection])
     subsets = (SUBSET,) if {"A", "B"} <= set(names) else ()
     asked = [*names, None, *(["U"] if subsets else [])]
-    skip = chance.choice([Skip(), Skip("to next row"), _skip_to(chance, asked)])
+    skip = chance.choice([Skip(), Skip("to next row"), *[_skip_to(chance, asked)] * 4])
     simple = chance.random() < 0.4
     conditions = tuple(
         (name, _condition(chance, asked, name, simple))
@@ -90,7 +90,11 @@ def _skip_to(chance: Random, asked: list[str | None]) -> Skip:
 
 def _node(chance: Random, depth: int) -> Node:
     if depth == 0 or chance.random() < 0.15:
-        return _leaf(chance)
+        leaf = _leaf(chance)
+        optional = isinstance(leaf, Variable) and chance.random() < 0.2
+        return (
+            Repeat(leaf, 0, chance.choice([1, None]), chance.random() < 0.7) if optional else leaf
+        )
     inner = tuple(_node(chance, depth - 1) for _ in range(chance.randint(1, 3)))
     kind = chance.choices(
         ["sequence", "choice", "repeat", "permute", "exclude", "empty"], [8, 3, 5, 1, 1, 0.3]
@@ -110,7 +114,7 @@ def _node(chance: Random, depth: int) -> Node:
 
 
 def _leaf(chance: Random) -> Node:
-    kind = chance.choices(["variable", "absent", "start", "end"], [20, 3, 0.4, 0.4])[0]
+    kind = chance.choices(["variable", "absent", "start", "end"], [20, 6, 0.4, 0.4])[0]
     if kind == "variable":
         return Variable(chance.choice(NAMES))
     if kind == "absent":

@@ -1,0 +1,193 @@
+"""Expressions: a line for each function, and what places and aggregates of a trail give."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from headrace.core.pattern import Aggregate, Call, Classifier, Constant, Place, Value
+from headrace.pattern.evaluate import FUNCTIONS, Scope
+from headrace.pattern.trail import Needs, NotRipe, Trail
+from tests.pattern.letters import lettered
+
+CALLS = [
+    ("and", [True, True], True),
+    ("and", [True, None], None),
+    ("and", [None, False], False),
+    ("or", [False, True], True),
+    ("or", [None, True], True),
+    ("or", [False, None], None),
+    ("or", [False, False], False),
+    ("not", [True], False),
+    ("not", [None], None),
+    ("=", [1, 1.0], True),
+    ("=", [None, 1], None),
+    ("=", [Decimal("0.1"), 0.1], True),
+    ("<>", [1, 2], True),
+    ("<", [1, Decimal(2)], True),
+    ("<=", ["a", "a"], True),
+    (">", [0.5, Decimal("0.25")], True),
+    (">=", [1, 2], False),
+    ("<=>", [None, None], True),
+    ("<=>", [None, 1], False),
+    ("<=>", [1, 1], True),
+    ("+", [1, 0.5], 1.5),
+    ("+", [Decimal("0.5"), 0.5], 1.0),
+    ("-", [1, None], None),
+    ("*", [Decimal("1.5"), 2], Decimal("3.0")),
+    ("/", [1, 2], 0.5),
+    ("/", [Decimal(1), 4], 0.25),
+    ("/", [1, 0], None),
+    ("%", [-7, 3], -1),
+    ("%", [7, -3], 1),
+    ("%", [-7.5, 2], -1.5),
+    ("%", [Decimal("-7.5"), 2], Decimal("-1.5")),
+    ("%", [1, 0], None),
+    ("neg", [3], -3),
+    ("is_null", [None], True),
+    ("is_null", [0], False),
+    ("coalesce", [None, 0, 1], 0),
+    ("coalesce", [None, None], None),
+    ("case", [False, 1, None, 2, True, 3], 3),
+    ("case", [False, 1, 9], 9),
+    ("case", [False, 1], None),
+    ("if", [None, 1, 2], 2),
+    ("if", [True, 1, 2], 1),
+    ("in", [1, 2, 1], True),
+    ("in", [1, 2, None], None),
+    ("in", [1, 2, 3], False),
+    ("between", [2, 1, 3], True),
+    ("between", [4, None, 3], False),
+    ("between", [2, None, 3], None),
+    ("abs", [-2.5], 2.5),
+    ("least", [3, None, 1], 1),
+    ("greatest", [3, None, 1], 3),
+    ("greatest", [None, None], None),
+    ("concat", ["a", 1, True, 2.0], "a1true2.0"),
+    ("concat", ["a", None], None),
+    ("like", ["cart_1", "cart\\_%"], True),
+    ("like", ["cartx1", "cart\\_%"], False),
+    ("like", ["a\nb", "a_b"], True),
+    ("like", ["a.c", "a.%"], True),
+    ("like", ["abc", "a.%"], False),
+    ("upper", ["aß"], "ASS"),
+    ("lower", ["AB"], "ab"),
+    ("length", ["abc"], 3),
+    ("round", [2.5], 3.0),
+    ("round", [-2.5], -3.0),
+    ("round", [1.005, 2], 1.01),
+    ("round", [Decimal("1.25"), 1], Decimal("1.3")),
+    ("round", [15, -1], 20),
+    ("round", [None, 1], None),
+    ("cast_double", ["1e3"], 1000.0),
+    ("cast_double", ["x"], None),
+    ("cast_bigint", [-1.9], -1),
+    ("cast_bigint", [" 12 "], 12),
+    ("cast_bigint", ["x"], None),
+    ("cast_bigint", [float("inf")], None),
+    ("cast_string", [False], "false"),
+    ("cast_string", [1.5], "1.5"),
+    ("cast_string", [12345678.9], "1.23456789E7"),
+    ("cast_string", [1e-5], "1.0E-5"),
+    ("cast_string", [Decimal("1.50")], "1.50"),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "expected"), CALLS)
+def test_function_gives(function: str, arguments: list[Any], expected: Any) -> None:
+    call = Call(function, tuple(map(Constant, arguments)))
+    value = Scope({}, Needs({})).closure(call)(Trail(Needs({}), (), {}))
+    assert value == expected
+    assert type(value) is type(expected)
+
+
+def test_every_function_has_a_line() -> None:
+    assert {function for function, _, _ in CALLS} == set(FUNCTIONS)
+
+
+class Told:
+    """A trail of "abbca" taken as in A B B C, with x = 10, NULL, 30, 20, 50, and expressions."""
+
+    def __init__(self, *expressions: Any, ended: bool = True) -> None:
+        needs, columns = Needs({"U": ("A", "B")}), {"letter": 0, "x": 1}
+        scope = Scope(columns, needs)
+        self.closures = [scope.closure(expression) for expression in expressions]
+        self.trail = Trail(needs, "ABC", columns)
+        self.trail.begin(lettered("abbca", [10, None, 30, 20, 50]), 1, ended)
+        for at, name in enumerate("ABBC"):
+            self.trail.push(at, name)
+
+    def values(self) -> list[Any]:
+        return [closure(self.trail) for closure in self.closures]
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        (Place(), 20),
+        (Place(first=True), 10),
+        (Place(offset=1), 30),
+        (Place("A"), 10),
+        (Place("B"), 30),
+        (Place("B", first=True), None),
+        (Place("B", first=True, offset=1), 30),
+        (Place("B", offset=2), None),
+        (Place("U"), 30),
+        (Place("B", shift=1), 20),
+        (Place("A", shift=-1), None),
+        (Place(shift=1), 50),
+        (Place(shift=2), None),
+    ],
+)
+def test_place_is_counted_from_the_rows_of_its_variable(place: Place, expected: Any) -> None:
+    assert Told(Value("x", place)).values() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "expected"),
+    [
+        (Aggregate("count", None), 4),
+        (Aggregate("count", None, "B"), 2),
+        (Aggregate("count", "x", "B"), 1),
+        (Aggregate("sum", "x"), 60),
+        (Aggregate("sum", "x", "U"), 40),
+        (Aggregate("avg", "x"), 20.0),
+        (Aggregate("min", "x"), 10),
+        (Aggregate("max", "x"), 30),
+        (Aggregate("collect_list", "x"), [10, 30, 20]),
+        (Aggregate("count", "letter", distinct=True), 3),
+        (Aggregate("collect_list", "letter", distinct=True), ["a", "b", "c"]),
+    ],
+)
+def test_aggregate_is_over_the_rows_of_its_variable(aggregate: Aggregate, expected: Any) -> None:
+    assert Told(aggregate).values() == [expected]
+
+
+def test_aggregates_of_no_rows() -> None:
+    functions = ["count", "sum", "avg", "min", "max", "collect_list"]
+    told = Told(*(Aggregate(function, "x") for function in functions))
+    told.trail.cut(0)
+    assert told.values() == [0, None, None, None, None, []]
+
+
+def test_classifier_is_the_variable_that_took_the_row() -> None:
+    places = [Place(), Place(shift=-1), Place("U"), Place(first=True), Place(shift=1)]
+    assert Told(*map(Classifier, places)).values() == ["C", "B", "B", "A", None]
+
+
+def test_cut_undoes_a_push() -> None:
+    told = Told(Value("x", Place("B")), Aggregate("sum", "x"), Aggregate("collect_list", "x", "U"))
+    before = told.values()
+    told.trail.push(4, "B")
+    assert told.values() == [50, 110, [10, 30, 50]]
+    told.trail.cut(4)
+    assert told.values() == before
+
+
+def test_next_row_that_may_still_come_is_waited_for_whatever_the_rest_says() -> None:
+    ahead = Call("=", (Value("x", Place(shift=2)), Constant(1)))
+    told = Told(Call("and", (Constant(False), ahead)), ended=False)
+    with pytest.raises(NotRipe):
+        told.values()
