@@ -9,7 +9,7 @@ means.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -22,7 +22,7 @@ from headrace.compile.match_conditions import Conditions
 from headrace.compile.navigation import Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.errors import HeadraceError, Unsupported
+from headrace.core.errors import BadQuery, HeadraceError, Unsupported
 from headrace.core.event import CUT, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
@@ -34,8 +34,9 @@ from headrace.core.pattern import (
     variables,
 )
 from headrace.core.schema import Type
-from headrace.define.definitions import MATCHED, MatchDefinition, Phrase
+from headrace.define.definitions import MATCHED, MatchDefinition, Phrase, QueryDefinition
 from headrace.define.dialect import parse_query, sql_of
+from headrace.define.statements import read_statements
 from headrace.pattern.check import check
 from headrace.pattern.reach import starts
 
@@ -43,12 +44,42 @@ _BACK = {"TIMESTAMP": "timestamp_micros({})", "DATE": "date_from_unix_date({})"}
 
 
 def matched_stream(
-    resolved: Resolved, source: exp.Select, time: str | None, name: str, analyse: Analyse
+    resolved: Resolved,
+    source: exp.Select,
+    time: str | None,
+    name: str,
+    analyse: Analyse,
+    *,
+    closed: bool = False,
 ) -> Carried:
-    """A stream that a pattern makes, cut in the same three as a carried one."""
+    """A stream that a pattern makes, cut in the same three as a carried one. `closed` says that all
+    its events are there.
+    """
     match = resolved.definition.match
     assert match is not None
-    return _Matching(resolved, match, source, time, name, analyse).cut()
+    return _Matching(resolved, match, source, time, name, analyse, closed).cut()
+
+
+def asked_matches(
+    text: str, times: Mapping[str, str | None], name: str, analyse: Analyse
+) -> Carried:
+    """A query with a pattern over all events of one of the streams, whose time columns `times`
+    gives.
+    """
+    origin = Origin("query", 1)
+    [definition] = read_statements(f"CREATE STREAM asked AS {text}", "query")
+    assert isinstance(definition, QueryDefinition)
+    source = parse_query(definition.query, origin)
+    assert isinstance(source, exp.Select)
+    stream = next(table.name for table in source.find_all(exp.Table))
+    known = {known.lower(): known for known in times}
+    if stream.lower() not in known:
+        raise BadQuery(
+            f"there is no stream '{stream}'", hint=f"there are: {', '.join(known.values())}."
+        )
+    resolved = Resolved(definition, source, known[stream.lower()], stream, (), ())
+    time = times[known[stream.lower()]]
+    return matched_stream(resolved, source, time, name, analyse, closed=True)
 
 
 @dataclass(slots=True)
@@ -59,6 +90,7 @@ class _Matching:
     time: str | None
     name: str
     analyse: Analyse
+    closed: bool
 
     def cut(self) -> Carried:
         self.check_order()
@@ -144,7 +176,7 @@ class _Matching:
             match.selection, match.within_us,
         )  # fmt: skip
         try:
-            check(made)
+            check(made, closed=self.closed)
         except HeadraceError as error:
             raise self.refused(error.message, error.hint) from error
         return made

@@ -17,6 +17,7 @@ from sqlglot import exp
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
+    CLASSIFIED,
     Aggregate,
     Classifier,
     Expression,
@@ -125,13 +126,19 @@ class Leaves:
         if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and inner.name == "*"):
             variable = self.variable([inner]) if isinstance(inner, exp.Column) else None
             return Leaf(Aggregate(name, None, variable, final=final), BIGINT)
+        column, variable, taken = self.aggregated(inner)
+        type = _made(name, taken)
+        if type is None:
+            raise self.refused(f"{name} does not take {taken.spark}", "it takes numbers.")
+        return Leaf(Aggregate(name, column, variable, distinct, final), type)
+
+    def aggregated(self, inner: exp.Expr) -> tuple[str, str | None, Type]:
+        """The column, the variable and the type that an aggregate is over."""
+        if isinstance(inner, exp.Anonymous) and _called(inner)[1:] == ("nav", "classifier"):
+            return CLASSIFIED, self.classified(inner), TEXT
         leaf = self.value(inner, Place(self.variable(_columns(inner))))
         assert isinstance(leaf.expression, Value)
-        type = _made(name, leaf.type)
-        if type is None:
-            raise self.refused(f"{name} does not take {leaf.type.spark}", "it takes numbers.")
-        column, variable = leaf.expression.column, leaf.expression.place.name
-        return Leaf(Aggregate(name, column, variable, distinct, final), type)
+        return leaf.expression.column, leaf.expression.place.name, leaf.type
 
     def variable(self, columns: list[exp.Column]) -> str | None:
         """The one variable that all columns name; None for all rows of the match."""

@@ -145,6 +145,9 @@ class MatchId(_Noun, frozen=True):
     pass
 
 
+CLASSIFIED = "classifier()"  # in place of a column: the variable that took the row
+
+
 class Aggregate(_Noun, frozen=True):
     """`function` is count, sum, avg, min, max or collect_list; without a column, count counts
     rows.

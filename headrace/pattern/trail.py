@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headrace.core.pattern import Aggregate
+from headrace.core.pattern import CLASSIFIED, Aggregate
 
 Row = tuple[int, Any, tuple[Any, ...]]
 Step = Callable[[Any, Any], Any]
+_LABEL = -1  # the column that is no column, but the variable's name
 
 
 class NotRipe(Exception):
@@ -55,7 +56,7 @@ class Trail:
     """Rows taken (`path`: their places in `rows`) by variables (`labels`)."""
 
     def __init__(self, needs: Needs, variables: Iterable[str], columns: dict[str, int]) -> None:
-        variables = tuple(variables)
+        variables, columns = tuple(variables), {**columns, CLASSIFIED: _LABEL}
         self.rows: list[Row] = []
         self.ended = False
         self.number = 0  # of the match
@@ -86,7 +87,8 @@ class Trail:
             for taken in lists[name]:
                 taken.append(at)
             for stack, step, column in stacks[name]:
-                stack.append(step(stack[-1], None if column is None else rows[at][2][column]))
+                value = rows[at][2][column] if column is not None and column >= 0 else name
+                stack.append(step(stack[-1], value))
 
     def push(self, at: int, name: str) -> None:
         self.at = at
