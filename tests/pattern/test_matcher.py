@@ -104,6 +104,10 @@ def test_skip_till_next_does_not_pass_over_what_a_step_can_take() -> None:
     assert found("A (B C | D)", "abd", selection=NEXT) == ""
 
 
+def test_step_behind_an_anchor_cannot_come_next() -> None:
+    assert found("A ($ B | C)", "abc", selection=NEXT) == "A0 C2"
+
+
 def test_skip_till_next_takes_permute_as_a_choice_of_orders() -> None:
     assert found("PERMUTE(A, B, C)", "acb", selection=NEXT) == "A0 C1 B2"
     assert found("PERMUTE(A, B, C)", "acbc", selection=NEXT) == "A0 B2 C3"
