@@ -19,7 +19,7 @@ from headrace.compile.derive import check_stateless
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.match_conditions import Conditions
-from headrace.compile.navigation import Inputs, Leaf, Leaves
+from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import BadQuery, HeadraceError, Unsupported
@@ -27,6 +27,7 @@ from headrace.core.event import CUT, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
     Expression,
+    MatchNumber,
     Pattern,
     Place,
     Rows,
@@ -40,6 +41,7 @@ from headrace.define.statements import read_statements
 from headrace.pattern.check import check
 from headrace.pattern.reach import starts
 
+NUMBER = Leaf(MatchNumber(), BIGINT)
 _BACK = {"TIMESTAMP": "timestamp_micros({})", "DATE": "date_from_unix_date({})"}
 
 
@@ -97,7 +99,7 @@ class _Matching:
         inputs = Inputs(self.resolved.stream_alias, self.type_of)
         passed = {name: self.input(inputs, name) for name in self.passed()}
         leaves: dict[str, tuple[str, Leaf]] = {}
-        measures = {p.name: self.measure(p, inputs, leaves) for p in self.match.measures}
+        measures = self.measures(inputs, leaves)
         conditions = self.conditions(inputs)
         columns = tuple(column for column, _ in inputs.columns.values())
         pattern = self.pattern(conditions, leaves, columns)
@@ -111,8 +113,8 @@ class _Matching:
                 self.starts(pattern),
             ),
         )
-        rows = {name: _given(column, type) for name, (column, type) in passed.items()} | measures
-        select = self.select(rows)
+        given = {name: _given(column, type) for name, (column, type) in passed.items()}
+        select = self.select(self.ordered(given, measures))
         return Carried(plan, select, relation_ddl(plan, self.analyse, self.origin))
 
     @property
@@ -228,6 +230,24 @@ class _Matching:
         return " OR ".join(columns) if len(columns) == len(named) else None
 
     # What comes out
+
+    def measures(self, inputs: Inputs, leaves: dict[str, tuple[str, Leaf]]) -> dict[str, str]:
+        made = {p.name: self.measure(p, inputs, leaves) for p in self.match.measures}
+        if self.match.rows is not Rows.UNMATCHED:
+            return made
+        # A row that is in no match has no number, and then none of the measures.
+        column, _ = leaves.setdefault("nav_match_number()", (f"m{len(leaves)}", NUMBER))
+        return {name: f"CASE WHEN {column} IS NOT NULL THEN {m} END" for name, m in made.items()}
+
+    def ordered(self, given: dict[str, str], measures: dict[str, str]) -> dict[str, str]:
+        """The columns that come out: key and time, measures, and the others."""
+        names = [*given, *(phrase.name for phrase in self.match.measures)]
+        folded = [name.lower() for name in names]
+        if twice := [name for name in folded if folded.count(name) > 1]:
+            raise self.refused(f"two columns of the matches are named '{twice[0]}'")
+        first = len(self.match.keys) + (self.match.rows is not Rows.ONE)
+        columns = list(given.items())
+        return {**dict(columns[:first]), **measures, **dict(columns[first:])}
 
     def measure(self, phrase: Phrase, inputs: Inputs, leaves: dict[str, tuple[str, Leaf]]) -> str:
         """The measure as SQL over what the matcher gives."""

@@ -168,8 +168,9 @@ class Leaves:
     def number(self, node: exp.Anonymous, default: int) -> int:
         if len(node.expressions) < 2:
             return default
-        text = node.expressions[1].name
-        if len(node.expressions) > 2 or not text.isdecimal():
+        literal = node.expressions[1]
+        text = literal.name if isinstance(literal, exp.Literal) else ""
+        if len(node.expressions) > 2 or literal.is_string or not text.isdecimal():
             raise self.refused(f"the distance in {_called(node)[2]}() is a whole number from 0 on")
         return int(text)
 

@@ -117,6 +117,8 @@ class _Clauses:
         token, after = tokens[at], [t.text for t in tokens[at + 1 : at + 3]]
         word = token.text.lower()
         if word in {"running", "final"} and after[1:] == ["("]:
+            if after[0].lower() not in ("first", "last", *AGGREGATES):
+                raise self.tokens.wrong("RUNNING and FINAL stand before FIRST, LAST and aggregates")
             return ""
         called = after[:1] == ["("] and (at == 0 or tokens[at - 1].text != ".")
         if called and word in (*NAVIGATION, *AGGREGATES):

@@ -40,11 +40,7 @@ class PatternReader:
 
     def choice(self) -> Node:
         parts = [self.sequence()]
-        while self.tokens.seen("|") or self.tokens.seen("||"):
-            if self.tokens.took("||"):
-                parts.append(Sequence(()))
-            else:
-                self.tokens.expect("|")
+        while self.tokens.took("|"):
             parts.append(self.sequence())
         return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
@@ -52,6 +48,8 @@ class PatternReader:
         parts: list[Node] = []
         while not self.tokens.done and self.tokens.tokens[self.tokens.at].text not in _ENDS:
             parts.append(self.quantified(self.part()))
+        if not parts:
+            raise self.tokens.wrong("a part of the pattern is missing; the empty pattern is ()")
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
     def part(self) -> Node:
@@ -60,6 +58,9 @@ class PatternReader:
             return Start()
         if tokens.took("$"):
             return End()
+        if [token.text for token in tokens.tokens[tokens.at :][:2]] == ["(", ")"]:
+            tokens.at += 2
+            return Sequence(())
         if tokens.seen("("):
             return self.read()
         if tokens.took("{"):

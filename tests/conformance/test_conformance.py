@@ -7,6 +7,7 @@ engine under the same cases, add it to ENGINES.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 import pytest
 
 from conformance.cases import COLUMNS, Case, cases_of
-from headrace.core.errors import HeadraceError
+from conformance.folding import DDL, Folding, Part, Rows
+from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, Unsupported
 from headrace.core.time import SECOND
 from headrace.testing.reference import Reference, Timestamp, Watermark
 from headrace.testing.short import ORIGIN_US
@@ -23,6 +25,7 @@ from headrace.testing.short import ORIGIN_US
 Answer = list[list[Any]]
 CASES = [case for path in sorted(Path(__file__).parent.glob("*.yaml")) for case in cases_of(path)]
 LONG = 100_000  # seconds after the last row of a case
+DELAY = 5  # seconds by which rows may come out of order
 
 
 def reference(case: Case, rows: Iterable[tuple[Any, ...]], *, closed: bool) -> Answer:
@@ -74,6 +77,74 @@ def test_the_case_comes_out_as_it_should(run: Callable[[Case], Answer], case: Ca
     # The sentence is the reference's; other engines have words of their own.
     if run in (closed_reference, open_reference):
         assert refused.value.message == case.sentence
+
+
+@pytest.fixture(scope="module")
+def analyser(spark: Any) -> Any:
+    from headrace.spark.analyse import SparkAnalyser
+
+    made = SparkAnalyser(spark)
+    made.relation("s", DDL)
+    return made
+
+
+OPEN = [case for case in CASES if case.world in (None, "open")]
+CLOSED = [case for case in CASES if case.world in (None, "closed")]
+
+
+def named(case: Case) -> str:
+    return f"{case.chapter}: {case.name}"
+
+
+def ended(case: Case) -> Rows:
+    """The rows of a case in the open world: each key has one more, long after the others."""
+    last = [(key, case.end + LONG, None, None) for key in case.keys]
+    return [*case.rows, *last, ("the end", case.end + 2 * LONG, None, None)]
+
+
+def told(case: Case, made: Answer) -> None:
+    assert sorted(map(repr, made)) == sorted(map(repr, case.expect))
+
+
+@pytest.mark.parametrize("case", CLOSED, ids=named)
+def test_the_engine_gives_it_over_all_rows(case: Case, spark: Any, analyser: Any) -> None:
+    if case.refused is None:
+        folding = Folding(spark, analyser, case, case.rows, closed=True)
+        told(case, folding.answer(folding.rows([Part(range(len(case.rows)))])))
+        return
+    with pytest.raises((BadDefinition, Unsupported, UnknownColumn)):
+        Folding(spark, analyser, case, case.rows, closed=True)
+
+
+@pytest.mark.parametrize("case", [c for c in OPEN if c.refused is None], ids=named)
+def test_the_engine_gives_it_in_a_stream_however_that_is_cut(
+    case: Case, spark: Any, analyser: Any
+) -> None:
+    folding = Folding(spark, analyser, case, ended(case), closed=False)
+    for delay in (0, DELAY):  # rows in order, and as they may come within the watermark's delay
+        came = arrivals(ended(case), delay)
+        whole = folding.rows([Part(*came(0, None))])
+        told(case, folding.answer(whole))
+        expected = sorted(map(repr, whole.to_pylist()))
+        count = len(ended(case))
+        cuts = [[came(n, n + 1) for n in range(count)]]  # an epoch for each row
+        cuts += [[came(0, cut), came(cut, None)] for cut in range(1, count)]  # a boundary anywhere
+        for cut in cuts:
+            made = folding.rows([Part(*part) for part in cut])
+            assert sorted(map(repr, made.to_pylist())) == expected
+
+
+def arrivals(rows: Rows, delay: float) -> Callable[[int, int | None], tuple[list[int], float]]:
+    """The numbers of the rows that come between two places, and the watermark after them."""
+    rng = random.Random(delay)
+    times = [0.0 if row[1] is None else row[1] for row in rows]
+    order = sorted(range(len(rows)), key=lambda n: (times[n] + rng.random() * delay, n))
+
+    def came(lower: int, upper: int | None) -> tuple[list[int], float]:
+        newest = max(times[n] for n in order[:upper])
+        return order[lower:upper], newest - delay if upper is not None else newest
+
+    return came
 
 
 @pytest.mark.parametrize(

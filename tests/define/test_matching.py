@@ -58,7 +58,7 @@ def pattern(text: str) -> Node:
         ("a {- b+ -} c", Sequence((A, Exclude(Repeat(B, 1, None)), C))),
         ("PERMUTE(a, b, c)", Permute((A, B, C))),
         ("a NOT b c", Sequence((A, Absent("B"), C))),
-        ("", Sequence(())),
+        ("()", Sequence(())),
         ("a | ()", Choice((A, Sequence(())))),
         ("(a b){2}", Repeat(Sequence((A, B)), 2, 2)),
     ],
@@ -113,6 +113,12 @@ def test_skip_till_any_goes_on_with_the_next_row() -> None:
     [
         ("PATTERN (a)", "ORDER BY is expected, but 'PATTERN' stands there"),
         ("ORDER BY ts PATTERN (a", ") is expected, but the statement ends"),
+        ("ORDER BY ts PATTERN ()", "a part of the pattern is missing; the empty pattern is ()"),
+        ("ORDER BY ts PATTERN (a | )", "a part of the pattern is missing; the empty pattern is ()"),
+        (
+            "ORDER BY ts MEASURES FINAL PREV(x) AS y PATTERN (a)",
+            "RUNNING and FINAL stand before FIRST, LAST and aggregates",
+        ),
         ("ORDER BY ts PATTERN (a{3,2})", "{3,2} repeats nothing"),
         ("ORDER BY ts PATTERN (a{,})", None),
         ("ORDER BY ts PATTERN (a{})", "a number of times is expected between { and }"),
