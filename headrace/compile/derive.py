@@ -174,6 +174,9 @@ def _names_of(stream: str, ordered: dict[str, Resolved], schemas: dict[str, Sche
     if stream in schemas:
         return {name.lower() for name in schemas[stream].names}
     source = ordered[stream]
+    if rules := source.definition.rules:
+        made = {name.lower() for name in (*rules.fields, rules.column)}
+        return _names_of(source.stream or "", ordered, schemas) | made
     names: set[str] = set()
     for item in source.select.expressions:
         names |= (

@@ -10,6 +10,7 @@ from headrace.core.origin import Origin
 from headrace.core.schema import Schema
 from headrace.core.subscription import Guarantee, Subscription
 from headrace.core.time import HOUR, MINUTE
+from headrace.define.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class ProcessorCall:
 @dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """A name for a SELECT: `CREATE VIEW name AS …`, or `CREATE STREAM name AS …` for stateless
-    steps.
+    steps, or `CREATE RULES name ON …`.
 
     `query` is the text of the SELECT exactly as written and `query_origin` the place of its first
     character, so that an error of any parser can be brought back to the user's file.
@@ -96,6 +97,7 @@ class QueryDefinition:
     origin: Origin
     query_origin: Origin
     processor: ProcessorCall | None = None  # what `query` gives goes through it
+    rules: Rules | None = None  # decide on each row that `query` gives
 
 
 @dataclass(frozen=True, slots=True)

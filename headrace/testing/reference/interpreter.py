@@ -18,6 +18,7 @@ from headrace.testing.reference.names import read
 from headrace.testing.reference.order import EVENT_TIME
 from headrace.testing.reference.processors import Processor, call_of, processed
 from headrace.testing.reference.relations import Clock, Named, Table
+from headrace.testing.reference.rules import decided, rules_of
 from headrace.testing.reference.values import shown
 from headrace.testing.reference.views import answered
 
@@ -38,7 +39,8 @@ class Reference:
 
     `tables` gives each table's rows; the columns of one that may be empty can be said in
     `table_columns`. `watermarks` gives the time column and the delay of each stream that has a
-    watermark, and `processors` the classes that queries may call.
+    watermark, `processors` the classes that queries may call, and `files` the decision tables that
+    rules are read from.
 
     >>> reference = Reference(
     ...     streams={"clicks": ["user", "ms"]},
@@ -58,6 +60,7 @@ class Reference:
         table_columns: Mapping[str, Sequence[str]] | None = None,
         watermarks: Mapping[str, Watermark] | None = None,
         processors: Mapping[str, Processor] | None = None,
+        files: Mapping[str, str] | None = None,
     ) -> None:
         self._streams = _folded(streams)
         self._tables = _folded(tables)
@@ -65,6 +68,7 @@ class Reference:
         self._watermarks: dict[str, Watermark] = _folded(watermarks or {})
         self._processors: dict[str, Processor] = _folded(processors or {})
         self._queries: dict[str, str] = _folded(queries)
+        self._files = files or {}
 
     def answer(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
         """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY."""
@@ -106,6 +110,9 @@ class Reference:
         raise UnknownName(f"there is no stream, table or view named '{name}'")
 
     def _answered(self, query: str, named: Named) -> Table:
+        rules = rules_of(query, self._files)
+        if rules is not None:
+            return decided(rules, named, answered)
         call = call_of(query)
         if call is None:
             return answered(read(query), named)
