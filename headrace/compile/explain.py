@@ -98,7 +98,8 @@ class Explanation(msgspec.Struct, frozen=True):
             + (f", of its partials {self.recompute}" if self.recompute else ""),
         ]
         sections = [line for section in self.sections for line in _lines(section)]
-        return "\n".join([*head, *sections, "", *_estimate_lines(self.estimates)])
+        exact = [] if self.kind == "stream" else ["", *_estimate_lines(self.estimates)]
+        return "\n".join([*head, *sections, *exact])
 
 
 def explain(plan: Plan, view: str) -> Explanation:
