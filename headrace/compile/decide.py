@@ -1,38 +1,28 @@
 """Rules become a SELECT with one expression a field: then they are a derived stream like any other.
 
-FIRST MATCH is a CASE in the order of the rules, in which a rule that does not set the field stops
-the others all the same. ALL MATCHES is a CASE from the last rule that sets the field to the first.
 Every piece of a rule is parsed, and analysed by Spark, as it stands: an error has the place of its
-rule, and no piece sees what another has set.
+rule, and no piece sees what another has set. `cases.py` writes the expressions.
 tests/plans/error_*rules_*.sql hold what is refused, tests/transcripts/rules_*.yaml what it means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from headrace.compile.calls import aggregates_in
+from headrace.compile.cases import Branch, field_items
 from headrace.compile.cell_sql import cell_sql
 from headrace.compile.resolve import Resolved, uncertain
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, sql_of
-from headrace.define.rules import ELSE, Cell, Rule, Rules, Sql
+from headrace.define.rules import Cell, Rule, Rules, Sql
 
 Analyse = Callable[[str, Origin], list[tuple[str, str]]]
 _SOURCE = {"expressions", "from_", "joins", "laterals"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    """A rule as SQL: its condition, and what it sets by lowercase name."""
-
-    name: str
-    condition: str
-    values: dict[str, str]
 
 
 def decided(resolved: Resolved, time: str | None, analyse: Analyse) -> Resolved:
@@ -47,7 +37,7 @@ def decided(resolved: Resolved, time: str | None, analyse: Analyse) -> Resolved:
     branches = [asked.branch(rule) for rule in rules.rules]
     otherwise = asked.branch(rules.otherwise) if rules.otherwise else None
     asked.check_types(rules)
-    items = _items(rules, names, resolved.stream_alias, branches, otherwise)
+    items = field_items(rules, names, resolved.stream_alias, branches, otherwise)
     asked.check_fields(rules, items)
     written = [items.get(name.lower()) or f"{resolved.stream_alias}.`{name}`" for name in names]
     known = {name.lower() for name in names}
@@ -60,7 +50,7 @@ def decided(resolved: Resolved, time: str | None, analyse: Analyse) -> Resolved:
 
 def _pieces(rules: Rules) -> Iterator[Sql]:
     """All SQL that the rules say, each once."""
-    for rule in (*rules.rules, *([rules.otherwise] if rules.otherwise else [])):
+    for rule in rules.every:
         yield from (test.subject if isinstance(test, Cell) else test for test in rule.tests)
         yield from (sql for _, sql in rule.sets)
 
@@ -80,7 +70,7 @@ def _check_source(resolved: Resolved) -> None:
 
 
 def _check_time(resolved: Resolved, rules: Rules, time: str | None) -> None:
-    for rule in (*rules.rules, *([rules.otherwise] if rules.otherwise else [])):
+    for rule in rules.every:
         if time and (said := rule.value(time)):
             raise Unsupported(
                 f"{said.where}: '{time}' is the event time of '{resolved.stream}', which rules "
@@ -146,11 +136,11 @@ class _Asked:
         found = self._ask([f"{alias}.*"], self.resolved.definition.query_origin)
         return [name for name, _ in found if not name.startswith("_")]
 
-    def branch(self, rule: Rule) -> _Branch:
+    def branch(self, rule: Rule) -> Branch:
         tests = [self._test(test) for test in rule.tests]
         condition = tests[0] if len(tests) == 1 else " AND ".join(f"({test})" for test in tests)
         values = {field.lower(): self.pieces[sql] for field, sql in rule.sets}
-        return _Branch(rule.name, condition or "TRUE", values)
+        return Branch(rule.name, condition or "TRUE", values)
 
     def check_types(self, rules: Rules) -> None:
         """Every condition is one."""
@@ -178,8 +168,7 @@ class _Asked:
                 self._check_field(rules, field, items[field.lower()])
 
     def _check_field(self, rules: Rules, field: str, item: str) -> None:
-        every = [*rules.rules, *([rules.otherwise] if rules.otherwise else [])]
-        said = [(rule, sql) for rule in every if (sql := rule.value(field))]
+        said = [(rule, sql) for rule in rules.every if (sql := rule.value(field))]
         first = said[0][1]
         try:
             ((_, found),) = self._ask([item], first.origin)
@@ -240,70 +229,3 @@ class _Asked:
 def _numbered(items: Sequence[str]) -> list[str]:
     """Under names that no expression can speak of."""
     return [f"{item} AS `_{number}`" for number, item in enumerate(items)]
-
-
-# One expression a field
-
-
-def _items(
-    rules: Rules,
-    names: Sequence[str],
-    alias: str,
-    branches: list[_Branch],
-    otherwise: _Branch | None,
-) -> dict[str, str]:
-    """The select item of each field and of the decision, by lowercase name."""
-    known = {name.lower() for name in names}
-    write = _last_match if rules.all_matches else _first_match
-    items = {}
-    for field in rules.fields:
-        own = f"{alias}.`{field}`" if field.lower() in known else "NULL"
-        items[field.lower()] = f"{write(field.lower(), own, branches, otherwise)} AS `{field}`"
-    decision = (
-        _decisions(branches, otherwise) if rules.all_matches else _decision(branches, otherwise)
-    )
-    return items | {rules.column.lower(): f"{decision} AS `{rules.column}`"}
-
-
-def _first_match(field: str, own: str, branches: list[_Branch], otherwise: _Branch | None) -> str:
-    pairs = [(branch.condition, branch.values.get(field, own)) for branch in branches]
-    return _case(pairs, otherwise.values.get(field, own) if otherwise else own)
-
-
-def _last_match(field: str, own: str, branches: list[_Branch], otherwise: _Branch | None) -> str:
-    setting = [branch for branch in reversed(branches) if field in branch.values]
-    pairs = [(branch.condition, branch.values[field]) for branch in setting]
-    others = [branch for branch in branches if field not in branch.values]
-    if otherwise is None or field not in otherwise.values:
-        return _case(pairs, own)
-    # ELSE holds where none is true: not where one is that leaves this field alone.
-    pairs += [(_any(others), own)] if others else []
-    return _case(pairs, otherwise.values[field])
-
-
-def _decision(branches: list[_Branch], otherwise: _Branch | None) -> str:
-    pairs = [(branch.condition, _text(branch.name)) for branch in branches]
-    return _case(pairs, _text(ELSE) if otherwise else "NULL")
-
-
-def _decisions(branches: list[_Branch], otherwise: _Branch | None) -> str:
-    each = [f"CASE WHEN {branch.condition} THEN {_text(branch.name)} END" for branch in branches]
-    found = f"array_compact(array({', '.join(each)}))"
-    return _case([(_any(branches), found)], f"array({_text(ELSE)})") if otherwise else found
-
-
-def _case(pairs: list[tuple[str, str]], default: str) -> str:
-    while pairs and pairs[-1][1] == default:
-        pairs = pairs[:-1]
-    if not pairs:
-        return default
-    whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
-    return f"CASE {whens}{'' if default == 'NULL' else f' ELSE {default}'} END"
-
-
-def _any(branches: list[_Branch]) -> str:
-    return " OR ".join(f"({branch.condition})" for branch in branches)
-
-
-def _text(name: str) -> str:
-    return sql_of(exp.Literal.string(name))

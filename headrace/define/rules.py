@@ -56,16 +56,20 @@ class Rules:
     column: str = "rule"  # says which rule decided, or in an array which rules did
 
     @property
+    def every(self) -> tuple[Rule, ...]:
+        """All rules, ELSE as the last."""
+        return (*self.rules, self.otherwise) if self.otherwise else self.rules
+
+    @property
     def names(self) -> list[str]:
         """The names of all rules, ELSE included."""
-        return [rule.name for rule in (*self.rules, *([self.otherwise] if self.otherwise else []))]
+        return [rule.name for rule in self.every]
 
     @property
     def fields(self) -> list[str]:
         """The fields that any rule sets, as first written."""
-        every = (*self.rules, *([self.otherwise] if self.otherwise else []))
         found: dict[str, str] = {}
-        for rule in every:
+        for rule in self.every:
             for name, _ in rule.sets:
                 found.setdefault(name.lower(), name)
         return list(found.values())

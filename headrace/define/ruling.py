@@ -162,7 +162,7 @@ def _check(made: Rules, name: str) -> None:
                 f"rules '{name}' have two rules named '{rule.name}'", origin=rule.origin
             )
         seen.add(rule.name.lower())
-    for rule in (*made.rules, *([made.otherwise] if made.otherwise else [])):
+    for rule in made.every:
         _check_fields(rule, made.column)
 
 
