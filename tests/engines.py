@@ -119,7 +119,7 @@ def compile_sql(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     settings = Settings("tests", log=LogSettings(partitions=partitions, free_bytes_min=0))
-    project = Project(folder, settings, tuple(read_statements(sql, "story.sql")))
+    project = Project(folder, settings, tuple(read_statements(sql, "story.sql", folder)))
     analyser = SparkAnalyser(spark)
     functions = tuple(functions)
     register_functions(analyser.spark, functions)

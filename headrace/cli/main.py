@@ -90,8 +90,12 @@ def plan(folder: Folder = None, json: Json = False) -> int:
 
 
 @app.command()
-def explain(view: View, project: ProjectOption = None, json: Json = False) -> int:
-    """Show how a view is kept: map, partial, merge and finish."""
+def explain(
+    view: Annotated[str, typer.Argument(metavar="NAME", help="a view or a derived stream")],
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Show how a view is kept, or how a derived stream is made."""
     from headrace.cli import planning as body
 
     return body.explain(found_folder(project), view).say(json)
@@ -263,6 +267,26 @@ def dead_letters(
     from headrace.cli import upkeep as body
 
     return body.dead_letters(found_folder(project), stream, limit).say(json)
+
+
+rules = typer.Typer(help="Try decision rules.", no_args_is_help=True)
+app.add_typer(rules, name="rules")
+
+
+@rules.command("test")
+def rules_test(
+    name: Annotated[str, typer.Argument(metavar="RULES", help="the name in CREATE RULES")],
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="only events dated at this time or after")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="events shown as samples")] = 10,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Show what rules would decide on past events."""
+    from headrace.cli import rules as body
+
+    return body.test(found_folder(project), name, since, limit).say(json)
 
 
 @app.command()

@@ -211,9 +211,9 @@ def _change(what: str) -> Text:
 
 
 def explain(folder: Path, view: str) -> Report:
-    """How a view is kept."""
+    """How a view is kept, or what a derived stream is."""
     project = loaded(folder)
-    known = [query.name for query in project.queries.values() if query.kind == "view"]
+    known = [query.name for query in project.queries.values()]
     if view.lower() not in {name.lower() for name in known}:
         raise explaining.unknown_view(view, known)  # without waiting for Spark
     explanation = explaining.explain(compiled(project), view)

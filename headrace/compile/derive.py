@@ -182,6 +182,9 @@ def _names_of(stream: str, ordered: dict[str, Resolved], schemas: dict[str, Sche
         return _matched_names(source, ordered, schemas)
     if threshold := source.definition.threshold:
         return {name.lower() for name in (*threshold.keys, *REACHED)}
+    if rules := source.definition.rules:
+        made = {name.lower() for name in (*rules.fields, rules.column)}
+        return _names_of(source.stream or "", ordered, schemas) | made
     names: set[str] = set()
     for item in source.select.expressions:
         names |= (

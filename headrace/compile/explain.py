@@ -2,7 +2,7 @@
 
 Everything said here is read off the plan, so it is what runs. A mergeable view has four sections:
 map and partial are done by both layers, merge and finish when read. A view over views has one,
-read.
+read, and a derived stream one, derive.
 tests/cli/test_explain.py reads whole explanations.
 """
 
@@ -13,7 +13,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from headrace.compile.plan import KeyPlan, OutputPlan, PartialPlan, Plan, ViewPlan
+from headrace.compile.plan import (
+    DerivedPlan,
+    KeyPlan,
+    OutputPlan,
+    PartialPlan,
+    Plan,
+    ViewPlan,
+    digest,
+)
 from headrace.compile.windows import WindowPlan
 from headrace.core.aggregate import Merge, error_text
 from headrace.core.errors import NotFound
@@ -47,6 +55,7 @@ _KINDS = {
     "carried": "a fold takes the events of each key in order, with its state; batch and speed keep "
     "partials of what it makes, which are merged when it is read",
     "read": "derived from the answers of other views when it is read; nothing is kept for it",
+    "stream": "it is written into the views that read it; nothing is kept for it",
 }
 
 
@@ -81,20 +90,27 @@ class Explanation(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The explanation as a page of text."""
+        origin = f" ({self.origin})" if self.origin else ""
+        kind = "a derived stream" if self.kind == "stream" else self.kind
         head = [
-            f"{self.view} ({self.origin}) is {self.kind}: {self.means}.",
+            f"{self.view}{origin} is {kind}: {self.means}.",
             f"fingerprint {self.fingerprint}"
             + (f", of its partials {self.recompute}" if self.recompute else ""),
         ]
         sections = [line for section in self.sections for line in _lines(section)]
-        return "\n".join([*head, *sections, "", *_estimate_lines(self.estimates)])
+        exact = [] if self.kind == "stream" else ["", *_estimate_lines(self.estimates)]
+        return "\n".join([*head, *sections, *exact])
 
 
 def explain(plan: Plan, view: str) -> Explanation:
-    """How the plan keeps a view; NotFound if it has none of that name."""
+    """How the plan keeps a view or makes a derived stream; NotFound if it has none of that name."""
     found = plan.view(view)
+    derived = next((each for each in plan.derived if each.name.lower() == view.lower()), None)
+    if derived is not None:
+        return _derived(derived)
     if found is None:
-        raise unknown_view(view, [known.name for known in plan.views])
+        names = [v.name for v in plan.views] + [d.name for d in plan.derived]
+        raise unknown_view(view, names)
     kept = found.kept
     return Explanation(
         found.name,
@@ -122,6 +138,17 @@ def unknown_view(view: str, known: list[str]) -> NotFound:
     close = difflib.get_close_matches(view, known, 1)
     hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(known) or 'none'}."
     return NotFound(f"there is no view '{view}'", hint=hint)
+
+
+def _derived(stream: DerivedPlan) -> Explanation:
+    tables = f" (joined with {_listed(stream.tables)})" if stream.tables else ""
+    words = f"each event of '{stream.stream}'{tables} gives its events; no event needs another"
+    if stream.carry:
+        words = f"the events of '{stream.stream}' are folded in order, key by key, into its events"
+    section = Section("derive", (words,), stream.sql)
+    return Explanation(
+        stream.name, "stream", _KINDS["stream"], "", digest(stream), None, (section,), ()
+    )
 
 
 def _kept_sections(view: ViewPlan) -> tuple[Section, ...]:

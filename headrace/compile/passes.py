@@ -1,6 +1,7 @@
 """The compiler: a project and Spark's analyser in, a plan out. Nothing is changed by it.
 
-definitions -> resolved (names) -> split (structure) -> lowered (types, partials) -> plan.
+definitions -> resolved (names) -> split (structure) -> lowered (types, partials) -> plan. Rules are
+written out as a SELECT before they are split.
 tests/plans holds projects beside the plans and the sentences they must give.
 """
 
@@ -15,12 +16,14 @@ from sqlglot import exp
 from headrace.compile.analyser import Analyser
 from headrace.compile.calls import known_to_spark
 from headrace.compile.carry import Carried, is_carried
+from headrace.compile.decide import decided
 from headrace.compile.derive import (
     all_tables,
     base_stream,
     base_streams,
     check_stateless,
     column_names,
+    event_time,
     flow_of,
     inlined,
     join_below,
@@ -135,6 +138,10 @@ class _Compiler:
         return msgspec.structs.replace(plan, sinks=sink_plans(self.project, plan))
 
     def add(self, resolved: Resolved) -> None:
+        if resolved.definition.rules:
+            time = event_time(resolved.stream or "", self.ordered, self.project)
+            resolved = decided(resolved, time, self.analyser.analyse)
+            self.ordered[resolved.definition.name] = resolved
         definition = resolved.definition
         if definition.kind == "stream":
             check_stateless(resolved)

@@ -125,6 +125,12 @@ def _check_mixture(
 ) -> None:
     if query.kind == "stream" and views:
         raise _unsupported(query, f"stream '{query.name}' reads the view '{views[0]}'", _READS)
+    if query.rules and len(streams) > 1:
+        raise _unsupported(
+            query,
+            f"rules '{query.name}' read two streams",
+            "join the streams in a CREATE STREAM … AS, and have the rules on that.",
+        )
     if len(streams) > 2:
         raise _unsupported(
             query,
@@ -172,15 +178,21 @@ _UNCERTAIN_NODES = (
 
 def _check_certain(query: QueryDefinition, select: exp.Select) -> None:
     """Batch and speed compute at different times, so a definition may speak only of its events."""
-    for node in select.walk():
+    if what := uncertain(select):
+        raise _unsupported(
+            query,
+            f"'{query.name}' uses {what}, which gives another value each time",
+            "a definition speaks of its events only; ask about the present in a query.",
+        )
+
+
+def uncertain(tree: exp.Expr) -> str | None:
+    """The first call in a tree that gives another value each time."""
+    for node in tree.walk():
         called = isinstance(node, exp.Anonymous) and node.name.lower() in _UNCERTAIN
         if called or isinstance(node, _UNCERTAIN_NODES):
-            what = sql_of(node).lower()
-            raise _unsupported(
-                query,
-                f"'{query.name}' uses {what}, which gives another value each time",
-                "a definition speaks of its events only; ask about the present in a query.",
-            )
+            return sql_of(node).lower()
+    return None
 
 
 _READS = (

@@ -11,6 +11,7 @@ from headrace.core.pattern import Node, Rows, Selection, Skip
 from headrace.core.schema import Schema
 from headrace.core.subscription import Guarantee, Subscription
 from headrace.core.time import HOUR, MINUTE
+from headrace.define.rules import Rules
 
 MATCHED = "_matched"  # the name of what a pattern has found, in the SELECT over it
 
@@ -123,7 +124,7 @@ class ThresholdDefinition:
 @dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """A name for a SELECT: `CREATE VIEW name AS …`, or `CREATE STREAM name AS …` for stateless
-    steps.
+    steps, or `CREATE RULES name ON …`.
 
     `query` is the text of the SELECT exactly as written and `query_origin` the place of its first
     character, so that an error of any parser can be brought back to the user's file.
@@ -138,6 +139,7 @@ class QueryDefinition:
     processor: ProcessorCall | None = None
     match: MatchDefinition | None = None
     threshold: ThresholdDefinition | None = None
+    rules: Rules | None = None  # decide on each row that `query` gives
 
     @property
     def makes_rows(self) -> bool:

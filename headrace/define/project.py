@@ -1,4 +1,5 @@
-"""A project is a folder: headrace.toml, .sql files with definitions, and .py files with functions.
+"""A project is a folder: headrace.toml, .sql files with definitions and the decision tables that
+they name, and .py files with functions.
 
 Reading a project changes nothing. Files are read in the order of their names; the order of
 definitions does not matter. tests/define/test_project.py checks what is found and what is
@@ -68,7 +69,7 @@ def load_project(folder: Path) -> Project:
             raise BadProject(
                 f"{path.name} is not UTF-8 text", origin=Origin(path.name, 1)
             ) from error
-        definitions += read_statements(text, path.name)
+        definitions += read_statements(text, path.name, folder)
     _refuse_repeats(definitions)
     return Project(folder, settings, tuple(definitions))
 

@@ -1,14 +1,15 @@
 """A project file is a list of statements; each becomes one definition with its origin.
 
-`CREATE STREAM`, `TABLE`, `VIEW` and `SINK` are read token by token, so that each mistake is named
-with its line. A SELECT is kept as written: `compile` reads its structure and Spark its
+`CREATE STREAM`, `TABLE`, `VIEW`, `RULES` and `SINK` are read token by token, so that each mistake
+is named with its line. A SELECT is kept as written: `compile` reads its structure and Spark its
 meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what
 is refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.core.origin import Origin
@@ -28,37 +29,44 @@ from headrace.define.definitions import (
 )
 from headrace.define.matching import read_match
 from headrace.define.pace import PACE_OPTIONS, read_pace
+from headrace.define.ruling import read_rules
 from headrace.define.subscribing import read_emission, read_where
 from headrace.define.thresholds import read_threshold
 from headrace.define.tokens import Tokens, statements
 
-KNOWN = "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE SINK and CREATE STREAM … AS SELECT"
+KNOWN = (
+    "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE SINK and "
+    "CREATE STREAM … AS SELECT"
+)
 _WATERMARK_OPTIONS = ("watermark.ahead", "watermark.idle")
 _STREAM_OPTIONS = (
     "source", "format", "key", "id", "partitions", *_WATERMARK_OPTIONS, *PACE_OPTIONS,
 )  # fmt: skip
 
 
-def read_statements(text: str, path: str) -> list[Definition]:
-    """All definitions of one file.
+def read_statements(text: str, path: str, folder: Path = Path()) -> list[Definition]:
+    """All definitions of one file; decision tables are read from the project's folder.
 
     >>> text = "CREATE STREAM a (x INT); CREATE VIEW v AS SELECT count(*) FROM a"
     >>> [definition.name for definition in read_statements(text, "a.sql")]
     ['a', 'v']
     """
-    return [_Reader(text, path, tokens).definition() for tokens in statements(text, path)]
+    return [
+        _Reader(text, path, tokens, folder=folder).definition() for tokens in statements(text, path)
+    ]
 
 
+@dataclass(slots=True)
 class _Reader(Tokens):
     """Reads one definition."""
 
-    __slots__ = ()
+    folder: Path = Path()
 
     def definition(self) -> Definition:
         first = self.origin
         self.expect("CREATE")
         kind = self.word().upper()
-        if kind not in {"STREAM", "TABLE", "VIEW", "SINK"}:
+        if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULES"}:
             raise Unsupported(
                 f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first
             )
@@ -69,6 +77,8 @@ class _Reader(Tokens):
             return self.query(kind.lower(), name, first)
         if kind == "SINK":
             return self.sink(name, first)
+        if kind == "RULES":
+            return self.rules(name, first)
         schema, watermark = self.columns(name)
         if kind == "TABLE":
             if watermark:
@@ -147,6 +157,13 @@ class _Reader(Tokens):
         rest = self.text[self.tokens[self.at].start : self.tokens[-1].end + 1]
         query = f"SELECT * {rest}"
         return QueryDefinition(name, "stream", query, origin, place, threshold=threshold)
+
+    def rules(self, name: str, origin: Origin) -> QueryDefinition:
+        source, rules = read_rules(self, name, self.folder)
+        if not rules.rules:
+            raise self.wrong(f"rules '{name}' have no rule", origin)
+        query = f"SELECT * FROM {source.text}"
+        return QueryDefinition(name, "stream", query, origin, source.origin, rules=rules)
 
     def stream(
         self, name: str, schema: Schema, watermark: Watermark | None, origin: Origin

@@ -74,6 +74,13 @@ class MasterTable:
             pa.field(DAY, pa.string())
         )
 
+    def found(self) -> Any | None:
+        """The newest version, if there is one: for readers, who make nothing."""
+        from deltalake import DeltaTable
+
+        known = DeltaTable.is_deltatable(str(self.path))
+        return DeltaTable(str(self.path)) if known else None
+
     def open(self) -> Any:
         """The newest version, made if there is none; new declared columns are added."""
         from deltalake import DeltaTable, Schema

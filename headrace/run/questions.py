@@ -12,27 +12,21 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
 from sqlglot import exp
 
-from headrace.compile.passes import HIDDEN_DDL
-from headrace.compile.plan import Plan, StreamPlan
+from headrace.compile.plan import Plan
 from headrace.core.errors import BadQuery, NotReady
-from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION, Status
-from headrace.core.position import Position, PositionRange
+from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
+from headrace.core.position import Position
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace
 from headrace.define.project import Project
-from headrace.log.reader import TopicReader
-from headrace.master.archive import declared_schema, decoder_of
-from headrace.master.table import MasterTable, event_files
+from headrace.run.history import stream_relations, table_relation
 from headrace.run.layout import Layout
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryClient, QueryRequest, Relation
-
-_HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
 
 
 class Questions:
@@ -90,13 +84,9 @@ class Questions:
         relations: list[Relation] = []
         positions: dict[str, Position] = {}
         for stream in plan.streams:
-            made, positions[stream.name] = self._stream_relations(stream, folder)
+            made, positions[stream.name] = stream_relations(self.layout, stream, folder)
             relations += made
-        for table in plan.tables:
-            defaults = {"header": "true"} if table.format == "csv" else {}
-            path = str((self.project.folder / table.location).resolve())
-            options = defaults | dict(table.options)
-            relations.append(Relation(table.name, table.format, [path], table.ddl, options))
+        relations += [table_relation(table, self.project.folder) for table in plan.tables]
         relations += [Relation(d.name, query=d.sql) for d in plan.derived if not d.carry]
         known = {stream.name.lower(): stream for stream in plan.streams}
         for alias, (name, kind, value) in moments.items():
@@ -107,48 +97,6 @@ class Questions:
             query = _as_of_query(asked.name, kind, value, asked.partitions)
             relations.append(Relation(alias, query=query))
         return relations, positions
-
-    def _stream_relations(
-        self, stream: StreamPlan, folder: Path
-    ) -> tuple[list[Relation], Position]:
-        """The stream as master files and a file with the rest of the log."""
-        table = MasterTable(
-            self.layout.master(stream.name), declared_schema(stream), stream.partitions
-        )
-        version = table.open()
-        archived, highs = table.progress(version)
-        end = TopicReader(self.layout.log(stream.name)).end().latest(archived)
-        ddl = f"{stream.schema.spark_ddl}, {HIDDEN_DDL}"
-        paths = event_files(
-            table.files(version), PositionRange(Position.start(stream.partitions), archived)
-        )
-        hot = folder / f"{stream.name}.arrow"
-        tail = PositionRange(archived, end)
-        _write_tail(self.layout.log(stream.name), stream, tail, highs, hot)
-        columns = ", ".join(f"`{name}`" for name in (*stream.schema.names, *_HIDDEN))
-        parts = [f"SELECT {columns} FROM `_{stream.name}_log`"]
-        made = [Relation(f"_{stream.name}_log", "arrow_file", [str(hot)], ddl, hidden=True)]
-        if paths:
-            made.append(Relation(f"_{stream.name}_master", "parquet", paths, ddl, hidden=True))
-            parts.append(f"SELECT {columns} FROM `_{stream.name}_master`")
-        made.append(Relation(stream.name, query=" UNION ALL ".join(parts)))
-        return made, end
-
-
-def _write_tail(
-    log: Path, stream: StreamPlan, range: PositionRange, highs: tuple[int | None, ...], path: Path
-) -> None:
-    decoder, reader = decoder_of(stream), TopicReader(log)
-    schema = decoder.arrow_schema(raw=False)
-    keep = [schema.field(name) for name in (*stream.schema.names, *_HIDDEN)]
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema(keep)) as writer:
-        # A file without any batch has no columns for its readers.
-        writer.write_batch(pa.RecordBatch.from_pylist([], pa.schema(keep)))
-        for partition, interval in range.intervals():
-            blocks = reader.blocks(partition, interval)
-            table = decoder.decode(blocks, partition, highs[partition], raw=False).table
-            events = table.filter(pa.compute.equal(table["_status"], int(Status.EVENT)))
-            writer.write_table(events.select([field.name for field in keep]))
 
 
 def _as_of(position: Position) -> AsOf:

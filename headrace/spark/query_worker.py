@@ -102,7 +102,7 @@ class Queries:
         try:
             self._learn(request.functions_file)
             for relation in request.relations:
-                _relation_frame(self._spark, relation).createOrReplaceTempView(f"`{relation.name}`")
+                relation_frame(self._spark, relation).createOrReplaceTempView(f"`{relation.name}`")
             shown = [relation.name for relation in request.relations if not relation.hidden]
             return Reply(result=self._run(request.sql, shown))
         except HeadraceError as error:
@@ -139,7 +139,8 @@ class Queries:
             raise JvmDiedError from error
 
 
-def _relation_frame(spark: SparkSession, relation: Relation) -> DataFrame:
+def relation_frame(spark: SparkSession, relation: Relation) -> DataFrame:
+    """What a relation's name stands for."""
     if relation.query is not None:
         frame = spark.sql(relation.query)
     elif not relation.paths:

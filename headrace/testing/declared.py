@@ -2,8 +2,8 @@
 
 The reference must not owe its understanding of a definition to the code that it checks, so this is
 a second, small reader: streams with their columns, watermark and id; tables with their file; and
-the text of each query. It trusts that the statements are well formed, which is `define`'s work to
-check.
+the text of each query, or of rules from their ON on. It trusts that the statements are well formed,
+which is `define`'s work to check.
 tests/testing/test_declared.py checks it.
 """
 
@@ -19,6 +19,7 @@ from headrace.core.time import HOUR, duration_us
 
 _NAME = r"`?(?P<name>\w+)`?"
 _QUERY = re.compile(rf"CREATE\s+(?P<kind>STREAM|VIEW)\s+{_NAME}\s+AS\s+(?P<query>.+)", re.I | re.S)
+_RULES = re.compile(rf"CREATE\s+RULES\s+{_NAME}\s+(?P<rules>ON\b.+)", re.I | re.S)
 _STREAM = re.compile(rf"CREATE\s+STREAM\s+{_NAME}\s*\(", re.I)
 _TABLE = re.compile(rf"CREATE\s+TABLE\s+{_NAME}\s*\(", re.I)
 _COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?P<required>\s+NOT\s+NULL)?", re.I | re.S)
@@ -110,6 +111,8 @@ def _statement(text: str) -> Stream | GivenTable | Query:
     text = text.strip()
     if match := _QUERY.match(text):
         return Query(match["name"], match["kind"].lower(), match["query"].strip())
+    if match := _RULES.match(text):
+        return Query(match["name"], "stream", match["rules"].strip())
     if match := _STREAM.match(text):
         return _stream(match["name"], *_body(text, match.end()))
     if match := _TABLE.match(text):

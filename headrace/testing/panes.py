@@ -180,5 +180,5 @@ def streams_behind(declared: Declared, view: str) -> list[str]:
 
 
 def _behind(declared: Declared, text: str) -> list[Query]:
-    read = re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", text, re.I)
+    read = re.findall(r"(?:\b(?:FROM|JOIN)|^ON)\s+(\w+)", text, re.I)
     return [q for q in declared.queries if q.name.lower() in {name.lower() for name in read}]

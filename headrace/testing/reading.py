@@ -32,7 +32,7 @@ from headrace.testing.transcript import (
 
 _TOP = {
     "name", "view", "definitions", "watermark", "tables", "steps", "approximate", "processors",
-    "subscribe",
+    "subscribe", "files",
 }  # fmt: skip
 _STEP = {"events", "stream", "boundary", "expect", "in_order", "view", "wait", "panes"}
 _PANE = {"op": "insert", "timing": "early", "pane": 0, "last": False}
@@ -60,7 +60,8 @@ def transcript_of(story: Mapping[str, Any], where: str) -> Transcript:
     sql = _definitions(story, tables)
     found = declared(sql)
     processors = story.get("processors") or ""
-    reader = _Reader(found, tables, processors)
+    files = dict(story.get("files") or {})
+    reader = _Reader(found, tables, processors, files)
     steps = tuple(part for step in story["steps"] for part in reader.parts(step, where))
     return Transcript(
         story["name"],
@@ -71,6 +72,7 @@ def transcript_of(story: Mapping[str, Any], where: str) -> Transcript:
         dict(story.get("approximate") or {}),
         processors,
         story.get("subscribe"),
+        files,
     )
 
 
@@ -123,6 +125,7 @@ class _Reader:
     declared: Declared
     tables: Mapping[str, list[dict[str, Any]]]
     processors: str
+    files: Mapping[str, str]
     known: dict[str, dict[Any, dict[str, Any]]] = field(default_factory=dict)
 
     def parts(self, step: Mapping[str, Any], where: str) -> Iterator[Step]:
@@ -156,7 +159,8 @@ class _Reader:
     def _rows(self, view: str, said: Any) -> list[dict[str, Any]]:
         if isinstance(said, list):
             return [{name: expected_value(value) for name, value in row.items()} for row in said]
-        columns = reference_of(self.declared, self.tables, self.processors).columns(view)
+        reference = reference_of(self.declared, self.tables, self.processors, self.files)
+        columns = reference.columns(view)
         if not isinstance(said, Mapping):
             return [dict(zip(columns, [expected_value(said)], strict=True))]
         rows = self.known.setdefault(view, {})

@@ -81,7 +81,7 @@ class ReferenceEngine:
 
     def start(self, transcript: Transcript) -> None:
         self._reference = reference_of(
-            transcript.declared, transcript.tables, transcript.processors
+            transcript.declared, transcript.tables, transcript.processors, transcript.files
         )
         self._partitions = {s.name: _Partition(s) for s in transcript.declared.streams}
         self._counts: Counter[str] = Counter()
@@ -120,7 +120,10 @@ class ReferenceEngine:
 
 
 def reference_of(
-    declared: Declared, tables: Mapping[str, list[dict[str, Any]]], processors: str = ""
+    declared: Declared,
+    tables: Mapping[str, list[dict[str, Any]]],
+    processors: str = "",
+    files: Mapping[str, str] | None = None,
 ) -> Reference:
     """The interpreter for what a transcript declares."""
     return Reference(
@@ -134,6 +137,7 @@ def reference_of(
             if s.time_column is not None and s.delay_us is not None
         },
         processors=processors_of(processors),
+        files=files,
     )
 
 

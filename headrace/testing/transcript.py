@@ -30,7 +30,8 @@ A step has any of these, done in this order:
   panes         what the subscription of `subscribe` says since it was last asked, in order; a pane
                 is a row with op, timing, pane and last, if not insert, early, 0 and false
 
-`processors` is Python text: the classes under @processor(…) that `definitions` call.
+`processors` is Python text: the classes under @processor(…) that `definitions` call. `files` maps
+the path of any other file beside the definitions, such as a decision table, to its text.
 `approximate` maps a column to the relative error that an engine may have in it.
 tests/testing/test_transcript.py checks the format.
 """
@@ -109,7 +110,7 @@ class Transcript:
     """A story, ready to be played.
 
     `definitions_sql` is everything that must be defined, in Headrace's dialect; the files of
-    `table_files` belong beside it, under the names that its LOCATIONs say.
+    `table_files` belong beside it, under the names that its LOCATIONs say, and those of `files`.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Transcript:
     approximate: Mapping[str, float] = field(default_factory=dict)
     processors: str = ""
     subscribe: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def functions_text(self) -> str:

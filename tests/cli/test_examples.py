@@ -1,4 +1,4 @@
-"""The demo project can be read, without Spark; tests/cli/test_spark.py compiles it."""
+"""The examples can be read, without Spark; tests/cli/test_spark.py compiles them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from headrace.ingest.connector import check_options
 from headrace.ingest.generator import generate
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
+CALLS = SHOP.parent / "calls"
 
 
 def test_the_shop_can_be_read_and_its_names_are_known() -> None:
@@ -25,6 +26,22 @@ def test_the_shop_can_be_read_and_its_names_are_known() -> None:
     assert (SHOP / project.tables["sections"].location).is_file()
     for stream in project.streams.values():
         check_options(stream)
+
+
+def test_the_calls_can_be_read_and_their_names_are_known() -> None:
+    project = load_project(CALLS)
+    assert list(resolve(project)) == [
+        "directions", "charges", "by_direction", "by_route", "by_rule",
+    ]  # fmt: skip
+    charges = project.queries["charges"].rules
+    assert charges is not None
+    assert charges.names[0] == "not billable"
+    assert charges.names[-1] == "else"
+    assert (CALLS / project.tables["routes"].location).is_file()
+    for stream in project.streams.values():
+        check_options(stream)
+    events = generate(project.streams["calls"], Random(1), now_us(), 200)
+    assert any(b'"0800111222"' in event for event in events)
 
 
 def test_its_events_are_generated() -> None:

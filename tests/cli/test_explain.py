@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from headrace.compile.explain import _MERGES, explain
+from headrace.compile.plan import DerivedPlan, digest
 from headrace.core.aggregate import Merge
 from headrace.core.errors import NotFound
 
@@ -76,6 +77,20 @@ def test_an_unknown_view_is_not_found_with_the_nearest_name() -> None:
     with pytest.raises(NotFound, match="there is no view 'x'") as caught:
         explain(PLAN, "x")
     assert caught.value.hint == "there are: visitors, totals, busiest."
+
+
+def test_a_derived_stream_is_explained_by_what_it_is_written_out_as() -> None:
+    derived = DerivedPlan("visits", "clicks", ("sections",), "SELECT c.user FROM clicks AS c")
+    plan = msgspec.structs.replace(PLAN, derived=(derived,))
+    assert str(explain(plan, "Visits")) == (
+        "visits is a derived stream: it is written into the views that read it; nothing is kept "
+        "for it.\n"
+        f"fingerprint {digest(derived)}\n"
+        "\n"
+        "derive\n"
+        "  each event of 'clicks' (joined with sections) gives its events; no event needs another\n"
+        "    SELECT c.user FROM clicks AS c"
+    )
 
 
 def test_sinks_of_a_view_are_explained_with_it() -> None:

@@ -17,7 +17,7 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "rebuild",
-    "audit", "why", "replay", "dead-letters", "doctor",
+    "audit", "why", "replay", "dead-letters", "doctor", "rules",
 )  # fmt: skip
 HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}
 HELP = [sys.executable, "-c", "from headrace.cli.main import app; app()", "--help"]
@@ -50,7 +50,8 @@ def _processor_seconds_of_help() -> float:
 def test_there_are_these_commands_and_each_takes_json() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert tuple(commands) == COMMANDS
-    for command in commands.values():
+    groups = [getattr(command, "commands", {"": command}) for command in commands.values()]
+    for command in (command for group in groups for command in group.values()):
         assert "--json" in [name for param in command.params for name in param.opts]
 
 

@@ -13,7 +13,7 @@ from headrace.define.project import Project
 from headrace.run.compiling import compile_with
 
 from .conftest import document
-from .test_examples import SHOP
+from .test_examples import CALLS, SHOP
 
 # PySpark would rather read the kind of an Arrow function from type hints, which ours need not have.
 
@@ -56,3 +56,10 @@ def test_the_demo_is_explained(call: Callable[..., Result]) -> None:
     said = call("explain", "visitors", "--project", str(SHOP)).stdout
     assert "events are grouped by url, section and hour (windows of 1h)" in said
     assert "visitors may be an estimate (± 1.6%)" in said
+
+
+def test_the_calls_are_decided_by_rules(call: Callable[..., Result]) -> None:
+    assert call("check", str(CALLS)).stdout == "ok: 3 streams, 1 table, 3 views\n"
+    said = call("explain", "directions", "--project", str(CALLS)).stdout
+    assert said.startswith("directions is a derived stream: ")
+    assert "WHEN c.type IN (1, 3, 5, 15) THEN 'O'" in said

@@ -56,6 +56,14 @@ def _blocks(path: Path) -> Iterator[Block]:
     assert not start, f"{name} has a block that does not end"
 
 
+def write_files(page: str, folder: Path) -> None:
+    """Write the files that a page's definitions read: blocks that have a path for a mark."""
+    for block in blocks("csv"):
+        if block.page == page:
+            (folder / block.mark).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.mark).write_text(block.text, "utf-8")
+
+
 def prose(text: str) -> str:
     """The page without its code blocks."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)

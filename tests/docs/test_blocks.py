@@ -22,9 +22,9 @@ from headrace.define.statements import read_statements
 from headrace.define.subscribing import read_subscription
 from headrace.testing import load
 
-from .pages import ROOT, Block, blocks, shell_lines
+from .pages import ROOT, Block, blocks, shell_lines, write_files
 
-_KNOWN = {"sql", "sh", "json", "toml", "python", "yaml", ""}
+_KNOWN = {"sql", "csv", "sh", "json", "toml", "python", "yaml", ""}
 _OTHER_COMMANDS = {"make", "cd", "sqlite3", ".venv/bin/python"}
 
 
@@ -41,8 +41,9 @@ def test_every_block_has_a_language_that_is_tested() -> None:
 
 
 @each("sql", mark="definitions")
-def test_definitions_are_read(block: Block) -> None:
-    assert read_statements(block.text, str(block))
+def test_definitions_are_read(block: Block, tmp_path: Path) -> None:
+    write_files(block.page, tmp_path)
+    assert read_statements(block.text, str(block), tmp_path)
 
 
 @each("sql", mark="subscription")
@@ -88,6 +89,8 @@ def _parse(arguments: list[str]) -> None:
     group = typer.main.get_command(app)
     name, *rest = arguments
     command = group.commands[name]  # type: ignore[attr-defined]
+    if hasattr(command, "commands"):
+        command, rest = command.commands[rest[0]], rest[1:]
     try:
         with Context(command, info_name=name) as context:
             command.parse_args(context, rest)

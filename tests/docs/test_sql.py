@@ -29,7 +29,7 @@ from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.fence import check
 from headrace.spark.functions import register_functions
 
-from .pages import Block, blocks
+from .pages import Block, blocks, write_files
 
 SQL_PAGES = sorted({block.page for block in blocks("sql", mark="definitions")})
 REFUSED, QUERIES = blocks("sql", mark="refused"), blocks("sql", mark="query")
@@ -49,7 +49,8 @@ def functions(page: str, folder: Path) -> tuple[FunctionDefinition, ...]:
 
 
 def compiled(spark: Any, page: str, folder: Path, more: str = "") -> Plan:
-    statements = read_statements(definitions(page) + more, page)
+    write_files(page, folder)
+    statements = read_statements(definitions(page) + more, page, folder)
     _refuse_repeats(statements)
     project = Project(folder, Settings("docs"), tuple(statements))
     for stream in project.streams.values():

@@ -9,8 +9,8 @@ import headrace.testing.reference
 
 ALLOWED = ("headrace.core.time", "headrace.core.errors", "headrace.testing.reference", "sqlglot")
 STANDARD = {
-    "__future__", "collections", "dataclasses", "datetime", "decimal", "fractions", "functools",
-    "itertools", "json", "math", "operator", "re", "types", "typing",
+    "__future__", "collections", "csv", "dataclasses", "datetime", "decimal", "fractions",
+    "functools", "io", "itertools", "json", "math", "operator", "re", "types", "typing",
 }  # fmt: skip
 
 

@@ -58,6 +58,17 @@ def test_tables_get_a_definition_and_a_file() -> None:
     assert story.table_files() == {"t.json": '{"a": "x", "b": null}\n{"a": "é", "b": 2}\n'.encode()}
 
 
+def test_a_story_may_have_other_files_beside_its_definitions() -> None:
+    story = loads(
+        "{name: n, definitions: CREATE RULES d ON clicks FROM 'd.csv',"
+        ' files: {d.csv: "rule,user,SET f\\na,x,1\\n"},'
+        " steps: [{events: [{user: x}], expect: [{f: 1, rule: a}]}],"
+        " view: 'SELECT f, rule FROM d'}"
+    )
+    assert story.files == {"d.csv": "rule,user,SET f\na,x,1\n"}
+    play(story, ReferenceEngine())
+
+
 @pytest.mark.parametrize(
     ("event", "expected"),
     [

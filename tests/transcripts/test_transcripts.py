@@ -78,7 +78,8 @@ def compiled(
 def files_of(story: Transcript) -> dict[str, bytes]:
     """The files of the story's project beside its definitions."""
     code = story.functions_text
-    return dict(story.table_files()) | ({"functions.py": code.encode()} if code else {})
+    files = dict(story.table_files()) | {name: text.encode() for name, text in story.files.items()}
+    return files | ({"functions.py": code.encode()} if code else {})
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

@@ -20,6 +20,7 @@ from headrace.testing.reference.names import read
 from headrace.testing.reference.order import EVENT_TIME
 from headrace.testing.reference.processors import Processor, call_of, processed
 from headrace.testing.reference.relations import Clock, Named, Table
+from headrace.testing.reference.rules import decided, rules_of
 from headrace.testing.reference.thresholds import reached, threshold_of
 from headrace.testing.reference.values import shown
 from headrace.testing.reference.views import answered
@@ -41,8 +42,9 @@ class Reference:
 
     `tables` gives each table's rows; the columns of one that may be empty can be said in
     `table_columns`. `watermarks` gives the time column and the delay of each stream that has a
-    watermark, and `processors` the classes that queries may call. `closed` says that nothing more
-    will come: MATCH_RECOGNIZE then reads every row, and knows the last.
+    watermark, `processors` the classes that queries may call, and `files` the decision tables that
+    rules are read from. `closed` says that nothing more will come: MATCH_RECOGNIZE then reads every
+    row, and knows the last.
 
     >>> reference = Reference(
     ...     streams={"clicks": ["user", "ms"]},
@@ -63,6 +65,7 @@ class Reference:
         watermarks: Mapping[str, Watermark] | None = None,
         processors: Mapping[str, Processor] | None = None,
         closed: bool = False,
+        files: Mapping[str, str] | None = None,
     ) -> None:
         self._streams = _folded(streams)
         self._tables = _folded(tables)
@@ -71,6 +74,7 @@ class Reference:
         self._processors: dict[str, Processor] = _folded(processors or {})
         self._queries: dict[str, str] = _folded(queries)
         self._closed = closed
+        self._files = files or {}
 
     def answer(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
         """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY."""
@@ -118,6 +122,9 @@ class Reference:
         if clause is not None:
             matches = matched(clause, named(clause.stream), closed=self._closed)
             return answered(read(clause.query), lambda _: matches)
+        rules = rules_of(query, self._files)
+        if rules is not None:
+            return decided(rules, named, answered)
         call = call_of(query)
         if call is None:
             return answered(read(query), named)

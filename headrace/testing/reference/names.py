@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token
 
 from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
 from headrace.testing.reference.aggregates import aggregating
@@ -53,6 +54,11 @@ def read(text: str) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise Unsupported(f"the reference reads a SELECT, not: {text[:60]}")
     return tree.transform(_one_spelling).assert_is(exp.Select)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The words of a text, each with its place."""
+    return list(_Dialect().tokenize(text))
 
 
 def _one_spelling(node: exp.Expr) -> exp.Expr:

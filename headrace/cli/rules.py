@@ -1,0 +1,95 @@
+"""`headrace rules test`: what rules would decide on the events of the past, before they go live.
+
+The counts come first, then what would be different from the deployed version, then events with the
+rule that decided. tests/cli/test_rules.py reads a whole page.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from headrace.cli.folder import loaded, near
+from headrace.cli.report import Report, dim, good, table, waiting
+from headrace.cli.words import cell, counted, moment
+from headrace.core.errors import BadRequest, NotFound
+from headrace.core.time import from_iso
+from headrace.define.project import Project
+from headrace.run.rehearsal import Comparison, Rehearsal
+
+
+def test(folder: Path, name: str, since: str | None, limit: int) -> Report:
+    """Try the rules of the project's files on its history."""
+    from headrace.run.rehearsal import rehearse
+
+    project = loaded(folder)
+    known = _known(project, name)
+    since_us = _moment(since)
+    with waiting("trying the rules"):
+        found = rehearse(project, known, since_us, limit)
+    return Report(found, shown(found))
+
+
+def _known(project: Project, name: str) -> str:
+    known = [query.name for query in project.queries.values() if query.rules]
+    found = next((each for each in known if each.lower() == name.lower()), None)
+    if found is None:
+        raise NotFound(f"there are no rules '{name}'", hint=near(name, known))
+    return found
+
+
+def _moment(said: str | None) -> int | None:
+    try:
+        return None if said is None else from_iso(said)
+    except ValueError as error:
+        raise BadRequest(
+            f"'{said}' is not a moment such as 2026-11-15T19:00:00Z", hint="--since 2026-11-15"
+        ) from error
+
+
+def shown(found: Rehearsal) -> list[RenderableType]:
+    since = f" since {moment(found.since)} UTC" if found.since else ""
+    head = f"{found.rules} on {found.stream}: {counted(found.events, 'event')}{since}"
+    more = found.results - found.events
+    several = f", {counted(more, 'result')} more, as some met several rows of a table"
+    parts: list[RenderableType] = [Text(head + (several if more else "")), "", _decided(found)]
+    parts += ["", *_compared(found.deployed, found.events)]
+    if found.samples:
+        parts += ["", _samples(found)]
+    return parts
+
+
+def _decided(found: Rehearsal) -> RenderableType:
+    rows = [*found.decided.items(), *([("no rule", found.undecided)] if found.undecided else [])]
+    cells = [[name, f"{many:,}", _share(many, found.results)] for name, many in rows]
+    return table("rule", "results", "share", rows=cells, right=("results", "share"))
+
+
+def _share(many: int, all: int) -> str:
+    return f"{many / all:.1%}" if all else ""
+
+
+def _compared(found: Comparison | None, events: int) -> list[RenderableType]:
+    if found is None:
+        return [dim("nothing to compare with: no stream of this name is deployed")]
+    lines: list[RenderableType] = []
+    if found.differ:
+        many = f"{found.differ:,} of {counted(events, 'event')} would have other results"
+        lines.append(Text(f"{many} than deployed", style="yellow"))
+        lines += [Text(f"  {name}: {counted(n, 'event')}") for name, n in found.fields.items()]
+    else:
+        lines.append(good("no event would have other results than deployed"))
+    lines += [Text(f"  {name}: a new field") for name in found.new_fields]
+    lines += [Text(f"  {name}: no longer there") for name in found.gone_fields]
+    if found.only_now:
+        lines.append(Text(f"  {counted(found.only_now, 'event')} only with these rules"))
+    if found.only_deployed:
+        lines.append(Text(f"  {counted(found.only_deployed, 'event')} only as deployed"))
+    return lines
+
+
+def _samples(found: Rehearsal) -> RenderableType:
+    rows = [[cell(value, "") for value in row.values()] for row in found.samples]
+    return table(*found.samples[0], rows=rows, title="samples")

@@ -1,0 +1,231 @@
+"""Rules become a SELECT with one expression a field: then they are a derived stream like any other.
+
+Every piece of a rule is parsed, and analysed by Spark, as it stands: an error has the place of its
+rule, and no piece sees what another has set. `cases.py` writes the expressions.
+tests/plans/error_*rules_*.sql hold what is refused, tests/transcripts/rules_*.yaml what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from headrace.compile.calls import aggregates_in
+from headrace.compile.cases import Branch, field_items
+from headrace.compile.cell_sql import cell_sql
+from headrace.compile.resolve import Resolved, uncertain
+from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
+from headrace.core.origin import Origin
+from headrace.define.dialect import parse_query, sql_of
+from headrace.define.rules import Cell, Rule, Rules, Sql
+
+Analyse = Callable[[str, Origin], list[tuple[str, str]]]
+_SOURCE = {"expressions", "from_", "joins", "laterals"}
+
+
+def decided(resolved: Resolved, time: str | None, analyse: Analyse) -> Resolved:
+    """The same stream with its rules written out; `time` is the column of its event time."""
+    rules = resolved.definition.rules
+    assert rules is not None
+    _check_source(resolved)
+    _check_time(resolved, rules, time)
+    pieces = {sql: _parsed(sql) for sql in _pieces(rules)}
+    asked = _Asked(resolved, analyse, pieces)
+    names = asked.columns()
+    branches = [asked.branch(rule) for rule in rules.rules]
+    otherwise = asked.branch(rules.otherwise) if rules.otherwise else None
+    asked.check_types(rules)
+    items = field_items(rules, names, resolved.stream_alias, branches, otherwise)
+    asked.check_fields(rules, items)
+    written = [items.get(name.lower()) or f"{resolved.stream_alias}.`{name}`" for name in names]
+    known = {name.lower() for name in names}
+    written += [item for name, item in items.items() if name not in known]
+    text = f"SELECT {', '.join(written)} {asked.source}"
+    select = parse_query(text, resolved.definition.query_origin)
+    assert isinstance(select, exp.Select)
+    return replace(resolved, definition=replace(resolved.definition, query=text), select=select)
+
+
+def _pieces(rules: Rules) -> Iterator[Sql]:
+    """All SQL that the rules say, each once."""
+    for rule in rules.every:
+        yield from (test.subject if isinstance(test, Cell) else test for test in rule.tests)
+        yield from (sql for _, sql in rule.sets)
+
+
+# What can be refused without types
+
+
+def _check_source(resolved: Resolved) -> None:
+    other = [part for part, said in resolved.select.args.items() if said and part not in _SOURCE]
+    if other:
+        raise BadDefinition(
+            f"rules '{resolved.definition.name}' stand on a stream and its joins, and cannot have "
+            f"{other[0].strip('_').upper()}",
+            hint="select in a CREATE STREAM … AS, and have the rules on that.",
+            origin=resolved.definition.query_origin,
+        )
+
+
+def _check_time(resolved: Resolved, rules: Rules, time: str | None) -> None:
+    for rule in rules.every:
+        if time and (said := rule.value(time)):
+            raise Unsupported(
+                f"{said.where}: '{time}' is the event time of '{resolved.stream}', which rules "
+                "cannot set",
+                hint="set another field, or shift time in a CREATE STREAM … AS.",
+                origin=said.origin,
+            )
+
+
+def _parsed(sql: Sql) -> str:
+    """The piece on one line; refused if it looks at more than its row."""
+    try:
+        select = parse_query(f"SELECT {sql.text}", sql.origin)
+    except HeadraceError as error:
+        raise _told(error, sql) from error
+    if len(select.expressions) != 1 or set(_said(select)) != {"expressions"}:
+        raise BadDefinition(f"{sql.where}: '{sql.text}' is not one expression", origin=sql.origin)
+    item = select.expressions[0]
+    if isinstance(item, exp.Alias) or item.is_star:
+        raise BadDefinition(f"{sql.where}: '{sql.text}' is not one expression", origin=sql.origin)
+    if item.find(exp.Select):
+        raise _only_its_row(sql, "a subquery", "join the table after ON.")
+    if item.find(exp.Window):
+        raise _only_its_row(sql, "OVER", "have running values in a CREATE STREAM … AS before.")
+    if aggregates_in(item):
+        raise _only_its_row(sql, "an aggregate", "aggregate in a CREATE VIEW that reads the rules.")
+    if what := uncertain(item):
+        raise _only_its_row(
+            sql, f"{what}, which gives another value each time", "a rule speaks of its event only."
+        )
+    return sql_of(item)
+
+
+def _said(select: exp.Query) -> list[str]:
+    return [part for part, said in select.args.items() if said]
+
+
+def _only_its_row(sql: Sql, what: str, hint: str) -> Unsupported:
+    return Unsupported(f"{sql.where}: a rule cannot use {what}", hint=hint, origin=sql.origin)
+
+
+def _told(error: HeadraceError, sql: Sql | Cell) -> HeadraceError:
+    """The error with what it belongs to, at its place."""
+    message = f"{sql.where}: {error.message}"
+    origin = error.origin if isinstance(sql, Sql) and error.origin else sql.origin
+    return type(error)(message, detail=error.detail, hint=error.hint, origin=origin)
+
+
+# What needs types
+
+
+class _Asked:
+    """Asks Spark about pieces of SQL over the rules' source."""
+
+    def __init__(self, resolved: Resolved, analyse: Analyse, pieces: dict[Sql, str]) -> None:
+        self.resolved, self.analyse, self.pieces = resolved, analyse, pieces
+        self.source = sql_of(resolved.select).removeprefix("SELECT * ")
+        self.types = self._types(list(pieces))
+
+    def columns(self) -> list[str]:
+        """The names of the stream's columns, as Spark knows them."""
+        alias = self.resolved.stream_alias
+        found = self._ask([f"{alias}.*"], self.resolved.definition.query_origin)
+        return [name for name, _ in found if not name.startswith("_")]
+
+    def branch(self, rule: Rule) -> Branch:
+        tests = [self._test(test) for test in rule.tests]
+        condition = tests[0] if len(tests) == 1 else " AND ".join(f"({test})" for test in tests)
+        values = {field.lower(): self.pieces[sql] for field, sql in rule.sets}
+        return Branch(rule.name, condition or "TRUE", values)
+
+    def check_types(self, rules: Rules) -> None:
+        """Every condition is one."""
+        for test in (test for rule in rules.rules for test in rule.tests):
+            found = self.types[test] if isinstance(test, Sql) else "boolean"
+            if found not in {"boolean", "void"}:
+                assert isinstance(test, Sql)
+                raise BadDefinition(
+                    f"{test.where}: '{test.text}' is {found.upper()} and not true or false",
+                    hint="compare it with something; in a decision table a plain value is equality."
+                    if "column" in test.where
+                    else "compare it with something.",
+                    origin=test.origin,
+                )
+
+    def check_fields(self, rules: Rules, items: dict[str, str]) -> None:
+        """The values of a field come together in one type."""
+        origin = self.resolved.definition.query_origin
+        try:
+            found = dict(self._ask(list(items.values()), origin))
+        except HeadraceError:
+            found = {}
+        for field in rules.fields:
+            if found.get(field, "void") == "void":
+                self._check_field(rules, field, items[field.lower()])
+
+    def _check_field(self, rules: Rules, field: str, item: str) -> None:
+        said = [(rule, sql) for rule in rules.every if (sql := rule.value(field))]
+        first = said[0][1]
+        try:
+            ((_, found),) = self._ask([item], first.origin)
+        except HeadraceError as error:
+            kinds = {sql: self.types[sql].upper() for _, sql in said}
+            other = next((sql for sql in kinds if kinds[sql] != kinds[first]), first)
+            before = "" if other is first else f", and {first.where} sets {kinds[first]}"
+            raise BadDefinition(
+                f"{other.where}: '{field}' is {kinds[other]} here{before}",
+                detail=error.message,
+                hint="a field has one type; CAST(… AS …) brings values together.",
+                origin=other.origin,
+            ) from error
+        if found == "void":
+            raise BadDefinition(
+                f"{first.where}: '{field}' is always NULL, so it has no type",
+                hint="write CAST(NULL AS STRING), or the type that is meant.",
+                origin=first.origin,
+            )
+
+    def _test(self, test: Sql | Cell) -> str:
+        if isinstance(test, Sql):
+            return self.pieces[test]
+        try:
+            return cell_sql(test, self.pieces[test.subject], self.types[test.subject])
+        except ValueError as error:
+            raise BadDefinition(f"{test.where}: {error}", origin=test.origin) from error
+
+    def _types(self, pieces: Sequence[Sql]) -> dict[Sql, str]:
+        """The type of each piece; one question, unless something is wrong."""
+        texts = [self.pieces[sql] for sql in pieces]
+        try:
+            found = self._ask(_numbered(texts), self.resolved.definition.query_origin)
+        except HeadraceError:
+            found = [self._one(sql) for sql in pieces]
+        return {sql: type for sql, (_, type) in zip(pieces, found, strict=True)}
+
+    def _one(self, sql: Sql) -> tuple[str, str]:
+        try:
+            (found,) = self._ask(_numbered([self.pieces[sql]]), sql.origin)
+        except HeadraceError as error:
+            raise self._with_hint(_told(error, sql)) from error
+        return found
+
+    def _with_hint(self, error: HeadraceError) -> HeadraceError:
+        rules = self.resolved.definition.rules
+        fields = rules.fields if rules else []
+        if any(error.message.endswith(f"there is no column '{field}'") for field in fields):
+            error.hint = (
+                "no rule sees what another has set; have a second CREATE RULES on this one."
+            )
+        return error
+
+    def _ask(self, items: Sequence[str], origin: Origin) -> list[tuple[str, str]]:
+        return self.analyse(f"SELECT {', '.join(items)} {self.source}", origin)
+
+
+def _numbered(items: Sequence[str]) -> list[str]:
+    """Under names that no expression can speak of."""
+    return [f"{item} AS `_{number}`" for number, item in enumerate(items)]

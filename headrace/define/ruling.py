@@ -1,0 +1,185 @@
+"""Reads what `CREATE RULES name` says after the name: a stream with its lookups, then rules.
+
+    ON stream [alias] [joins] [FIRST MATCH | ALL MATCHES [AS column]]
+    RULE name WHEN condition THEN SET field = value, … [RULE …] [ELSE SET …]   or   FROM 'table.csv'
+
+Only the words are judged here; names and types are `compile`'s work. tests/define/test_ruling.py
+checks what is read, tests/plans/error_rules_*.sql what is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlglot.tokenizer_core import TokenType
+
+from headrace.core.errors import BadDefinition
+from headrace.define.decision_table import read_table
+from headrace.define.rules import ELSE, Rule, Rules, Sql
+from headrace.define.tokens import Tokens
+
+_OPENS, _CLOSES = {"(", "CASE"}, {")", "END"}
+
+
+def read_rules(tokens: Tokens, name: str, folder: Path) -> tuple[Sql, Rules]:
+    """What is read, as it may stand after FROM, and the rules."""
+    tokens.expect("ON")
+    source = _stretch(tokens, f"rules '{name}'", "the stream after ON", _clause)
+    every, column = _matching(tokens)
+    if tokens.took("FROM"):
+        origin, location = tokens.origin, tokens.literal()
+        tokens.end()
+        read = read_table(folder, location, name, origin)
+    else:
+        read = _Reader(tokens, name).rules()
+    rules, otherwise = read
+    made = Rules(rules, otherwise, every, column)
+    _check(made, name)
+    return source, made
+
+
+def _matching(tokens: Tokens) -> tuple[bool, str]:
+    """FIRST MATCH or ALL MATCHES, and the column that says what decided."""
+    every = tokens.took("ALL")
+    said = every or tokens.took("FIRST")
+    if said:
+        tokens.expect("MATCHES" if every else "MATCH")
+    if not (said and tokens.took("AS")):
+        return every, "rules" if every else "rule"
+    origin, column = tokens.origin, tokens.name("the column of decisions")
+    if column.startswith("_"):
+        raise tokens.wrong("columns that begin with '_' are kept for Headrace itself", origin)
+    return every, column
+
+
+class _Reader:
+    """RULE … RULE … ELSE …"""
+
+    def __init__(self, tokens: Tokens, name: str) -> None:
+        self.tokens, self.name = tokens, name
+
+    def rules(self) -> tuple[tuple[Rule, ...], Rule | None]:
+        found: list[Rule] = []
+        otherwise = None
+        while not self.tokens.done:
+            origin = self.tokens.origin
+            if otherwise:
+                raise self.tokens.wrong(f"rules '{self.name}' go on after ELSE, which is the last")
+            if self.tokens.took(ELSE.upper()):
+                otherwise = Rule(ELSE, (), self._sets("ELSE"), origin)
+            else:
+                found.append(self._rule())
+        return tuple(found), otherwise
+
+    def _rule(self) -> Rule:
+        place = self.tokens.origin
+        self.tokens.expect("RULE")
+        name = self.tokens.name("the rule")
+        where = f"rule '{name}'"
+        self.tokens.expect("WHEN")
+        condition = _stretch(self.tokens, where, "the condition after WHEN", _then)
+        self.tokens.expect("THEN")
+        return Rule(name, (condition,), self._sets(where), place)
+
+    def _sets(self, where: str) -> tuple[tuple[str, Sql], ...]:
+        self.tokens.expect("SET")
+        found: list[tuple[str, Sql]] = []
+        more = True
+        while more:
+            field = self.tokens.name("a field")
+            self.tokens.expect("=")
+            value = _stretch(self.tokens, where, f"the value of '{field}'", _next_field)
+            found.append((field, value))
+            more = self.tokens.took(",")
+        return tuple(found)
+
+
+def _stretch(tokens: Tokens, where: str, what: str, ends: Callable[[Tokens], bool]) -> Sql:
+    """The text up to where it ends, outside parentheses and CASE."""
+    first, origin, depth = tokens.at, tokens.origin, 0
+    while not tokens.done and (depth or not ends(tokens)):
+        depth += _steps(tokens)
+        tokens.at += 1
+    if tokens.at == first:
+        raise tokens.wrong(f"{where}: {what} is missing", origin)
+    text = tokens.text[tokens.tokens[first].start : tokens.tokens[tokens.at - 1].end + 1]
+    return Sql(text, origin, where)
+
+
+def _steps(tokens: Tokens) -> int:
+    word = _ahead(tokens, 0)
+    # `hour.end` is a field.
+    return 0 if _after_dot(tokens) else (word in _OPENS) - (word in _CLOSES)
+
+
+def _clause(tokens: Tokens) -> bool:
+    """Whether the next clause of the rules begins here."""
+    word, after, third = (_ahead(tokens, number) for number in range(3))
+    if _after_dot(tokens):
+        return False
+    if word == "RULE":
+        return third == "WHEN" or _type_ahead(tokens, 1) is TokenType.VAR
+    if word == "FROM":
+        return _type_ahead(tokens, 1) is TokenType.STRING
+    return word == "ELSE" or (word in {"FIRST", "ALL"} and after in {"MATCH", "MATCHES"})
+
+
+def _then(tokens: Tokens) -> bool:
+    return _ahead(tokens, 0) == "THEN" or _clause(tokens)
+
+
+def _next_field(tokens: Tokens) -> bool:
+    return _ahead(tokens, 0) == "," or _clause(tokens)
+
+
+def _after_dot(tokens: Tokens) -> bool:
+    return tokens.at > 0 and tokens.tokens[tokens.at - 1].token_type is TokenType.DOT
+
+
+def _ahead(tokens: Tokens, number: int) -> str:
+    """A word that comes; empty for a text or a name in quotes, which are no words of ours."""
+    in_quotes = _type_ahead(tokens, number) in {TokenType.STRING, TokenType.IDENTIFIER, None}
+    return "" if in_quotes else tokens.tokens[tokens.at + number].text.upper()
+
+
+def _type_ahead(tokens: Tokens, number: int) -> TokenType | None:
+    at = tokens.at + number
+    return tokens.tokens[at].token_type if at < len(tokens.tokens) else None
+
+
+def _check(made: Rules, name: str) -> None:
+    seen: set[str] = set()
+    for rule in made.rules:
+        if rule.name.lower() == ELSE:
+            raise BadDefinition(
+                "a rule cannot be named 'else'",
+                hint="ELSE SET … stands after the last rule.",
+                origin=rule.origin,
+            )
+        if rule.name.lower() in seen:
+            raise BadDefinition(
+                f"rules '{name}' have two rules named '{rule.name}'", origin=rule.origin
+            )
+        seen.add(rule.name.lower())
+    for rule in made.every:
+        _check_fields(rule, made.column)
+
+
+def _check_fields(rule: Rule, column: str) -> None:
+    seen: set[str] = set()
+    for field, sql in rule.sets:
+        if field.startswith("_"):
+            raise BadDefinition(
+                f"{sql.where}: fields that begin with '_' are kept for Headrace itself: '{field}'",
+                origin=sql.origin,
+            )
+        if field.lower() == column.lower():
+            raise BadDefinition(
+                f"{sql.where}: '{field}' cannot be set, it says which rule decided",
+                hint="give that column another name: FIRST MATCH AS name, ALL MATCHES AS name.",
+                origin=sql.origin,
+            )
+        if field.lower() in seen:
+            raise BadDefinition(f"{sql.where}: '{field}' is set twice", origin=sql.origin)
+        seen.add(field.lower())

@@ -1,0 +1,96 @@
+"""A stream's whole history as relations for Spark: the master's files, and the rest of the log.
+
+It is read beside a running project and makes nothing: a stream that never ran has no events.
+tests/run/test_questions.py and tests/run/test_rehearsal.py read through it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.compile.passes import HIDDEN_DDL
+from headrace.compile.plan import StreamPlan, TablePlan
+from headrace.core.errors import NotFound
+from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION, Status
+from headrace.core.position import Position, PositionRange
+from headrace.log.reader import TopicReader
+from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.table import MasterTable, event_files
+from headrace.run.layout import Layout
+from headrace.spark.query_client import Relation
+
+HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
+
+
+def stream_relations(
+    layout: Layout, stream: StreamPlan, folder: Path, condition: str | None = None
+) -> tuple[list[Relation], Position]:
+    """The stream's events, of those for which the condition holds, and the position after them.
+
+    What is not yet in the master is written into `folder`.
+    """
+    table = MasterTable(layout.master(stream.name), declared_schema(stream), stream.partitions)
+    version = table.found()
+    archived = Position.start(stream.partitions)
+    highs: tuple[int | None, ...] = (None,) * stream.partitions
+    paths: list[str] = []
+    if version is not None:
+        archived, highs = table.progress(version)
+        whole = PositionRange(Position.start(stream.partitions), archived)
+        paths = event_files(table.files(version), whole)
+    log = _log(layout.log(stream.name))
+    end = log.end().latest(archived) if log else archived
+    hot = folder / f"{stream.name}.arrow"
+    _write_tail(log, stream, PositionRange(archived, end), highs, hot)
+    return _relations(stream, paths, hot, condition), end
+
+
+def table_relation(table: TablePlan, folder: Path) -> Relation:
+    """A table as it is now."""
+    defaults = {"header": "true"} if table.format == "csv" else {}
+    path = str((folder / table.location).resolve())
+    return Relation(table.name, table.format, [path], table.ddl, defaults | dict(table.options))
+
+
+def _log(path: Path) -> TopicReader | None:
+    try:
+        return TopicReader(path)
+    except NotFound:
+        return None
+
+
+def _relations(
+    stream: StreamPlan, paths: list[str], hot: Path, condition: str | None
+) -> list[Relation]:
+    ddl = f"{stream.schema.spark_ddl}, {HIDDEN_DDL}"
+    columns = ", ".join(f"`{name}`" for name in (*stream.schema.names, *HIDDEN))
+    parts = [f"SELECT {columns} FROM `_{stream.name}_log`"]
+    made = [Relation(f"_{stream.name}_log", "arrow_file", [str(hot)], ddl, hidden=True)]
+    if paths:
+        made.append(Relation(f"_{stream.name}_master", "parquet", paths, ddl, hidden=True))
+        parts.append(f"SELECT {columns} FROM `_{stream.name}_master`")
+    query = " UNION ALL ".join(parts)
+    return [*made, Relation(stream.name, query=query, filter=condition)]
+
+
+def _write_tail(
+    reader: TopicReader | None,
+    stream: StreamPlan,
+    range: PositionRange,
+    highs: tuple[int | None, ...],
+    path: Path,
+) -> None:
+    decoder = decoder_of(stream)
+    schema = decoder.arrow_schema(raw=False)
+    keep = [schema.field(name) for name in (*stream.schema.names, *HIDDEN)]
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema(keep)) as writer:
+        # A file without any batch has no columns for its readers.
+        writer.write_batch(pa.RecordBatch.from_pylist([], pa.schema(keep)))
+        for partition, interval in range.intervals() if reader else ():
+            assert reader is not None
+            blocks = reader.blocks(partition, interval)
+            table = decoder.decode(blocks, partition, highs[partition], raw=False).table
+            events = table.filter(pa.compute.equal(table["_status"], int(Status.EVENT)))
+            writer.write_table(events.select([field.name for field in keep]))

@@ -1,0 +1,5 @@
+CREATE STREAM calls (route STRING, type INT, seconds BIGINT, tags ARRAY<STRING>, ts TIMESTAMP,
+  WATERMARK ts DELAY OF INTERVAL 1 MINUTE);
+CREATE TABLE routes (route STRING, kind STRING) USING csv LOCATION 'routes.csv';
+CREATE RULES directions ON calls
+  RULE Else WHEN type = 1 THEN SET direction = 'O';

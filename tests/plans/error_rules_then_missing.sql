@@ -1,0 +1,6 @@
+CREATE STREAM calls (route STRING, type INT, seconds BIGINT, tags ARRAY<STRING>, ts TIMESTAMP,
+  WATERMARK ts DELAY OF INTERVAL 1 MINUTE);
+CREATE TABLE routes (route STRING, kind STRING) USING csv LOCATION 'routes.csv';
+CREATE RULES directions ON calls
+  RULE a WHEN type = 1
+  RULE b WHEN type = 2 THEN SET direction = 'I';
