@@ -284,7 +284,7 @@ def rules_test(
     json: Json = False,
 ) -> int:
     """Show what rules would decide on past events."""
-    from headrace.cli import rules as body
+    from headrace.cli import rehearsing as body
 
     return body.test(found_folder(project), name, since, limit).say(json)
 

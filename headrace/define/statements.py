@@ -16,6 +16,7 @@ from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.subscription import Guarantee
 from headrace.core.time import duration_us
+from headrace.define.deciding import read_rules
 from headrace.define.definitions import (
     MATCHED,
     Definition,
@@ -29,7 +30,6 @@ from headrace.define.definitions import (
 )
 from headrace.define.matching import read_match
 from headrace.define.pace import PACE_OPTIONS, read_pace
-from headrace.define.ruling import read_rules
 from headrace.define.subscribing import read_emission, read_where
 from headrace.define.thresholds import read_threshold
 from headrace.define.tokens import Tokens, statements

@@ -1,7 +1,7 @@
 """`headrace rules test`: what rules would decide on the events of the past, before they go live.
 
 The counts come first, then what would be different from the deployed version, then events with the
-rule that decided. tests/cli/test_rules.py reads a whole page.
+rule that decided. tests/cli/test_rehearsing.py reads a whole page.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     ON stream [alias] [joins] [FIRST MATCH | ALL MATCHES [AS column]]
     RULE name WHEN condition THEN SET field = value, … [RULE …] [ELSE SET …]   or   FROM 'table.csv'
 
-Only the words are judged here; names and types are `compile`'s work. tests/define/test_ruling.py
+Only the words are judged here; names and types are `compile`'s work. tests/define/test_deciding.py
 checks what is read, tests/plans/error_rules_*.sql what is refused.
 """
 
