@@ -23,6 +23,7 @@ from headrace.compile import explain as explaining
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable
+from headrace.core.rule import hidden
 from headrace.core.subscription import emission
 from headrace.core.time import duration_text
 from headrace.define.definitions import TableDefinition
@@ -123,15 +124,15 @@ def planned(project: Project, made: Plan, deployed: Plan | None) -> Report:
     """The plan beside what is deployed."""
     changes = {change.name: change for change in changes_of(deployed, made)}
     streams = {stream.name: _stream_change(stream, deployed) for stream in made.streams}
-    gone = [change for change in changes.values() if change.what == "removed"]
+    gone = [c for c in changes.values() if c.what == "removed" and not hidden(c.name)]
     document = {
         "project": made.name,
         "streams": [_stream_document(s, project, streams[s.name]) for s in made.streams],
-        "derived": [{"name": each.name, "stream": each.stream} for each in made.derived],
+        "derived": [{"name": each.name, "stream": each.stream} for each in made.shown_derived],
         "tables": [
             {"name": t.name, "format": t.format, "location": t.location} for t in made.tables
         ],
-        "views": [_view_document(view, changes[view.name]) for view in made.views],
+        "views": [_view_document(view, changes[view.name]) for view in made.shown_views],
         "sinks": [_sink_document(sink) for sink in made.sinks],
         "removed": [change.name for change in gone],
     }
@@ -186,7 +187,7 @@ def _planned_parts(
         for s in document["streams"]
     ]
     streams += [
-        [each.name, f"from {each.stream}", "as its source", Text("")] for each in made.derived
+        [each.name, f"from {each.stream}", "as its source", Text("")] for each in made.shown_derived
     ]
     views = [
         [v["name"], v["kind"], ", ".join(v["reads"]), _change(v["change"]), v["reason"]]

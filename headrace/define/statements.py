@@ -1,7 +1,7 @@
 """A project file is a list of statements; each becomes one definition with its origin.
 
-`CREATE STREAM`, `TABLE`, `VIEW` and `SINK` are read token by token, so that each mistake is named
-with its line. A SELECT is kept as written: `compile` reads its structure and Spark its
+`CREATE STREAM`, `TABLE`, `VIEW`, `SINK` and `RULE` are read token by token, so that each mistake is
+named with its line. A SELECT is kept as written: `compile` reads its structure and Spark its
 meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what
 is refused.
 """
@@ -26,10 +26,14 @@ from headrace.define.definitions import (
     Watermark,
 )
 from headrace.define.pace import PACE_OPTIONS, read_pace
+from headrace.define.ruling import read_rule
 from headrace.define.subscribing import read_emission, read_where
 from headrace.define.tokens import Tokens, statements
 
-KNOWN = "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE SINK and CREATE STREAM … AS SELECT"
+KNOWN = (
+    "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE SINK, CREATE RULE "
+    "and CREATE STREAM … AS SELECT"
+)
 _WATERMARK_OPTIONS = ("watermark.ahead", "watermark.idle")
 _STREAM_OPTIONS = (
     "source", "format", "key", "id", "partitions", *_WATERMARK_OPTIONS, *PACE_OPTIONS,
@@ -55,7 +59,7 @@ class _Reader(Tokens):
         first = self.origin
         self.expect("CREATE")
         kind = self.word().upper()
-        if kind not in {"STREAM", "TABLE", "VIEW", "SINK"}:
+        if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULE"}:
             raise Unsupported(
                 f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first
             )
@@ -66,6 +70,8 @@ class _Reader(Tokens):
             return self.query(kind.lower(), name, first)
         if kind == "SINK":
             return self.sink(name, first)
+        if kind == "RULE":
+            return read_rule(self, name, first)
         schema, watermark = self.columns(name)
         if kind == "TABLE":
             if watermark:

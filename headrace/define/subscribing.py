@@ -138,7 +138,7 @@ class _Triggers:
         elif word == "ALLOWED":
             self.tokens.expect("LATENESS")
             self.tokens.expect("INTERVAL")
-            self._lateness = _interval(self.tokens)
+            self._lateness = read_interval(self.tokens)
         else:
             self.tokens.expect("EVERY")
             every = _every(self.tokens)
@@ -147,7 +147,7 @@ class _Triggers:
 
 def _every(tokens: Tokens) -> Every:
     if tokens.took("INTERVAL"):
-        origin, interval = tokens.origin, _interval(tokens)
+        origin, interval = tokens.origin, read_interval(tokens)
         if interval <= 0:
             raise tokens.wrong("an interval must be longer than nothing", origin)
         return Every(interval_us=interval)
@@ -159,7 +159,7 @@ def _every(tokens: Tokens) -> Every:
     return Every(events=int(number))
 
 
-def _interval(tokens: Tokens) -> int:
+def read_interval(tokens: Tokens) -> int:
     """`1 SECOND`, `'1 second'` or `1 HOUR 30 MINUTES`, after the word INTERVAL."""
     origin, words = tokens.origin, [tokens.word()]
     if words[0].replace(".", "").isdecimal():

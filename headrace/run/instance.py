@@ -8,6 +8,7 @@ it whole; tests/run/test_kills.py kills it at each failpoint.
 
 from __future__ import annotations
 
+import getpass
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -18,11 +19,13 @@ import structlog
 
 from headrace.api.server import HttpServer
 from headrace.api.service import Hearing, Status
+from headrace.compile.plan import Plan
 from headrace.core.errors import HeadraceError, NotFound, NotReady
 from headrace.core.time import iso, now_us
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.intake import Receipt
+from headrace.run.alerts import Alerts
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
@@ -60,6 +63,7 @@ class Instance(ProjectService):
         self.schedule: Schedule | None = None
         self.hub = Hub(self.store.db, project.settings.subscribe)
         self.sinks: Sinks | None = None
+        self.alerts: Alerts | None = None
         self.server: HttpServer | None = None
         self._stop = threading.Event()
         self._connectors: list[threading.Thread] = []
@@ -92,8 +96,16 @@ class Instance(ProjectService):
         )
         self.report("engine", {"master": self.project.settings.spark.master})
         self.reason = "the project is being compiled"
-        plan = compile_with(self.spark, self.project)
+        self._deploy(compile_with(self.spark, self.project), getpass.getuser())
+        self.reason = "views are being built"
+        self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
+
+    def _deploy(self, plan: Plan, who: str) -> None:
+        """Make a plan the deployed one, and all that runs it; nothing is started."""
+        alerts = Alerts(plan, self.project, self.store.db, self.submit, self.report)
         self.store.deploy(plan)
+        self.store.deploy_rules(plan, self.kept, who)
+        self.alerts = alerts
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
         self.schedule = Schedule(
             self.pipelines,
@@ -103,8 +115,6 @@ class Instance(ProjectService):
             tables=Tables(plan.tables, self.project.folder, self.pipelines, self.store),
         )
         self.sinks = Sinks(plan, self.project.folder, self.hub.reader, self.submit, self.report)
-        self.reason = "views are being built"
-        self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
 
     def build_all(self, only: Callable[[Pipeline], bool] = lambda pipeline: True) -> None:
         """Bring the views of every stream, or of some, to all that is in the log now."""
@@ -115,12 +125,7 @@ class Instance(ProjectService):
 
     def start_flow(self) -> None:
         """Start speed, the schedule and the connectors."""
-        for pipeline in self.pipelines.values():
-            pipeline.speed.start()
-        assert self.schedule is not None
-        self.schedule.start()
-        assert self.sinks is not None
-        self.sinks.start()
+        self._start_work()
         for name, definition in self.project.streams.items():
             if make := connectors.get(definition.source):
                 connector = make(
@@ -128,6 +133,13 @@ class Instance(ProjectService):
                 )
                 self._start_connector(name, connector)
         self.state, self.reason = "running", ""
+
+    def _start_work(self) -> None:
+        for pipeline in self.pipelines.values():
+            pipeline.speed.start()
+        for part in (self.schedule, self.sinks, self.alerts):
+            assert part is not None
+            part.start()
 
     def _start_connector(self, name: str, connector: Any) -> None:
         def run() -> None:
@@ -163,8 +175,9 @@ class Instance(ProjectService):
         self.stop_schedule()
         for pipeline in self.pipelines.values():
             pipeline.stop()
-        if self.sinks is not None:
-            self.sinks.stop()
+        for part in (self.sinks, self.alerts):
+            if part is not None:
+                part.stop()
         self.close_questions()
         if self.spark is not None:
             from headrace.spark.session import stop_session
@@ -198,6 +211,7 @@ class Instance(ProjectService):
     def problems(self) -> dict[str, str]:
         found = dict(self.schedule.problems) if self.schedule else {}
         found |= self.sinks.problems if self.sinks else {}
+        found |= self.alerts.problems if self.alerts else {}
         for name, pipeline in self.pipelines.items():
             if pipeline.problem:
                 found[f"speed {name}"] = f"speed of stream '{name}' failed: {pipeline.problem}"

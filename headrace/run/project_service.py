@@ -31,6 +31,7 @@ from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions
+from headrace.run.rules import kept_rules, with_rules
 from headrace.run.traces import Traces
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
@@ -45,7 +46,9 @@ class ProjectService:
     """Answers about a project from its store, master and log."""
 
     def __init__(self, project: Project, store: SqliteStore) -> None:
-        self.project, self.store, self.layout = project, store, Layout.of(project)
+        self.files, self.store, self.layout = project, store, Layout.of(project)
+        rules = kept_rules(store)
+        self.kept, self.project = frozenset(rules), with_rules(project, rules.values())
         self.questions = Questions(project, store)
         self.traces = Traces(project, store)
 
@@ -180,7 +183,7 @@ class ProjectService:
 
     def view_statuses(self, plan: Plan) -> list[ViewStatus]:
         found = []
-        for view in plan.views:
+        for view in plan.shown_views:
             versions = self.store.versions(view.stream) if view.stream else []
             live = next((v for v in versions if v.name == view.name and v.state == "live"), None)
             building = any(v.name == view.name and v.state == "building" for v in versions)

@@ -97,7 +97,7 @@ class Questions:
             path = str((self.project.folder / table.location).resolve())
             options = defaults | dict(table.options)
             relations.append(Relation(table.name, table.format, [path], table.ddl, options))
-        relations += [Relation(d.name, query=d.sql) for d in plan.derived if not d.carry]
+        relations += [Relation(d.name, query=d.sql) for d in plan.shown_derived if not d.carry]
         known = {stream.name.lower(): stream for stream in plan.streams}
         for alias, (name, kind, value) in moments.items():
             # The name goes into SQL that is ours, so it must be one that the project gave.
