@@ -47,6 +47,15 @@ def view_of(rule: str) -> str:
     return f"_alerts_{rule}"
 
 
+def shown_name(view: str) -> str:
+    """How a view is told to the user: the alerts of a rule by the rule.
+
+    >>> shown_name("visitors"), shown_name(view_of("break_in"))
+    ('visitors', 'rule break_in')
+    """
+    return f"rule {view.removeprefix(view_of(''))}" if hidden(view) else view
+
+
 def hidden(name: str) -> bool:
     """Whether a definition is Headrace's own and not the user's."""
     return name.startswith("_")

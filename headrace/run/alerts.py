@@ -53,11 +53,9 @@ class Alerts:
     ) -> None:
         self.plan, self.report = plan, report
         self.lookout = Lookout(db, clock)
-        actions = {action.name: action for rule in plan.rules for action in rule.actions}
-        made = actions_of(list(actions.values()), project, submit)
         self.deliveries = [
-            Deliveries(action, made[name], db, project.settings.notify, clock)
-            for name, action in actions.items()
+            Deliveries(action, made, db, project.settings.notify, clock)
+            for action, made in actions_of(plan, project, submit)
         ]
         if plan.rules:
             forget_other_actions(db, plan.rules, clock())
@@ -93,8 +91,9 @@ class Alerts:
     def drain(self) -> None:
         """One look for each rule, and all that is due until an action fails."""
         self.look()
-        for deliveries in self.deliveries:
-            while deliveries.problem is None and deliveries.step():
+        for deliveries, thread in zip(self.deliveries, self._threads[1:], strict=True):
+            # An action that hangs is not waited for a second time.
+            while not thread.is_alive() and deliveries.problem is None and deliveries.step():
                 pass
 
     def look(self) -> None:
@@ -120,11 +119,13 @@ class Alerts:
                 self.report("problem", {"message": sentence})
 
 
-def actions_of(plans: list[ActionPlan], project: Project, submit: Submit) -> dict[str, Action]:
-    """The actions by name; refused here if one cannot work with the settings there are."""
+def actions_of(plan: Plan, project: Project, submit: Submit) -> list[tuple[ActionPlan, Action]]:
+    """What the rules notify; refused here if it cannot work with the settings there are."""
+    named = {action.name: action for rule in plan.rules for action in rule.actions}
+    plans = list(named.values())
     functions = project.functions_file if any(p.kind == Kind.CALL for p in plans) else None
     bodies = load_actions(functions)
-    return {plan.name: _action(plan, project, submit, bodies) for plan in plans}
+    return [(plan, _action(plan, project, submit, bodies)) for plan in plans]
 
 
 def _action(

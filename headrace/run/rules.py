@@ -1,7 +1,7 @@
 """Rules that were added while a project ran are part of it from then on.
 
 They are kept in the store with their text. A name is a rule's in the files or a kept one's, never
-both. tests/run/test_rules.py checks it.
+both. tests/run/test_rulebook.py checks it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from headrace.core.origin import Origin
 from headrace.define.definitions import RuleDefinition
 from headrace.define.project import Project, refuse_repeats
 from headrace.define.statements import read_statements
+from headrace.run.layout import Layout
 from headrace.serving.rules import newest
 from headrace.serving.sqlite_store import SqliteStore
 
@@ -36,6 +37,18 @@ def kept_rules(store: SqliteStore) -> dict[str, RuleDefinition]:
     with store.db.read() as db:
         kept = [rule for rule in newest(db).values() if rule.kept]
     return {rule.name: read_rules(rule.text, f"rule {rule.name}")[0] for rule in kept}
+
+
+def whole_project(project: Project) -> Project:
+    """The project of the files with the rules that its store keeps, if there is one."""
+    path = Layout.of(project).store
+    if not path.is_file():
+        return project
+    store = SqliteStore(path)
+    try:
+        return with_rules(project, kept_rules(store).values())
+    finally:
+        store.close()
 
 
 def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:

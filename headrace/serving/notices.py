@@ -3,7 +3,7 @@
 A notice is added in the transaction that decides on its alerts, and has a key by which it is known
 again, so it is decided once. What waits is in the table and not in memory, however long nobody
 takes it. A notice whose delivery failed is due again later; the others go on without it.
-tests/serving/test_notices.py checks it.
+tests/run/test_deliveries.py checks it.
 """
 
 from __future__ import annotations

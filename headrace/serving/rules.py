@@ -3,13 +3,13 @@
 Every change of a rule (added, changed, disabled, enabled, removed) is a row of `_rules` with who
 made it, and rows are never changed. A rule that begins anew, because it is new, means something
 else or was enabled again, keeps the position at which it did: what is before is history to it.
-tests/serving/test_rules.py checks it.
+tests/run/test_rulebook.py checks it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -91,6 +91,17 @@ def deploy_rules(
             begin(db, rule)
     for gone in before.values():
         change(db, gone.name, gone.text, REMOVED, gone.kept, who, now_us)
+
+
+def keep_rules(db: sqlite3.Connection, texts: Mapping[str, str], who: str, now_us: int) -> None:
+    """These are the rules to keep from the next start on, inside the caller's transaction."""
+    before = {rule.name: rule for rule in newest(db).values() if rule.kept}
+    for name, text in texts.items():
+        old = before.pop(name, None)
+        if old is None or old.text != text:
+            change(db, name, text, old.state if old else ENABLED, True, who, now_us)
+    for gone in before.values():
+        change(db, gone.name, gone.text, REMOVED, True, who, now_us)
 
 
 def change(

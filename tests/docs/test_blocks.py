@@ -88,6 +88,8 @@ def _parse(arguments: list[str]) -> None:
     group = typer.main.get_command(app)
     name, *rest = arguments
     command = group.commands[name]  # type: ignore[attr-defined]
+    if hasattr(command, "commands"):
+        command, rest = command.commands[rest[0]], rest[1:]
     try:
         with Context(command, info_name=name) as context:
             command.parse_args(context, rest)

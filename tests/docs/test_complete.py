@@ -94,7 +94,12 @@ def test_every_option_of_a_command_is_documented() -> None:
 
 
 def _commands() -> dict[str, typer.main.TyperCommand]:
-    return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    """All commands by name; those of a group as `group command`."""
+    found = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found |= {f"{name} {n}": c for n, c in inner.items()} if inner else {name: command}
+    return found
 
 
 def test_every_exit_code_is_documented() -> None:

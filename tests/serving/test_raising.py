@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from headrace.compile.subscribe import shape_of
 from headrace.core.time import MINUTE
+from headrace.define.subscribing import read_subscription
+from headrace.serving.account import Account
 from headrace.serving.ledger import mute
 from headrace.serving.rules import DISABLED, ENABLED, begin, change
+from headrace.serving.watch import Watch
 from tests.serving.bench import Click
 from tests.serving.rule_bench import BUSY, SELECT, SLOW, RuleBench
 
@@ -259,3 +263,17 @@ def test_rule_without_its_watermark_column_goes_by_arrival(opened: Open) -> None
     view = bench.plan.view("_alerts_slow")
     assert view is not None
     assert [key.sql for key in view.keys[:3]] == ["_partition", "_offset", "`_arrived_at`"]
+
+
+def test_alerts_can_be_subscribed_to(opened: Open) -> None:
+    bench = opened()
+    asked = read_subscription("SUBSCRIBE TO alerts EMIT INSERTS")
+    watch = Watch(bench.reader, asked, shape_of(bench.plan, asked), Account())
+    assert [look.panes for look in [watch.look()] if look] == [[]]
+    bench.send(slow("ann", 5))
+    bench.look()
+    found = watch.look()
+    assert found is not None
+    assert [pane.row["rule"] for pane in found.panes] == ["slow"]
+    watch.told(found)
+    assert watch.look() is None
