@@ -7,10 +7,11 @@
 
 from typing import Any
 
+from headrace.define.actions import action
 from headrace.define.functions import function
 from headrace.define.processors import processor
 
-__all__ = ["__version__", "function", "processor", "subscribe"]
+__all__ = ["__version__", "action", "function", "processor", "subscribe"]
 __version__ = "0.1.0"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ import msgspec
 from headrace.api.body import JSON, NDJSON, ONE, is_json
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
+from headrace.api.remote_rulebook import RemoteRulebook
 from headrace.api.service import DeadLetter, Status
 from headrace.api.shapes import Accepted, Audits, DeadLetters, Ready
 from headrace.audit.trace import LISTED, Replay, Why
@@ -113,6 +115,10 @@ class Remote:
     ) -> RemoteHearing:
         """One connection, whose `take` waits for what comes; `news` is not needed for it."""
         return RemoteHearing(self._http, text, after, _error)
+
+    @property
+    def rulebook(self) -> RemoteRulebook:
+        return RemoteRulebook(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
 
     def status(self) -> Status:
         return self._ask(Status, "GET", "/v1/status")

@@ -121,9 +121,9 @@ async def late(api: Api, request: Request) -> Response:
 
 def _about_view(ask: Callable[..., T], request: Request) -> Callable[[], T]:
     """A question about the view's rows with some key values, in some range of windows."""
-    asked = _parameters(request)
+    asked = parameters(request)
     since, until = asked.pop("from", None), asked.pop("to", None)
-    limit = _limit(asked.pop("limit", None))
+    limit = limit_of(asked.pop("limit", None))
     name = request.path_params["view"]
     return partial(ask, name, asked or None, since=since, until=until, limit=limit)
 
@@ -137,14 +137,14 @@ async def replay(api: Api, request: Request) -> Response:
 
 
 async def _traced(api: Api, request: Request, ask: Callable[..., Any]) -> Response:
-    asked = _parameters(request)
-    window, limit = asked.pop("window", None), _limit(asked.pop("limit", None))
+    asked = parameters(request)
+    window, limit = asked.pop("window", None), limit_of(asked.pop("limit", None))
     call = partial(ask, request.path_params["view"], asked or None, window=window)
     return json_response(await api.slow.run(partial(call, limit=limit) if limit else call))
 
 
 async def query(api: Api, request: Request) -> Response:
-    asked = await _decoded(api, request, SqlQuestion)
+    asked = await decoded(api, request, SqlQuestion)
     return json_response(await api.slow.run(partial(api.service.sql, asked.sql, asked.limit)))
 
 
@@ -153,7 +153,7 @@ async def status(api: Api, request: Request) -> Response:
 
 
 async def dead_letters(api: Api, request: Request) -> Response:
-    limit = _limit(_parameters(request).get("limit"))
+    limit = limit_of(parameters(request).get("limit"))
     stream = request.path_params["stream"]
     call = partial(api.service.dead_letters, stream, *([limit] if limit else []))
     return json_response(DeadLetters(await api.quick.run(call)))
@@ -165,7 +165,7 @@ async def rebuild(api: Api, request: Request) -> Response:
 
 
 async def audit(api: Api, request: Request) -> Response:
-    asked = await _decoded(api, request, AuditQuestion)
+    asked = await decoded(api, request, AuditQuestion)
     return json_response(Audits(await api.slow.run(partial(api.service.audit, asked.view))))
 
 
@@ -196,7 +196,7 @@ async def style(api: Api, request: Request) -> Response:
     return Response(CSS, media_type="text/css")
 
 
-def _parameters(request: Request) -> dict[str, str]:
+def parameters(request: Request) -> dict[str, str]:
     """The query parameters; BadRequest where one is given twice, because only one could be used."""
     pairs = request.query_params.multi_items()
     asked = dict(pairs)
@@ -205,7 +205,8 @@ def _parameters(request: Request) -> dict[str, str]:
     return asked
 
 
-def _limit(text: str | None) -> int | None:
+def limit_of(text: str | None) -> int | None:
+    """The number in a limit; BadRequest if it is none."""
     if text is None:
         return None
     # The length first: Python refuses to read a number of thousands of digits.
@@ -215,7 +216,8 @@ def _limit(text: str | None) -> int | None:
     raise BadRequest(f"limit must be a whole number from 1 to {LIMIT_MAX}, not '{shown}'")
 
 
-async def _decoded(api: Api, request: Request, question: type[T]) -> T:
+async def decoded(api: Api, request: Request, question: type[T]) -> T:
+    """The body of a request; BadRequest if it is of another form."""
     limit = api.http.body_bytes_max
     data = (await read_body(request, limit)).plain(limit)
     try:

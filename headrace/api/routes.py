@@ -14,19 +14,26 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.api import handlers
+from headrace.api import handlers, ruling
 from headrace.api.body import JSON, NDJSON, ONE
 from headrace.api.events import EVENTS_MEDIA, subscribe
 from headrace.api.handlers import Api
+from headrace.api.rulebook import Muted, RuleStatus
 from headrace.api.shapes import (
     Accepted,
+    Acknowledgement,
+    Alerts,
     Alive,
     AuditQuestion,
     Audits,
     DeadLetters,
     Limit,
+    MuteQuestion,
     Ready,
     Rebuilt,
+    RuleHistory,
+    Rules,
+    RuleText,
     SqlQuestion,
     StatusReport,
 )
@@ -34,6 +41,8 @@ from headrace.audit.trace import Replay, Why
 from headrace.serving.answer import Answer
 from headrace.serving.feed import Heard
 from headrace.serving.late import LateAnswer
+from headrace.serving.ledger import Alert
+from headrace.serving.rules import RuleVersion
 
 Handler = Callable[[Api, Request], Awaitable[Response]]
 
@@ -77,6 +86,15 @@ _TO = Parameter("to", "query", str, "time before which windows start")
 _WINDOW = Parameter("window", "query", str, "time at which the row's window starts")
 _LISTED = Parameter("limit", "query", Limit, "events or steps listed at most; all are counted")
 _SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view …")
+_RULE = Parameter("rule", "path", str, "name of a rule")
+_ALERT = Parameter("alert", "path", str, "id of an alert, or the beginning of one")
+_WANTED = (
+    Parameter("rule", "query", str, "only alerts of this rule"),
+    Parameter("state", "query", str, "only alerts in this state"),
+    Parameter("missed", "query", bool, "only alerts that batch alone has found"),
+    Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
+    _LIMIT,
+)
 _EVENTS = (
     BodyKind(JSON, dict[str, Any] | list[dict[str, Any]]),
     BodyKind(NDJSON, str),
@@ -140,6 +158,53 @@ ROUTES: tuple[Route, ...] = (
         "POST", "/v1/audit", "audit",
         "Compare the answers of one view, or of all, with a second engine over the same events.",
         handlers.audit, Audits, bodies=(BodyKind(JSON, AuditQuestion),), body_required=False,
+    ),
+    Route("GET", "/v1/rules", "rules", "All rules, and their numbers.", ruling.rules, Rules),
+    Route(
+        "POST", "/v1/rules", "add_rules",
+        "Add rules while the project runs, or change rules that were added so.",
+        ruling.add_rules, Rules, bodies=(BodyKind(JSON, RuleText),),
+    ),
+    Route(
+        "GET", "/v1/rules/{rule}", "rule", "One rule, with its text and numbers.",
+        ruling.rule, RuleStatus, parameters=(_RULE,),
+    ),
+    Route(
+        "GET", "/v1/rules/{rule}/history", "rule_history",
+        "All versions of a rule, and who made each.",
+        ruling.history, RuleHistory, parameters=(_RULE,),
+    ),
+    Route(
+        "POST", "/v1/rules/{rule}/disable", "disable_rule", "Raise no more alerts of a rule.",
+        ruling.disable, RuleVersion, parameters=(_RULE,),
+    ),
+    Route(
+        "POST", "/v1/rules/{rule}/enable", "enable_rule", "Raise alerts of a rule again.",
+        ruling.enable, RuleVersion, parameters=(_RULE,),
+    ),
+    Route(
+        "POST", "/v1/rules/{rule}/remove", "remove_rule",
+        "Remove a rule that was added while the project ran; its alerts stay.",
+        ruling.remove, RuleVersion, parameters=(_RULE,),
+    ),
+    Route(
+        "POST", "/v1/rules/{rule}/mute", "mute_rule",
+        "Record alerts of a rule, or of some values of it, and notify nobody for a time.",
+        ruling.mute, Muted, parameters=(_RULE,), bodies=(BodyKind(JSON, MuteQuestion),),
+    ),
+    Route(
+        "GET", "/v1/alerts", "alerts", "The newest alerts.",
+        ruling.alerts, Alerts, parameters=_WANTED,
+    ),
+    Route(
+        "GET", "/v1/alerts/{alert}", "alert",
+        "One alert, with what became of its notifications.",
+        ruling.alert, Alert, parameters=(_ALERT,),
+    ),
+    Route(
+        "POST", "/v1/alerts/{alert}/ack", "acknowledge_alert", "Say that an alert was seen.",
+        ruling.acknowledge, Alert, parameters=(_ALERT,),
+        bodies=(BodyKind(JSON, Acknowledgement),), body_required=False,
     ),
     Route("GET", "/livez", "alive", "Whether the process lives.", handlers.alive, Alive),
     Route("GET", "/readyz", "ready", "Whether questions can be answered.", handlers.ready, Ready),

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from headrace.api.rulebook import Rulebook, RuleStatus
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
@@ -107,6 +108,7 @@ class Status(msgspec.Struct, frozen=True):
     views: list[ViewStatus]
     sinks: list[SinkStatus] = []
     tables: list[TableStatus] = []
+    rules: list[RuleStatus] = []
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
@@ -131,6 +133,10 @@ class Hearing(Protocol):
 
 
 class Service(Protocol):
+    @property
+    def rulebook(self) -> Rulebook:
+        """Rules and alerts."""
+
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""
 

@@ -10,10 +10,14 @@ from typing import Annotated
 
 import msgspec
 
+from headrace.api.rulebook import RuleStatus
 from headrace.api.service import DeadLetter, IdlePartition, SinkStatus, Status, ViewStatus
 from headrace.ingest.intake import Receipt
+from headrace.serving.ledger import Alert
+from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
 
+USER = "X-Headrace-User"
 LIMIT_MAX = 10_000
 Limit = Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)]
 
@@ -91,6 +95,43 @@ class Ready(msgspec.Struct, frozen=True):
     reason: str
 
 
+class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One or more CREATE RULE statements."""
+
+    sql: str
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """Rules as they are now."""
+
+    rules: list[RuleStatus]
+
+
+class RuleHistory(msgspec.Struct, frozen=True):
+    """All versions of a rule, the newest first."""
+
+    versions: list[RuleVersion]
+
+
+class MuteQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For how long, and of which values; of all if none are named."""
+
+    length: str = msgspec.field(name="for")
+    keys: dict[str, str] = {}
+
+
+class Alerts(msgspec.Struct, frozen=True):
+    """The newest alerts first."""
+
+    alerts: list[Alert]
+
+
+class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What somebody says who has seen an alert."""
+
+    note: str | None = None
+
+
 class BalanceReport(msgspec.Struct, frozen=True):
     """accepted = events + duplicates + dead letters + in the log + off; `off` must be zero."""
 
@@ -135,6 +176,7 @@ class StatusReport(msgspec.Struct, frozen=True):
     streams: list[StreamReport]
     views: list[ViewStatus]
     sinks: list[SinkStatus] = []
+    rules: list[RuleStatus] = []
 
     @staticmethod
     def of(status: Status) -> StatusReport:

@@ -17,8 +17,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from headrace.cli.alert_commands import alerts_app
 from headrace.cli.failure import guarded
 from headrace.cli.folder import found_folder
+from headrace.cli.options import Folder, Json, ProjectOption
+from headrace.cli.rule_commands import rule_app
 
 
 class Commands(TyperGroup):
@@ -45,12 +48,6 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-_FOLDER = "the project's folder; else the current one or the nearest above it with headrace.toml"
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, errors included.")]
-Folder = Annotated[Path | None, typer.Argument(metavar="[DIR]", help=_FOLDER, show_default=False)]
-ProjectOption = Annotated[
-    Path | None, typer.Option("--project", metavar="DIR", help=_FOLDER, show_default=False)
-]
 View = Annotated[str, typer.Argument(metavar="VIEW", help="the view's name")]
 Where = Annotated[
     list[str] | None,
@@ -295,3 +292,7 @@ def doctor(project: ProjectOption = None, json: Json = False) -> int:
     from headrace.cli import doctor as body
 
     return body.doctor(found_folder(project)).say(json)
+
+
+app.add_typer(rule_app, name="rule")
+app.add_typer(alerts_app, name="alerts")

@@ -20,9 +20,10 @@ from headrace.cli.folder import loaded
 from headrace.cli.report import Report, good, table, waiting
 from headrace.cli.words import counted
 from headrace.compile import explain as explaining
-from headrace.compile.plan import Plan, SinkPlan, StreamPlan, ViewPlan
+from headrace.compile.plan import Plan, RulePlan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable
+from headrace.core.rule import hidden
 from headrace.core.subscription import emission
 from headrace.core.time import duration_text
 from headrace.define.definitions import TableDefinition
@@ -43,9 +44,10 @@ _STYLES = {
 def compiled(project: Project) -> Plan:
     """The plan of a project, by a Spark session started for it."""
     from headrace.run.compiling import compile_in_spark
+    from headrace.run.rules import whole_project
 
     with waiting("asking Spark"):
-        return compile_in_spark(project)
+        return compile_in_spark(whole_project(project))
 
 
 # check
@@ -63,6 +65,7 @@ def check(folder: Path) -> Report:
     streams = len(project.streams) + len(project.queries) - len(views)
     counts = {"stream": streams, "table": len(project.tables), "view": len(views)}
     counts |= {"sink": len(project.sinks)} if project.sinks else {}
+    counts |= {"rule": len(project.rules)} if project.rules else {}
     return _checked(counts, problems(project, compiled))
 
 
@@ -123,16 +126,17 @@ def planned(project: Project, made: Plan, deployed: Plan | None) -> Report:
     """The plan beside what is deployed."""
     changes = {change.name: change for change in changes_of(deployed, made)}
     streams = {stream.name: _stream_change(stream, deployed) for stream in made.streams}
-    gone = [change for change in changes.values() if change.what == "removed"]
+    gone = [c for c in changes.values() if c.what == "removed" and not hidden(c.name)]
     document = {
         "project": made.name,
         "streams": [_stream_document(s, project, streams[s.name]) for s in made.streams],
-        "derived": [{"name": each.name, "stream": each.stream} for each in made.derived],
+        "derived": [{"name": each.name, "stream": each.stream} for each in made.shown_derived],
         "tables": [
             {"name": t.name, "format": t.format, "location": t.location} for t in made.tables
         ],
-        "views": [_view_document(view, changes[view.name]) for view in made.views],
+        "views": [_view_document(view, changes[view.name]) for view in made.shown_views],
         "sinks": [_sink_document(sink) for sink in made.sinks],
+        "rules": [_rule_document(rule) for rule in made.rules],
         "removed": [change.name for change in gone],
     }
     return Report(document, _planned_parts(document, made, gone))
@@ -178,6 +182,15 @@ def _sink_document(sink: SinkPlan) -> dict[str, Any]:
     }
 
 
+def _rule_document(rule: RulePlan) -> dict[str, str]:
+    return {
+        "name": rule.name,
+        "severity": rule.severity,
+        "reads": ", ".join(rule.streams),
+        "notifies": ", ".join(action.name for action in rule.actions),
+    }
+
+
 def _planned_parts(
     document: dict[str, Any], made: Plan, gone: list[Change]
 ) -> list[RenderableType]:
@@ -186,7 +199,7 @@ def _planned_parts(
         for s in document["streams"]
     ]
     streams += [
-        [each.name, f"from {each.stream}", "as its source", Text("")] for each in made.derived
+        [each.name, f"from {each.stream}", "as its source", Text("")] for each in made.shown_derived
     ]
     views = [
         [v["name"], v["kind"], ", ".join(v["reads"]), _change(v["change"]), v["reason"]]
@@ -197,6 +210,9 @@ def _planned_parts(
         rows = [[each.name, each.format, each.location] for each in made.tables]
         parts += ["", table("table", "format", "location", rows=rows)]
     parts += ["", table("view", "kind", "reads", "change", "reason", rows=views)]
+    if made.rules:
+        rules = [list(rule.values()) for rule in document["rules"]]
+        parts += ["", table("rule", "severity", "reads", "notifies", rows=rules)]
     if made.sinks:
         sinks = [list(sink.values()) for sink in document["sinks"]]
         parts += ["", table("sink", "view", "into", "guarantee", "emit", rows=sinks)]

@@ -17,6 +17,7 @@ from rich.text import Text
 from headrace.api.service import Balance, SinkStatus, Status, StreamStatus, ViewStatus
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import Report, bad, dim, good, table
+from headrace.cli.rules import rule_table
 from headrace.cli.words import equation, moment
 from headrace.core.time import MILLISECOND, duration_text
 
@@ -65,6 +66,8 @@ def shown(found: Status) -> list[RenderableType]:
     if found.sinks:
         sinks = [_sink(sink) for sink in found.sinks]
         parts += ["", table(*_SINK, rows=sinks, right=("delivered", "waiting", "dropped"))]
+    if found.rules:
+        parts += ["", rule_table(found.rules)]
     if found.tables:
         tables = [[t.name, t.version, moment(t.loaded_at)] for t in found.tables]
         parts += ["", table(*_TABLE, rows=tables)]

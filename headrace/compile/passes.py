@@ -54,15 +54,23 @@ from headrace.compile.plan import (
     digest,
 )
 from headrace.compile.resolve import HIDDEN, Resolved, resolve
-from headrace.compile.sinks import sink_plans
+from headrace.compile.rules import (
+    alert_rows,
+    in_words_of_rules,
+    ledger_view,
+    nested_columns,
+    rule_plans,
+)
+from headrace.compile.sinks import refuse_circles, sink_plans
 from headrace.compile.split import Split, split
 from headrace.compile.translate import translate
 from headrace.compile.window_words import check_windows, for_spark
 from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, OFFSET, PARTITION
 from headrace.core.origin import Origin
+from headrace.core.rule import ALERTS, stream_of, view_of
 from headrace.core.schema import Schema
-from headrace.define.definitions import StreamDefinition
+from headrace.define.definitions import QueryDefinition, StreamDefinition
 from headrace.define.dialect import sql_of
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.project import Project
@@ -94,10 +102,12 @@ def compile_project(
         analyser.relation(stream.name, f"{stream.schema.spark_ddl}, {HIDDEN_DDL}")
     for table in project.tables.values():
         analyser.relation(table.name, table.schema.spark_ddl)
-    compiler = _Compiler(project, analyser, ordered, schemas, processors)
-    for resolved in ordered.values():
-        compiler.add(resolved)
-    return compiler.plan()
+    with in_words_of_rules():
+        compiler = _Compiler(project, analyser, ordered, schemas, processors)
+        for resolved in ordered.values():
+            compiler.add(resolved)
+        compiler.add_rules()
+        return compiler.plan()
 
 
 class _Compiler:
@@ -114,6 +124,7 @@ class _Compiler:
         self.folds = Folds(project, analyser, ordered, processors)
         self.views: dict[str, ViewPlan] = {}
         self.derived: list[DerivedPlan] = []
+        self.nested: dict[str, tuple[str, ...]] = {}
         self.joins: dict[str, StreamJoin] = {
             name: stream_join(resolved, ordered, project, schemas)
             for name, resolved in ordered.items()
@@ -135,7 +146,29 @@ class _Compiler:
             tuple(self.derived),
             tuple(self.views.values()),
         )
-        return msgspec.structs.replace(plan, sinks=sink_plans(self.project, plan))
+        plan = msgspec.structs.replace(plan, sinks=sink_plans(self.project, plan))
+        rules = rule_plans(self.project, plan, self.nested)
+        plan = msgspec.structs.replace(plan, rules=tuple(rules))
+        refuse_circles(plan)
+        return plan
+
+    def add_rules(self) -> None:
+        """Each rule's alerts as a view, and the ledger of all."""
+        for rule in self.project.rules.values():
+            name = stream_of(rule.name)
+            if name not in self.ordered:
+                continue  # it reads views, so its SELECT is the view
+            text = f"SELECT * FROM {name}"
+            columns = self.analyser.analyse(text, rule.query_origin)
+            self.nested[rule.name] = nested_columns(columns)
+            time = event_time(name, self.ordered, self.project)
+            select, types = alert_rows(rule, columns, time)
+            view = QueryDefinition(
+                view_of(rule.name), "view", sql_of(select), rule.origin, rule.query_origin
+            )
+            self.add_mergeable(Resolved(view, select, name, name, (), ()), types)
+        if self.project.rules:
+            self.views[ALERTS] = ledger_view()
 
     def add(self, resolved: Resolved) -> None:
         if resolved.definition.rules:

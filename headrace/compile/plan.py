@@ -16,6 +16,7 @@ from headrace.compile.windows import WindowPlan, coalesced
 from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
 from headrace.core.pattern import Pattern, Threshold
+from headrace.core.rule import hidden, view_of
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.subscription import Guarantee, Shape, Subscription
 from headrace.core.time import HOUR, MINUTE
@@ -270,6 +271,40 @@ class SinkPlan(_Noun, frozen=True):
     origin: str = ""
 
 
+class ActionPlan(_Noun, frozen=True):
+    """Where notifications go. Rules that name the same place share it, and its queue."""
+
+    kind: str
+    target: str
+    id: str | None = None  # the field of a target stream that tells duplicates
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.target}"
+
+
+class RulePlan(_Noun, frozen=True):
+    """What is done with the rows of the rule's hidden view."""
+
+    name: str
+    text: str
+    columns: tuple[str, ...]  # what an alert says
+    severity: str
+    actions: tuple[ActionPlan, ...]
+    suppress_us: int | None
+    per: tuple[str, ...]
+    coupling: str
+    corrections: bool
+    nested: tuple[str, ...]  # columns that are kept as JSON
+    keys: tuple[str, ...] | None  # of a rule over views: what a row is known by; else None
+    streams: tuple[str, ...]
+    origin: str = ""
+
+    @property
+    def view(self) -> str:
+        return view_of(self.name)
+
+
 class Plan(_Noun, frozen=True):
     """All that would run."""
 
@@ -279,6 +314,16 @@ class Plan(_Noun, frozen=True):
     derived: tuple[DerivedPlan, ...]
     views: tuple[ViewPlan, ...]
     sinks: tuple[SinkPlan, ...] = ()
+    rules: tuple[RulePlan, ...] = ()
+
+    @property
+    def shown_views(self) -> tuple[ViewPlan, ...]:
+        """The views that the user knows of."""
+        return tuple(view for view in self.views if not hidden(view.name))
+
+    @property
+    def shown_derived(self) -> tuple[DerivedPlan, ...]:
+        return tuple(derived for derived in self.derived if not hidden(derived.name))
 
     def stream(self, name: str) -> StreamPlan:
         return next(stream for stream in self.streams if stream.name == name)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.compile.rules import check_names, in_words_of_rules, rule_queries
 from headrace.core.errors import BadDefinition, UnknownName, Unsupported
 from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
 from headrace.define.definitions import QueryDefinition
@@ -46,7 +47,10 @@ class Resolved:
 
 def resolve(project: Project) -> dict[str, Resolved]:
     """All queries of a project, in an order in which each comes after what it reads."""
-    found = {name: _resolve_one(project, query) for name, query in project.queries.items()}
+    check_names(project)
+    with in_words_of_rules():
+        queries = project.queries | rule_queries(project)
+        found = {name: _resolve_one(project, query) for name, query in queries.items()}
     ordered: dict[str, Resolved] = {}
     for name in found:
         _place(name, found, ordered, ())
@@ -103,7 +107,8 @@ def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
 
 
 def _find(project: Project, query: QueryDefinition, name: str) -> str:
-    known = {d.name.lower(): d.name for d in project.definitions if d.name not in project.sinks}
+    others = {*project.sinks, *project.rules}
+    known = {d.name.lower(): d.name for d in project.definitions if d.name not in others}
     if name.lower() in known:
         return known[name.lower()]
     close = difflib.get_close_matches(name, known.values(), 1)

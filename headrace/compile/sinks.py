@@ -10,6 +10,7 @@ from __future__ import annotations
 from headrace.compile.plan import Plan, SinkPlan
 from headrace.compile.subscribe import shape_of
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownName, Unsupported
+from headrace.core.rule import Kind
 from headrace.core.subscription import Guarantee
 from headrace.define.definitions import SinkDefinition
 from headrace.define.project import Project
@@ -18,7 +19,6 @@ from headrace.define.project import Project
 def sink_plans(project: Project, plan: Plan) -> tuple[SinkPlan, ...]:
     """What each sink does, in the order in which they were said."""
     made = tuple(_sink_plan(sink, plan) for sink in project.sinks.values())
-    _refuse_circles(made, project)
     _refuse_shared_files(made, project)
     return made
 
@@ -67,19 +67,28 @@ def _stream(sink: SinkDefinition, plan: Plan) -> tuple[str, str | None]:
     return stream.name, stream.id
 
 
-def _refuse_circles(sinks: tuple[SinkPlan, ...], project: Project) -> None:
-    """No stream may come back to itself over sinks."""
+def refuse_circles(plan: Plan) -> None:
+    """No stream may come back to itself over sinks and rules."""
+    roads = [
+        (f"sink '{sink.name}'", sink.shape.streams, sink.target, sink.origin)
+        for sink in plan.sinks
+        if sink.into == "stream"
+    ] + [
+        (f"rule '{rule.name}'", rule.streams, action.target, rule.origin)
+        for rule in plan.rules
+        for action in rule.actions
+        if action.kind == Kind.STREAM
+    ]
     next_streams: dict[str, set[str]] = {}
-    for sink in sinks:
-        if sink.into == "stream":
-            for stream in sink.shape.streams:
-                next_streams.setdefault(stream, set()).add(sink.target)
-    for sink in sinks:
-        if sink.into == "stream" and _reachable(sink.target, next_streams) & {*sink.shape.streams}:
+    for _, sources, target, _ in roads:
+        for stream in sources:
+            next_streams.setdefault(stream, set()).add(target)
+    for what, sources, target, origin in roads:
+        if _reachable(target, next_streams) & {*sources}:
+            reads = "its view reads" if what.startswith("sink") else "it reads"
             raise BadDefinition(
-                f"sink '{sink.name}' goes round in a circle: its view reads events that come "
-                f"from stream '{sink.target}'",
-                origin=project.sinks[sink.name].origin,
+                f"{what} goes round in a circle: {reads} events that come from stream '{target}'",
+                origin=origin,
             )
 
 

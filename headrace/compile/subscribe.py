@@ -26,7 +26,7 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
     """What the subscription needs of its view; an error says why it cannot be had."""
     view = plan.view(asked.view)
     if view is None:
-        names = [known.name for known in plan.views]
+        names = [known.name for known in plan.shown_views]
         close = difflib.get_close_matches(asked.view, names, 1)
         listed = f"there are: {', '.join(names) or 'none'}."
         hint = f"did you mean '{close[0]}'?" if close else listed
@@ -34,7 +34,7 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
     shape = Shape(
         view.name,
         tuple(output.name for output in view.outputs),
-        _keys(view),
+        keys_of(view),
         next((output.name for output in view.outputs if output.type == WINDOW), None),
         next((output.name for output in view.outputs if _counts(output, view)), None),
         streams_of(plan, view),
@@ -54,7 +54,8 @@ def streams_of(plan: Plan, view: ViewPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for read in reads for name in streams_of(plan, read)))
 
 
-def _keys(view: ViewPlan) -> tuple[str, ...] | None:
+def keys_of(view: ViewPlan) -> tuple[str, ...] | None:
+    """The columns that a row of a view is known by; None if the view does not show them all."""
     shown = {output.key: output.name for output in view.outputs if output.key}
     whole = view.kept and all(key.column in shown for key in view.keys)
     return tuple(shown[key.column] for key in view.keys) if whole else None

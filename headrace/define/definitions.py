@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from headrace.core.origin import Origin
 from headrace.core.pattern import Node, Rows, Selection, Skip
+from headrace.core.rule import Coupling, Kind, Severity
 from headrace.core.schema import Schema
 from headrace.core.subscription import Guarantee, Subscription
 from headrace.core.time import HOUR, MINUTE
@@ -159,4 +160,32 @@ class SinkDefinition:
     origin: Origin
 
 
-Definition = StreamDefinition | TableDefinition | QueryDefinition | SinkDefinition
+@dataclass(frozen=True, slots=True)
+class ActionDefinition:
+    """One thing after NOTIFY."""
+
+    kind: Kind
+    target: str  # a URL, a stream, a path relative to the project, an address, or a function
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDefinition:
+    """`CREATE RULE name AS SELECT … NOTIFY …`: each row of the SELECT is an alert.
+
+    `text` is the whole statement as written, `query` and `query_origin` are its SELECT.
+    """
+
+    name: str
+    text: str
+    query: str
+    origin: Origin
+    query_origin: Origin
+    severity: Severity = Severity.MEDIUM
+    suppress_us: int | None = None
+    per: tuple[str, ...] = ()  # the columns by which alerts suppress each other
+    actions: tuple[ActionDefinition, ...] = ()
+    coupling: Coupling = Coupling.IMMEDIATE
+    corrections: bool = False
+
+
+Definition = StreamDefinition | TableDefinition | QueryDefinition | SinkDefinition | RuleDefinition

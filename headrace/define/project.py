@@ -8,6 +8,7 @@ refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from headrace.core.origin import Origin
 from headrace.define.definitions import (
     Definition,
     QueryDefinition,
+    RuleDefinition,
     SinkDefinition,
     StreamDefinition,
     TableDefinition,
@@ -53,6 +55,10 @@ class Project:
         return {d.name: d for d in self.definitions if isinstance(d, SinkDefinition)}
 
     @property
+    def rules(self) -> dict[str, RuleDefinition]:
+        return {d.name: d for d in self.definitions if isinstance(d, RuleDefinition)}
+
+    @property
     def functions_file(self) -> Path | None:
         path = self.folder / "functions.py"
         return path if path.is_file() else None
@@ -70,11 +76,11 @@ def load_project(folder: Path) -> Project:
                 f"{path.name} is not UTF-8 text", origin=Origin(path.name, 1)
             ) from error
         definitions += read_statements(text, path.name, folder)
-    _refuse_repeats(definitions)
+    refuse_repeats(definitions)
     return Project(folder, settings, tuple(definitions))
 
 
-def _refuse_repeats(definitions: list[Definition]) -> None:
+def refuse_repeats(definitions: Sequence[Definition]) -> None:
     seen: dict[str, Definition] = {}
     for definition in definitions:
         before = seen.setdefault(definition.name.lower(), definition)

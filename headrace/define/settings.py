@@ -25,6 +25,8 @@ def _setting(
     meta = {"meaning": meaning, "duration": duration, "least": least, "text": default}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=meta)
+    if isinstance(default, list):
+        return field(default=tuple(default), metadata=meta)
     return field(default=duration_us(default) if duration else default, metadata=meta)
 
 
@@ -122,6 +124,36 @@ class SubscribeSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NotifySettings:
+    hosts: tuple[str, ...] = _setting([], "hosts that rules may notify by webhook")
+    private: bool = _setting(
+        False, "whether a webhook may be in a private network, and be plain http"
+    )
+    secret: str = _setting("", "what webhooks are signed with; HEADRACE_NOTIFY_SECRET goes before")
+    connect_us: int = _setting("5 seconds", "time to reach a webhook or mail server", duration=True)
+    answer_us: int = _setting(
+        "10 seconds", "time that a webhook or mail server may be silent", duration=True
+    )
+    answer_bytes_max: int = _setting(65_536, "largest answer of a webhook that is read", least=0)
+    attempts_max: int = _setting(
+        12, "attempts to deliver a notification before it has failed", least=1
+    )
+    pause_us: int = _setting(
+        "1 second",
+        "pause after the first failed attempt; each next is twice as long",
+        duration=True,
+    )
+    pause_max_us: int = _setting("5 minutes", "longest pause between two attempts", duration=True)
+    smtp_host: str = _setting("", "mail server for NOTIFY EMAIL")
+    smtp_port: int = _setting(587, "port of the mail server", least=1)
+    smtp_starttls: bool = _setting(True, "whether mail goes over TLS; without it there is no login")
+    smtp_user: str = _setting(
+        "", "login of the mail server; HEADRACE_SMTP_PASSWORD has the password"
+    )
+    smtp_from: str = _setting("", "sender of mails")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     name: str = field(metadata={"meaning": "the project's name", "text": ""})
     state: str = _setting(".headrace", "folder of the project's state, relative to the project")
@@ -135,6 +167,7 @@ class Settings:
     tables: TablesSettings = field(default_factory=TablesSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
 
 
 def key_of(item: Field[Any]) -> str:
@@ -148,7 +181,8 @@ def documented() -> Iterator[tuple[str, Any, str]]:
         if item.default_factory is not MISSING and is_dataclass(item.default_factory):
             for inner in fields(item.default_factory):
                 text, meaning = inner.metadata["text"], inner.metadata["meaning"]
-                yield f"{item.name}.{key_of(inner)}", text, meaning
+                said = str(text).lower() if isinstance(text, bool) else text
+                yield f"{item.name}.{key_of(inner)}", said, meaning
         else:
             yield item.name, item.metadata["text"], item.metadata["meaning"]
 
@@ -216,10 +250,15 @@ def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
     if isinstance(item.metadata["text"], dict) and isinstance(value, dict):
         return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
     expected = type(item.metadata["text"])
+    if expected is list and isinstance(value, list) and all(type(v) is str for v in value):
+        return tuple(value)
     if expected is float and type(value) is int:
         value = float(value)
-    if type(value) is not expected:
-        words = {int: "a whole number", float: "a number", str: "a text", dict: "a table"}
+    if type(value) is not expected or expected is list:
+        words = {
+            int: "a whole number", float: "a number", str: "a text", dict: "a table",
+            bool: "true or false", list: "a list of texts",
+        }  # fmt: skip
         raise BadSetting(f"{key} must be {words[expected]}, not {value!r}", origin=origin)
     least = item.metadata.get("least")
     if least is not None and value < least:

@@ -1,8 +1,8 @@
 """A project file is a list of statements; each becomes one definition with its origin.
 
-`CREATE STREAM`, `TABLE`, `VIEW`, `RULES` and `SINK` are read token by token, so that each mistake
-is named with its line. A SELECT is kept as written: `compile` reads its structure and Spark its
-meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what
+`CREATE STREAM`, `TABLE`, `VIEW`, `RULES`, `RULE` and `SINK` are read token by token, so that each
+mistake is named with its line. A SELECT is kept as written: `compile` reads its structure and Spark
+its meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what
 is refused.
 """
 
@@ -30,12 +30,13 @@ from headrace.define.definitions import (
 )
 from headrace.define.matching import read_match
 from headrace.define.pace import PACE_OPTIONS, read_pace
+from headrace.define.ruling import read_rule
 from headrace.define.subscribing import read_emission, read_where
 from headrace.define.thresholds import read_threshold
 from headrace.define.tokens import Tokens, statements
 
 KNOWN = (
-    "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE SINK and "
+    "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE RULE, CREATE SINK and "
     "CREATE STREAM … AS SELECT"
 )
 _WATERMARK_OPTIONS = ("watermark.ahead", "watermark.idle")
@@ -66,7 +67,7 @@ class _Reader(Tokens):
         first = self.origin
         self.expect("CREATE")
         kind = self.word().upper()
-        if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULES"}:
+        if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULES", "RULE"}:
             raise Unsupported(
                 f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first
             )
@@ -79,6 +80,8 @@ class _Reader(Tokens):
             return self.sink(name, first)
         if kind == "RULES":
             return self.rules(name, first)
+        if kind == "RULE":
+            return read_rule(self, name, first)
         schema, watermark = self.columns(name)
         if kind == "TABLE":
             if watermark:

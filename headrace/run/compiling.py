@@ -8,6 +8,8 @@ from typing import Any
 
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
+from headrace.core.rule import Kind
+from headrace.define.actions import check_call, load_actions
 from headrace.define.functions import FunctionDefinition, load_functions
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
@@ -33,6 +35,11 @@ def check_without_spark(project: Project) -> None:
     resolve(project)
     functions_of(project)
     processors_of(project)
+    actions = load_actions(project.functions_file)
+    for rule in project.rules.values():
+        for called in rule.actions:
+            if called.kind is Kind.CALL:
+                check_call(rule, called.target, actions)
 
 
 def compile_with(spark: Any, project: Project) -> Plan:

@@ -18,11 +18,14 @@ import structlog
 
 from headrace.api.server import HttpServer
 from headrace.api.service import Hearing, Status
+from headrace.compile.plan import Plan
 from headrace.core.errors import HeadraceError, NotFound, NotReady
 from headrace.core.time import iso, now_us
+from headrace.core.user import os_user
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.intake import Receipt
+from headrace.run.alerts import Alerts, actions_of
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
@@ -31,6 +34,8 @@ from headrace.run.metrics import exposition
 from headrace.run.once import pipelines_of, rebuilt
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
+from headrace.run.rulebook import Kept
+from headrace.run.rules import with_rules
 from headrace.run.schedule import Report, Schedule
 from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables
@@ -60,8 +65,10 @@ class Instance(ProjectService):
         self.schedule: Schedule | None = None
         self.hub = Hub(self.store.db, project.settings.subscribe)
         self.sinks: Sinks | None = None
+        self.alerts: Alerts | None = None
         self.server: HttpServer | None = None
         self._stop = threading.Event()
+        self._changing = threading.Lock()
         self._connectors: list[threading.Thread] = []
 
     # Start and stop
@@ -92,9 +99,18 @@ class Instance(ProjectService):
         )
         self.report("engine", {"master": self.project.settings.spark.master})
         self.reason = "the project is being compiled"
-        plan = compile_with(self.spark, self.project)
+        self._deploy(compile_with(self.spark, self.project), os_user())
+        self.reason = "views are being built"
+        self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
+
+    def _deploy(self, plan: Plan, who: str) -> None:
+        """Make a plan the deployed one, and all that runs it; nothing is started."""
+        alerts = Alerts(plan, self.project, self.store.db, self.submit, self.report)
         self.store.deploy(plan)
+        self.store.deploy_rules(plan, self.kept, who)
+        self.alerts = alerts
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
+        before = self.schedule
         self.schedule = Schedule(
             self.pipelines,
             self.inlets.topics,
@@ -102,9 +118,35 @@ class Instance(ProjectService):
             self.report,
             tables=Tables(plan.tables, self.project.folder, self.pipelines, self.store),
         )
+        if before is not None:
+            self.schedule.go_on_from(before)
         self.sinks = Sinks(plan, self.project.folder, self.hub.reader, self.submit, self.report)
-        self.reason = "views are being built"
-        self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
+
+    def redeploy(self, kept: Kept, who: str) -> None:
+        """Deploy other rules while events come in and questions are answered. If they cannot be
+        compiled, nothing changes; if something fails after that, what ran before runs again.
+        """
+        with self._changing:
+            if self.state != "running":
+                raise NotReady("the project is still starting", hint="try again in a moment.")
+            before, project = self.deployed(), with_rules(self.files, kept.values())
+            plan = compile_with(self.spark, project)
+            actions_of(plan, project, self.submit)
+            old = self.project, self.kept
+            self._stop_work()
+            try:
+                self.project, self.kept = project, frozenset(kept)
+                self._deploy(plan, who)
+                self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
+            except Exception:
+                self.project, self.kept = old
+                self._deploy(before, who)
+                raise
+            finally:
+                self._start_work()
+
+    def writing(self) -> None:
+        """A running project is the writer."""
 
     def build_all(self, only: Callable[[Pipeline], bool] = lambda pipeline: True) -> None:
         """Bring the views of every stream, or of some, to all that is in the log now."""
@@ -115,12 +157,7 @@ class Instance(ProjectService):
 
     def start_flow(self) -> None:
         """Start speed, the schedule and the connectors."""
-        for pipeline in self.pipelines.values():
-            pipeline.speed.start()
-        assert self.schedule is not None
-        self.schedule.start()
-        assert self.sinks is not None
-        self.sinks.start()
+        self._start_work()
         for name, definition in self.project.streams.items():
             if make := connectors.get(definition.source):
                 connector = make(
@@ -128,6 +165,21 @@ class Instance(ProjectService):
                 )
                 self._start_connector(name, connector)
         self.state, self.reason = "running", ""
+
+    def _start_work(self) -> None:
+        for pipeline in self.pipelines.values():
+            pipeline.speed.start()
+        for part in (self.schedule, self.sinks, self.alerts):
+            assert part is not None
+            part.start()
+
+    def _stop_work(self) -> None:
+        self.stop_schedule()
+        for pipeline in self.pipelines.values():
+            pipeline.stop()
+        for part in (self.sinks, self.alerts):
+            if part is not None:
+                part.stop()
 
     def _start_connector(self, name: str, connector: Any) -> None:
         def run() -> None:
@@ -155,16 +207,13 @@ class Instance(ProjectService):
 
     def close(self) -> None:
         """Stop everything, in the opposite order of the start."""
-        self.state = "stopping"
+        with self._changing:  # a change that has begun is finished
+            self.state = "stopping"
         self.stop_sources()
         self.hub.stop()
         if self.server is not None:
             self.server.stop()
-        self.stop_schedule()
-        for pipeline in self.pipelines.values():
-            pipeline.stop()
-        if self.sinks is not None:
-            self.sinks.stop()
+        self._stop_work()
         self.close_questions()
         if self.spark is not None:
             from headrace.spark.session import stop_session
@@ -193,11 +242,13 @@ class Instance(ProjectService):
             self.view_statuses(plan) if plan else [],
             self.sink_statuses(plan) if plan else [],
             self.table_statuses(plan) if plan else [],
+            self.rulebook.rules(),
         )
 
     def problems(self) -> dict[str, str]:
         found = dict(self.schedule.problems) if self.schedule else {}
         found |= self.sinks.problems if self.sinks else {}
+        found |= self.alerts.problems if self.alerts else {}
         for name, pipeline in self.pipelines.items():
             if pipeline.problem:
                 found[f"speed {name}"] = f"speed of stream '{name}' failed: {pipeline.problem}"

@@ -67,7 +67,7 @@ def run(
                 report("serving", {"url": url})
                 instance.start_engine()
                 instance.start_flow()
-                views = [view.name for view in instance.deployed().views]
+                views = [view.name for view in instance.deployed().shown_views]
                 seconds_taken = round(time.monotonic() - began, 1)
                 report("ready", {"seconds": seconds_taken, "url": url, "views": views})
                 _watch(instance, stop, seconds, report)
@@ -95,7 +95,9 @@ def _work_through(instance: Instance) -> None:
     instance.start_engine()
     instance.build_all()
     assert instance.sinks is not None
+    assert instance.alerts is not None
     instance.sinks.drain()
+    instance.alerts.drain()
 
 
 def _watch(

@@ -20,6 +20,9 @@ from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.project_service import ProjectService, stopped_status
+from headrace.run.rulebook import Kept
+from headrace.run.rules import with_rules
+from headrace.serving.rules import keep_rules
 from headrace.serving.sqlite_store import SqliteStore
 
 
@@ -43,6 +46,24 @@ class Offline(ProjectService):
             lock = RunLock(self.layout)
             lock.take()
             self._lock = lock
+
+    def writing(self) -> None:
+        """The changes of a stopped project's store are made as its writer."""
+        self._take_lock()
+        if not self.store.db.token:
+            self.store.take_over()
+
+    def redeploy(self, kept: Kept, who: str) -> None:
+        """Compile with these rules, and keep them for the next start."""
+        from headrace.run.compiling import compile_in_spark
+
+        project = with_rules(self.files, kept.values())
+        self.writing()
+        compile_in_spark(project)
+        with self.store.db.write() as db:
+            texts = {name: rule.text for name, rule in kept.items()}
+            keep_rules(db, texts, who, self.store.clock())
+        self.project, self.kept = project, frozenset(kept)
 
     def subscribe(
         self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None

@@ -5,6 +5,7 @@ processes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import msgspec
 
@@ -22,6 +23,7 @@ from headrace.audit.oracle import audit_view
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.errors import NotFound, NotReady
+from headrace.core.rule import shown_name
 from headrace.core.time import iso
 from headrace.define.project import Project
 from headrace.log.reader import TopicReader
@@ -31,6 +33,8 @@ from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions
+from headrace.run.rulebook import Kept, StoreRulebook
+from headrace.run.rules import kept_rules, with_rules
 from headrace.run.traces import Traces
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
@@ -45,9 +49,22 @@ class ProjectService:
     """Answers about a project from its store, master and log."""
 
     def __init__(self, project: Project, store: SqliteStore) -> None:
-        self.project, self.store, self.layout = project, store, Layout.of(project)
+        self.files, self.store, self.layout = project, store, Layout.of(project)
+        rules = kept_rules(store)
+        self.kept, self.project = frozenset(rules), with_rules(project, rules.values())
         self.questions = Questions(project, store)
         self.traces = Traces(project, store)
+        self.rulebook = StoreRulebook(project, store, self)
+
+    # Rules
+
+    def writing(self) -> None:
+        """Become the one who may write."""
+        raise NotImplementedError
+
+    def redeploy(self, kept: Kept, who: str) -> None:
+        """Make these the rules that are kept beside those of the files."""
+        raise NotImplementedError
 
     # Questions
 
@@ -99,10 +116,11 @@ class ProjectService:
         if view is not None and not wanted:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
         functions = functions_of(self.project)
-        return [
+        found = (
             audit_view(self.store, self.layout.state, plan, v.name, self.project, functions)
             for v in wanted
-        ]
+        )
+        return [replace(audit, view=shown_name(audit.view)) for audit in found]
 
     def _sources(self, plan: Plan, view: str) -> set[str]:
         found = plan.view(view)
@@ -180,7 +198,7 @@ class ProjectService:
 
     def view_statuses(self, plan: Plan) -> list[ViewStatus]:
         found = []
-        for view in plan.views:
+        for view in plan.shown_views:
             versions = self.store.versions(view.stream) if view.stream else []
             live = next((v for v in versions if v.name == view.name and v.state == "live"), None)
             building = any(v.name == view.name and v.state == "building" for v in versions)
@@ -262,5 +280,6 @@ def stopped_status(service: ProjectService) -> Status:
     views = service.view_statuses(plan) if plan else []
     sinks = service.sink_statuses(plan) if plan else []
     tables = service.table_statuses(plan) if plan else []
+    rules = service.rulebook.rules()
     name, why = service.project.settings.name, "the project does not run"
-    return Status(name, "stopped", why, None, None, streams, views, sinks, tables)
+    return Status(name, "stopped", why, None, None, streams, views, sinks, tables, rules)

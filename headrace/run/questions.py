@@ -87,7 +87,7 @@ class Questions:
             made, positions[stream.name] = stream_relations(self.layout, stream, folder)
             relations += made
         relations += [table_relation(table, self.project.folder) for table in plan.tables]
-        relations += [Relation(d.name, query=d.sql) for d in plan.derived if not d.carry]
+        relations += [Relation(d.name, query=d.sql) for d in plan.shown_derived if not d.carry]
         known = {stream.name.lower(): stream for stream in plan.streams}
         for alias, (name, kind, value) in moments.items():
             # The name goes into SQL that is ours, so it must be one that the project gave.

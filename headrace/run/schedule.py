@@ -59,6 +59,11 @@ class Schedule:
         if self._thread.is_alive():
             self._thread.join()
 
+    def go_on_from(self, before: Schedule) -> None:
+        """Count on from another schedule of the same run."""
+        self.generations, self.events = before.generations, before.events
+        self.differences = before.differences
+
     def rebuild(self, stream: str, view: str) -> Future[Promoted]:
         """Ask for a full build of a view."""
         wish: Future[Promoted] = Future()

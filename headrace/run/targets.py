@@ -96,7 +96,7 @@ class StreamTarget:
     def _event(self, encoded: bytes) -> dict[str, Any]:
         pane = msgspec.json.decode(encoded)
         said = {f"pane_{name}": pane[name] for name in ("op", "timing", "last", "sequence")}
-        event = {**said, "pane_index": pane["pane"], **_flat(pane["row"])}
+        event = {**said, "pane_index": pane["pane"], **flat(pane["row"])}
         if self.sink.id is not None:
             event[self.sink.id] = f"{self.sink.name}:{pane['sequence']}"
         return event
@@ -109,7 +109,7 @@ def target_of(sink: SinkPlan, folder: Path, submit: Submit) -> Target:
     return FileTarget(folder / sink.target, synced=synced)
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def flat(row: dict[str, Any]) -> dict[str, Any]:
     """Windows as two columns, because a stream has plain ones."""
     flat: dict[str, Any] = {}
     for name, value in row.items():

@@ -43,7 +43,7 @@ class Traces:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
         view = plan.view(name)
         if view is None:
-            known = ", ".join(view.name for view in plan.views) or "none"
+            known = ", ".join(view.name for view in plan.shown_views) or "none"
             raise NotFound(f"there is no view '{name}'", hint=f"there are: {known}.")
         if view.kind == "read":
             raise Unsupported(

@@ -187,7 +187,7 @@ def _live_plan(db: sqlite3.Connection, name: str) -> ViewPlan:
     plan = read_plan(db)
     view = plan.view(name) if plan else None
     if view is None or plan is None:
-        names = [v.name for v in plan.views] if plan else []
+        names = [v.name for v in plan.shown_views] if plan else []
         close = difflib.get_close_matches(name, names, 1)
         hint = (
             f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(names) or 'none'}."

@@ -58,6 +58,36 @@ CREATE TABLE IF NOT EXISTS _sink_rows (
   sink TEXT, key TEXT, told TEXT NOT NULL, PRIMARY KEY (sink, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _outbox (
   sink TEXT, sequence INTEGER, pane BLOB NOT NULL, PRIMARY KEY (sink, sequence)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _rules (
+  name TEXT, version INTEGER, text TEXT NOT NULL, state TEXT NOT NULL, kept INTEGER NOT NULL,
+  changed_at INTEGER NOT NULL, changed_by TEXT NOT NULL,
+  PRIMARY KEY (name, version)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _looks (
+  rule TEXT PRIMARY KEY, version INTEGER NOT NULL, since TEXT NOT NULL, position TEXT,
+  generation INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _alerts (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, rule TEXT NOT NULL,
+  version INTEGER NOT NULL, row_key TEXT NOT NULL, severity TEXT NOT NULL, body TEXT NOT NULL,
+  event_time INTEGER NOT NULL, per TEXT NOT NULL, raised_at INTEGER NOT NULL,
+  raised_by TEXT NOT NULL, position TEXT NOT NULL, quiet TEXT, suppressed_by TEXT,
+  missed INTEGER NOT NULL, withdrawn_at INTEGER, left_at INTEGER, acknowledged_by TEXT,
+  acknowledged_at INTEGER, note TEXT);
+CREATE INDEX IF NOT EXISTS _alerts_rows ON _alerts (rule, row_key);
+CREATE INDEX IF NOT EXISTS _alerts_times ON _alerts (rule, per, event_time);
+CREATE VIEW IF NOT EXISTS _ledger AS SELECT id, rule, version, severity,
+  CASE WHEN acknowledged_at IS NOT NULL THEN 'acknowledged' ELSE coalesce(quiet, 'open') END state,
+  body, event_time, raised_at, raised_by, suppressed_by, missed, withdrawn_at, acknowledged_by,
+  acknowledged_at, note, number FROM _alerts;
+CREATE TABLE IF NOT EXISTS _mutes (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, rule TEXT NOT NULL, keys TEXT NOT NULL,
+  until_us INTEGER NOT NULL, muted_by TEXT NOT NULL, muted_at INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS _notices (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, action TEXT NOT NULL, key TEXT NOT NULL,
+  rule TEXT NOT NULL, alerts TEXT NOT NULL, body BLOB, state TEXT NOT NULL,
+  attempts INTEGER NOT NULL, due_at INTEGER NOT NULL, reason TEXT, ended_at INTEGER,
+  UNIQUE (action, key));
+CREATE INDEX IF NOT EXISTS _notices_due ON _notices (action, due_at) WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS _notices_rules ON _notices (rule);
 """
 
 

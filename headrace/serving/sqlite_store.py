@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,7 @@ from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
-from headrace.serving import carried, catalog, epochs, generations
+from headrace.serving import carried, catalog, epochs, generations, rules
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
@@ -50,6 +50,11 @@ class SqliteStore:
     def deploy(self, plan: Plan) -> list[Change]:
         with self.db.write() as db:
             return catalog.deploy(db, plan)
+
+    def deploy_rules(self, plan: Plan, kept: Collection[str], who: str) -> None:
+        """Note the rules of the deployed plan, and which of them are kept here."""
+        with self.db.write() as db:
+            rules.deploy_rules(db, plan, kept, who, self.clock())
 
     def deployed(self) -> Plan | None:
         with self.db.read() as db:

@@ -8,11 +8,13 @@ commit between the two is seen at the next turn. tests/serving/test_feed.py chec
 from __future__ import annotations
 
 from headrace.core.errors import LimitReached
+from headrace.core.rule import ALERTS
 from headrace.core.subscription import Shape, Subscription
 from headrace.core.time import from_iso
 from headrace.serving.account import Account, Look, Seen
 from headrace.serving.answer import AsOf, as_of
 from headrace.serving.catalog import read_stream
+from headrace.serving.ledger import changes
 from headrace.serving.panes import look
 from headrace.serving.read import Reader
 
@@ -43,6 +45,8 @@ class Watch:
 
     def _progress(self) -> object:
         with self.reader.db.read() as db:
+            if self.shape.view == ALERTS:
+                return changes(db)
             states = [read_stream(db, stream) for stream in self.shape.streams]
         marks = as_of(states, self.reader.clock()).values()
         return [(mark.position, mark.generation, mark.watermark) for mark in marks]

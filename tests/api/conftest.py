@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from headrace.api.client import Remote
+from headrace.api.rulebook import RuleStatus
 from headrace.api.server import HttpServer
 from headrace.api.service import Balance, DeadLetter, Hearing, Status, StreamStatus, ViewStatus
 from headrace.audit.trace import LISTED, LeftOut, Replay, Seen, Step, Why
@@ -26,6 +27,8 @@ from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.late import LateAnswer, LateWindow
+from headrace.serving.ledger import Alert, Numbers, Wanted
+from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
 
 BODY_BYTES_MAX, EVENT_BYTES_MAX = 1 << 20, 64 << 10
@@ -62,12 +65,42 @@ WHY = Why(
 )  # fmt: skip
 STEP = Step("epoch", 1, "2026-01-01T00:00:00Z", [7, 8], [5, 6], 1, 0, 0, {"n": 1})
 REPLAY = Replay("visitors", {}, {"n": 1}, [STEP], 4, False, "no", ANSWER.as_of)
+RULE = RuleStatus(
+    "slow", 1, "enabled", "high", False, "2026-01-01T00:00:00Z", "ann", "CREATE RULE slow AS …",
+    Numbers(3, 2),
+)  # fmt: skip
+VERSION = RuleVersion(
+    "slow", 1, "CREATE RULE slow AS …", "enabled", False, "2026-01-01T00:00:00Z", "ann"
+)
+ALERT = Alert(
+    "9c1f", "slow", 1, "high", "open", {"user": "ann"}, "2026-01-01T00:00:00Z",
+    "2026-01-01T00:00:01Z", "speed",
+)  # fmt: skip
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
 
 
 def definition(**changes: Any) -> StreamDefinition:
     columns = (Column("user", Type("STRING"), nullable=False), Column("ms", Type("BIGINT")))
     return replace(StreamDefinition("clicks", Schema(columns), Origin("shop.sql", 1)), **changes)
+
+
+class Rulebook:
+    """Answers as it was told; tests/api/test_ruling.py has one with a store."""
+
+    def rules(self) -> list[RuleStatus]:
+        return [RULE]
+
+    def rule(self, name: str) -> RuleStatus:
+        return RULE
+
+    def history(self, name: str) -> list[RuleVersion]:
+        return [VERSION]
+
+    def alerts(self, wanted: Wanted) -> list[Alert]:
+        return [ALERT]
+
+    def alert(self, id: str) -> Alert:
+        return ALERT
 
 
 @dataclass
@@ -80,6 +113,7 @@ class Shop:
     fail: Exception | None = None
     during_submit: Callable[[Future[Receipt]], Future[Receipt]] = lambda future: future
     able: tuple[bool, str] = (True, "")
+    rulebook: Rulebook = field(default_factory=Rulebook)
 
     def _asked(self, *call: Any) -> None:
         self.calls.append(call)

@@ -17,8 +17,13 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "rebuild",
-    "audit", "why", "replay", "dead-letters", "doctor", "rules",
+    "audit", "why", "replay", "dead-letters", "doctor", "rules", "rule", "alerts",
 )  # fmt: skip
+GROUPS = {
+    "rule": ("list", "show", "add", "disable", "enable", "remove", "history"),
+    "rules": ("test",),
+    "alerts": ("list", "show", "ack", "mute"),
+}
 HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}
 HELP = [sys.executable, "-c", "from headrace.cli.main import app; app()", "--help"]
 
@@ -50,9 +55,11 @@ def _processor_seconds_of_help() -> float:
 def test_there_are_these_commands_and_each_takes_json() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert tuple(commands) == COMMANDS
-    groups = [getattr(command, "commands", {"": command}) for command in commands.values()]
-    for command in (command for group in groups for command in group.values()):
-        assert "--json" in [name for param in command.params for name in param.opts]
+    for name, command in commands.items():
+        inner = getattr(command, "commands", {})
+        assert tuple(inner) == GROUPS.get(name, ())
+        for each in inner.values() or [command]:
+            assert "--json" in [name for param in each.params for name in param.opts]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -55,6 +55,20 @@ DEFAULTS: dict[str, Any] = {
     "subscribe.waiting_max": 10_000,
     "subscribe.rows_max": 100_000,
     "subscribe.linger": "60 seconds",
+    "notify.hosts": [],
+    "notify.private": "false",
+    "notify.secret": "",
+    "notify.connect": "5 seconds",
+    "notify.answer": "10 seconds",
+    "notify.answer_bytes_max": 65_536,
+    "notify.attempts_max": 12,
+    "notify.pause": "1 second",
+    "notify.pause_max": "5 minutes",
+    "notify.smtp_host": "",
+    "notify.smtp_port": 587,
+    "notify.smtp_starttls": "true",
+    "notify.smtp_user": "",
+    "notify.smtp_from": "",
 }
 
 
@@ -72,7 +86,10 @@ def values(settings: Settings) -> dict[str, Any]:
 DURATIONS = {
     "log.retention", "dedup.horizon", "speed.trigger", "speed.group", "archive.interval",
     "batch.interval", "tables.interval", "subscribe.linger",
+    "notify.connect", "notify.answer", "notify.pause", "notify.pause_max",
 }  # fmt: skip
+# What Python has for what the file writes.
+READ: dict[str, Any] = {"notify.hosts": (), "notify.private": False, "notify.smtp_starttls": True}
 
 
 def file_of(key: str, value: Any) -> dict[str, Any]:
@@ -91,7 +108,7 @@ def test_every_setting_says_what_it_means() -> None:
 def test_a_file_with_a_name_alone_has_the_defaults() -> None:
     found = values(read_settings({"name": "shop"}, AT))
     expected = DEFAULTS | {"name": "shop"}
-    expected |= {key: duration_us(DEFAULTS[key]) for key in DURATIONS}
+    expected |= {key: duration_us(DEFAULTS[key]) for key in DURATIONS} | READ
     assert found == expected
 
 
@@ -100,6 +117,10 @@ def test_setting_can_be_said_and_changes_nothing_else(key: str) -> None:
     default = DEFAULTS[key]
     if key in DURATIONS:
         said, kept = "90 seconds", 90_000_000
+    elif isinstance(default, list):
+        said, kept = ["ops.example"], ("ops.example",)
+    elif key in READ:
+        said = kept = not READ[key]
     elif isinstance(default, dict):
         said, kept = {"spark.ui.enabled": True, "n": 3}, {"spark.ui.enabled": "true", "n": "3"}
     else:
@@ -130,6 +151,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("http.port", True, "BadSetting: http.port must be a whole number, not True"),
     ("http.port", -1, "BadSetting: http.port must be at least 0, not -1"),
     ("http.host", 1, "BadSetting: http.host must be a text, not 1"),
+    ("notify.hosts", "x", "BadSetting: notify.hosts must be a list of texts, not 'x'"),
+    ("notify.hosts", [1], "BadSetting: notify.hosts must be a list of texts, not [1]"),
+    ("notify.private", 1, "BadSetting: notify.private must be true or false, not 1"),
     ("log.partitions", 0, "BadSetting: log.partitions must be at least 1, not 0"),
     ("query.seconds_max", "fast", "BadSetting: query.seconds_max must be a number, not 'fast'"),
     ("query.seconds_max", 0, "BadSetting: query.seconds_max must be at least 0.1, not 0.0"),
@@ -166,7 +190,7 @@ def test_known_settings_are_named_where_none_is_near() -> None:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
         "known here: name, state, http, log, dedup, spark, speed, archive, batch, tables, query, "
-        "subscribe."
+        "subscribe, notify."
     )
 
 

@@ -94,11 +94,11 @@ def test_every_option_of_a_command_is_documented() -> None:
 
 
 def _commands() -> dict[str, typer.main.TyperCommand]:
-    """All commands; those of a group by both names."""
-    found: dict[str, typer.main.TyperCommand] = {}
+    """All commands by name; those of a group as `group command`."""
+    found = {}
     for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         inner = getattr(command, "commands", None)
-        found |= {f"{name} {each}": c for each, c in inner.items()} if inner else {name: command}
+        found |= {f"{name} {n}": c for n, c in inner.items()} if inner else {name: command}
     return found
 
 

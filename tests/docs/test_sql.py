@@ -4,6 +4,7 @@ queries are answerable. The blocks of a page are one project.
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
 from headrace.define.functions import FunctionDefinition, load_functions
-from headrace.define.project import Project, _refuse_repeats
-from headrace.define.settings import Settings
+from headrace.define.project import Project, refuse_repeats
+from headrace.define.settings import Settings, read_settings
 from headrace.define.statements import read_statements
 from headrace.define.subscribing import read_subscription
 from headrace.ingest.connector import check_options
@@ -40,6 +41,13 @@ def definitions(page: str) -> str:
     return "\n".join(b.text for b in blocks("sql", mark="definitions") if b.page == page)
 
 
+def settings(page: str) -> Settings:
+    """Those that a page shows for its rules; else the defaults."""
+    shown = [block for block in blocks("toml") if block.page == page and "[notify]" in block.text]
+    table = tomllib.loads(shown[0].text) if shown else {"name": "docs"}
+    return read_settings(table, Origin(page, 1))
+
+
 def functions(page: str, folder: Path) -> tuple[FunctionDefinition, ...]:
     found = [block for block in blocks("python", mark="functions") if block.page == page]
     if not found:
@@ -51,8 +59,8 @@ def functions(page: str, folder: Path) -> tuple[FunctionDefinition, ...]:
 def compiled(spark: Any, page: str, folder: Path, more: str = "") -> Plan:
     write_files(page, folder)
     statements = read_statements(definitions(page) + more, page, folder)
-    _refuse_repeats(statements)
-    project = Project(folder, Settings("docs"), tuple(statements))
+    refuse_repeats(statements)
+    project = Project(folder, settings(page), tuple(statements))
     for stream in project.streams.values():
         check_options(stream)
     analyser = SparkAnalyser(spark)

@@ -222,6 +222,10 @@ class Bench:
         self.changes: list[Change] = self.store.deploy(self.plan)
         self.reader = Reader(self.store.db, clock=self.clock)
 
+    def lifted(self, view: str, clicks: Sequence[Click], first: Sequence[int]) -> list[Row]:
+        """What Spark would give for these events, which begin at the offsets `first`."""
+        return lifted(view, clicks)
+
     def position(self, clicks: Sequence[Click]) -> Position:
         return Position(tuple(sum(click.partition == n for click in clicks) for n in (0, 1)))
 
@@ -235,7 +239,8 @@ class Bench:
         """The epoch that these events are, after all that came before."""
         lower, after = self.position(self.clicks), [*self.clicks, *clicks]
         counts = {"events": len(clicks), "late": 0, "duplicates": 0, "dead_letters": 0}
-        rows = {v.id: lifted(v.name, clicks) for v in self.store.versions("clicks")}
+        versions = self.store.versions("clicks")
+        rows = {v.id: self.lifted(v.name, clicks, lower.offsets) for v in versions}
         span = PositionRange(lower, self.position(after))
         return Epoch("clicks", span, self.highs(after), counts, rows, self.clock())
 
@@ -259,7 +264,8 @@ class Bench:
             whole = full or version.state == "building"
             rest = [] if whole else list(state.boundary.offsets)
             clicks = after(self.clicks, rest)
-            rows, values = lifted(version.name, clicks), values_of(version, clicks)
+            first = (0, 0) if whole else state.boundary.offsets
+            rows, values = self.lifted(version.name, clicks, first), values_of(version, clicks)
             staged.append(self.store.stage(version, whole, rows, values))
         audits = [self.store.audit_staged(build, group) for build in staged] if audit else []
         self.store.promote("clicks", boundary, group, staged, audits, self.highs(self.clicks))

@@ -1,0 +1,78 @@
+"""The rules and alerts of a project that runs in another process, asked over HTTP.
+
+Who asks is said in the header X-Headrace-User. tests/api/test_ruling.py sends each method there
+and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from headrace.api.rulebook import Muted, RuleStatus
+from headrace.api.shapes import USER, Alerts, RuleHistory, Rules
+from headrace.serving.ledger import Alert, Wanted
+from headrace.serving.rules import RuleVersion
+
+
+class RemoteRulebook:
+    """`ask` sends a request and decodes the answer; `patient` does so for work that takes long."""
+
+    def __init__(self, ask: Callable[..., Any], patient: Callable[..., Any]) -> None:
+        self._ask, self._patient = ask, patient
+
+    def rules(self) -> list[RuleStatus]:
+        found: Rules = self._ask(Rules, "GET", "/v1/rules")
+        return found.rules
+
+    def rule(self, name: str) -> RuleStatus:
+        found: RuleStatus = self._ask(RuleStatus, "GET", _path(name))
+        return found
+
+    def history(self, name: str) -> list[RuleVersion]:
+        found: RuleHistory = self._ask(RuleHistory, "GET", _path(name, "history"))
+        return found.versions
+
+    def add(self, text: str, who: str) -> list[RuleStatus]:
+        found: Rules = self._patient(
+            Rules, "POST", "/v1/rules", json={"sql": text}, headers={USER: who}
+        )
+        return found.rules
+
+    def remove(self, name: str, who: str) -> RuleVersion:
+        return self._change(name, "remove", who)
+
+    def switch(self, name: str, state: str, who: str) -> RuleVersion:
+        return self._change(name, "enable" if state == "enabled" else "disable", who)
+
+    def _change(self, name: str, what: str, who: str) -> RuleVersion:
+        found: RuleVersion = self._patient(
+            RuleVersion, "POST", _path(name, what), headers={USER: who}
+        )
+        return found
+
+    def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> Muted:
+        said = {"for": length, "keys": dict(keys)}
+        found: Muted = self._ask(Muted, "POST", _path(name, "mute"), json=said, headers={USER: who})
+        return found
+
+    def alerts(self, wanted: Wanted) -> list[Alert]:
+        asked: dict[str, Any] = {"limit": wanted.limit}
+        asked |= {n: v for n in ("rule", "state") if (v := getattr(wanted, n))}
+        asked |= {n: "true" for n in ("missed", "withdrawn") if getattr(wanted, n)}
+        found: Alerts = self._ask(Alerts, "GET", "/v1/alerts", params=asked)
+        return found.alerts
+
+    def alert(self, id: str) -> Alert:
+        found: Alert = self._ask(Alert, "GET", f"/v1/alerts/{quote(id, safe='')}")
+        return found
+
+    def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert:
+        path = f"/v1/alerts/{quote(id, safe='')}/ack"
+        found: Alert = self._ask(Alert, "POST", path, json={"note": note}, headers={USER: who})
+        return found
+
+
+def _path(name: str, *rest: str) -> str:
+    return "/".join(["/v1/rules", quote(name, safe=""), *rest])

@@ -1,0 +1,64 @@
+"""What can be asked and said of rules and alerts, wherever the project runs.
+
+`run.rulebook.StoreRulebook` answers from the store, for a running project and for a stopped one;
+`api.remote_rulebook.RemoteRulebook` asks another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from headrace.serving.ledger import Alert, Numbers, Wanted
+from headrace.serving.rules import RuleVersion
+
+
+class RuleStatus(msgspec.Struct, frozen=True):
+    """A rule as it is now, and how many alerts and notifications it has."""
+
+    name: str
+    version: int
+    state: str  # enabled, disabled
+    severity: str
+    kept: bool  # added while the project ran; else it is in the project's files
+    changed_at: str
+    changed_by: str
+    text: str
+    numbers: Numbers = Numbers()
+
+
+class Muted(msgspec.Struct, frozen=True):
+    """Alerts with these values are recorded and not notified."""
+
+    rule: str
+    keys: dict[str, str]
+    until: str
+
+
+class Rulebook(Protocol):
+    def rules(self) -> list[RuleStatus]: ...
+
+    def rule(self, name: str) -> RuleStatus: ...
+
+    def history(self, name: str) -> list[RuleVersion]:
+        """All versions of a rule, the newest first, also of one that was removed."""
+
+    def add(self, text: str, who: str) -> list[RuleStatus]:
+        """Add the rules of a text, or change those that were added before."""
+
+    def remove(self, name: str, who: str) -> RuleVersion: ...
+
+    def switch(self, name: str, state: str, who: str) -> RuleVersion:
+        """Enable or disable a rule."""
+
+    def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> Muted:
+        """Record and do not notify for a time, such as 1h."""
+
+    def alerts(self, wanted: Wanted) -> list[Alert]:
+        """The newest first."""
+
+    def alert(self, id: str) -> Alert: ...
+
+    def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert: ...

@@ -1,0 +1,115 @@
+"""The routes of rules and alerts.
+
+There are no users yet: who changes something is what the header X-Headrace-User says, or `api`.
+tests/api/test_ruling.py checks each route on a real server.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.api.handlers import Api, decoded, json_response, limit_of, parameters
+from headrace.api.shapes import (
+    USER,
+    Acknowledgement,
+    Alerts,
+    MuteQuestion,
+    RuleHistory,
+    Rules,
+    RuleText,
+)
+from headrace.core.errors import BadRequest
+from headrace.serving.ledger import LISTED, Wanted
+from headrace.serving.rules import DISABLED, ENABLED
+
+_ASKED = {"rule", "state", "missed", "withdrawn", "limit"}
+_WHO_MAX = 100
+
+
+async def rules(api: Api, request: Request) -> Response:
+    return json_response(Rules(await api.quick.run(api.service.rulebook.rules)))
+
+
+async def add_rules(api: Api, request: Request) -> Response:
+    said = await decoded(api, request, RuleText)
+    call = partial(api.service.rulebook.add, said.sql, _who(request))
+    return json_response(Rules(await api.slow.run(call)))
+
+
+async def rule(api: Api, request: Request) -> Response:
+    call = partial(api.service.rulebook.rule, request.path_params["rule"])
+    return json_response(await api.quick.run(call))
+
+
+async def history(api: Api, request: Request) -> Response:
+    call = partial(api.service.rulebook.history, request.path_params["rule"])
+    return json_response(RuleHistory(await api.quick.run(call)))
+
+
+async def enable(api: Api, request: Request) -> Response:
+    return await _switch(api, request, ENABLED)
+
+
+async def disable(api: Api, request: Request) -> Response:
+    return await _switch(api, request, DISABLED)
+
+
+async def _switch(api: Api, request: Request, state: str) -> Response:
+    name = request.path_params["rule"]
+    call = partial(api.service.rulebook.switch, name, state, _who(request))
+    return json_response(await api.quick.run(call))
+
+
+async def remove(api: Api, request: Request) -> Response:
+    call = partial(api.service.rulebook.remove, request.path_params["rule"], _who(request))
+    return json_response(await api.slow.run(call))
+
+
+async def mute(api: Api, request: Request) -> Response:
+    said = await decoded(api, request, MuteQuestion)
+    name, who = request.path_params["rule"], _who(request)
+    call = partial(api.service.rulebook.mute, name, said.length, said.keys, who)
+    return json_response(await api.quick.run(call))
+
+
+async def alerts(api: Api, request: Request) -> Response:
+    asked = parameters(request)
+    if unknown := set(asked) - _ASKED:
+        raise BadRequest(f"alerts have no parameter '{min(unknown)[:40]}'")
+    wanted = Wanted(
+        asked.get("rule"),
+        asked.get("state"),
+        _flag(asked, "missed"),
+        _flag(asked, "withdrawn"),
+        limit_of(asked.get("limit")) or LISTED,
+    )
+    return json_response(Alerts(await api.quick.run(partial(api.service.rulebook.alerts, wanted))))
+
+
+async def alert(api: Api, request: Request) -> Response:
+    call = partial(api.service.rulebook.alert, request.path_params["alert"])
+    return json_response(await api.quick.run(call))
+
+
+async def acknowledge(api: Api, request: Request) -> Response:
+    said = await decoded(api, request, Acknowledgement)
+    id, who = request.path_params["alert"], _who(request)
+    call = partial(api.service.rulebook.acknowledge, id, who, said.note)
+    return json_response(await api.quick.run(call))
+
+
+def _flag(asked: dict[str, str], name: str) -> bool:
+    text = asked.get(name, "false")
+    if text not in {"true", "false"}:
+        raise BadRequest(f"{name} is true or false, not '{text[:40]}'")
+    return text == "true"
+
+
+def _who(request: Request) -> str:
+    said = request.headers.get(USER, "api").strip() or "api"
+    if len(said) > _WHO_MAX or not said.isprintable():
+        raise BadRequest(f"{USER} is a name of at most {_WHO_MAX} characters")
+    return said

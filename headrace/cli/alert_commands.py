@@ -1,0 +1,71 @@
+"""`headrace alerts …`: the commands and their options; what they do is in cli/alerts.py."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from headrace.cli.folder import found_folder
+from headrace.cli.options import Json, ProjectOption
+
+alerts_app = typer.Typer(no_args_is_help=True, help="See, acknowledge and mute alerts.")
+Alert = Annotated[str, typer.Argument(metavar="ID", help="the alert's id, or its beginning")]
+
+
+@alerts_app.command("list")
+def list_(
+    rule: Annotated[str | None, typer.Option(metavar="RULE", help="only of this rule")] = None,
+    state: Annotated[
+        str | None, typer.Option(metavar="STATE", help="only those in this state")
+    ] = None,
+    missed: Annotated[bool, typer.Option("--missed", help="those that batch alone found")] = False,
+    withdrawn: Annotated[
+        bool, typer.Option("--withdrawn", help="those that batch did not find")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Show the newest alerts."""
+    from headrace.cli import alerts as body
+
+    return body.listed(found_folder(project), rule, state, missed, withdrawn, limit).say(json)
+
+
+@alerts_app.command()
+def show(id: Alert, project: ProjectOption = None, json: Json = False) -> int:
+    """Show one alert, and what became of its notifications."""
+    from headrace.cli import alerts as body
+
+    return body.shown(found_folder(project), id).say(json)
+
+
+@alerts_app.command()
+def ack(
+    id: Alert,
+    note: Annotated[str | None, typer.Option(metavar="TEXT", help="what is to be known")] = None,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Say that an alert was seen."""
+    from headrace.cli import alerts as body
+
+    return body.acknowledge(found_folder(project), id, note).say(json)
+
+
+@alerts_app.command()
+def mute(
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="the rule's name")],
+    time: Annotated[str, typer.Option("--for", metavar="1h", help="for how long")],
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="KEY=VALUE", help="only alerts with this value"),
+    ] = None,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Record alerts of a rule and notify nobody for a time."""
+    from headrace.cli import alerts as body
+
+    return body.mute(found_folder(project), rule, time, where or []).say(json)

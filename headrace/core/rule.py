@@ -1,0 +1,61 @@
+"""The words of rules and alerts, and the names of what a rule stands for.
+
+A rule becomes definitions that already hold exactly once in both layers: its SELECT as a stream
+`_rule_x` or as the view `_alerts_x`, whose rows are its alerts. Users cannot give names that begin
+with an underscore, so `hidden` knows them all. tests/compile/test_rules.py checks what is made.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+ALERTS = "alerts"  # the view of the ledger, in a project with rules
+
+
+class Severity(StrEnum):
+    INFO = "info"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+class Coupling(StrEnum):
+    """How alerts become notifications."""
+
+    IMMEDIATE = "immediate"  # one each
+    EPOCH = "epoch"  # one for all alerts of a commit
+
+
+class Kind(StrEnum):
+    """What a notification does."""
+
+    WEBHOOK = "webhook"
+    STREAM = "stream"
+    FILE = "file"
+    EMAIL = "email"
+    CALL = "call"
+
+
+def stream_of(rule: str) -> str:
+    """The derived stream with the rule's SELECT."""
+    return f"_rule_{rule}"
+
+
+def view_of(rule: str) -> str:
+    """The view whose rows are the rule's alerts."""
+    return f"_alerts_{rule}"
+
+
+def shown_name(view: str) -> str:
+    """How a view is told to the user: the alerts of a rule by the rule.
+
+    >>> shown_name("visitors"), shown_name(view_of("break_in"))
+    ('visitors', 'rule break_in')
+    """
+    return f"rule {view.removeprefix(view_of(''))}" if hidden(view) else view
+
+
+def hidden(name: str) -> bool:
+    """Whether a definition is Headrace's own and not the user's."""
+    return name.startswith("_")

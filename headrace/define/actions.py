@@ -1,0 +1,48 @@
+"""Actions that a project's functions.py gives to its rules: `NOTIFY CALL page_me`.
+
+An action is a function of one notification, a dictionary. It is called again if it raises, and
+after a kill maybe for what it has done already, so it should know a notification by its key.
+tests/define/test_actions.py checks loading and refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headrace.core.errors import UnknownName
+from headrace.define.definitions import RuleDefinition
+from headrace.define.functions import load_module
+
+F = TypeVar("F", bound=Callable[[dict[str, Any]], Any])
+MARK = "__headrace_action__"
+
+
+def action(body: F) -> F:
+    """Give a function to rules.
+
+    >>> @action
+    ... def page_me(notification):
+    ...     print(notification["rule"], [alert["id"] for alert in notification["alerts"]])
+    """
+    setattr(body, MARK, body.__name__)
+    return body
+
+
+def load_actions(path: Path | None) -> dict[str, Callable[[dict[str, Any]], Any]]:
+    """The actions of a project's Python file, by name."""
+    if path is None:
+        return {}
+    values = vars(load_module(path)).values()
+    return {getattr(body, MARK): body for body in values if hasattr(body, MARK)}
+
+
+def check_call(rule: RuleDefinition, name: str, known: dict[str, Any]) -> None:
+    """Refuse a rule that calls an action which is not there."""
+    if name not in known:
+        raise UnknownName(
+            f"rule '{rule.name}' calls '{name}', which functions.py does not give as an action",
+            hint=f"there are: {', '.join(known) or 'none'}. An action is a function with @action.",
+            origin=rule.origin,
+        )

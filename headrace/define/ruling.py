@@ -1,0 +1,179 @@
+"""Reads `CREATE RULE name AS SELECT …` and the clauses after the SELECT.
+
+The SELECT ends where a clause begins: at a clause's word outside of parentheses, after FROM, that
+no operator follows, so that a column may be called `severity` too. Each clause stands at most once,
+in any order. Whether the rule can be kept is `compile`'s work.
+tests/define/test_ruling.py checks what is read and reads each refusal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from sqlglot.tokenizer_core import TokenType
+
+from headrace.core.origin import Origin
+from headrace.core.rule import Coupling, Kind, Severity
+from headrace.define.definitions import ActionDefinition, RuleDefinition
+from headrace.define.tokens import Tokens
+
+_CLAUSES = ("SEVERITY", "SUPPRESS", "NOTIFY", "COUPLING", "WITH")
+_OPERATORS = ("IN", "IS", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "AND", "OR", "NOT", "THEN", "END")
+_ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+\.[^@\s<>,;]+")
+_ACTIONS = "a URL in quotes, STREAM name, FILE 'path', EMAIL 'address' or CALL function"
+URL_MAX = 2_000
+
+
+def read_rule(tokens: Tokens, name: str, origin: Origin) -> RuleDefinition:
+    """The rule whose name has been read."""
+    first = tokens.tokens[0]
+    tokens.expect("AS")
+    place, query = tokens.origin, _select(tokens, name)
+    clauses = _Clauses(tokens)
+    clauses.read()
+    return RuleDefinition(
+        name,
+        tokens.text[first.start : tokens.tokens[-1].end + 1],
+        query,
+        origin,
+        place,
+        clauses.severity,
+        clauses.suppress_us,
+        clauses.per,
+        clauses.actions,
+        clauses.coupling,
+        clauses.corrections,
+    )
+
+
+def _select(tokens: Tokens, name: str) -> str:
+    """The text up to the first clause."""
+    if not tokens.seen("SELECT"):
+        raise tokens.wrong(f"rule '{name}' has no SELECT after AS")
+    start, depth, sourced = tokens.tokens[tokens.at], 0, False
+    while not tokens.done and not (sourced and depth == 0 and _begins_clause(tokens)):
+        word = tokens.tokens[tokens.at]
+        depth += (word.token_type is TokenType.L_PAREN) - (word.token_type is TokenType.R_PAREN)
+        sourced = sourced or word.token_type is TokenType.FROM
+        tokens.at += 1
+    return tokens.text[start.start : tokens.tokens[tokens.at - 1].end + 1]
+
+
+def _begins_clause(tokens: Tokens) -> bool:
+    if not any(map(tokens.seen, _CLAUSES)):
+        return False
+    after = tokens.tokens[tokens.at + 1 : tokens.at + 2]
+    if not after:
+        return True
+    word = after[0].text.upper()
+    return after[0].token_type is TokenType.STRING or (
+        word.isidentifier() and word not in _OPERATORS
+    )
+
+
+class _Clauses:
+    """What stands after the SELECT."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.severity = Severity.MEDIUM
+        self.suppress_us: int | None = None
+        self.per: tuple[str, ...] = ()
+        self.actions: tuple[ActionDefinition, ...] = ()
+        self.coupling = Coupling.IMMEDIATE
+        self.corrections = False
+
+    def read(self) -> None:
+        readers: dict[str, Callable[[], None]] = {
+            "SEVERITY": self._severity,
+            "SUPPRESS": self._suppress,
+            "NOTIFY": self._notify,
+            "COUPLING": self._coupling,
+            "WITH": self._corrections,
+        }
+        said: set[str] = set()
+        while not self.tokens.done:
+            word = next((word for word in _CLAUSES if self.tokens.seen(word)), None)
+            if word is None:
+                self.tokens.end()
+            elif word in said:
+                raise self.tokens.wrong(f"{word} is said twice")
+            else:
+                said.add(word)
+                self.tokens.expect(word)
+                readers[word]()
+
+    def _severity(self) -> None:
+        origin, word = self.tokens.origin, self.tokens.literal().lower()
+        if word not in set(Severity):
+            known = ", ".join(f"'{each}'" for each in Severity)
+            raise self.tokens.wrong(f"severity is one of {known}, not '{word}'", origin)
+        self.severity = Severity(word)
+
+    def _suppress(self) -> None:
+        self.tokens.expect("FOR")
+        self.tokens.expect("INTERVAL")
+        origin, self.suppress_us = self.tokens.origin, self.tokens.interval()
+        if self.suppress_us <= 0:
+            raise self.tokens.wrong("an interval must be longer than nothing", origin)
+        if self.tokens.took("PER"):
+            columns = [self.tokens.name("a column")]
+            while self.tokens.took(","):
+                columns.append(self.tokens.name("a column"))
+            self.per = tuple(columns)
+
+    def _notify(self) -> None:
+        found = [self._action()]
+        while self.tokens.took(","):
+            found.append(self._action())
+        for number, action in enumerate(found):
+            if action in found[:number]:
+                raise self.tokens.wrong(f"{action.kind} '{action.target}' is notified twice")
+        self.actions = tuple(found)
+
+    def _action(self) -> ActionDefinition:
+        tokens, origin = self.tokens, self.tokens.origin
+        if not tokens.done and tokens.tokens[tokens.at].token_type is TokenType.STRING:
+            return ActionDefinition(Kind.WEBHOOK, self._url(origin))
+        if tokens.took("STREAM"):
+            return ActionDefinition(Kind.STREAM, tokens.name("the stream"))
+        if tokens.took("FILE"):
+            return ActionDefinition(Kind.FILE, tokens.literal())
+        if tokens.took("EMAIL"):
+            return ActionDefinition(Kind.EMAIL, self._address(origin))
+        if tokens.took("CALL"):
+            return ActionDefinition(Kind.CALL, tokens.name("the function"))
+        raise tokens.wrong(f"NOTIFY takes {_ACTIONS}", origin)
+
+    def _url(self, origin: Origin) -> str:
+        url = self.tokens.literal()
+        try:
+            parts = urlsplit(url)
+            known = parts.scheme in {"http", "https"} and parts.hostname and (parts.port or 1)
+        except ValueError:
+            known = False
+        if not known or len(url) > URL_MAX or not url.isprintable() or " " in url:
+            raise self.tokens.wrong(
+                f"'{url[:100]}' is not a URL such as 'https://host/path'", origin
+            )
+        if parts.username is not None or parts.fragment:
+            raise self.tokens.wrong("a URL to notify has no user, password or fragment", origin)
+        return url
+
+    def _address(self, origin: Origin) -> str:
+        address = self.tokens.literal()
+        if not _ADDRESS.fullmatch(address):
+            raise self.tokens.wrong(f"'{address}' is not an address such as 'ops@host.org'", origin)
+        return address
+
+    def _coupling(self) -> None:
+        origin, word = self.tokens.origin, self.tokens.word().lower()
+        if word not in set(Coupling):
+            raise self.tokens.wrong(f"COUPLING is IMMEDIATE or EPOCH, not {word.upper()}", origin)
+        self.coupling = Coupling(word)
+
+    def _corrections(self) -> None:
+        self.tokens.expect("CORRECTIONS")
+        self.corrections = True

@@ -1,0 +1,146 @@
+"""NOTIFY 'https://…': one POST a notification, signed, to an address that was looked at first.
+
+The host must be in `notify.hosts`. Its name is resolved once for each attempt, every address that
+it has must be a public one unless `notify.private` is set, and the connection goes to the address
+that was looked at, with the certificate checked for the name. Redirects are not followed, no proxy
+is used, and an answer is read up to a limit. 2xx is delivered; 408, 429, 5xx and everything below
+HTTP is tried again; every other answer is final.
+
+    X-Headrace-Signature: v1=hex(hmac_sha256(secret, timestamp + "." + body))
+tests/run/test_webhook.py has a receiver that does each thing wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import socket
+import time
+from collections.abc import Callable, Sequence
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any
+
+import httpx
+
+from headrace.core.time import SECOND
+from headrace.define.settings import NotifySettings
+from headrace.run.actions.protocol import Undeliverable
+from headrace.serving.notices import Notice
+
+_AGAIN = frozenset({408, 429})
+_TRANSLATED = ip_network("64:ff9b::/96")  # an IPv4 address behind NAT64
+Resolve = Callable[..., list[tuple[Any, ...]]]
+
+
+class WebhookAction:
+    at_once = 1
+
+    def __init__(
+        self,
+        url: str,
+        settings: NotifySettings,
+        secret: str,
+        *,
+        resolve: Resolve = socket.getaddrinfo,
+        clock: Callable[[], float] = time.time,
+        verify: Any = True,
+    ) -> None:
+        self.url, self.settings, self.secret = httpx.URL(url), settings, secret
+        self.resolve, self.clock, self.verify = resolve, clock, verify
+
+    def deliver(self, notices: Sequence[Notice]) -> None:
+        for notice in notices:
+            self._post(notice)
+
+    def _post(self, notice: Notice) -> None:
+        self._check_url()
+        timeout = httpx.Timeout(
+            self.settings.answer_us / SECOND, connect=self.settings.connect_us / SECOND
+        )
+        address = self._address()
+        with (
+            httpx.Client(timeout=timeout, trust_env=False, verify=self._verified()) as client,
+            client.stream(
+                "POST",
+                self.url.copy_with(host=address),
+                content=notice.body,
+                headers=self._headers(notice),
+                extensions={"sni_hostname": self.url.host},
+            ) as response,
+        ):
+            self._read(response)
+            _judge(response.status_code)
+
+    def _check_url(self) -> None:
+        """What the compiler has checked, again, because settings may have changed since."""
+        allowed = {host.lower() for host in self.settings.hosts}
+        if self.url.host.lower() not in allowed:
+            raise Undeliverable(f"notify.hosts does not name '{self.url.host}'")
+        if self.url.scheme != "https" and not self.settings.private:
+            raise Undeliverable("it is not https")
+
+    def _verified(self) -> Any:
+        return self.verify if self.url.scheme == "https" else False
+
+    def _address(self) -> str:
+        """One address of the host, after a look at all."""
+        port = self.url.port or (443 if self.url.scheme == "https" else 80)
+        found = self.resolve(self.url.host, port, type=socket.SOCK_STREAM)
+        addresses = [str(entry[4][0]) for entry in found]
+        hidden = [address for address in addresses if not public(address)]
+        if hidden and not self.settings.private:
+            raise Undeliverable(f"'{self.url.host}' is at {hidden[0]}, which is not public")
+        return addresses[0]
+
+    def _headers(self, notice: Notice) -> dict[str, str]:
+        timestamp = str(int(self.clock()))
+        return {
+            "Host": self.url.netloc.decode("ascii"),
+            "Content-Type": "application/json",
+            "User-Agent": "headrace",
+            "Idempotency-Key": notice.key,
+            "X-Headrace-Timestamp": timestamp,
+            "X-Headrace-Signature": signature(self.secret, timestamp, notice.body),
+        }
+
+    def _read(self, response: httpx.Response) -> None:
+        """Read the answer, up to its limits of size and time."""
+        size, ends = 0, time.monotonic() + self.settings.answer_us / SECOND
+        for part in response.iter_raw():
+            size += len(part)
+            if size > self.settings.answer_bytes_max or time.monotonic() > ends:
+                return
+
+
+def _judge(status: int) -> None:
+    if 200 <= status < 300:
+        return
+    if status in _AGAIN or status >= 500:
+        raise ConnectionError(f"it answered {status}")
+    raise Undeliverable(f"it answered {status}")
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """What a receiver computes too, and compares.
+
+    >>> signature("s3cret", "1763247216", b"{}")[:19]
+    'v1=cac2716af8a89b4b'
+    """
+    said = timestamp.encode() + b"." + body
+    return "v1=" + hmac.new(secret.encode(), said, hashlib.sha256).hexdigest()
+
+
+def public(address: str) -> bool:
+    """Whether an address is one of the open internet.
+
+    >>> [public(a) for a in ("1.1.1.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1")]
+    [True, False, False, False, False]
+    """
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour
+        if inner is not None:
+            return public(str(inner))
+        if found in _TRANSLATED or found.teredo:
+            return False
+    return found.is_global and not found.is_multicast

@@ -1,0 +1,140 @@
+"""Rules and alerts of a project, from its store.
+
+What needs no other plan is done at once: disabling, muting, acknowledging. A rule that is added or
+removed changes what batch and speed keep, so that is handed to whoever can deploy.
+tests/run/test_rulebook.py checks each.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Protocol
+
+from headrace.api.rulebook import Muted, RuleStatus
+from headrace.core.errors import BadDefinition, BadRequest
+from headrace.core.time import duration_us, iso
+from headrace.define.definitions import RuleDefinition
+from headrace.define.project import Project
+from headrace.run.rules import kept_rules, read_rules
+from headrace.serving import ledger, rules
+from headrace.serving.ledger import Alert, Wanted
+from headrace.serving.rules import RuleVersion
+from headrace.serving.sqlite_store import SqliteStore
+
+Kept = Mapping[str, RuleDefinition]
+
+
+class Deployer(Protocol):
+    def writing(self) -> None:
+        """Become the one who may write, if this is not so already."""
+
+    def redeploy(self, kept: Kept, who: str) -> None:
+        """Make these the rules that are kept beside those of the files."""
+
+
+class StoreRulebook:
+    """`Rulebook` of a project whose store is at hand."""
+
+    def __init__(self, files: Project, store: SqliteStore, deployer: Deployer) -> None:
+        self.files, self.store, self.deployer = files, store, deployer
+        # What is kept is read and replaced by one at a time.
+        self._changing = threading.Lock()
+
+    def rules(self) -> list[RuleStatus]:
+        with self.store.db.read() as db:
+            found = rules.newest(db)
+            numbers = {name: ledger.numbers(db, name) for name in found}
+        return [_status(rule, numbers[rule.name]) for rule in found.values()]
+
+    def rule(self, name: str) -> RuleStatus:
+        with self.store.db.read() as db:
+            found = rules.known(db, name)
+            return _status(found, ledger.numbers(db, found.name))
+
+    def history(self, name: str) -> list[RuleVersion]:
+        with self.store.db.read() as db:
+            return rules.history(db, name) or [rules.known(db, name)]
+
+    def add(self, text: str, who: str) -> list[RuleStatus]:
+        said = {rule.name: rule for rule in read_rules(text, "rule")}
+        with self._changing:
+            self.deployer.redeploy(kept_rules(self.store) | said, who)
+        return [self.rule(name) for name in said]
+
+    def remove(self, name: str, who: str) -> RuleVersion:
+        found = self.rule(name)
+        if not found.kept:
+            place = self.files.rules[found.name].origin if found.name in self.files.rules else ""
+            raise BadDefinition(
+                f"rule '{found.name}' is in the project's files, so it is removed there",
+                hint=f"take it out of {place} and start again, or disable it.",
+            )
+        with self._changing:
+            kept = kept_rules(self.store)
+            kept.pop(found.name, None)
+            self.deployer.redeploy(kept, who)
+        return self.history(found.name)[0]
+
+    def switch(self, name: str, state: str, who: str) -> RuleVersion:
+        plan = self.store.deployed()
+        self.deployer.writing()
+        with self.store.db.write() as db:
+            old = rules.known(db, name)
+            if old.state != state:
+                rules.change(db, old.name, old.text, state, old.kept, who, self.store.clock())
+                for rule in plan.rules if plan else ():
+                    if rule.name == old.name:
+                        rules.begin(db, rule)
+            return rules.known(db, name)
+
+    def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> Muted:
+        now = self.store.clock()
+        until = now + _length(length)
+        found = self.rule(name)
+        self._check_keys(found.name, keys)
+        self.deployer.writing()
+        with self.store.db.write() as db:
+            ledger.mute(db, found.name, dict(keys), until, who, now)
+        return Muted(found.name, dict(keys), iso(until))
+
+    def _check_keys(self, name: str, keys: Mapping[str, str]) -> None:
+        plan = self.store.deployed()
+        columns = next((r.columns for r in plan.rules if r.name == name), ()) if plan else ()
+        for key in keys:
+            if key not in columns:
+                raise BadRequest(
+                    f"'{key}' is not a column of rule '{name}'",
+                    hint=f"it has: {', '.join(columns)}.",
+                )
+
+    def alerts(self, wanted: Wanted) -> list[Alert]:
+        with self.store.db.read() as db:
+            return ledger.alerts(db, wanted)
+
+    def alert(self, id: str) -> Alert:
+        with self.store.db.read() as db:
+            return ledger.alert(db, id)
+
+    def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert:
+        self.deployer.writing()
+        with self.store.db.write() as db:
+            return ledger.acknowledge(db, id, who, note, self.store.clock())
+
+
+def _status(rule: RuleVersion, numbers: ledger.Numbers) -> RuleStatus:
+    (said,) = read_rules(rule.text, f"rule {rule.name}")
+    return RuleStatus(
+        rule.name, rule.version, rule.state, said.severity.value, rule.kept, rule.changed_at,
+        rule.changed_by, rule.text, numbers,
+    )  # fmt: skip
+
+
+def _length(text: str) -> int:
+    try:
+        length = duration_us(text)
+    except ValueError as error:
+        raise BadRequest(f"'{text[:40]}' is not a time such as 1h") from error
+    if length <= 0:
+        raise BadRequest("a time to mute must be longer than nothing")
+    return length

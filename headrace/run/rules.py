@@ -1,0 +1,68 @@
+"""Rules that were added while a project ran are part of it from then on.
+
+They are kept in the store with their text. A name is a rule's in the files or a kept one's, never
+both. tests/run/test_rulebook.py checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from headrace.core.errors import BadDefinition
+from headrace.core.origin import Origin
+from headrace.define.definitions import RuleDefinition
+from headrace.define.project import Project, refuse_repeats
+from headrace.define.statements import read_statements
+from headrace.run.layout import Layout
+from headrace.serving.rules import newest
+from headrace.serving.sqlite_store import SqliteStore
+
+
+def read_rules(text: str, path: str) -> tuple[RuleDefinition, ...]:
+    """The rules of a text that may hold nothing else."""
+    found = read_statements(text, path)
+    rules = tuple(rule for rule in found if isinstance(rule, RuleDefinition))
+    if not rules or len(rules) < len(found):
+        raise BadDefinition(
+            "only CREATE RULE can be added to a project",
+            hint="put other definitions into the project's files and start it again.",
+            origin=Origin(path, 1),
+        )
+    return rules
+
+
+def kept_rules(store: SqliteStore) -> dict[str, RuleDefinition]:
+    """The rules that the store keeps, by name."""
+    with store.db.read() as db:
+        kept = [rule for rule in newest(db).values() if rule.kept]
+    return {rule.name: read_rules(rule.text, f"rule {rule.name}")[0] for rule in kept}
+
+
+def whole_project(project: Project) -> Project:
+    """The project of the files with the rules that its store keeps, if there is one."""
+    path = Layout.of(project).store
+    if not path.is_file():
+        return project
+    store = SqliteStore(path)
+    try:
+        return with_rules(project, kept_rules(store).values())
+    finally:
+        store.close()
+
+
+def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:
+    """The project of the files with these rules too."""
+    rules = tuple(rules)
+    said = {definition.name.lower(): definition for definition in project.definitions}
+    for rule in rules:
+        if (other := said.get(rule.name.lower())) is not None:
+            raise BadDefinition(
+                f"'{rule.name}' is defined in the project's files and is also a rule that was "
+                "added while it ran",
+                detail=f"the files' definition is at {other.origin}.",
+                hint=f"rename one of them, or `headrace rule remove {rule.name}`.",
+                origin=rule.origin,
+            )
+    refuse_repeats(rules)
+    return replace(project, definitions=(*project.definitions, *rules))

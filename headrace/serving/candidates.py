@@ -1,0 +1,150 @@
+"""The rows that may be alerts: those of a rule's hidden view that the ledger does not have.
+
+Over a stream, a row is found by its key in speed's table, and after a promotion in the generation's
+too; the ledger has an index for the question, so nothing is read that is known already. Over views,
+the answer is computed by the store, and a row is known by the columns that the rule says.
+tests/serving/test_raising.py checks what is found.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from headrace.compile.flow import whole
+from headrace.compile.plan import WINDOW, OutputPlan, Plan, RulePlan, ViewPlan
+from headrace.compile.subscribe import streams_of
+from headrace.compile.translate import Result, typed_name
+from headrace.core.position import Position
+from headrace.core.rule import hidden
+from headrace.serving.answer import rows_as_objects
+from headrace.serving.catalog import read_plan, read_stream, tables_of
+from headrace.serving.finish import quoted
+
+CHUNK = 1_000
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the answer has come that a look is about."""
+
+    view: ViewPlan
+    position: Position
+    boundary: Position
+    generation: int
+    joined: bool  # a row's place is in one of several streams, and not said which
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that the ledger does not have."""
+
+    row_key: str
+    body: dict[str, Any]
+    fresh: bool  # speed has it
+    time_us: int | None = None
+    place: tuple[int, int] | None = None  # partition and offset
+
+
+def standing(db: sqlite3.Connection, rule: RulePlan) -> Standing | None:
+    """What there is to look at; None while it is being built for the first time."""
+    plan = read_plan(db)
+    view = plan.view(rule.view) if plan else None
+    if plan is None or view is None or not _live(db, plan, view):
+        return None
+    if view.kept:
+        row = db.execute(
+            "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (view.name,)
+        ).fetchone()
+        view = msgspec.json.decode(row[0], type=ViewPlan)
+    states = [read_stream(db, flow) for flow in streams_of(plan, view)]
+    return Standing(
+        view,
+        whole(state.position for state in states),
+        whole(state.boundary for state in states),
+        sum(state.generation for state in states),
+        any(state.plan.joined for state in states),
+    )
+
+
+def _live(db: sqlite3.Connection, plan: Plan, view: ViewPlan) -> bool:
+    if view.kind == "read":
+        reads = [plan.view(name) for name in view.reads]
+        return all(read is not None and _live(db, plan, read) for read in reads)
+    row = db.execute("SELECT 1 FROM _views WHERE name = ? AND state = 'live'", (view.name,))
+    return row.fetchone() is not None
+
+
+def candidates(
+    db: sqlite3.Connection, rule: RulePlan, at: Standing, promoted: bool
+) -> Iterator[list[Candidate]]:
+    """New rows in the order of their times, a part at a time; with those of the generation if one
+    was `promoted`.
+    """
+    if rule.keys is not None:
+        return _of_view(db, rule, at.view)
+    return _of_stream(db, rule, at.view, promoted)
+
+
+def _of_stream(
+    db: sqlite3.Connection, rule: RulePlan, view: ViewPlan, promoted: bool
+) -> Iterator[list[Candidate]]:
+    generation, speed, _ = tables_of(view)
+    columns = ", ".join(f"{output.key}" for output in view.outputs)
+    rows = f"SELECT _key, 1 AS _fresh, {columns} FROM {speed}"
+    if promoted:
+        rows += f" UNION ALL SELECT _key, 0, {columns} FROM {generation}"
+    partition, offset, time = (output.key for output in view.outputs[:3])
+    known = "SELECT 1 FROM _alerts a WHERE a.rule = ? AND a.row_key = t._key"
+    cursor = db.execute(
+        f"SELECT * FROM ({rows}) t WHERE NOT EXISTS ({known}) "
+        f"ORDER BY {time}, {partition}, {offset}",
+        (rule.name,),
+    )
+    bodies = [output for output in view.outputs if not hidden(output.name)]
+    while part := cursor.fetchmany(CHUNK):
+        said = _bodies(rule, bodies, [row[5:] for row in part])
+        yield [
+            Candidate(row[0], body, bool(row[1]), row[4], (row[2], row[3]))
+            for row, body in zip(part, said, strict=True)
+        ]
+
+
+def _of_view(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
+    known = "a.rule = ? AND a.row_key = t._row_key AND a.left_at IS NULL"
+    cursor = db.execute(
+        f"SELECT * FROM ({keyed(rule, view)}) t "
+        f"WHERE NOT EXISTS (SELECT 1 FROM _alerts a WHERE {known}) ORDER BY _row_key",
+        (rule.name,),
+    )
+    while part := cursor.fetchmany(CHUNK):
+        said = _bodies(rule, view.outputs, [row[1:] for row in part])
+        yield [Candidate(row[0], body, True) for row, body in zip(part, said, strict=True)]
+
+
+def keyed(rule: RulePlan, view: ViewPlan) -> str:
+    """SELECT of the rows of a rule over views, each with what it is known by."""
+    keys = [output for output in view.outputs if output.name in (rule.keys or ())]
+    columns = [quoted(name) for output in keys for name in _stored(output)]
+    row_key = f"json_array({', '.join(columns)}) AS _row_key"
+    return f"SELECT {row_key}, * FROM {quoted(typed_name(view.name))}"
+
+
+def _stored(output: OutputPlan) -> list[str]:
+    window = output.type == WINDOW
+    return [f"{output.name}_start", f"{output.name}_end"] if window else [output.name]
+
+
+def _bodies(
+    rule: RulePlan, outputs: Sequence[OutputPlan], rows: Iterable[Row]
+) -> list[dict[str, Any]]:
+    results = [Result(output.name, output.type, None) for output in outputs]
+    bodies = rows_as_objects(rows, results)
+    for body in bodies if rule.nested else ():
+        body.update({n: msgspec.json.decode(body[n]) for n in rule.nested if body[n] is not None})
+    return bodies

@@ -1,0 +1,134 @@
+"""The queue of each action: what is to be delivered, in the store.
+
+A notice is added in the transaction that decides on its alerts, and has a key by which it is known
+again, so it is decided once. What waits is in the table and not in memory, however long nobody
+takes it. A notice whose delivery failed is due again later; the others go on without it.
+tests/run/test_deliveries.py checks it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from headrace.compile.plan import ActionPlan, RulePlan
+from headrace.serving.sqlite import Sqlite
+
+RAISED, MISSED, WITHDRAWN = "raised", "missed", "withdrawn"
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """One notification on its way to one action."""
+
+    number: int
+    key: str
+    body: bytes  # JSON: key, kind, rule, severity, alerts
+    attempts: int  # that have failed
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """What became of an alert's notification."""
+
+    action: str
+    key: str
+    state: str  # waiting, delivered, failed
+    attempts: int
+    reason: str | None
+
+
+def notify(
+    db: sqlite3.Connection,
+    rule: RulePlan,
+    kind: str,
+    alerts: Sequence[dict[str, Any]],
+    now_us: int,
+) -> None:
+    """Queue one notification of these alerts for each of the rule's actions."""
+    ids = [alert["id"] for alert in alerts]
+    key = _key(kind, ids)
+    said = {"key": key, "kind": kind, "rule": rule.name, "severity": rule.severity}
+    body = msgspec.json.encode({**said, "alerts": alerts})
+    db.executemany(
+        "INSERT OR IGNORE INTO _notices VALUES (NULL, ?, ?, ?, ?, ?, 'waiting', 0, ?, NULL, NULL)",
+        [
+            (action.name, key, rule.name, msgspec.json.encode(ids).decode(), body, now_us)
+            for action in rule.actions
+        ],
+    )
+
+
+def _key(kind: str, ids: Sequence[str]) -> str:
+    """The alert's id, where there is one alert; a correction is another notification."""
+    whole = ids[0] if len(ids) == 1 else hashlib.sha256("".join(ids).encode()).hexdigest()[:32]
+    return f"{whole}:{kind}" if kind == WITHDRAWN else whole
+
+
+class Queue:
+    """One action's notices."""
+
+    def __init__(self, db: Sqlite, action: ActionPlan) -> None:
+        self.db, self.action = db, action.name
+
+    def due(self, now_us: int, limit: int) -> list[Notice]:
+        """The oldest that may be tried now."""
+        with self.db.read() as db:
+            rows = db.execute(
+                "SELECT number, key, body, attempts FROM _notices "
+                "WHERE action = ? AND state = 'waiting' AND due_at <= ? ORDER BY number LIMIT ?",
+                (self.action, now_us, limit),
+            )
+            return [Notice(*row) for row in rows]
+
+    def delivered(self, notices: Sequence[Notice], now_us: int) -> None:
+        self._end(notices, "delivered", None, now_us)
+
+    def failed(self, notices: Sequence[Notice], reason: str, now_us: int) -> None:
+        """They are not tried again, and kept with the reason."""
+        self._end(notices, "failed", reason, now_us)
+
+    def _end(self, notices: Sequence[Notice], state: str, reason: str | None, now_us: int) -> None:
+        # What was delivered is in the ledger; its text is needed no more.
+        body = "NULL" if state == "delivered" else "body"
+        with self.db.write() as db:
+            db.executemany(
+                f"UPDATE _notices SET state = ?, attempts = attempts + 1, reason = ?, "
+                f"ended_at = ?, body = {body} WHERE number = ?",
+                [(state, reason, now_us, notice.number) for notice in notices],
+            )
+
+    def later(self, notices: Sequence[Notice], reason: str, due_us: int) -> None:
+        with self.db.write() as db:
+            db.executemany(
+                "UPDATE _notices SET attempts = attempts + 1, reason = ?, due_at = ? "
+                "WHERE number = ?",
+                [(reason, due_us, notice.number) for notice in notices],
+            )
+
+
+def forget_other_actions(db: Sqlite, rules: Sequence[RulePlan], now_us: int) -> None:
+    """End what waits for an action that no rule names any more."""
+    known = {(rule.name, action.name) for rule in rules for action in rule.actions}
+    with db.write() as connection:
+        waiting = connection.execute(
+            "SELECT DISTINCT rule, action FROM _notices WHERE state = 'waiting'"
+        ).fetchall()
+        for rule, action in set(waiting) - known:
+            connection.execute(
+                "UPDATE _notices SET state = 'failed', reason = ?, ended_at = ? "
+                "WHERE state = 'waiting' AND rule = ? AND action = ?",
+                ("the rule does not name it any more", now_us, rule, action),
+            )
+
+
+def deliveries(db: sqlite3.Connection, rule: str, alert: str) -> list[Delivery]:
+    """What became of the notifications of one alert."""
+    rows = db.execute(
+        "SELECT action, n.key, state, attempts, reason FROM _notices n, json_each(n.alerts) a "
+        "WHERE rule = ? AND a.value = ? ORDER BY number",
+        (rule, alert),
+    )
+    return [Delivery(*row) for row in rows]

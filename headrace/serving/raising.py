@@ -1,0 +1,242 @@
+"""Alerts are raised after commits: each is decided once, and saved with its notifications.
+
+    look(rule):  what is new in the rule's rows  ->  ledger and queues, in one transaction
+
+An alert's id is a digest of the rule's name and the row: its place in the log and its values. So
+batch finds the same ids as speed, and a look that is cut off by a kill goes on where it was.
+Whether an alert is notified is decided here too, in the order of event times: not if it is older
+than the rule (backfilled), muted, follows another too soon (suppressed), or was found by batch
+alone (missed) by a rule without corrections. tests/serving/test_raising.py checks each, and
+tests/run/test_alerts_killed.py kills it at each failpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from headrace.compile.plan import RulePlan
+from headrace.core.failpoint import failpoint
+from headrace.core.position import Position
+from headrace.core.rule import Coupling
+from headrace.core.time import Clock, iso, now_us
+from headrace.serving.candidates import Candidate, Standing, candidates, keyed, standing
+from headrace.serving.catalog import tables_of
+from headrace.serving.ledger import Mute, active_mutes, alert_document, changed
+from headrace.serving.notices import MISSED, RAISED, WITHDRAWN, notify
+from headrace.serving.rules import Looked, read_look
+from headrace.serving.sqlite import Sqlite
+
+BACKFILLED, MUTED, SUPPRESSED = "backfilled", "muted", "suppressed"
+
+
+class Lookout:
+    """Looks for what is new, one rule at a time."""
+
+    def __init__(self, db: Sqlite, clock: Clock = now_us) -> None:
+        self.db, self.clock = db, clock
+
+    def look(self, rule: RulePlan) -> int:
+        """Raise the alerts that are new and withdraw those that batch does not find; how many."""
+        with self.db.read() as db:
+            before = read_look(db, rule.name)
+            at = standing(db, rule) if before else None
+            if before is None or at is None or _seen(before, at):
+                return 0
+            promoted = before.generation != at.generation
+            look = _Look(rule, before, at, self._version(db, rule))
+            count = 0
+            for part in candidates(db, rule, at, promoted):
+                count += self._save(look, part)
+            if rule.keys is not None:
+                self._leave(look, _left(db, look))
+            elif promoted:
+                count += self._correct(look, *_corrections(db, look))
+        self._looked(look)
+        return count
+
+    def _version(self, db: sqlite3.Connection, rule: RulePlan) -> int:
+        row = db.execute("SELECT max(version) FROM _rules WHERE name = ?", (rule.name,)).fetchone()
+        return int(row[0])
+
+    def _save(self, look: _Look, part: Sequence[Candidate]) -> int:
+        now, told = self.clock(), dict[str, list[dict[str, Any]]]()
+        with self.db.write() as db:
+            deciding = _Deciding(db, look, now)
+            for candidate in part:
+                kind, document = deciding.decide(candidate)
+                if kind:
+                    told.setdefault(kind, []).append(document)
+            for kind, alerts in told.items():
+                whole = look.rule.coupling == Coupling.EPOCH
+                for notice in [alerts] if whole else [[alert] for alert in alerts]:
+                    notify(db, look.rule, kind, notice, now)
+            changed(db)
+            failpoint("alerts.saving")
+        failpoint("alerts.saved")
+        return len(part)
+
+    def _leave(self, look: _Look, row_keys: Sequence[str]) -> None:
+        """Rows that have left the answer may come in again."""
+        if row_keys:
+            with self.db.write() as db:
+                db.executemany(
+                    "UPDATE _alerts SET left_at = ? WHERE rule = ? AND row_key = ? "
+                    "AND left_at IS NULL",
+                    [(self.clock(), look.rule.name, row_key) for row_key in row_keys],
+                )
+
+    def _correct(self, look: _Look, gone: Sequence[str], back: Sequence[str]) -> int:
+        """Withdraw what batch has not found, and take back what it has found after all."""
+        if not gone and not back:
+            return 0
+        now = self.clock()
+        with self.db.write() as db:
+            mark = "UPDATE _alerts SET withdrawn_at = ? WHERE id = ?"
+            db.executemany(mark, [(None, id) for id in back] + [(now, id) for id in gone])
+            for id in gone if look.rule.corrections else ():
+                document = alert_document(db, id)
+                if document["notified"]:
+                    notify(db, look.rule, WITHDRAWN, [document], now)
+            changed(db)
+        return len(gone)
+
+    def _looked(self, look: _Look) -> None:
+        with self.db.write() as db:
+            db.execute(
+                "UPDATE _looks SET position = ?, generation = ? WHERE rule = ? AND version = ?",
+                (str(look.at.position), look.at.generation, look.rule.name, look.before.version),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at one rule."""
+
+    rule: RulePlan
+    before: Looked
+    at: Standing
+    version: int
+
+    def history(self, found: Candidate) -> bool:
+        """Whether it is of the time before the rule."""
+        if found.place is None or self.at.joined:
+            return self.before.position is None and any(self.before.since.offsets)
+        return _precedes(found.place, self.before.since)
+
+    def missed(self, found: Candidate) -> bool:
+        """Whether speed has been at its place and has not found it."""
+        seen = self.before.position
+        if found.fresh or seen is None or found.place is None:
+            return False
+        return self.at.boundary <= seen if self.at.joined else _precedes(found.place, seen)
+
+
+def _seen(before: Looked, at: Standing) -> bool:
+    return (before.position, before.generation) == (at.position, at.generation)
+
+
+def _precedes(place: tuple[int, int], position: Position) -> bool:
+    partition, offset = place
+    return offset < position.offsets[partition]
+
+
+class _Deciding:
+    """Decides on one alert after the other, inside a transaction."""
+
+    def __init__(self, db: sqlite3.Connection, look: _Look, now_us: int) -> None:
+        self.db, self.look, self.now = db, look, now_us
+        self.mutes: list[Mute] = active_mutes(db, look.rule.name, now_us)
+
+    def decide(self, found: Candidate) -> tuple[str | None, dict[str, Any]]:
+        """Save the alert; the kind of its notification, None if there is none."""
+        rule = self.look.rule
+        body = msgspec.json.encode(found.body).decode()
+        id = self._id(found, body)
+        time = found.time_us if found.time_us is not None else self.now
+        per = msgspec.json.encode([found.body[column] for column in rule.per]).decode()
+        old, missed = self.look.history(found), self.look.missed(found)
+        leader = None if old else self._leader(per, time)
+        quiet = self._quiet(found, old, missed, leader)
+        by = "speed" if found.fresh else f"generation {self.look.at.generation}"
+        added = self.db.execute(
+            "INSERT OR IGNORE INTO _alerts VALUES "
+            "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL)",
+            (
+                id, rule.name, self.look.version, found.row_key, rule.severity, body, time, per,
+                self.now, by, str(self.look.at.position), quiet,
+                leader if quiet == SUPPRESSED else None, missed and not old,
+            ),
+        ).rowcount  # fmt: skip
+        document = {
+            "id": id, "rule": rule.name, "severity": rule.severity, "event_time": iso(time),
+            "raised_at": iso(self.now), "raised_by": by, "body": found.body,
+        }  # fmt: skip
+        if not added or quiet:
+            return None, document
+        return (MISSED if missed else RAISED), document
+
+    def _id(self, found: Candidate, body: str) -> str:
+        said = [self.look.rule.name, found.row_key]
+        if found.place is None:
+            # A row that has left and comes in again is another alert, whatever it says.
+            times = self.db.execute(
+                "SELECT count(*) FROM _alerts WHERE rule = ? AND row_key = ?", said
+            ).fetchone()
+            said += [body, str(times[0])]
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()[:32]
+
+    def _quiet(self, found: Candidate, old: bool, missed: bool, leader: str | None) -> str | None:
+        """Why it is not notified."""
+        if old:
+            return BACKFILLED
+        if any(mute.covers(found.body) for mute in self.mutes):
+            return MUTED
+        if leader is not None:
+            return SUPPRESSED
+        return MISSED if missed and not self.look.rule.corrections else None
+
+    def _leader(self, per: str, time_us: int) -> str | None:
+        """The newest alert before this one that was notified and is near enough to suppress it."""
+        if self.look.rule.suppress_us is None:
+            return None
+        row = self.db.execute(
+            "SELECT id FROM _alerts WHERE rule = ? AND per = ? AND event_time > ? "
+            "AND event_time <= ? AND quiet IS NULL ORDER BY event_time DESC, number DESC LIMIT 1",
+            (self.look.rule.name, per, time_us - self.look.rule.suppress_us, time_us),
+        ).fetchone()
+        return row[0] if row else None
+
+
+def _left(db: sqlite3.Connection, look: _Look) -> list[str]:
+    """The rows that were in the answer and are not any more."""
+    rows = db.execute(
+        "SELECT row_key FROM _alerts WHERE rule = ? AND left_at IS NULL "
+        f"EXCEPT SELECT _row_key FROM ({keyed(look.rule, look.at.view)})",
+        (look.rule.name,),
+    )
+    return [row_key for (row_key,) in rows]
+
+
+def _corrections(db: sqlite3.Connection, look: _Look) -> tuple[list[str], list[str]]:
+    """The alerts of this version that batch should have found and has not, and those that were
+    withdrawn and are there.
+    """
+    generation, speed, _ = tables_of(look.at.view)
+    there = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {table} t WHERE t._key = a.row_key)"
+        for table in (generation, speed)
+    )
+    rows = db.execute(
+        f"SELECT id, position, withdrawn_at IS NULL FROM _alerts a WHERE rule = ? "
+        f"AND version >= ? AND (withdrawn_at IS NULL) <> ({there})",
+        (look.rule.name, look.before.version),
+    ).fetchall()
+    reached = look.at.boundary
+    gone = [id for id, position, held in rows if held and Position.parse(position) <= reached]
+    return gone, [id for id, _, held in rows if not held]

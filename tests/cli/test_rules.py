@@ -1,0 +1,83 @@
+"""`headrace rule` and `headrace alerts`: the pages, over a store without Spark."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from headrace.run.rulebook import StoreRulebook
+from tests.run.test_rulebook import OTHER, Deployer
+from tests.serving.bench import Click
+from tests.serving.rule_bench import SLOW, RuleBench, rule_project
+
+from .conftest import document
+
+Call = Callable[..., Result]
+
+
+@dataclass
+class Service:
+    rulebook: StoreRulebook
+
+
+@pytest.fixture
+def bench(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RuleBench]:
+    made = RuleBench(tmp_path / "serving.db", rules=f"{SLOW} NOTIFY FILE 'a.ndjson'")
+    made.build()
+    made.look()
+    made.send(Click("/a", "ann", 5, 99))
+    made.look()
+    book = StoreRulebook(rule_project(Path(), SLOW), made.store, Deployer(made))
+    monkeypatch.setattr("headrace.run.connect.connect", lambda project: Service(book))
+    yield made
+    made.close()
+
+
+def lines(result: Result) -> list[str]:
+    assert result.exit_code == 0, result.output
+    return [" ".join(line.split()) for line in result.stdout.splitlines()]
+
+
+def test_rules_are_listed_shown_and_have_a_history(bench: RuleBench, call: Call) -> None:
+    assert lines(call("rule", "list")) == [
+        "rule state severity version alerts open suppressed missed withdrawn waiting failed",
+        "slow enabled medium 1 1 1 0 0 0 1 0",
+    ]
+    assert document(call("rule", "list", "--json"))["rules"][0]["numbers"]["open"] == 1
+    shown = lines(call("rule", "show", "slow"))
+    assert shown[3].startswith("CREATE RULE slow AS SELECT")
+    assert shown[-1].startswith("in the project's files, by ann at 2026-01-01")
+    assert lines(call("rule", "history", "slow"))[1].startswith("1 enabled 2026-01-01")
+
+
+def test_rules_are_changed_by_the_one_who_calls(
+    bench: RuleBench, call: Call, tmp_path: Path
+) -> None:
+    file = tmp_path / "more.sql"
+    file.write_text(OTHER)
+    assert lines(call("rule", "add", str(file))) == ["other: version 1"]
+    assert lines(call("rule", "disable", "other")) == ["other: disabled, version 2"]
+    assert lines(call("rule", "enable", "other")) == ["other: enabled, version 3"]
+    removed = document(call("rule", "remove", "other", "--json"))
+    assert (removed["state"], removed["changed_by"]) == ("removed", getpass.getuser())
+    assert call("rule", "show", "other").exit_code == 3
+    assert call("rule", "add", str(tmp_path / "nothing.sql")).exit_code == 1
+
+
+def test_alerts_are_listed_acknowledged_and_muted(bench: RuleBench, call: Call) -> None:
+    (alert,) = bench.alerts()
+    assert lines(call("alerts", "list"))[1].startswith(
+        f"{alert.id[:12]} slow medium open 2026-01-01 00:00:05 speed"
+    )
+    assert lines(call("alerts", "list", "--missed", "--withdrawn")) == ["no alerts"]
+    assert lines(call("alerts", "show", alert.id))[-1] == "file a.ndjson waiting 0"
+    seen = lines(call("alerts", "ack", alert.id[:8], "--note", "on it"))
+    assert f"acknowledged by {getpass.getuser()}: on it" in seen
+    said = lines(call("alerts", "mute", "slow", "--for", "1h", "--where", "user=ann"))
+    assert said == ["slow (user=ann): nobody is notified until 2026-01-01 02:00 UTC"]
+    assert call("alerts", "show", "zz").exit_code == 3

@@ -1,0 +1,133 @@
+"""Rules and alerts of a store: what can be asked, and what can be changed without another plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import BadDefinition, BadRequest, NotFound
+from headrace.define.definitions import RuleDefinition
+from headrace.run.rulebook import StoreRulebook
+from headrace.run.rules import kept_rules, with_rules
+from headrace.serving.ledger import Wanted
+from headrace.serving.rules import keep_rules
+from tests.serving.bench import Click
+from tests.serving.rule_bench import SELECT, SLOW, RuleBench, rule_project
+
+OTHER = f"CREATE RULE other AS {SELECT} SEVERITY 'low'"
+
+
+class Deployer:
+    """Keeps what it is given, as a stopped project does."""
+
+    def __init__(self, bench: RuleBench) -> None:
+        self.bench = bench
+
+    def writing(self) -> None:
+        """The bench is the writer."""
+
+    def redeploy(self, kept: Mapping[str, RuleDefinition], who: str) -> None:
+        with_rules(rule_project(Path(), SLOW), kept.values())
+        with self.bench.store.db.write() as db:
+            keep_rules(db, {n: r.text for n, r in kept.items()}, who, self.bench.clock())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[RuleBench]:
+    made = RuleBench(tmp_path / "serving.db", rules=f"{SLOW} NOTIFY FILE 'a.ndjson'")
+    made.build()
+    made.look()
+    made.send(Click("/a", "ann", 5, 99), Click("/b", "bob", 6, 98))
+    made.look()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def book(bench: RuleBench) -> StoreRulebook:
+    return StoreRulebook(rule_project(Path(), SLOW), bench.store, Deployer(bench))
+
+
+def test_rules_say_their_state_and_numbers(book: StoreRulebook) -> None:
+    (rule,) = book.rules()
+    assert rule == book.rule("SLOW")
+    assert (rule.name, rule.version, rule.state, rule.severity) == ("slow", 1, "enabled", "medium")
+    assert (rule.kept, rule.changed_by) == (False, "ann")
+    assert (rule.numbers.alerts, rule.numbers.open, rule.numbers.waiting) == (2, 2, 2)
+    with pytest.raises(NotFound) as unknown:
+        book.rule("fast")
+    assert (unknown.value.message, unknown.value.hint) == (
+        "there is no rule 'fast'", "there are: slow.",
+    )  # fmt: skip
+
+
+def test_each_change_is_a_version_with_who_made_it(book: StoreRulebook) -> None:
+    assert book.switch("slow", "disabled", "bob").version == 2
+    assert book.switch("slow", "disabled", "cid").version == 2, "it is so already"
+    book.switch("slow", "enabled", "dan")
+    assert [(v.version, v.state, v.changed_by) for v in book.history("slow")] == [
+        (3, "enabled", "dan"), (2, "disabled", "bob"), (1, "enabled", "ann"),
+    ]  # fmt: skip
+
+
+def test_rules_are_added_changed_and_removed(book: StoreRulebook) -> None:
+    assert [(r.name, r.version, r.kept) for r in book.add(OTHER, "bob")] == [("other", 1, True)]
+    (changed,) = book.add(OTHER.replace("low", "high"), "cid")
+    assert (changed.version, changed.severity) == (2, "high")
+    assert list(kept_rules(book.store)) == ["other"]
+    gone = book.remove("other", "dan")
+    assert (gone.version, gone.state, gone.changed_by) == (3, "removed", "dan")
+    assert [rule.name for rule in book.rules()] == ["slow"]
+    assert len(book.history("other")) == 3
+    assert book.add(OTHER, "eve")[0].version == 4
+
+
+def test_rule_of_the_files_is_neither_replaced_nor_removed(book: StoreRulebook) -> None:
+    with pytest.raises(BadDefinition) as refused:
+        book.add(SLOW, "bob")
+    assert refused.value.message == (
+        "'slow' is defined in the project's files and is also a rule that was added while it ran"
+    )
+    with pytest.raises(BadDefinition) as refused:
+        book.remove("slow", "bob")
+    assert refused.value.message == (
+        "rule 'slow' is in the project's files, so it is removed there"
+    )
+
+
+@pytest.mark.parametrize("text", ["CREATE STREAM s (x INT)", f"{OTHER}; CREATE STREAM s (x INT)"])
+def test_only_rules_can_be_added(text: str, book: StoreRulebook) -> None:
+    with pytest.raises(BadDefinition, match="only CREATE RULE can be added to a project"):
+        book.add(text, "bob")
+
+
+def test_alert_is_acknowledged_with_a_note(book: StoreRulebook, bench: RuleBench) -> None:
+    id = bench.alerts()[0].id
+    seen = book.acknowledge(id[:10], "bob", "restarted it")
+    assert (seen.state, seen.acknowledged_by, seen.note) == ("acknowledged", "bob", "restarted it")
+    assert book.alert(id) == seen
+    assert [a.id for a in book.alerts(Wanted(state="acknowledged"))] == [id]
+    assert book.alerts(Wanted(rule="nothing")) == []
+    with pytest.raises(NotFound, match="there is no alert 'zz'"):
+        book.alert("zz")
+    with pytest.raises(NotFound, match="several alerts begin with ''"):
+        book.alert("")
+
+
+def test_rule_is_muted_for_a_time_or_for_some_values(book: StoreRulebook, bench: RuleBench) -> None:
+    muted = book.mute("slow", "1h", {"user": "ann"}, "bob")
+    assert (muted.rule, muted.keys, muted.until) == (
+        "slow", {"user": "ann"}, "2026-01-01T02:00:00Z",
+    )  # fmt: skip
+    bench.send(Click("/a", "ann", 7, 99), Click("/a", "bob", 8, 99))
+    bench.look()
+    assert [a.state for a in bench.alerts()] == ["open", "open", "muted", "open"]
+    for length, keys, sentence in (
+        ("soon", {}, "'soon' is not a time such as 1h"),
+        ("0s", {}, "a time to mute must be longer than nothing"),
+        ("1h", {"country": "x"}, "'country' is not a column of rule 'slow'"),
+    ):
+        with pytest.raises(BadRequest, match=sentence):
+            book.mute("slow", length, keys, "bob")
