@@ -284,6 +284,10 @@ def event_time(stream: str, ordered: dict[str, Resolved], project: Project) -> s
         mark = project.streams[stream].watermark
         return mark.column if mark else None
     source = ordered[stream]
+    if source.definition.threshold:
+        return REACHED[1]
+    if source.definition.makes_rows:
+        return None
     below = event_time(source.stream or "", ordered, project)
     for item in source.select.expressions if below else ():
         column = item.unalias()

@@ -50,7 +50,7 @@ def read_rule(tokens: Tokens, name: str, origin: Origin) -> RuleDefinition:
 
 def _select(tokens: Tokens, name: str) -> str:
     """The text up to the first clause."""
-    if not tokens.seen("SELECT"):
+    if not tokens.seen("SELECT") and not tokens.seen("COUNT"):
         raise tokens.wrong(f"rule '{name}' has no SELECT after AS")
     start, depth, sourced = tokens.tokens[tokens.at], 0, False
     while not tokens.done and not (sourced and depth == 0 and _begins_clause(tokens)):

@@ -57,6 +57,14 @@ def read_statements(text: str, path: str, folder: Path = Path()) -> list[Definit
     ]
 
 
+def read_query(kind: str, name: str, text: str, origin: Origin, place: Origin) -> QueryDefinition:
+    """What stands after AS in a definition, where the rest of it was read elsewhere."""
+    # At its own line of the file, so that a mistake is told there.
+    whole = "\n" * (place.line - 1) + f"AS {text}"
+    [tokens] = statements(whole, place.path)
+    return _Reader(whole, place.path, tokens).query(kind, name, origin)
+
+
 @dataclass(slots=True)
 class _Reader(Tokens):
     """Reads one definition."""
