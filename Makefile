@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 FOR ?=
 PORT ?= 8080
 
-.PHONY: help setup run test check lint types contracts bench lock clean
+.PHONY: help setup run test check lint types contracts bench flink lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,8 +43,15 @@ types: setup
 contracts: setup
 	@$(BIN)/lint-imports
 
-bench: setup ## Measure Headrace beside the alternatives, in one run
+bench: setup flink ## Measure Headrace beside the alternatives, in one run
 	@$(BIN)/python -m bench
+
+flink: .venv-flink/.ready ## Install Flink into .venv-flink, for `make bench` only
+
+.venv-flink/.ready: bench/requirements-flink.txt
+	@test -x .venv-flink/bin/python || $(PYTHON) -m venv .venv-flink
+	@.venv-flink/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 lock: ## Choose exact versions again
 	@uv pip compile --quiet --generate-hashes --no-header --no-annotate --extra dev pyproject.toml build-requirements.in -o requirements.lock

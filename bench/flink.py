@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 
 
 def main(events: str, clause: str) -> None:
@@ -19,7 +20,7 @@ def main(events: str, clause: str) -> None:
     env.get_config().set("pipeline.object-reuse", "true")
     env.execute_sql(f"""
         CREATE TABLE clicks (
-          `user` STRING, kind STRING, ms BIGINT, ts TIMESTAMP(3),
+          `user` STRING, kind STRING, ms BIGINT, ts TIMESTAMP_LTZ(3),
           WATERMARK FOR ts AS ts - INTERVAL '1' SECOND
         ) WITH ('connector' = 'filesystem', 'path' = '{events}', 'format' = 'json',
                 'json.timestamp-format.standard' = 'ISO-8601')
@@ -34,4 +35,4 @@ def main(events: str, clause: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], open(sys.argv[2]).read())
+    main(sys.argv[1], Path(sys.argv[2]).read_text())

@@ -69,7 +69,7 @@ def measure(folder: Path, events: int, console: Console) -> dict[str, Any]:
 
 
 def write_events(folder: Path, events: int) -> tuple[Path, Path]:
-    """The events as typed columns and as lines; the last one is late enough to decide all others."""
+    """The events as typed columns and as lines; the last one comes late enough to decide all."""
     folder.mkdir(parents=True)
     lines = folder / "lines"
     lines.mkdir()
