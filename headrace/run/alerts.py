@@ -86,15 +86,17 @@ class Alerts:
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(STOP_S_MAX)
-        self.drain()
+        self.look()
+        for deliveries, thread in zip(self.deliveries, self._threads[1:], strict=True):
+            # An action that hangs or fails is not waited for a second time.
+            if not thread.is_alive() and deliveries.problem is None:
+                deliveries.drain()
 
     def drain(self) -> None:
         """One look for each rule, and all that is due until an action fails."""
         self.look()
-        for deliveries, thread in zip(self.deliveries, self._threads[1:], strict=True):
-            # An action that hangs is not waited for a second time.
-            while not thread.is_alive() and deliveries.problem is None and deliveries.step():
-                pass
+        for deliveries in self.deliveries:
+            deliveries.drain()
 
     def look(self) -> None:
         for rule in self.plan.rules:

@@ -51,6 +51,11 @@ class Deliveries:
                 # The store cannot be written now; what was delivered will come again.
                 self._note(error)
 
+    def drain(self) -> None:
+        """All that is due, until something fails."""
+        while self.step() and self.problem is None:
+            pass
+
     def step(self) -> bool:
         """Try what is due, up to what the action takes at once; whether there was something."""
         due = self.queue.due(self.clock(), self.action.at_once)

@@ -61,7 +61,7 @@ def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:
                 f"'{rule.name}' is defined in the project's files and is also a rule that was "
                 "added while it ran",
                 detail=f"the files' definition is at {other.origin}.",
-                hint=f"rename one of them, or `headrace rule remove {rule.name}`.",
+                hint="give one another name; `headrace rule remove` works once the files lack it.",
                 origin=rule.origin,
             )
     refuse_repeats(rules)

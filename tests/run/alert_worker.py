@@ -30,7 +30,13 @@ CLICKS = tuple(
     for number in range(40)
 )
 MATCHES = sum(click.ms == 99 for click in CLICKS)
-PATIENT = {"hosts": ("localhost",), "private": True, "secret": "s", "pause_us": 1_000}
+PATIENT = {
+    "hosts": ("localhost",),
+    "private": True,
+    "secret": "s",
+    "pause_us": 1_000,
+    "attempts_max": 999,
+}
 
 
 def rules(port: int) -> str:

@@ -41,8 +41,11 @@ def test_each_match_has_one_id_and_reaches_every_action(tmp_path: Path, receiver
     assert in_file(whole) == expected == receiver.alerts()
     receiver.requests.clear()
     killed = tmp_path / "killed"
-    for point in POINTS:
+    for number, point in enumerate(POINTS):
+        # The receiver fails now and then, beside the kills.
+        receiver.mood = "500" if number in (3, 6, 8) else "200"
         run(killed, receiver.port, point)
+    receiver.mood = "200"
     run(killed, receiver.port)
     assert sorted(ledger(killed)) == sorted(expected)
     assert sorted(set(in_file(killed))) == sorted(expected)

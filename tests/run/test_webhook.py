@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import socket
+import ssl
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from headrace.core.time import MILLISECOND
@@ -22,6 +25,8 @@ from .receiver import Receiver
 OURS = NotifySettings(
     hosts=("localhost",), private=True, connect_us=500 * MILLISECOND, answer_us=300 * MILLISECOND
 )
+# Of ops.example, signed by itself, and of no use to anybody else.
+TLS = Path(__file__).parent / "tls"
 NOTICE = Notice(1, "abc", b'{"alerts":[]}', 0)
 
 
@@ -127,3 +132,28 @@ def test_name_is_resolved_once_and_the_address_that_was_seen_is_used(receiver: R
     action.deliver([NOTICE])
     assert asked == ["ops.example"]
     assert receiver.requests[0]["headers"]["Host"] == f"ops.example:{receiver.port}"
+
+
+@pytest.fixture
+def tls() -> Iterator[Receiver]:
+    made = Receiver(certificate=TLS)
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("host", ["ops.example", "other.example"])
+def test_certificate_is_checked_for_the_name_though_an_address_is_called(
+    host: str, tls: Receiver
+) -> None:
+    trusted = ssl.create_default_context(cafile=str(TLS / "cert.pem"))
+    settings = NotifySettings(hosts=("ops.example", "other.example"), private=True)
+    action = WebhookAction(
+        f"https://{host}:{tls.port}/", settings, "x", resolve=resolving("127.0.0.1"), verify=trusted
+    )
+    if host == "ops.example":
+        action.deliver([NOTICE])
+        assert tls.requests[0]["headers"]["Host"] == f"ops.example:{tls.port}"
+    else:
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            action.deliver([NOTICE])
+        assert tls.requests == []
