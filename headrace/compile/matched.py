@@ -272,15 +272,17 @@ class _Matching:
         alias = table.alias or MATCHED
         items = [*(f"{sql} AS `{name}`" for name, sql in rows.items()), *HIDDEN, CUT]
         inner = parse_query(f"SELECT {', '.join(items)} FROM {self.name}", self.origin)
-        check_stateless(replace(self.resolved, select=select))
         table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
         if len(list(select.find_all(exp.Subquery))) > 1 or select.args.get("joins"):
             raise self.refused("MATCH_RECOGNIZE stands alone in FROM", "join what it makes.")
         expressions: list[exp.Expr] = []
         for item in select.expressions:
             expressions += [exp.column(name) for name in rows] if item.is_star else [item]
-        hidden = [exp.column(name, table=alias) for name in (*HIDDEN, CUT)]
-        select.set("expressions", [*expressions, *hidden])
+        if not self.closed:
+            # A query may do with the matches what it likes; a stream gives them on one by one.
+            check_stateless(replace(self.resolved, select=select))
+            expressions += [exp.column(name, table=alias) for name in (*HIDDEN, CUT)]
+        select.set("expressions", expressions)
         return select
 
     def parsed(self, phrase: Phrase) -> exp.Expr:

@@ -41,7 +41,7 @@ class Carrying:
     """A carried view's events of one epoch or build, before they are folded.
 
     `cut` is SQL for the group that an event belongs to, `marks` the watermark at each group's end,
-    `since_us` the watermark that the states have come to.
+    `since_us` the watermark that the states have come to; `ended` says that no more will come.
     """
 
     def __init__(
@@ -52,9 +52,11 @@ class Carrying:
         cut: str = "0",
         marks: Marks = (),
         since_us: int | None = None,
+        *,
+        ended: bool = False,
     ) -> None:
         self.spark, self.plan, self.processors = spark, plan, processors
-        self.marks, self.since_us = marks, since_us
+        self.marks, self.since_us, self.ended = marks, since_us, ended
         self.events = spark.sql(plan.sql).selectExpr("*", f"cast({cut} as int) AS {CUT}")
 
     def states(
@@ -118,10 +120,10 @@ class Carrying:
         schema = self._schema(rows.schema)
         arrow, steps, marks = to_arrow_schema(schema, timezone="UTC"), self.plan.steps, self.marks
         if found := self.plan.match:
-            since_us = self.since_us
+            since_us, ended = self.since_us, self.ended
 
             def search(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                return match(batches, found, marks, since_us, arrow)
+                return match(batches, found, marks, since_us, arrow, ended=ended)
 
             return rows.mapInArrow(search, schema)
         if self.plan.processor is None:

@@ -1,0 +1,50 @@
+"""An ad-hoc query with a pattern: the search over all events that there are, behind the fence.
+
+Every piece of SQL that is made of the user's text passes the fence before Spark's analyser sees it.
+The end of each key is known here, so nothing waits. tests/spark/test_query_worker.py asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from headrace.compile.matched import asked_matches
+from headrace.core.origin import Origin
+from headrace.define.dialect import sql_of
+from headrace.spark.analyse import translated
+from headrace.spark.carry import Carrying
+
+MATCHES = "_matches"
+_WORD = re.compile(r"\bMATCH_RECOGNIZE\b", re.IGNORECASE)
+Fence = Callable[[str], None]
+
+
+def asks_for_matches(sql: str) -> bool:
+    """Whether a query has a pattern, as far as its text shows.
+
+    >>> asks_for_matches("SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN (a))")
+    True
+    """
+    return _WORD.search(sql) is not None
+
+
+def matches(spark: Any, sql: str, times: Mapping[str, str | None], fence: Fence) -> Any:
+    """The frame of the query's rows."""
+
+    def analyse(text: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
+        fence(text)
+        try:
+            fields = spark.sql(text).schema.fields
+        except PySparkException as error:
+            raise translated(error, origin) from error
+        return [(field.name, field.dataType.simpleString()) for field in fields]
+
+    carried = asked_matches(sql, times, MATCHES, analyse)
+    select = sql_of(carried.select)
+    fence(select)
+    Carrying(spark, carried.plan, {}, marks=[(0, None)], ended=True).fold([])
+    return spark.sql(select)
