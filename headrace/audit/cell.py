@@ -106,9 +106,9 @@ def find_cell(
 
 
 def _check_nameable(view: ViewPlan) -> None:
-    if found := _ORDERED.search(view.definition):
+    if reason := _unnameable(view):
         raise Unsupported(
-            f"the events behind a row of '{view.name}' cannot be named: it has a {found[1]}",
+            f"the events behind a row of '{view.name}' cannot be named: {reason}",
             hint="ask for the stream's events of that key with `headrace query`.",
         )
     shown = {output.key for output in view.outputs}
@@ -119,6 +119,20 @@ def _check_nameable(view: ViewPlan) -> None:
             f"a row of '{view.name}' cannot be named: it does not show all that it is grouped by",
             hint=f"add to its SELECT: {names}.",
         )
+
+
+def _unnameable(view: ViewPlan) -> str | None:
+    """Why a row is not made of events that count by themselves; None if it is."""
+    carry = view.carry
+    if view.join:
+        return f"it joins '{view.join.left}' with '{view.join.right}'"
+    if found := _ORDERED.search(view.definition):
+        return f"it has a {found[1]}"
+    if carry and carry.processor:
+        return f"its rows are made by processor '{carry.processor.name}'"
+    if carry and carry.match:
+        return "its rows are found by a pattern or a threshold"
+    return "it has running values" if carry else None
 
 
 def _given(view: ViewPlan, keys: Mapping[str, str], values: list[Any]) -> tuple[Any, ...]:

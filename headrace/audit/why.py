@@ -12,7 +12,7 @@ from datetime import UTC
 from typing import Any
 
 from headrace.audit.trace import LeftOut, Seen, Why
-from headrace.audit.tracing import ROW, Tracing
+from headrace.audit.tracing import PASSED, ROW, Tracing
 from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, RAW, REASON, STATUS, Status
 
 SHED = "shed: speed has passed over it, and no generation has absorbed it"
@@ -31,8 +31,8 @@ def explain_row(traced: Tracing, waiting: int, limit: int) -> Why:
     """The events behind a row and those left out, at most `limit` of each kind."""
     _sort_out(traced)
     cell = traced.asked.cell
-    ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT passed")
-    listed = _listed(traced, f"SELECT * FROM {ROW} WHERE NOT passed", limit)
+    ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT {PASSED}")
+    listed = _listed(traced, f"SELECT * FROM {ROW} WHERE NOT {PASSED}", limit)
     left_out = [*_events_left_out(traced, limit), *_others_left_out(traced, limit)]
     left_out += [LeftOut(WAITING, waiting, [])] if waiting else []
     agrees, sentence = traced.agreement(events)

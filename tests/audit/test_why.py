@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from headrace.audit import why as reasons
+from headrace.audit.oracle import live_view
 from headrace.audit.trace import Seen, Why
+from headrace.compile.plan import CarryPlan, JoinPlan, MatchPlan, ProcessorPlan
 from headrace.core.errors import BadRequest, LimitReached, NotFound, NotReady, Unsupported
 from headrace.core.event import Status
+from headrace.core.pattern import Threshold
 from headrace.core.shedding import Shedding
 from headrace.run.offline import Offline
 
@@ -227,6 +233,37 @@ def test_what_only_spark_knows_is_said_in_a_sentence(traced: Traced, offline: Of
     _redefine(traced, "often", "soundex_of_spark(page)", "session_window(ts, '5 minutes')")
     with pytest.raises(Unsupported, match="cannot be named: it has a session_window"):
         offline.why("often", {"page": "/a"})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"join": JoinPlan("o", "p", 0, 5)}, "it joins 'o' with 'p'"),
+        (
+            {"carry": CarryPlan("c", "", processor=ProcessorPlan("visits", (), ()))},
+            "its rows are made by processor 'visits'",
+        ),
+        (
+            {"carry": CarryPlan("c", "", match=MatchPlan(Threshold((), 3, 60), (), ()))},
+            "its rows are found by a pattern or a threshold",
+        ),
+        ({"carry": CarryPlan("c", "")}, "it has running values"),
+    ],
+)
+def test_rows_whose_events_do_not_count_by_themselves_are_refused(
+    traced: Traced, offline: Offline, change: dict[str, Any], reason: str
+) -> None:
+    with traced.store.db.write() as db:
+        plan = msgspec.structs.replace(live_view(db, "often"), **change)
+        sql = "UPDATE _views SET plan = ? WHERE name = 'often'"
+        db.execute(sql, (msgspec.json.encode(plan),))
+    for ask in (offline.why, offline.replay):
+        with pytest.raises(Unsupported) as caught:
+            ask("often", {"page": "/a"})
+        assert caught.value.message == (
+            f"the events behind a row of 'often' cannot be named: {reason}"
+        )
+        assert caught.value.hint
 
 
 def _redefine(traced: Traced, view: str, old: str, new: str) -> None:
