@@ -50,7 +50,7 @@ from headrace.compile.plan import (
     ViewPlan,
     digest,
 )
-from headrace.compile.resolve import HIDDEN, Resolved, resolve
+from headrace.compile.resolve import HIDDEN, Resolved, resolve, resolve_one
 from headrace.compile.sinks import sink_plans
 from headrace.compile.split import Split, split
 from headrace.compile.translate import translate
@@ -59,7 +59,7 @@ from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.schema import Schema
-from headrace.define.definitions import StreamDefinition
+from headrace.define.definitions import QueryDefinition, StreamDefinition
 from headrace.define.dialect import sql_of
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.project import Project
@@ -95,6 +95,18 @@ def compile_project(
     for resolved in ordered.values():
         compiler.add(resolved)
     return compiler.plan()
+
+
+def check_query(project: Project, query: QueryDefinition) -> None:
+    """Refuse what is wrong with one query and can be told without Spark."""
+    _check_words(resolve_one(project, query))
+
+
+def _check_words(resolved: Resolved) -> None:
+    if resolved.definition.kind == "stream":
+        check_stateless(resolved)
+    elif not resolved.views:
+        check_windows(resolved.select, resolved.definition.query_origin)
 
 
 class _Compiler:
@@ -136,10 +148,7 @@ class _Compiler:
 
     def add(self, resolved: Resolved) -> None:
         definition = resolved.definition
-        if definition.kind == "stream":
-            check_stateless(resolved)
-        elif not resolved.views:
-            check_windows(resolved.select, definition.query_origin)
+        _check_words(resolved)
         if is_carried(resolved):
             self.add_carried(resolved)
             return

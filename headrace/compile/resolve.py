@@ -46,7 +46,7 @@ class Resolved:
 
 def resolve(project: Project) -> dict[str, Resolved]:
     """All queries of a project, in an order in which each comes after what it reads."""
-    found = {name: _resolve_one(project, query) for name, query in project.queries.items()}
+    found = {name: resolve_one(project, query) for name, query in project.queries.items()}
     ordered: dict[str, Resolved] = {}
     for name in found:
         _place(name, found, ordered, ())
@@ -69,7 +69,8 @@ def _place(
     ordered[name] = resolved
 
 
-def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
+def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
+    """One query, without asking whether it goes round in a circle."""
     select = parse_query(query.query, query.query_origin)
     if not isinstance(select, exp.Select):
         raise _unsupported(query, "UNION, EXCEPT and INTERSECT are not supported in a definition")
