@@ -9,6 +9,7 @@ import pytest
 
 from headrace.audit import why as reasons
 from headrace.audit.oracle import live_view
+from headrace.audit.ordered import NotComparable
 from headrace.audit.trace import Seen, Why
 from headrace.compile.plan import CarryPlan, JoinPlan, MatchPlan, ProcessorPlan
 from headrace.core.errors import BadRequest, LimitReached, NotFound, NotReady, Unsupported
@@ -253,10 +254,7 @@ def test_what_only_spark_knows_is_said_in_a_sentence(traced: Traced, offline: Of
 def test_rows_whose_events_do_not_count_by_themselves_are_refused(
     traced: Traced, offline: Offline, change: dict[str, Any], reason: str
 ) -> None:
-    with traced.store.db.write() as db:
-        plan = msgspec.structs.replace(live_view(db, "often"), **change)
-        sql = "UPDATE _views SET plan = ? WHERE name = 'often'"
-        db.execute(sql, (msgspec.json.encode(plan),))
+    _replan(traced, **change)
     for ask in (offline.why, offline.replay):
         with pytest.raises(Unsupported) as caught:
             ask("often", {"page": "/a"})
@@ -264,6 +262,26 @@ def test_rows_whose_events_do_not_count_by_themselves_are_refused(
             f"the events behind a row of 'often' cannot be named: {reason}"
         )
         assert caught.value.hint
+
+
+def test_what_is_not_compared_is_not_counted_as_compared(
+    traced: Traced, offline: Offline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> str:
+        raise NotComparable("DuckDB has no patterns")
+
+    monkeypatch.setattr("headrace.audit.oracle.oracle_sql", refuse)
+    fill(traced)
+    (audit,) = offline.audit("often")
+    assert (audit.compared, audit.note) == (0, "not compared: DuckDB has no patterns")
+
+
+def _replan(traced: Traced, **change: Any) -> None:
+    """Change the plan of view 'often'."""
+    with traced.store.db.write() as db:
+        plan = msgspec.structs.replace(live_view(db, "often"), **change)
+        sql = "UPDATE _views SET plan = ? WHERE name = 'often'"
+        db.execute(sql, (msgspec.json.encode(plan),))
 
 
 def _redefine(traced: Traced, view: str, old: str, new: str) -> None:
