@@ -23,6 +23,7 @@ from headrace.compile import explain as explaining
 from headrace.compile.passes import check_query
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
+from headrace.compile.sinks import check_target
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable, UnknownName
 from headrace.core.subscription import emission
 from headrace.core.time import duration_text
@@ -89,6 +90,7 @@ def _apparent(project: Project) -> list[HeadraceError]:
     steps: list[Callable[[], object]] = [
         *(partial(check_options, stream) for stream in project.streams.values()),
         *(partial(_check_location, given, project.folder) for given in project.tables.values()),
+        *(partial(check_target, sink, project.folder) for sink in project.sinks.values()),
         *(partial(check_query, project, query) for query in project.queries.values()),
     ]
     return [error for step in steps if (error := _error_of(step))]
