@@ -102,6 +102,8 @@ def find_cell(
         )
     if rows:
         return Cell(view, stored_keys(view, rows[0]), tuple(rows[0]))
+    if window is not None:
+        _check_start(view, _moment(window))
     return Cell(view, _given(view, keys, [condition.value for condition in conditions]), None)
 
 
@@ -133,6 +135,22 @@ def _unnameable(view: ViewPlan) -> str | None:
     if carry and carry.match:
         return "its rows are found by a pattern or a threshold"
     return "it has running values" if carry else None
+
+
+def _check_start(view: ViewPlan, moment: int) -> None:
+    """Refuse a moment at which no window of the view starts."""
+    windows = view.windowed[1] if view.windowed else None
+    if windows is None or windows.kind not in {"sliding", "landmark"}:
+        return
+    starts = [windows.offset]
+    if windows.kind == "sliding":
+        before = moment - (moment - windows.offset) % windows.slide
+        starts = [before, before + windows.slide]
+    if moment not in starts:
+        raise BadRequest(
+            f"no window of view '{view.name}' starts at {iso(moment)}",
+            hint=f"near it is a start at {' and at '.join(map(iso, starts))}.",
+        )
 
 
 def _given(view: ViewPlan, keys: Mapping[str, str], values: list[Any]) -> tuple[Any, ...]:

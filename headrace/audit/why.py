@@ -7,6 +7,7 @@ dead letters, exact to the record. tests/audit/test_why.py adds it up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
@@ -108,8 +109,29 @@ def _words(traced: Tracing) -> list[str]:
 
 
 def _mention(value: str) -> str:
-    text = value.replace("'", "''")
-    return f"contains(CAST({RAW} AS VARCHAR), CAST(encode('{text}') AS VARCHAR))"
+    """SQL: the bytes have this value, and not as a part of a longer word."""
+    return f"regexp_matches(CAST({RAW} AS VARCHAR), '{mention_of(value)}')"
+
+
+def mention_of(value: str) -> str:
+    r"""A pattern for a value in bytes as DuckDB shows them: what is not plain ASCII is \xNN.
+
+    >>> [bool(re.search(mention_of("a"), text)) for text in ("banana", "what a day", r"\x22a\x22")]
+    [False, True, True]
+    """
+    shown = [_plain(byte) or rf"\\x{byte:02X}" for byte in value.encode()]
+    before = r"(^|[^A-Za-z0-9_]|\\x[0-7].)" if _is_letter(value[:1]) else ""
+    after = r"($|[^A-Za-z0-9_\\]|\\x[0-7])" if _is_letter(value[-1:]) else ""
+    return f"{before}{''.join(shown)}{after}"
+
+
+def _plain(byte: int) -> str | None:
+    shown = 32 <= byte <= 126 and byte not in b"\\'\""
+    return re.escape(chr(byte)) if shown else None
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _listed(traced: Tracing, records: str, limit: int) -> list[Seen]:

@@ -116,6 +116,46 @@ def test_a_join_that_leaves_an_event_out_is_told_from_a_condition(
     }
 
 
+@pytest.mark.parametrize(
+    ("page", "raw", "mentioned"),
+    [
+        ("a", "no banana", False),
+        ("a", '"page": "a"', True),
+        ("a", "a", True),
+        ("a", "a_b", False),
+        ("a", "\u00e9a", False),
+        ("a", "a\u00e9", False),
+        ("a", "\\a\\", True),
+        ("/a", "http://h/a?x", True),
+        ("/a", "/about", False),
+        ("it's (1)", '"it\'s (1)"', True),
+        ("z\u00fcrich", '"z\u00fcrich', True),
+        ("z\u00fcrich", '"z\u00fcri', False),
+    ],
+)
+def test_a_dead_letter_mentions_a_key_as_a_whole_word(
+    traced: Traced, offline: Offline, page: str, raw: str, mentioned: bool
+) -> None:
+    traced.send(raw.encode(), event(page, 1))
+    traced.epoch()
+    found = left_out(offline.why("often", {"page": page}))
+    expected = {reasons.DEAD_LETTER: [(0, 0)]} if mentioned else {reasons.DEAD_LETTERS: 1}
+    assert found == expected
+
+
+def test_a_moment_at_which_no_window_starts_is_told_with_those_that_are_near(
+    traced: Traced, offline: Offline
+) -> None:
+    fill(traced)
+    with pytest.raises(BadRequest) as caught:
+        offline.why("slow", {"page": "/a"}, window="2026-01-01T00:00:30Z")
+    assert (caught.value.message, caught.value.hint) == (
+        "no window of view 'slow' starts at 2026-01-01T00:00:30Z",
+        "near it is a start at 2026-01-01T00:00:00Z and at 2026-01-01T00:01:00Z.",
+    )
+    assert offline.why("slow", {"page": "/a"}, window="2026-01-01T05:00:00Z").row is None
+
+
 def test_the_condition_of_a_derived_stream_is_one_too(traced: Traced, offline: Offline) -> None:
     traced.send(event("/a", 1), event("/a", 2, 50))
     traced.epoch()
