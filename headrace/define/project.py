@@ -82,11 +82,12 @@ def read_project(folder: Path) -> tuple[Project, list[HeadraceError]]:
         found, wrong = read_or_refuse(text, path.name)
         definitions += found
         mistakes += wrong
-    mistakes += _repeats(definitions)
+    mistakes += repeats(definitions)
     return Project(folder, settings, tuple(definitions)), mistakes
 
 
-def _repeats(definitions: list[Definition]) -> Iterator[HeadraceError]:
+def repeats(definitions: list[Definition]) -> Iterator[HeadraceError]:
+    """A mistake for each definition whose name was defined before."""
     seen: dict[str, Definition] = {}
     for definition in definitions:
         before = seen.setdefault(definition.name.lower(), definition)
