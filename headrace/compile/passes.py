@@ -13,7 +13,7 @@ import msgspec
 from sqlglot import exp
 
 from headrace.compile.analyser import Analyser
-from headrace.compile.calls import known_to_spark
+from headrace.compile.calls import known_to_spark, read_call
 from headrace.compile.carry import Carried, is_carried
 from headrace.compile.derive import (
     all_tables,
@@ -99,7 +99,12 @@ def compile_project(
 
 def check_query(project: Project, query: QueryDefinition) -> None:
     """Refuse what is wrong with one query and can be told without Spark."""
-    _check_words(resolve_one(project, query))
+    resolved = resolve_one(project, query)
+    _check_words(resolved)
+    if query.kind == "view" and not resolved.views:
+        for item in resolved.select.expressions:
+            for node in item.walk():
+                read_call(node, query.query_origin)
 
 
 def _check_words(resolved: Resolved) -> None:

@@ -74,6 +74,7 @@ def test_check_tells_the_mistakes_of_all_statements_at_once(
         "CREATE VIEW v AS SELECT count(*) AS n FROM taps;\n"
         "CREATE VIEW w AS SELECT now() AS n FROM clicks;\n"
         "CREATE VIEW x AS SELEC url FROM clicks;\n"
+        "CREATE VIEW h AS SELECT histogram(1, 9, 0, 5) AS h FROM clicks;\n"
         "CREATE SINK o FROM visitors INTO FILE '../o';\n"
         "CREATE VIEW y AS SELECT window(ts, '1 hur') AS h, count(*) AS n FROM clicks GROUP BY 1;\n"
     )
@@ -86,10 +87,11 @@ def test_check_tells_the_mistakes_of_all_statements_at_once(
         "more.sql:1",
         "more.sql:2",
         "other.sql:1",
-        "more.sql:6",
+        "more.sql:7",
         "more.sql:4",
         "more.sql:5",
-        "more.sql:7",
+        "more.sql:6",
+        "more.sql:8",
     ]
 
 
