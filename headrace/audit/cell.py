@@ -102,13 +102,15 @@ def find_cell(
         )
     if rows:
         return Cell(view, stored_keys(view, rows[0]), tuple(rows[0]))
+    if window is not None:
+        _check_start(view, _moment(window))
     return Cell(view, _given(view, keys, [condition.value for condition in conditions]), None)
 
 
 def _check_nameable(view: ViewPlan) -> None:
-    if found := _ORDERED.search(view.definition):
+    if reason := _unnameable(view):
         raise Unsupported(
-            f"the events behind a row of '{view.name}' cannot be named: it has a {found[1]}",
+            f"the events behind a row of '{view.name}' cannot be named: {reason}",
             hint="ask for the stream's events of that key with `headrace query`.",
         )
     shown = {output.key for output in view.outputs}
@@ -118,6 +120,36 @@ def _check_nameable(view: ViewPlan) -> None:
         raise Unsupported(
             f"a row of '{view.name}' cannot be named: it does not show all that it is grouped by",
             hint=f"add to its SELECT: {names}.",
+        )
+
+
+def _unnameable(view: ViewPlan) -> str | None:
+    """Why a row is not made of events that count by themselves; None if it is."""
+    carry = view.carry
+    if view.join:
+        return f"it joins '{view.join.left}' with '{view.join.right}'"
+    if found := _ORDERED.search(view.definition):
+        return f"it has a {found[1]}"
+    if carry and carry.processor:
+        return f"its rows are made by processor '{carry.processor.name}'"
+    if carry and carry.match:
+        return "its rows are found by a pattern or a threshold"
+    return "it has running values" if carry else None
+
+
+def _check_start(view: ViewPlan, moment: int) -> None:
+    """Refuse a moment at which no window of the view starts."""
+    windows = view.windowed[1] if view.windowed else None
+    if windows is None or windows.kind not in {"sliding", "landmark"}:
+        return
+    starts = [windows.offset]
+    if windows.kind == "sliding":
+        before = moment - (moment - windows.offset) % windows.slide
+        starts = [before, before + windows.slide]
+    if moment not in starts:
+        raise BadRequest(
+            f"no window of view '{view.name}' starts at {iso(moment)}",
+            hint=f"near it is a start at {' and at '.join(map(iso, starts))}.",
         )
 
 

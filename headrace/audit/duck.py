@@ -53,9 +53,9 @@ def oracle_sql(
         _qualify_place(duck)
     inner = []
     for n, (item, output) in enumerate(zip(duck.expressions, plan.outputs, strict=True)):
-        inner.append(f"{item.unalias().sql(dialect='duckdb')} AS o{n}")
+        inner.append(f"{item.unalias().sql(dialect='duckdb')} AS _o{n}")
         if windows and output.type == WINDOW:
-            inner.append(f"{windows.end} AS o{n}_end")
+            inner.append(f"{windows.end} AS _o{n}_end")
     body = _with_items(duck, inner)
     items = [form for n, output in enumerate(plan.outputs) for form in _storage_forms(output, n)]
     return f"SELECT {', '.join(items)} FROM ({body})"
@@ -167,7 +167,7 @@ def _by(node: exp.ArgMax | exp.ArgMin, condition: str = "") -> exp.Expr:
 
 
 def _storage_forms(output: OutputPlan, number: int) -> list[str]:
-    columns = [f"o{number}", f"o{number}_end"] if output.type == WINDOW else [f"o{number}"]
+    columns = [f"_o{number}", f"_o{number}_end"] if output.type == WINDOW else [f"_o{number}"]
     return [_storage_form(output, column) for column in columns]
 
 

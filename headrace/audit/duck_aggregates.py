@@ -96,7 +96,7 @@ def _shape(power: int) -> Form:
 
     def form(x: str, when: str, call: Call, time: str | None) -> str:
         mean, squares = f"avg({x}) {when}", f"var_pop({x}) {when}"
-        distances = f"list_transform(list({x}) {when}, v -> power(v - {mean}, {power}))"
+        distances = f"list_transform(list({x}) {when}, _v -> power(_v - {mean}, {power}))"
         ratio = f"list_avg({distances}) / power(nullif({squares}, 0), {power} / 2.0)"
         return f"({ratio}) - {3 if power == 4 else 0}"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.audit.events import before
 from headrace.audit.trace import Replay, Step
-from headrace.audit.tracing import ROW, Asked, Tracing
+from headrace.audit.tracing import EVER_PASSED, PASSED, ROW, Asked, Tracing
 from headrace.core.event import LATE, OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
@@ -37,7 +37,7 @@ def replay_row(traced: Tracing, limit: int) -> Replay:
     touched = [step for step in touched if step[1]]
     newest = touched[-limit:]
     steps = [_step(traced, *step) for step in newest]
-    ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT passed")
+    ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT {PASSED}")
     agrees, sentence = traced.agreement(events)
     cell = traced.asked.cell
     return Replay(
@@ -80,17 +80,17 @@ def _counts(traced: Tracing, moments: list[_Moment]) -> list[tuple[int, int, int
         return [(0, 0, 0)] * len(moments)
     ranges = ", ".join(map(str, rows))
     found = traced.fetch(
-        f"SELECT n, count(*), count(*) FILTER (WHERE {LATE}), "
-        f"count(*) FILTER (WHERE ever_passed) FROM {ROW} r "
-        f"JOIN (VALUES {ranges}) AS s(n, p, lower, upper) "
-        f"ON r.{PARTITION} = s.p AND r.{OFFSET} >= s.lower AND r.{OFFSET} < s.upper GROUP BY n"
+        f"SELECT s._n, count(*), count(*) FILTER (WHERE {LATE}), "
+        f"count(*) FILTER (WHERE {EVER_PASSED}) FROM {ROW} r "
+        f"JOIN (VALUES {ranges}) AS s(_n, _p, _lower, _upper) ON r.{PARTITION} = s._p "
+        f"AND r.{OFFSET} >= s._lower AND r.{OFFSET} < s._upper GROUP BY s._n"
     )
     known = {n: (events, late, shed) for n, events, late, shed in found}
     return [known.get(n, (0, 0, 0)) for n in range(len(moments))]
 
 
 def _step(traced: Tracing, moment: _Moment, events: int, late: int, shed: int) -> Step:
-    absorbed = f"(NOT ever_passed OR {before(moment.boundary)})"
+    absorbed = f"(NOT {EVER_PASSED} OR {before(moment.boundary)})"
     made: tuple[Any, ...] | None = traced.row(f"{before(moment.position)} AND {absorbed}")
     return Step(
         moment.what,

@@ -30,7 +30,10 @@ from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Shed, StreamState
 
-ROW = "_row"  # the records behind the row; `passed` where speed has passed over them
+# What is added to a stream's columns begins with '_', as no column of a user's does.
+ROW = "_row"  # the records behind the row
+PASSED = "_passed_over"  # where speed has passed over them, and no generation has absorbed them
+EVER_PASSED = "_ever_passed"  # where speed has passed over them at all
 EPOCHS = "SELECT number, lower, upper, committed_at FROM _epochs WHERE stream = ?"
 GENERATIONS = "SELECT number, boundary, promoted_at FROM _generations WHERE stream = ?"
 
@@ -112,7 +115,7 @@ class Tracing:
 
     def agreement(self, events: int) -> tuple[bool, str]:
         """Whether exactly these events give the answer's row."""
-        cell, made = self.asked.cell, self.row("NOT passed")
+        cell, made = self.asked.cell, self.row(f"NOT {PASSED}")
         answer = [cell.answer] if cell.answer else []
         found = compare(cell.view, answer, [made] if made else [])
         which = "this event gives" if events == 1 else f"these {events:,} events give"
@@ -171,8 +174,8 @@ def _register(traced: Tracing, state: Path) -> None:
     connection.register("_missing", places(_missing(asked)))
     traced.place("_placed")
     traced.run(
-        f"CREATE TEMP TABLE {ROW} AS SELECT e.*, m.{OFFSET} IS NOT NULL AS passed, "
-        f"s.{OFFSET} IS NOT NULL AS ever_passed FROM {traced.every} e "
+        f"CREATE TEMP TABLE {ROW} AS SELECT e.*, m.{OFFSET} IS NOT NULL AS {PASSED}, "
+        f"s.{OFFSET} IS NOT NULL AS {EVER_PASSED} FROM {traced.every} e "
         f"JOIN _placed p ON p.here AND {_same('p')} "
         f"LEFT JOIN _missing m ON {_same('m')} LEFT JOIN _passed s ON {_same('s')}"
     )

@@ -7,12 +7,13 @@ dead letters, exact to the record. tests/audit/test_why.py adds it up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
 from headrace.audit.trace import LeftOut, Seen, Why
-from headrace.audit.tracing import ROW, Tracing
+from headrace.audit.tracing import PASSED, ROW, Tracing
 from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, RAW, REASON, STATUS, Status
 
 SHED = "shed: speed has passed over it, and no generation has absorbed it"
@@ -31,8 +32,8 @@ def explain_row(traced: Tracing, waiting: int, limit: int) -> Why:
     """The events behind a row and those left out, at most `limit` of each kind."""
     _sort_out(traced)
     cell = traced.asked.cell
-    ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT passed")
-    listed = _listed(traced, f"SELECT * FROM {ROW} WHERE NOT passed", limit)
+    ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT {PASSED}")
+    listed = _listed(traced, f"SELECT * FROM {ROW} WHERE NOT {PASSED}", limit)
     left_out = [*_events_left_out(traced, limit), *_others_left_out(traced, limit)]
     left_out += [LeftOut(WAITING, waiting, [])] if waiting else []
     agrees, sentence = traced.agreement(events)
@@ -108,8 +109,29 @@ def _words(traced: Tracing) -> list[str]:
 
 
 def _mention(value: str) -> str:
-    text = value.replace("'", "''")
-    return f"contains(CAST({RAW} AS VARCHAR), CAST(encode('{text}') AS VARCHAR))"
+    """SQL: the bytes have this value, and not as a part of a longer word."""
+    return f"regexp_matches(CAST({RAW} AS VARCHAR), '{mention_of(value)}')"
+
+
+def mention_of(value: str) -> str:
+    r"""A pattern for a value in bytes as DuckDB shows them: what is not plain ASCII is \xNN.
+
+    >>> [bool(re.search(mention_of("a"), text)) for text in ("banana", "what a day", r"\x22a\x22")]
+    [False, True, True]
+    """
+    shown = [_plain(byte) or rf"\\x{byte:02X}" for byte in value.encode()]
+    before = r"(^|[^A-Za-z0-9_]|\\x[0-7].)" if _is_letter(value[:1]) else ""
+    after = r"($|[^A-Za-z0-9_\\]|\\x[0-7])" if _is_letter(value[-1:]) else ""
+    return f"{before}{''.join(shown)}{after}"
+
+
+def _plain(byte: int) -> str | None:
+    shown = 32 <= byte <= 126 and byte not in b"\\'\""
+    return re.escape(chr(byte)) if shown else None
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _listed(traced: Tracing, records: str, limit: int) -> list[Seen]:

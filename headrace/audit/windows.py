@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from headrace.core.time import duration_us, from_iso
 
+# The names of what is joined begin with '_', since it stands beside the columns of a stream.
 NAMES = ("window", "session_window", "landmark_window")
 
 
@@ -67,12 +68,12 @@ def _sliding(call: exp.Expr, time: str) -> Windows:
         start = f"make_timestamp({newest})"
         return Windows(start, f"{start} + to_microseconds({size})", f"{time} IS NOT NULL")
     series = f"generate_series({newest} - {size // slide * slide}, {newest}, {slide})"
-    start = "make_timestamp(_w.us)"
+    start = "make_timestamp(_w._us)"
     return Windows(
         start,
         f"{start} + to_microseconds({size})",
-        f"_w.us + {size} > {time}",
-        f"CROSS JOIN LATERAL (SELECT unnest({series}) AS us) AS _w",
+        f"_w._us + {size} > {time}",
+        f"CROSS JOIN LATERAL (SELECT unnest({series}) AS _us) AS _w",
     )
 
 
@@ -80,30 +81,30 @@ def _sessions(call: exp.Expr, time: str, select: exp.Select, keys: Sequence[exp.
     gap = call.expressions[1].sql(dialect="duckdb")
     moment = call.expressions[0].sql(dialect="duckdb")
     end = f"epoch_us({moment} + TRY_CAST({gap} AS INTERVAL))"
-    names = [f"g{n}" for n in range(len(keys))]
-    items = [f"{key.sql(dialect='duckdb')} AS g{n}" for n, key in enumerate(keys)]
+    names = [f"_g{n}" for n in range(len(keys))]
+    items = [f"{key.sql(dialect='duckdb')} AS _g{n}" for n, key in enumerate(keys)]
     bare = exp.Select(
         **{k: select.args[k].copy() for k in ("from_", "where") if select.args.get(k)},
         **{k: [v.copy() for v in select.args.get(k) or []] for k in ("joins", "laterals")},
     )
     bare.where(exp.maybe_parse(f"{end} > {time}", dialect="duckdb"), copy=False)
     body = bare.sql(dialect="duckdb").partition("FROM")[2]
-    events = f"SELECT {', '.join([*items, f'{time} AS f', f'{end} AS t'])} FROM{body}"
+    events = f"SELECT {', '.join([*items, f'{time} AS _f', f'{end} AS _t'])} FROM{body}"
     by = f"PARTITION BY {', '.join(names)} " if names else ""
-    reached = f"max(t) OVER ({by}ORDER BY f ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    marked = f"SELECT *, coalesce(f > {reached}, true)::INT AS opens FROM ({events})"
+    reached = f"max(_t) OVER ({by}ORDER BY _f ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    marked = f"SELECT *, coalesce(_f > {reached}, true)::INT AS _opens FROM ({events})"
     # Events of one moment are in one session, whichever of them is said to open it.
-    number = f"sum(opens) OVER ({by}ORDER BY f) AS s"
+    number = f"sum(_opens) OVER ({by}ORDER BY _f) AS _s"
     numbered = f"SELECT *, {number} FROM ({marked})"
-    group = ", ".join([*names, "s"])
-    sessions = f"SELECT {group}, min(f) AS f, max(t) AS t FROM ({numbered}) GROUP BY {group}"
+    group = ", ".join([*names, "_s"])
+    sessions = f"SELECT {group}, min(_f) AS _f, max(_t) AS _t FROM ({numbered}) GROUP BY {group}"
     same = [
-        f"_w.g{n} IS NOT DISTINCT FROM {key.sql(dialect='duckdb')}" for n, key in enumerate(keys)
+        f"_w._g{n} IS NOT DISTINCT FROM {key.sql(dialect='duckdb')}" for n, key in enumerate(keys)
     ]
-    within = " AND ".join([*same, f"{time} >= _w.f", f"{time} < _w.t"])
+    within = " AND ".join([*same, f"{time} >= _w._f", f"{time} < _w._t"])
     return Windows(
-        "make_timestamp(_w.f)",
-        "make_timestamp(max(_w.t))",
+        "make_timestamp(_w._f)",
+        "make_timestamp(max(_w._t))",
         f"{end} > {time}",
         f"JOIN ({sessions}) AS _w ON {within}",
     )

@@ -93,4 +93,6 @@ def _absorbed(window: LateWindow) -> str:
 def _sum(answer: LateAnswer) -> str:
     late = sum(window.late for window in answer.windows)
     events = late + sum(window.on_time for window in answer.windows)
-    return f"{counted(len(answer.windows), 'window')}, {late:,} of {counted(events, 'event')} late"
+    windows = counted(len(answer.windows), "window")
+    # An event is in each of the windows that overlap there.
+    return f"{windows}; summed over them, {late:,} of {counted(events, 'event')} late"

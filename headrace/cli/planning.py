@@ -20,14 +20,16 @@ from headrace.cli.folder import loaded
 from headrace.cli.report import Report, good, table, waiting
 from headrace.cli.words import counted
 from headrace.compile import explain as explaining
+from headrace.compile.passes import check_query
 from headrace.compile.plan import Plan, RulePlan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
-from headrace.core.errors import BadDefinition, HeadraceError, Unavailable
+from headrace.compile.sinks import check_target
+from headrace.core.errors import BadDefinition, HeadraceError, Unavailable, UnknownName
 from headrace.core.rule import hidden
 from headrace.core.subscription import emission
 from headrace.core.time import duration_text
 from headrace.define.definitions import TableDefinition
-from headrace.define.project import Project
+from headrace.define.project import Project, read_project
 from headrace.ingest.connector import check_options
 from headrace.serving.catalog import changes_of
 from headrace.serving.store import Change
@@ -56,11 +58,13 @@ def compiled(project: Project) -> Plan:
 def check(folder: Path) -> Report:
     """Whether the project can run."""
     try:
-        project = loaded(folder)
+        project, unread = read_project(folder)
     except Unavailable:
         raise
     except HeadraceError as error:
         return _checked({}, [error])
+    if unread:
+        return _checked({}, [*unread, *_readable_problems(project)])
     views = [query for query in project.queries.values() if query.kind == "view"]
     streams = len(project.streams) + len(project.queries) - len(views)
     counts = {"stream": streams, "table": len(project.tables), "view": len(views)}
@@ -71,14 +75,28 @@ def check(folder: Path) -> Report:
 
 def problems(project: Project, compile: Callable[[Project], Plan]) -> list[HeadraceError]:
     """What is wrong with a project; Spark is asked only if nothing was found without it."""
+    found = _apparent(project)
+    last = None
+    if not found:
+        last = _error_of(partial(resolve, project)) or _error_of(partial(compile, project))
+    return [*found, last] if last else found
+
+
+def _readable_problems(project: Project) -> list[HeadraceError]:
+    """What is wrong with the rest, where some statements cannot be read."""
+    # A name that is not defined may be one that such a statement defines.
+    return [error for error in _apparent(project) if not isinstance(error, UnknownName)]
+
+
+def _apparent(project: Project) -> list[HeadraceError]:
+    """What is wrong with each definition by itself, without Spark."""
     steps: list[Callable[[], object]] = [
         *(partial(check_options, stream) for stream in project.streams.values()),
         *(partial(_check_location, given, project.folder) for given in project.tables.values()),
-        partial(resolve, project),
+        *(partial(check_target, sink, project.folder) for sink in project.sinks.values()),
+        *(partial(check_query, project, query) for query in project.queries.values()),
     ]
-    found = [error for step in steps if (error := _error_of(step))]
-    last = None if found else _error_of(partial(compile, project))
-    return [*found, last] if last else found
+    return [error for step in steps if (error := _error_of(step))]
 
 
 def _error_of(step: Callable[[], object]) -> HeadraceError | None:

@@ -1,7 +1,8 @@
 """`headrace query`: an answer, and below it what the answer speaks for.
 
 A person never sees a number without how fresh and how exact it is: the lines below the table say
-the generation, position, watermark and age of each stream, and which columns are estimates.
+the generation, position, watermark and age of each stream, which columns are estimates, and whether
+the answer is provisional.
 tests/cli/test_query.py reads a whole answer.
 """
 
@@ -19,6 +20,7 @@ from headrace.core.aggregate import error_text
 from headrace.serving.answer import Answer, AsOf, ColumnInfo, Sampled
 
 _NUMBERS = {"INT", "BIGINT", "DOUBLE"}
+_PROVISIONAL = "provisional: an event came that only batch can place, in the next generation"
 
 
 def query(folder: Path, sql: str, limit: int | None) -> Report:
@@ -77,9 +79,12 @@ def _exactness(answer: Answer) -> str:
     rough = [_rough(name, info) for name, info in columns if not info.exact]
     cut = [name for name, info in columns if info.cut]
     lists = f"; lists cut at their limit: {', '.join(cut)}" if cut else ""
-    if not rough:
-        return f"{rows}, every column exact{lists}"
-    return f"{rows}; estimated: {', '.join(rough)}; every other column exact{lists}"
+    provisional = any(as_of.provisional for as_of in answer.as_of.values())
+    estimated = f"estimated: {', '.join(rough)}; " if rough else ""
+    if provisional:
+        return f"{rows}; {estimated}{_PROVISIONAL}{lists}"
+    others = "every other column exact" if rough else "every column exact"
+    return f"{rows}{'; ' if rough else ', '}{estimated}{others}{lists}"
 
 
 def _rough(name: str, info: ColumnInfo) -> str:

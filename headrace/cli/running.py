@@ -78,6 +78,9 @@ def show_summary(summary: Any, screen: Console) -> None:
         f"{compared} compared, {differences}"
     )
     screen.print(good(f"ok: {line}") if summary.ok else bad(f"not ok: {line}"))
+    for view, many in summary.differing.items():
+        found = counted(many, "difference")
+        screen.print(Text(f"  {view}: {found}; look: headrace audit {view}"), soft_wrap=True)
 
 
 class Teller:
@@ -150,7 +153,10 @@ def _generation(fields: dict[str, Any]) -> Text:
     shown = ",".join(map(str, boundary)) if isinstance(boundary, list | tuple) else boundary
     line = Text(f"{fields['stream']}: generation {fields['generation']} up to {shown}, ")
     found = counted(differences, "difference")
-    return line.append(bad(found) if differences else good(found))
+    line.append(bad(found) if differences else good(found))
+    views = fields.get("differing") or {}
+    named = ", ".join(f"{view} {many:,}" for view, many in views.items())
+    return line.append(f" ({named}); look: headrace audit {next(iter(views))}" if named else "")
 
 
 def progress_words(fields: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from headrace.api.service import Balance, SinkStatus, Status, StreamStatus, View
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import Report, bad, dim, good, table
 from headrace.cli.rules import rule_table
-from headrace.cli.words import equation, moment
+from headrace.cli.words import equation, second
 from headrace.core.time import MILLISECOND, duration_text
 
 _STREAM = ("stream", "source", "log end", "lag", "watermark", "generation", "late")
@@ -69,7 +69,7 @@ def shown(found: Status) -> list[RenderableType]:
     if found.rules:
         parts += ["", rule_table(found.rules)]
     if found.tables:
-        tables = [[t.name, t.version, moment(t.loaded_at)] for t in found.tables]
+        tables = [[t.name, t.version, second(t.loaded_at)] for t in found.tables]
         parts += ["", table(*_TABLE, rows=tables)]
     parts += [bad(f"{s.name}: {s.problem}") for s in found.streams if s.problem]
     return parts
@@ -87,7 +87,7 @@ def _state(found: Status) -> Text:
         good(found.state) if found.state == "running" else Text(found.state, style="yellow")
     )
     line.append(f" at {found.url}" if found.url else "", style="default")
-    line.append(f" since {moment(found.started_at)} UTC" if found.started_at else "", style="dim")
+    line.append(f" since {second(found.started_at)} UTC" if found.started_at else "", style="dim")
     return line.append(f" ({found.reason})" if found.reason else "", style="yellow")
 
 
@@ -97,7 +97,7 @@ def _stream(stream: StreamStatus) -> list[str]:
         stream.source,
         ",".join(map(str, stream.end)),
         f"{stream.lag_events:,}",
-        moment(stream.watermark) if stream.watermark else "none",
+        second(stream.watermark) if stream.watermark else "none",
         str(stream.generation),
         f"{stream.late:,}",
     ]
@@ -111,7 +111,7 @@ def _event_time(stream: StreamStatus) -> list[str]:
     side = "behind" if stream.watermark_gap_ms >= 0 else "ahead of"
     held = stream.watermark_held_by
     by = f", held back by partition {held}" if held is not None and len(stream.end) > 1 else ""
-    idle = ", ".join(f"{part.partition} since {moment(part.since)} UTC" for part in stream.idle)
+    idle = ", ".join(f"{part.partition} since {second(part.since)} UTC" for part in stream.idle)
     line = f"{stream.name}: watermark {gap} {side} the clock{by}"
     return [f"{line}; idle: partition {idle}" if idle else line]
 

@@ -23,6 +23,15 @@ def moment(text: str) -> str:
     return f"{day} {clock.removesuffix(':00') if clock.count(':') == 2 else clock}".strip()
 
 
+def second(text: str) -> str:
+    """An ISO moment to the second.
+
+    >>> second("2026-11-15T19:00:03.500000Z")
+    '2026-11-15 19:00:03'
+    """
+    return moment(text.removesuffix("Z").partition(".")[0])
+
+
 def window(value: dict[str, str | None]) -> str:
     """A window; its day is said twice only if it ends on another.
 

@@ -112,6 +112,8 @@ def _call(row: Aggregate, given: list[exp.Expr], condition: str | None, origin: 
     said = [parameter.default for parameter in row.parameters]
     for number, literal in enumerate(literals):
         said[number] = _said(row, row.parameters[number], literal, origin)
+    if wrong := row.refuses(tuple(said)):
+        raise Unsupported(wrong, origin=origin)
     return Call(row.name, tuple(map(sql_of, arguments)), condition, tuple(said))
 
 

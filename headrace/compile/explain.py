@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from headrace.compile.plan import (
+    CarryPlan,
     DerivedPlan,
     KeyPlan,
     OutputPlan,
@@ -25,6 +26,7 @@ from headrace.compile.plan import (
 from headrace.compile.windows import WindowPlan
 from headrace.core.aggregate import Merge, error_text
 from headrace.core.errors import NotFound
+from headrace.core.pattern import Threshold
 from headrace.core.subscription import emission
 from headrace.core.time import duration_text, iso
 
@@ -168,10 +170,26 @@ def _map_words(view: ViewPlan) -> str:
             f"each row of '{view.join.left}' joined with '{view.join.right}'{tables} that is new "
             f"gives its key values and what is aggregated; the right event is {span} after the left"
         )
+    if view.carry:
+        return (
+            f"the events of each key of stream '{view.stream}'{tables} are taken in their order, "
+            f"with {_carry_words(view.carry)}; what comes of it gives the key values and what is "
+            "aggregated"
+        )
     return (
         f"each event of stream '{view.stream}'{tables} gives its key values and what is "
         "aggregated; no event needs to know another"
     )
+
+
+def _carry_words(carry: CarryPlan) -> str:
+    """What is carried from event to event."""
+    if carry.processor:
+        return f"the state of processor '{carry.processor.name}'"
+    if carry.match:
+        kind = "threshold" if isinstance(carry.match.pattern, Threshold) else "pattern"
+        return f"the open matches of a {kind}"
+    return f"the state of {_listed(step.step for step in carry.steps)}"
 
 
 def _signed(us: int) -> str:
@@ -207,11 +225,15 @@ def _window_words(window: WindowPlan) -> str:
             return "sessions"
         case "landmark":
             return f"from {iso(window.offset)} on"
-    words = f"windows of {duration_text(window.size)}"
+    length = _events if window.kind == "count" else duration_text
+    words = f"windows of {length(window.size)}"
     if not window.regroups:
         return words
-    slide, pane = duration_text(window.slide), duration_text(window.pane)
-    return f"{words} every {slide}, kept as panes of {pane}"
+    return f"{words} every {length(window.slide)}, kept as panes of {length(window.pane)}"
+
+
+def _events(many: int) -> str:
+    return f"{many:,} event{'s' if many != 1 else ''}"
 
 
 def _merge_words(partials: Iterable[PartialPlan]) -> list[str]:
@@ -219,11 +241,21 @@ def _merge_words(partials: Iterable[PartialPlan]) -> list[str]:
 
 
 def _finish_words(view: ViewPlan) -> list[str]:
-    words = ["when read, the merged partials become the answer's columns"]
+    words = _regroup_words(view)
+    words += ["when read, the merged partials become the answer's columns"]
     words += [f"groups are kept where {view.having}"] if view.having else []
     words += [f"rows are ordered by {_listed(view.order)}"] if view.order else []
     words += [f"the first {view.limit} rows are the answer"] if view.limit is not None else []
     return words
+
+
+def _regroup_words(view: ViewPlan) -> list[str]:
+    """How the rows that are kept become the windows of an answer, where these are others."""
+    if not view.regroups:
+        return []
+    if view.joins:
+        return ["when read, intervals that touch are joined to one session"]
+    return ["when read, each window is put together of the panes that lie in it"]
 
 
 def _finish_sql(view: ViewPlan) -> str:

@@ -111,6 +111,8 @@ def lower_map(
                 hint="give the window a stream without OVER.",
                 origin=origin,
             )
+        if ordered.condition:
+            _check_condition(ordered.condition, source, analyse, origin)
         carry = fold(ordered, source, [key.sql for key in plain], items)
         names = [item.rpartition(" AS ")[2] for item in items]
         counted = [f"{key.sql} AS {key.column}" for key in keys if key not in plain]
@@ -127,6 +129,18 @@ def lower_map(
         tuple(tuple(columns[a] for a in call.arguments) for call in parts.calls),
         tuple(conditions[call.condition] if call.condition else None for call in parts.calls),
     )
+
+
+def _check_condition(sql: str, source: exp.Select, analyse: Analyse, origin: Origin) -> None:
+    """The condition that ends a window is true or false, never a number that is taken for one."""
+    [(_, spark_type)] = analyse(select_of(source, [f"{sql} AS e"]), origin)
+    if spark_type not in {"boolean", "void"}:
+        raise Unsupported(
+            f"a punctuated window ends where a condition is true, and '{sql}' is "
+            f"{spark_type.upper()}",
+            hint=f"write a comparison, such as punctuated_window({sql} = …).",
+            origin=origin,
+        )
 
 
 def _order(lowered: tuple[Lowered, ...], place: str, time: str | None, origin: Origin) -> list[str]:

@@ -14,7 +14,7 @@ import msgspec
 from sqlglot import exp
 
 from headrace.compile.analyser import Analyser
-from headrace.compile.calls import known_to_spark
+from headrace.compile.calls import known_to_spark, read_call
 from headrace.compile.carry import Carried, is_carried
 from headrace.compile.decide import decided
 from headrace.compile.derive import (
@@ -53,7 +53,7 @@ from headrace.compile.plan import (
     ViewPlan,
     digest,
 )
-from headrace.compile.resolve import HIDDEN, Resolved, resolve
+from headrace.compile.resolve import HIDDEN, Resolved, resolve, resolve_one
 from headrace.compile.rules import (
     alert_rows,
     in_words_of_rules,
@@ -108,6 +108,23 @@ def compile_project(
             compiler.add(resolved)
         compiler.add_rules()
         return compiler.plan()
+
+
+def check_query(project: Project, query: QueryDefinition) -> None:
+    """Refuse what is wrong with one query and can be told without Spark."""
+    resolved = resolve_one(project, query)
+    _check_words(resolved)
+    if query.kind == "view" and not resolved.views:
+        for item in resolved.select.expressions:
+            for node in item.walk():
+                read_call(node, query.query_origin)
+
+
+def _check_words(resolved: Resolved) -> None:
+    if resolved.definition.kind == "stream":
+        check_stateless(resolved)
+    elif not resolved.views:
+        check_windows(resolved.select, resolved.definition.query_origin)
 
 
 class _Compiler:
@@ -176,10 +193,7 @@ class _Compiler:
             resolved = decided(resolved, time, self.analyser.analyse)
             self.ordered[resolved.definition.name] = resolved
         definition = resolved.definition
-        if definition.kind == "stream":
-            check_stateless(resolved)
-        elif not resolved.views:
-            check_windows(resolved.select, definition.query_origin)
+        _check_words(resolved)
         if is_carried(resolved):
             self.add_carried(resolved)
             return

@@ -50,7 +50,7 @@ def resolve(project: Project) -> dict[str, Resolved]:
     check_names(project)
     with in_words_of_rules():
         queries = project.queries | rule_queries(project)
-        found = {name: _resolve_one(project, query) for name, query in queries.items()}
+        found = {name: resolve_one(project, query) for name, query in queries.items()}
     ordered: dict[str, Resolved] = {}
     for name in found:
         _place(name, found, ordered, ())
@@ -73,7 +73,8 @@ def _place(
     ordered[name] = resolved
 
 
-def _resolve_one(project: Project, query: QueryDefinition) -> Resolved:
+def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
+    """One query, without asking whether it goes round in a circle."""
     select = parse_query(query.query, query.query_origin)
     if not isinstance(select, exp.Select):
         raise _unsupported(query, "UNION, EXCEPT and INTERSECT are not supported in a definition")

@@ -7,6 +7,8 @@ sent again is known by it. tests/compile/test_sinks.py reads each refusal.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from headrace.compile.plan import Plan, SinkPlan
 from headrace.compile.subscribe import shape_of
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownName, Unsupported
@@ -18,9 +20,22 @@ from headrace.define.project import Project
 
 def sink_plans(project: Project, plan: Plan) -> tuple[SinkPlan, ...]:
     """What each sink does, in the order in which they were said."""
+    for sink in project.sinks.values():
+        check_target(sink, project.folder)
     made = tuple(_sink_plan(sink, plan) for sink in project.sinks.values())
     _refuse_shared_files(made, project)
     return made
+
+
+def check_target(sink: SinkDefinition, folder: Path) -> None:
+    """A project writes into its own folder."""
+    inside = (folder / sink.target).resolve().is_relative_to(folder.resolve())
+    if sink.into == "file" and not inside:
+        raise BadDefinition(
+            f"sink '{sink.name}' goes into '{sink.target}', which is outside the project's folder",
+            hint="the path is relative to that folder, such as 'out/panes.jsonl'.",
+            origin=sink.origin,
+        )
 
 
 def _sink_plan(sink: SinkDefinition, plan: Plan) -> SinkPlan:

@@ -5,6 +5,7 @@ tests/core/test_time.py checks the conversions both ways.
 
 from __future__ import annotations
 
+import difflib
 import re
 import time
 from collections.abc import Callable
@@ -32,6 +33,7 @@ _UNITS = {
     "d": DAY,
     "week": 7 * DAY,
 }
+_NAMES = [f"{unit}s" for unit in _UNITS if len(unit) > 2 and unit != "min"]
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)")
 
 
@@ -53,12 +55,22 @@ def duration_us(text: str) -> int:
         unit = match[2].lower()
         unit = unit if unit in _UNITS else unit.removesuffix("s")
         if unit not in _UNITS:
-            raise ValueError(f"'{match[2]}' is not a unit of time")
+            raise ValueError(_no_unit(match[2]))
         total += float(match[1]) * _UNITS[unit]
         end = match.end()
     if end == 0 or text[end:].strip():
         raise ValueError(f"'{text}' is not a duration such as '10 minutes'")
     return round(total)
+
+
+def _no_unit(word: str) -> str:
+    """Why a word is not a unit of time, and which there are."""
+    said = f"'{word}' is not a unit of time"
+    if word.lower().removesuffix("s") in {"month", "quarter", "year"}:
+        said += ", because months and years have no fixed length"
+    near = difflib.get_close_matches(word.lower(), _NAMES, 1)
+    meant = f"; did you mean '{near[0]}'?" if near else ""
+    return f"{said}; there are {', '.join(_NAMES[:-1])} and {_NAMES[-1]}{meant}"
 
 
 def duration_text(us: int) -> str:

@@ -14,9 +14,11 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
+from headrace.define.mistakes import no_select, unclosed, unread
 
 
 class Headrace(Spark):
@@ -38,22 +40,26 @@ class Headrace(Spark):
 
 def parse_query(text: str, origin: Origin) -> exp.Query:
     """The structure of a SELECT, or an error at the right line of the user's file."""
+    tokens = tokens_of(text, origin)
+    first = tokens[0].text if tokens else ""
     try:
-        tree = Headrace().parse(text)
+        tree = Headrace().parser().parse(tokens, text)
     except ParseError as error:
-        where = error.errors[0] if error.errors else {}
-        line, column = int(where.get("line") or 1), int(where.get("col") or 0)
-        message = str(where.get("description") or "cannot be read").rstrip(".").lower()
-        near = f" near '{where['highlight']}'" if where.get("highlight") else ""
-        raise BadDefinition(f"{message}{near}", origin=origin.below(line, column)) from error
-    except TokenError as error:
-        raise BadDefinition(f"the statement cannot be read: {error}", origin=origin) from error
+        raise unread(error, first, origin) from error
     statements = [statement for statement in tree if statement is not None]
-    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise BadDefinition(
-            "a SELECT is expected here", hint="write … AS SELECT … FROM …", origin=origin
-        )
+    if len(statements) > 1 or not tokens:
+        raise BadDefinition("a SELECT is expected here, and nothing else", origin=origin)
+    if not isinstance(statements[0], exp.Query):
+        raise no_select(first, origin)
     return statements[0]
+
+
+def tokens_of(text: str, origin: Origin) -> list[Token]:
+    """The words of a text that begins at `origin`."""
+    try:
+        return Headrace().tokenize(text)
+    except TokenError as error:
+        raise unclosed(text, error, Headrace().tokenize, origin) from error
 
 
 def sql_of(node: exp.Expr) -> str:

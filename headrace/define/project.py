@@ -8,11 +8,11 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.core.errors import BadDefinition, BadProject
+from headrace.core.errors import BadDefinition, BadProject, HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.definitions import (
     Definition,
@@ -23,7 +23,7 @@ from headrace.define.definitions import (
     TableDefinition,
 )
 from headrace.define.settings import Settings, load_settings
-from headrace.define.statements import read_statements
+from headrace.define.statements import read_or_refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +65,40 @@ class Project:
 
 
 def load_project(folder: Path) -> Project:
-    """Read a project folder."""
+    """Read a project folder; the first mistake is raised."""
+    project, mistakes = read_project(folder)
+    if mistakes:
+        raise mistakes[0]
+    return project
+
+
+def read_project(folder: Path) -> tuple[Project, list[HeadraceError]]:
+    """What a folder says, as far as it can be read, and what is wrong with the rest."""
     settings = load_settings(folder)
     definitions: list[Definition] = []
+    mistakes: list[HeadraceError] = []
     for path in sorted(folder.glob("*.sql")):
         try:
             text = path.read_text("utf-8")
-        except UnicodeDecodeError as error:
-            raise BadProject(
-                f"{path.name} is not UTF-8 text", origin=Origin(path.name, 1)
-            ) from error
-        definitions += read_statements(text, path.name, folder)
-    refuse_repeats(definitions)
-    return Project(folder, settings, tuple(definitions))
+        except UnicodeDecodeError:
+            mistakes.append(
+                BadProject(f"{path.name} is not UTF-8 text", origin=Origin(path.name, 1))
+            )
+            continue
+        found, wrong = read_or_refuse(text, path.name, folder)
+        definitions += found
+        mistakes += wrong
+    mistakes += repeats(definitions)
+    return Project(folder, settings, tuple(definitions)), mistakes
 
 
-def refuse_repeats(definitions: Sequence[Definition]) -> None:
+def repeats(definitions: Sequence[Definition]) -> Iterator[HeadraceError]:
+    """A mistake for each definition whose name was defined before."""
     seen: dict[str, Definition] = {}
     for definition in definitions:
         before = seen.setdefault(definition.name.lower(), definition)
         if before is not definition:
-            raise BadDefinition(
+            yield BadDefinition(
                 f"'{definition.name}' is defined twice",
                 detail=f"the first definition is at {before.origin}.",
                 hint="names are unique in a project, whatever their case and kind.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headrace.core.errors import BadDefinition, Unsupported
+from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.subscription import Guarantee
@@ -52,9 +52,27 @@ def read_statements(text: str, path: str, folder: Path = Path()) -> list[Definit
     >>> [definition.name for definition in read_statements(text, "a.sql")]
     ['a', 'v']
     """
-    return [
-        _Reader(text, path, tokens, folder=folder).definition() for tokens in statements(text, path)
-    ]
+    found, mistakes = read_or_refuse(text, path, folder)
+    if mistakes:
+        raise mistakes[0]
+    return found
+
+
+def read_or_refuse(
+    text: str, path: str, folder: Path = Path()
+) -> tuple[list[Definition], list[HeadraceError]]:
+    """The definitions of one file that can be read, and what is wrong with the others."""
+    found: list[Definition] = []
+    mistakes: list[HeadraceError] = []
+    try:
+        for tokens in statements(text, path):
+            try:
+                found.append(_Reader(text, path, tokens, folder=folder).definition())
+            except HeadraceError as error:
+                mistakes.append(error)
+    except HeadraceError as error:
+        mistakes.append(error)  # not even its words can be told
+    return found, mistakes
 
 
 def read_query(kind: str, name: str, text: str, origin: Origin, place: Origin) -> QueryDefinition:

@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.core.time import duration_us
-from headrace.define.dialect import Headrace
+from headrace.define.dialect import tokens_of
+from headrace.define.mistakes import SEMICOLON
 
 
 def statements(text: str, path: str) -> Iterator[list[Token]]:
     """The tokens of each statement of a text."""
-    try:
-        tokens = Headrace().tokenize(text)
-    except TokenError as error:
-        raise BadDefinition(f"{path} cannot be read: {error}", origin=Origin(path, 1)) from error
     statement: list[Token] = []
-    for token in tokens:
+    for token in tokens_of(text, Origin(path, 1)):
         if token.token_type is not TokenType.SEMICOLON:
             statement.append(token)
         elif statement:
@@ -105,4 +101,5 @@ class Tokens:
             )
 
     def wrong(self, message: str, origin: Origin | None = None) -> BadDefinition:
-        return BadDefinition(message, origin=origin or self.origin)
+        hint = SEMICOLON if self.at and self.seen("CREATE") else None
+        return BadDefinition(message, hint=hint, origin=origin or self.origin)

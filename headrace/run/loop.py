@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -40,6 +41,7 @@ class Summary(msgspec.Struct, frozen=True):
     differences: int
     balance: dict[str, Balance]
     ok: bool
+    differing: dict[str, int] = {}  # the differences of each view that has any
 
 
 def run(
@@ -151,8 +153,8 @@ def _summary(instance: Instance, began: float, *, audited: bool) -> Summary:
         instance.build_all()
     status = instance.status()
     balance = {stream.name: stream.balance for stream in status.streams}
-    differences = sum(audit.differences for audit in audits)
-    promoted = schedule.differences if schedule else 0
+    found = Counter(schedule.differences if schedule else {})
+    found.update({audit.view: audit.differences for audit in audits})
     worked_through = schedule.events if schedule else 0
     return Summary(
         round(time.monotonic() - began, 1),
@@ -160,9 +162,10 @@ def _summary(instance: Instance, began: float, *, audited: bool) -> Summary:
         _epochs(instance),
         schedule.generations if schedule else 0,
         sum(audit.compared for audit in audits),
-        differences + promoted,
+        found.total(),
         balance,
-        differences + promoted == 0 and all(entry.off == 0 for entry in balance.values()),
+        found.total() == 0 and all(entry.off == 0 for entry in balance.values()),
+        {view: many for view, many in found.items() if many},
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.define.definitions import RuleDefinition
-from headrace.define.project import Project, refuse_repeats
+from headrace.define.project import Project, repeats
 from headrace.define.statements import read_statements
 from headrace.run.layout import Layout
 from headrace.serving.rules import newest
@@ -64,5 +64,6 @@ def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:
                 hint="give one another name; `headrace rule remove` works once the files lack it.",
                 origin=rule.origin,
             )
-    refuse_repeats(rules)
+    for mistake in repeats(rules):
+        raise mistake
     return replace(project, definitions=(*project.definitions, *rules))

@@ -8,6 +8,7 @@ drives it with a held clock.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -43,7 +44,7 @@ class Schedule:
         self.report, self.clock, self.tables = report, clock, tables
         self.generations = 0
         self.events = 0
-        self.differences = 0
+        self.differences: Counter[str] = Counter()  # by view
         self.problems: dict[str, str] = {}
         self._stop = threading.Event()
         self._ended = False
@@ -159,8 +160,10 @@ class Schedule:
         """Count and report a generation."""
         self.generations += 1
         self.events += promoted.events
-        differences = sum(audit.differences for audit in promoted.audits)
-        self.differences += differences
+        differing = {
+            audit.view: audit.differences for audit in promoted.audits if audit.differences
+        }
+        self.differences.update(differing)
         self.report(
             "generation",
             {
@@ -168,7 +171,8 @@ class Schedule:
                 "generation": promoted.generation,
                 "boundary": list(promoted.boundary.offsets),
                 "events": promoted.events,
-                "differences": differences,
+                "differences": sum(differing.values()),
+                "differing": differing,
             },
         )
 

@@ -147,7 +147,8 @@ def changes_of(deployed: Plan | None, plan: Plan) -> list[Change]:
     for view in plan.views:
         before = old.pop(view.name, None)
         if before is None:
-            changes.append(Change(view.name, "new", "built from the whole history"))
+            how = "built from the whole history" if view.kept else "derived when it is read"
+            changes.append(Change(view.name, "new", how))
         elif before.recompute != view.recompute:
             changes.append(Change(view.name, "rebuild", "built beside the old one, then swapped"))
         elif before.fingerprint != view.fingerprint:

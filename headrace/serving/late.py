@@ -87,7 +87,7 @@ def _reason(plan: ViewPlan) -> str:
     if plan.kind == "read":
         return f"it is read from {', '.join(plan.reads)}."
     windowed = any(key.type == WINDOW for key in plan.keys)
-    return f"stream '{plan.stream}' has no watermark." if windowed else "it has no window."
+    return f"stream '{plan.stream}' has no watermark." if windowed else "it has no window of time."
 
 
 def _key_output(plan: ViewPlan, key: KeyPlan) -> OutputPlan:

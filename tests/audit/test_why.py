@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from headrace.audit import why as reasons
+from headrace.audit.oracle import live_view
+from headrace.audit.ordered import NotComparable
 from headrace.audit.trace import Seen, Why
+from headrace.compile.plan import CarryPlan, JoinPlan, MatchPlan, ProcessorPlan
 from headrace.core.errors import BadRequest, LimitReached, NotFound, NotReady, Unsupported
 from headrace.core.event import Status
+from headrace.core.pattern import Threshold
 from headrace.core.shedding import Shedding
 from headrace.run.offline import Offline
 
@@ -107,6 +114,46 @@ def test_a_join_that_leaves_an_event_out_is_told_from_a_condition(
         reasons.FILTERED: [(0, 3)],
         reasons.NOWHERE: 2,
     }
+
+
+@pytest.mark.parametrize(
+    ("page", "raw", "mentioned"),
+    [
+        ("a", "no banana", False),
+        ("a", '"page": "a"', True),
+        ("a", "a", True),
+        ("a", "a_b", False),
+        ("a", "\u00e9a", False),
+        ("a", "a\u00e9", False),
+        ("a", "\\a\\", True),
+        ("/a", "http://h/a?x", True),
+        ("/a", "/about", False),
+        ("it's (1)", '"it\'s (1)"', True),
+        ("z\u00fcrich", '"z\u00fcrich', True),
+        ("z\u00fcrich", '"z\u00fcri', False),
+    ],
+)
+def test_a_dead_letter_mentions_a_key_as_a_whole_word(
+    traced: Traced, offline: Offline, page: str, raw: str, mentioned: bool
+) -> None:
+    traced.send(raw.encode(), event(page, 1))
+    traced.epoch()
+    found = left_out(offline.why("often", {"page": page}))
+    expected = {reasons.DEAD_LETTER: [(0, 0)]} if mentioned else {reasons.DEAD_LETTERS: 1}
+    assert found == expected
+
+
+def test_a_moment_at_which_no_window_starts_is_told_with_those_that_are_near(
+    traced: Traced, offline: Offline
+) -> None:
+    fill(traced)
+    with pytest.raises(BadRequest) as caught:
+        offline.why("slow", {"page": "/a"}, window="2026-01-01T00:00:30Z")
+    assert (caught.value.message, caught.value.hint) == (
+        "no window of view 'slow' starts at 2026-01-01T00:00:30Z",
+        "near it is a start at 2026-01-01T00:00:00Z and at 2026-01-01T00:01:00Z.",
+    )
+    assert offline.why("slow", {"page": "/a"}, window="2026-01-01T05:00:00Z").row is None
 
 
 def test_the_condition_of_a_derived_stream_is_one_too(traced: Traced, offline: Offline) -> None:
@@ -227,6 +274,54 @@ def test_what_only_spark_knows_is_said_in_a_sentence(traced: Traced, offline: Of
     _redefine(traced, "often", "soundex_of_spark(page)", "session_window(ts, '5 minutes')")
     with pytest.raises(Unsupported, match="cannot be named: it has a session_window"):
         offline.why("often", {"page": "/a"})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"join": JoinPlan("o", "p", 0, 5)}, "it joins 'o' with 'p'"),
+        (
+            {"carry": CarryPlan("c", "", processor=ProcessorPlan("visits", (), ()))},
+            "its rows are made by processor 'visits'",
+        ),
+        (
+            {"carry": CarryPlan("c", "", match=MatchPlan(Threshold((), 3, 60), (), ()))},
+            "its rows are found by a pattern or a threshold",
+        ),
+        ({"carry": CarryPlan("c", "")}, "it has running values"),
+    ],
+)
+def test_rows_whose_events_do_not_count_by_themselves_are_refused(
+    traced: Traced, offline: Offline, change: dict[str, Any], reason: str
+) -> None:
+    _replan(traced, **change)
+    for ask in (offline.why, offline.replay):
+        with pytest.raises(Unsupported) as caught:
+            ask("often", {"page": "/a"})
+        assert caught.value.message == (
+            f"the events behind a row of 'often' cannot be named: {reason}"
+        )
+        assert caught.value.hint
+
+
+def test_what_is_not_compared_is_not_counted_as_compared(
+    traced: Traced, offline: Offline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> str:
+        raise NotComparable("DuckDB has no patterns")
+
+    monkeypatch.setattr("headrace.audit.oracle.oracle_sql", refuse)
+    fill(traced)
+    (audit,) = offline.audit("often")
+    assert (audit.compared, audit.note) == (0, "not compared: DuckDB has no patterns")
+
+
+def _replan(traced: Traced, **change: Any) -> None:
+    """Change the plan of view 'often'."""
+    with traced.store.db.write() as db:
+        plan = msgspec.structs.replace(live_view(db, "often"), **change)
+        sql = "UPDATE _views SET plan = ? WHERE name = 'often'"
+        db.execute(sql, (msgspec.json.encode(plan),))
 
 
 def _redefine(traced: Traced, view: str, old: str, new: str) -> None:

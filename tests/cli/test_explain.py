@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from headrace.compile.explain import _MERGES, explain
-from headrace.compile.plan import DerivedPlan, digest
+from headrace.compile.explain import _MERGES, Explanation, explain
+from headrace.compile.plan import (
+    CarryPlan,
+    DerivedPlan,
+    MatchPlan,
+    ProcessorPlan,
+    StepPlan,
+    ViewPlan,
+    digest,
+)
+from headrace.compile.windows import WindowPlan
 from headrace.core.aggregate import Merge
 from headrace.core.errors import NotFound
+from headrace.core.pattern import Threshold
+from headrace.core.time import HOUR
 
-from .plans import BUSIEST, PLAN, SINK, VISITORS
+from .plans import BUSIEST, PLAN, SINK, TOTALS, VISITORS
 
 
 def test_a_mergeable_view_is_explained_in_four_sections() -> None:
@@ -62,6 +75,61 @@ def test_a_view_without_keys_is_one_group() -> None:
     partial = explain(PLAN, "totals").sections[1]
     assert partial.words[0].startswith("events are grouped as one group;")
     assert partial.sql == "SELECT count(a0) AS p0 FROM mapped"
+
+
+@pytest.mark.parametrize(
+    ("carry", "state"),
+    [
+        (ProcessorPlan("visits", (), ()), "the state of processor 'visits'"),
+        (MatchPlan(Threshold((), 3, 60), (), ()), "the open matches of a threshold"),
+        (None, "the state of lag and sum"),
+    ],
+)
+def test_a_carried_view_says_what_goes_from_event_to_event(
+    carry: ProcessorPlan | MatchPlan | None, state: str
+) -> None:
+    steps = tuple(StepPlan(step, (), (), "w0", "BIGINT") for step in ("lag", "sum"))
+    plan = CarryPlan("_carried_totals", "", () if carry else steps)
+    if isinstance(carry, ProcessorPlan):
+        plan = msgspec.structs.replace(plan, processor=carry)
+    elif carry:
+        plan = msgspec.structs.replace(plan, match=carry)
+    assert _explained(TOTALS, kind="carried", carry=plan).sections[0].words == (
+        f"the events of each key of stream 'clicks' are taken in their order, with {state}; what "
+        "comes of it gives the key values and what is aggregated",
+    )
+
+
+@pytest.mark.parametrize(
+    ("window", "kept", "read"),
+    [
+        (
+            WindowPlan("sliding", HOUR, HOUR // 4),
+            "hour (windows of 1h every 15m, kept as panes of 15m)",
+            "when read, each window is put together of the panes that lie in it",
+        ),
+        (
+            WindowPlan("count", 10, 4),
+            "hour (windows of 10 events every 4 events, kept as panes of 2 events)",
+            "when read, each window is put together of the panes that lie in it",
+        ),
+        (
+            WindowPlan("session", ends="x"),
+            "hour (sessions)",
+            "when read, intervals that touch are joined to one session",
+        ),
+    ],
+)
+def test_windows_that_are_put_together_say_so(window: WindowPlan, kept: str, read: str) -> None:
+    keys = (VISITORS.keys[0], msgspec.structs.replace(VISITORS.keys[1], window=window))
+    _, partial, _, finish = _explained(VISITORS, keys=keys).sections
+    assert kept in partial.words[0]
+    assert finish.words[0] == read
+
+
+def _explained(view: ViewPlan, **change: Any) -> Explanation:
+    changed = msgspec.structs.replace(view, **change)
+    return explain(msgspec.structs.replace(PLAN, views=(changed,)), view.name)
 
 
 def test_every_way_to_merge_has_its_words() -> None:

@@ -32,7 +32,7 @@ def test_each_window_has_a_line_with_its_late_events_and_who_absorbed_them(
         "null   2026-11-15 19:00 – 20:00        0     1             1h              1h  "
         "1 not yet (speed)",
         "/b     2026-11-15 19:00 – 20:00        4     0",
-        "4 windows, 6 of 1,217 events late",
+        "4 windows; summed over them, 6 of 1,217 events late",
         "clicks: generation 3 · position 603,590 · watermark 2026-11-15 19:04:30 UTC · 0.4 s old",
     ]
 
@@ -47,7 +47,7 @@ def test_a_view_without_windows_yet_and_one_that_was_cut_say_so(
 ) -> None:
     told.lateness = LateAnswer("visitors", [], LATENESS.as_of, truncated=True)
     lines = call("late", "visitors").stdout.splitlines()
-    assert lines[:2] == ["no windows", "0 windows, 0 of 0 events late"]
+    assert lines[:2] == ["no windows", "0 windows; summed over them, 0 of 0 events late"]
     assert lines[-1] == "there are more windows; give --since or --where"
 
 

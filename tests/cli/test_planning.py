@@ -66,6 +66,44 @@ def test_check_finds_several_errors_without_starting_spark(
     ]
 
 
+def test_check_tells_the_mistakes_of_all_statements_at_once(
+    shop: Path, spark: list[Project], call: Callable[..., Result]
+) -> None:
+    (shop / "more.sql").write_text(
+        "CREATE CHAIR red;\nCREATE STREAM taps (a BLOB);\n"
+        "CREATE VIEW v AS SELECT count(*) AS n FROM taps;\n"
+        "CREATE VIEW w AS SELECT now() AS n FROM clicks;\n"
+        "CREATE VIEW x AS SELEC url FROM clicks;\n"
+        "CREATE VIEW h AS SELECT histogram(1, 9, 0, 5) AS h FROM clicks;\n"
+        "CREATE SINK o FROM visitors INTO FILE '../o';\n"
+        "CREATE VIEW y AS SELECT window(ts, '1 hur') AS h, count(*) AS n FROM clicks GROUP BY 1;\n"
+    )
+    (shop / "other.sql").write_text("CREATE VIEW z AS SELECT 'x FROM clicks;\n")
+    result = call("check", "--json")
+    assert (result.exit_code, spark) == (1, [])
+    errors = document(result)["errors"]
+    # That 'taps' is not defined is no mistake of view 'v'.
+    assert [error["origin"] for error in errors] == [
+        "more.sql:1",
+        "more.sql:2",
+        "other.sql:1",
+        "more.sql:7",
+        "more.sql:4",
+        "more.sql:5",
+        "more.sql:6",
+        "more.sql:8",
+    ]
+
+
+def test_check_finds_a_circle_without_starting_spark(
+    shop: Path, spark: list[Project], call: Callable[..., Result]
+) -> None:
+    more = "CREATE STREAM a AS SELECT * FROM b;\nCREATE STREAM b AS SELECT * FROM a;"
+    (shop / "more.sql").write_text(more)
+    assert "definitions go round in a circle" in call("check").stdout
+    assert not spark
+
+
 def test_check_tells_an_error_of_spark_with_file_and_line(
     shop: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
 ) -> None:
@@ -110,7 +148,7 @@ def test_plan_of_a_project_that_never_ran_is_all_new(
         "view      kind       reads             change  reason",
         "visitors  mergeable  clicks, sections  new     built from the whole history",
         "totals    mergeable  clicks            new     built from the whole history",
-        "busiest   read       visitors          new     built from the whole history",
+        "busiest   read       visitors          new     derived when it is read",
     ]
     assert not (shop / ".headrace").exists()
 

@@ -65,6 +65,16 @@ def test_a_cut_answer_says_so(told: Told, call: Callable[..., Result]) -> None:
     assert "there are more rows" in call("query", "SELECT 1").stdout
 
 
+def test_a_provisional_answer_is_not_called_exact(told: Told, call: Callable[..., Result]) -> None:
+    as_of = {"clicks": msgspec.structs.replace(ANSWER.as_of["clicks"], provisional=True)}
+    told.answer = msgspec.structs.replace(ANSWER, as_of=as_of)
+    why = "provisional: an event came that only batch can place, in the next generation"
+    last = call("query", "SELECT 1").stdout.splitlines()[-1]
+    assert last == f"2 rows; estimated: visitors (± 1.6%); {why}"
+    told.answer = Answer([], as_of, {"n": ANSWER.columns["hits"]})
+    assert call("query", "SELECT 1").stdout.splitlines()[-1] == f"0 rows; {why}"
+
+
 def test_a_sample_is_said_to_be_one(told: Told, call: Callable[..., Result]) -> None:
     as_of = msgspec.structs.replace(ANSWER.as_of["clicks"], sampled=Sampled(0.42, 123456))
     columns = ANSWER.columns | {"hits": ColumnInfo("BIGINT", False)}

@@ -37,12 +37,13 @@ class Play:
         self.asked: dict[str, Any] = {}
         self.balance = BALANCE
         self.ok = True
+        self.differing: dict[str, int] = {}
 
     def __call__(self, project: Project, *, report: Any, **asked: Any) -> Summary:
         self.asked = asked
         for kind, fields in REPORTS:
             report(kind, fields)
-        return Summary(60.2, 1203, 7, 2, 40, 0, {"clicks": self.balance}, self.ok)
+        return Summary(60.2, 1203, 7, 2, 40, 0, {"clicks": self.balance}, self.ok, self.differing)
 
 
 @pytest.fixture
@@ -85,10 +86,15 @@ def test_a_run_in_json_is_one_line_a_report_and_the_summary(
 
 def test_a_run_that_does_not_add_up_exits_with_1(play: Play, call: Callable[..., Result]) -> None:
     play.ok, play.balance = False, Balance(10, 9, 0, 0, 0)
+    play.differing = {"totals": 1, "visits": 2}
     result = call("run")
     assert result.exit_code == 1
     assert "(off by 1)" in result.stdout
     assert "not ok: " in result.stdout
+    assert result.stdout.splitlines()[-2:] == [
+        "  totals: 1 difference; look: headrace audit totals",
+        "  visits: 2 differences; look: headrace audit visits",
+    ]
 
 
 def test_a_project_that_runs_already_is_unavailable(
@@ -110,5 +116,9 @@ def test_time_may_be_given_in_any_unit() -> None:
 def test_a_difference_is_counted_and_unknown_reports_are_told_by_their_names() -> None:
     fields = {"stream": "clicks", "generation": 2, "boundary": "5,6", "differences": 3}
     assert line_of("generation", fields).plain == "clicks: generation 2 up to 5,6, 3 differences"
+    assert line_of("generation", fields | {"differing": {"totals": 1, "visits": 2}}).plain == (
+        "clicks: generation 2 up to 5,6, 3 differences (totals 1, visits 2); "
+        "look: headrace audit totals"
+    )
     assert line_of("compacted", {"files_before": 40}).plain == "compacted files before 40"
     assert progress_words({"lag_events": 0, "uptime": 3, "x": None}) == "0 behind · uptime 3"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
-from headrace.api.service import Balance, SinkStatus, Status
+from headrace.api.service import Balance, IdlePartition, SinkStatus, Status, TableStatus
 
 from .conftest import STATUS, Told, document
 
@@ -33,6 +33,24 @@ def test_the_page_shows_state_streams_balance_and_views(
         "fresh     mergeable  building  clicks     0           0  none yet",
         "busiest   read       read",
     ]
+
+
+def test_moments_are_told_to_the_second(told: Told, call: Callable[..., Result]) -> None:
+    stream = msgspec.structs.replace(
+        STATUS.streams[0],
+        watermark="2026-11-15T19:04:30.123456Z",
+        idle=[IdlePartition(0, "2026-11-15T19:01:30.000001Z")],
+    )
+    loaded = TableStatus("sections", "v1", "2026-11-15T19:01:31.5Z")
+    began = "2026-11-15T18:59:01.654321Z"
+    told.found = msgspec.structs.replace(
+        STATUS, started_at=began, streams=[stream], tables=[loaded]
+    )
+    said = call("status").stdout
+    for moment in ("18:59:01 UTC", "19:04:30  ", "19:01:30 UTC", "19:01:31"):
+        assert f" {moment}" in said
+    assert not {".123456", ".000001", ".5", ".654321"} & {word[-7:] for word in said.split()}
+    assert "19:01:31.5" not in said
 
 
 def test_json_says_also_what_each_balance_is_off_by(

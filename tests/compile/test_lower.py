@@ -244,3 +244,12 @@ def test_type_that_cannot_be_kept_is_refused(sql: str, message: str) -> None:
 )
 def test_type_of_spark_is_one_of_ours_or_none(spark_type: str, type: str | None) -> None:
     assert type_of(spark_type) == (Type(type) if type else None)
+
+
+def test_a_punctuated_window_takes_what_is_true_or_false() -> None:
+    assert lowered("SELECT count(*) FROM clicks GROUP BY punctuated_window(ok)")
+    with pytest.raises(Unsupported) as caught:
+        lowered("SELECT count(*) FROM clicks GROUP BY punctuated_window(ms)")
+    assert caught.value.message == (
+        "a punctuated window ends where a condition is true, and 'ms' is INT"
+    )

@@ -9,14 +9,15 @@ import pytest
 
 from headrace.compile.plan import Plan
 from headrace.core.errors import HeadraceError
-from headrace.define.project import refuse_repeats
+from headrace.define.project import repeats
 from tests.serving.rule_bench import BUSY, SLOW, TOLD, rule_plan, rule_project
 
 from .conftest import Compile
 
 
 def checked_plan(sql: str, folder: Path) -> Plan:
-    refuse_repeats(rule_project(folder, sql).definitions)
+    for mistake in repeats(rule_project(folder, sql).definitions):
+        raise mistake
     return rule_plan(sql, folder)
 
 

@@ -36,6 +36,12 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
     "CREATE SINK s FROM hits INTO FILE 'x'; CREATE SINK t FROM total INTO FILE './x'": (
         BadDefinition, "sinks 's' and 't' go into the same file './x'",
     ),
+    "CREATE SINK s FROM hits INTO FILE 'out/../../x'": (
+        BadDefinition, "sink 's' goes into 'out/../../x', which is outside the project's folder",
+    ),
+    "CREATE SINK s FROM hits INTO FILE '/tmp/x'": (
+        BadDefinition, "sink 's' goes into '/tmp/x', which is outside the project's folder",
+    ),
     "CREATE SINK s FROM hits INTO KAFKA 'x'": (
         BadDefinition, "a sink goes INTO FILE or INTO STREAM, not kafka",
     ),

@@ -194,12 +194,17 @@ def test_calls_with_other_conditions_are_other_calls() -> None:
             "the limit of collect_set cannot be 2.5",
         ),
         (
+            "SELECT histogram(ms, 10, 0, 5) AS n FROM clicks",
+            "the low of histogram, 10, is not below its high, 0",
+        ),
+        (
             "SELECT collect_list(DISTINCT ms) AS n FROM clicks",
             "collect_list(DISTINCT …) is not supported",
         ),
         (
             "SELECT count(*) AS n FROM clicks GROUP BY window(ts, '1 parsec')",
-            "the window's size is wrong: 'parsec' is not a unit of time",
+            "the window's size is wrong: 'parsec' is not a unit of time; there are microseconds, "
+            "milliseconds, seconds, minutes, hours, days and weeks",
         ),
         (
             "SELECT count(*) AS n FROM clicks GROUP BY window(ts, '0 s')",

@@ -29,6 +29,8 @@ UNITS = {
     "d": DAY, "days": DAY, "week": 7 * DAY, "weeks": 7 * DAY,
 }  # fmt: skip
 
+KNOWN = "there are microseconds, milliseconds, seconds, minutes, hours, days and weeks"
+
 
 @given(MOMENTS)
 @example(-1)
@@ -100,8 +102,13 @@ def test_round_duration_survives_as_text(size: int, count: int) -> None:
         ("10", "'10' is not a duration such as '10 minutes'"),
         ("-5 s", "'-5 s' is not a duration such as '10 minutes'"),
         ("5 s and more", "'5 s and more' is not a duration such as '10 minutes'"),
-        ("5 fortnights", "'fortnights' is not a unit of time"),
-        ("1 month", "'month' is not a unit of time"),
+        ("5 fortnights", f"'fortnights' is not a unit of time; {KNOWN}"),
+        ("1 minuts", f"'minuts' is not a unit of time; {KNOWN}; did you mean 'minutes'?"),
+        (
+            "1 month",
+            "'month' is not a unit of time, because months and years have no fixed length; "
+            f"{KNOWN}",
+        ),
     ],
 )
 def test_what_is_no_duration_is_refused_with_a_sentence(text: str, sentence: str) -> None:

@@ -70,19 +70,39 @@ def test_one_line_is_read_as_itself() -> None:
         ),
         (
             "SELECT\n  a b c\nFROM d",
-            "BadDefinition: invalid expression / unexpected token near 'c'\n  at shop.sql:6:7",
+            "BadDefinition: 'c' is not expected here\n  at shop.sql:6:7",
+        ),
+        (
+            "SELECT a FROM c WHERE",
+            "BadDefinition: something is missing at 'WHERE'\n  at shop.sql:5",
         ),
         (
             "INSERT INTO x VALUES (1)",
-            "BadDefinition: a SELECT is expected here\n"
+            "BadDefinition: a SELECT is expected here, but 'INSERT' stands there\n"
             "  hint: write … AS SELECT … FROM …\n"
             "  at shop.sql:5",
         ),
         (
-            "SELECT a FROM c; SELECT b FROM c",
-            "BadDefinition: a SELECT is expected here\n"
-            "  hint: write … AS SELECT … FROM …\n"
+            "SELEC a, b FROM c",
+            "BadDefinition: a SELECT is expected here, but 'SELEC' stands there\n"
+            "  hint: did you mean SELECT?\n"
             "  at shop.sql:5",
+        ),
+        (
+            "SELECT a FRM c",
+            "BadDefinition: 'c' is not expected here\n"
+            "  hint: did you mean FROM instead of 'FRM'?\n"
+            "  at shop.sql:5",
+        ),
+        (
+            "SELECT a FROM c\nCREATE VIEW d AS SELECT 1 FROM e",
+            "BadDefinition: 'CREATE' is not expected here\n"
+            "  hint: is a ';' missing before CREATE?\n"
+            "  at shop.sql:6:6",
+        ),
+        (
+            "SELECT a FROM c; SELECT b FROM c",
+            "BadDefinition: a SELECT is expected here, and nothing else\n  at shop.sql:5",
         ),
     ],
 )
@@ -92,8 +112,21 @@ def test_mistake_is_told_at_the_line_of_the_file(text: str, sentence: str) -> No
     assert str(caught.value) == sentence
 
 
-def test_text_that_is_never_closed_is_told() -> None:
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("SELECT 'it''s' AS a,\n 'abc", "a text that begins here is never closed\n  at shop.sql:6"),
+        ("SELECT\n\n`a FROM b", "a text that begins here is never closed\n  at shop.sql:7"),
+        ("SELECT a\n/* b", "a comment that begins here is never closed\n  at shop.sql:6"),
+        (
+            "SELECT 'x' AS a,\n 'y AS b\nFROM c\nWHERE d = 'z'",
+            "a text that begins here goes on in the next line, and a later one is never closed\n"
+            "  hint: is a quote missing at the end of this one?\n"
+            "  at shop.sql:6",
+        ),
+    ],
+)
+def test_what_is_never_closed_is_told_where_it_opens(text: str, sentence: str) -> None:
     with pytest.raises(BadDefinition) as caught:
-        parse_query("SELECT 'abc", AT)
-    assert caught.value.message.startswith("the statement cannot be read: ")
-    assert caught.value.origin == AT
+        parse_query(text, AT)
+    assert str(caught.value) == f"BadDefinition: {sentence}"

@@ -78,7 +78,8 @@ def test_columns_may_be_called_like_clauses(select: str) -> None:
         (f"{HEAD} SUPPRESS INTERVAL 1 HOUR", "FOR is expected, but 'INTERVAL' stands there"),
         (
             f"{HEAD} SUPPRESS FOR INTERVAL 1 MOMENT",
-            "the interval is wrong: 'MOMENT' is not a unit of time",
+            "the interval is wrong: 'MOMENT' is not a unit of time; there are microseconds, "
+            "milliseconds, seconds, minutes, hours, days and weeks",
         ),
         (f"{HEAD} SUPPRESS FOR INTERVAL 0 SECONDS", "an interval must be longer than nothing"),
         (

@@ -25,7 +25,8 @@ SENTENCES = {
     "SUBSCRIBE TO v EMIT EARLY EVERY INTERVAL 0 SECONDS":
         "an interval must be longer than nothing",
     "SUBSCRIBE TO v EMIT EARLY EVERY INTERVAL 3 APPLES":
-        "the interval is wrong: 'APPLES' is not a unit of time",
+        "the interval is wrong: 'APPLES' is not a unit of time; there are microseconds, "
+        "milliseconds, seconds, minutes, hours, days and weeks",
     "SUBSCRIBE TO v WHERE a = NULL": "a key is compared with a value, not with NULL",
     "SUBSCRIBE TO v WHERE a = 1 AND a = 2": "the key 'a' is given twice",
     "SUBSCRIBE TO v WHERE a > 1": "= is expected, but '>' stands there",

@@ -19,7 +19,7 @@ from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
 from headrace.define.functions import FunctionDefinition, load_functions
-from headrace.define.project import Project, refuse_repeats
+from headrace.define.project import Project, repeats
 from headrace.define.settings import Settings, read_settings
 from headrace.define.statements import read_statements
 from headrace.define.subscribing import read_subscription
@@ -59,7 +59,8 @@ def functions(page: str, folder: Path) -> tuple[FunctionDefinition, ...]:
 def compiled(spark: Any, page: str, folder: Path, more: str = "") -> Plan:
     write_files(page, folder)
     statements = read_statements(definitions(page) + more, page, folder)
-    refuse_repeats(statements)
+    for mistake in repeats(statements):
+        raise mistake
     project = Project(folder, settings(page), tuple(statements))
     for stream in project.streams.values():
         check_options(stream)

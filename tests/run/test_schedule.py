@@ -129,10 +129,17 @@ def test_a_generation_is_counted_and_reported(bench: Bench) -> None:
     bench.start()
     bench.pass_s(30)
     schedule = bench.schedule
-    assert (schedule.generations, schedule.events, schedule.differences) == (2, 14, 2)
+    assert (schedule.generations, schedule.events, schedule.differences["pages"]) == (2, 14, 2)
     assert bench.reports[0] == (
         "generation",
-        {"stream": "a", "generation": 1, "boundary": [7], "events": 7, "differences": 1},
+        {
+            "stream": "a",
+            "generation": 1,
+            "boundary": [7],
+            "events": 7,
+            "differences": 1,
+            "differing": {"pages": 1},
+        },
     )
 
 

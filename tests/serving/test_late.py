@@ -116,7 +116,7 @@ def test_a_key_that_the_answer_does_not_show_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "detail"), [("total", "it has no window."), ("pages", "it is read from hits.")]
+    ("view", "detail"), [("total", "it has no window of time."), ("pages", "it is read from hits.")]
 )
 def test_a_view_that_cannot_know_says_why(bench: Bench, view: str, detail: str) -> None:
     bench.build()

@@ -265,8 +265,18 @@ REFUSALS: list[tuple[Callable[[Reader], object], type[HeadraceError], str, str |
         "'load_extension' is not available over views",
         "over views there",
     ),
-    (lambda r: r.sql("DROP VIEW hits"), BadQuery, "a SELECT is expected here", None),
-    (lambda r: r.sql("SELECT 1; SELECT 2"), BadQuery, "a SELECT is expected here", None),
+    (
+        lambda r: r.sql("DROP VIEW hits"),
+        BadQuery,
+        "a SELECT is expected here, but 'DROP' stands there",
+        None,
+    ),
+    (
+        lambda r: r.sql("SELECT 1; SELECT 2"),
+        BadQuery,
+        "a SELECT is expected here, and nothing else",
+        None,
+    ),
 ]
 
 

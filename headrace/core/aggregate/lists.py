@@ -57,7 +57,7 @@ def _one_zero(type: Type) -> str:
 def _histogram(types: Types, said: Said) -> Lowered | None:
     """A sum for what is below, for each bin, and for what is above."""
     low, high, bins = said
-    if not types[0].numeric or low >= high:
+    if not types[0].numeric:
         return None
     bin = f"width_bucket({{x}}, {low!r}D, {high!r}D, {bins})"
     counts = [f"count(CASE WHEN {bin} = {n} THEN 1 END)" for n in range(bins + 2)]
@@ -66,6 +66,13 @@ def _histogram(types: Types, said: Said) -> Lowered | None:
     finish = f"json_object('below', {below}, 'bins', {inner}, 'above', {above})"
     type = Type("STRUCT<below: BIGINT, bins: ARRAY<BIGINT>, above: BIGINT>")
     return Lowered(tuple(sum_of(count) for count in counts), finish, type)
+
+
+def _no_range(said: Said) -> str | None:
+    low, high, _ = said
+    return (
+        f"the low of histogram, {low:g}, is not below its high, {high:g}" if low >= high else None
+    )
 
 
 def _ids(types: Types, said: Said) -> Lowered | None:
@@ -82,8 +89,9 @@ ROWS = (
     Aggregate(
         "histogram",
         1,
-        f"{NUMBER}, and a low that is below its high",
+        NUMBER,
         _histogram,
+        refuses=_no_range,
         parameters=(
             Parameter("low", float),
             Parameter("high", float),

@@ -117,6 +117,8 @@ class Aggregate:
     parameters: tuple[Parameter, ...] = ()
     # The names in a lift that must not be NULL: x, y, or _time.
     needs: tuple[str, ...] = ()
+    # What is wrong with the parameters together, each of which is allowed by itself.
+    refuses: Callable[[Said], str | None] = lambda said: None
 
 
 ANY, NUMBER, TRUTH = "any value", "INT, BIGINT or DOUBLE", "BOOLEAN"

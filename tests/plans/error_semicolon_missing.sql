@@ -1,0 +1,2 @@
+CREATE STREAM clicks (user STRING)
+CREATE STREAM taps (user STRING);

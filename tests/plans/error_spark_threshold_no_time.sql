@@ -1,0 +1,2 @@
+CREATE STREAM clicks (user STRING, ts TIMESTAMP);
+CREATE STREAM t AS count(*) >= 3 WITHIN INTERVAL 1 MINUTE PER user FROM clicks;
