@@ -63,5 +63,5 @@ def _keyword(word: Any, keywords_in: str | None) -> Tree:
     if not isinstance(word, str | int | float) or isinstance(word, bool):
         raise ValueError("a keyword is no text")
     if keywords_in is None:
-        raise ValueError(f"'{word}' is a keyword, which no column is named for")
+        raise ValueError(f"'{word}' is a keyword; --keywords names the column to search")
     return Test(keywords_in, glob(str(word), before=True, after=True))

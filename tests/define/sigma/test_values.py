@@ -49,7 +49,7 @@ def refusal(detection: Any) -> str:
         ),
         ("a|re", "[a[b]", "the regular expression '[a[b]' has '[', which Spark reads otherwise"),
         ("|contains", "x", "keywords have the modifier 'contains'; they take only 'all'"),
-        ("|all", ["x"], "'x' is a keyword, which no column is named for"),
+        ("|all", ["x"], "'x' is a keyword; --keywords names the column to search"),
     ],
 )
 def test_a_value_that_is_not_understood_gets_a_sentence(key: str, said: Any, sentence: str) -> None:
