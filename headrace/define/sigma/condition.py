@@ -1,6 +1,6 @@
 """Reads `selection and not 1 of filter_*`: NOT binds closest, then AND, then OR.
 
-tests/define/sigma/test_condition.py checks what is read and reads the refusals.
+tests/define/sigma/test_sql.py checks what it means, test_values.py reads the refusals.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A mapping holds if all of its fields do, a list if one of its items does. A text without a field is
 a keyword: it may stand anywhere in the column that `keywords_in` names.
-tests/define/sigma/test_detection.py checks the trees and reads the refusals.
+tests/define/sigma/test_sql.py checks what it means, test_values.py reads the refusals.
 """
 
 from __future__ import annotations

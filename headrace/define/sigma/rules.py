@@ -1,7 +1,7 @@
 """What a Sigma document says: a rule on single events, or a correlation of such rules.
 
 A ValueError says what is not understood; `script.py` adds the rule's title and place.
-tests/define/sigma/test_rules.py checks what is read and reads the refusals.
+tests/define/sigma/test_rules.py reads the refusals.
 """
 
 from __future__ import annotations

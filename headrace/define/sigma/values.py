@@ -2,7 +2,7 @@
 
 `CommandLine|contains|all: [a, b]` is one test for each value, and `all` joins them by AND instead
 of OR. Texts are compared whatever their case, and `*` and `?` are wildcards, as Sigma has it.
-tests/define/sigma/test_values.py has a line for each modifier and each refusal.
+tests/define/sigma/test_sql.py has a line for each modifier, test_values.py for each refusal.
 """
 
 from __future__ import annotations
