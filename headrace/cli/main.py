@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from headrace.cli.alert_commands import alerts_app
 from headrace.cli.failure import guarded
 from headrace.cli.folder import found_folder
+from headrace.cli.import_commands import import_app
 from headrace.cli.options import Folder, Json, ProjectOption
 from headrace.cli.rule_commands import rule_app
 
@@ -296,3 +297,4 @@ def doctor(project: ProjectOption = None, json: Json = False) -> int:
 
 app.add_typer(rule_app, name="rule")
 app.add_typer(alerts_app, name="alerts")
+app.add_typer(import_app, name="import")

@@ -11,11 +11,14 @@ from headrace.compile.resolve import resolve
 from headrace.core.time import SECOND, now_us
 from headrace.define.functions import load_functions
 from headrace.define.project import load_project
+from headrace.define.sigma.script import Script, translated
+from headrace.define.statements import read_statements
 from headrace.ingest.connector import check_options
 from headrace.ingest.generator import generate
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 CALLS = SHOP.parent / "calls"
+INTRUSION = SHOP.parent / "intrusion"
 
 
 def test_the_shop_can_be_read_and_its_names_are_known() -> None:
@@ -42,6 +45,39 @@ def test_the_calls_can_be_read_and_their_names_are_known() -> None:
         check_options(stream)
     events = generate(project.streams["calls"], Random(1), now_us(), 200)
     assert any(b'"0800111222"' in event for event in events)
+
+
+def test_the_intrusions_can_be_read_and_their_names_are_known() -> None:
+    project = load_project(INTRUSION)
+    assert [*resolve(project)][:3] == ["brute_forces", "port_scans", "break_ins"]
+    assert list(project.rules) == ["brute_force", "port_scan", "peer_to_peer", "break_in"]
+    for stream in project.streams.values():
+        check_options(stream)
+    events = generate(project.streams["traffic"], Random(1), now_us(), 500)
+    assert all(any(kind in event for event in events) for kind in (b"brute", b"scan", b"peer"))
+
+
+def sigma_of_intrusion() -> Script:
+    files = sorted((INTRUSION / "sigma").glob("*.yml"))
+    return translated([(str(p), p.read_text("utf-8")) for p in files], stream="traffic")
+
+
+def test_the_sigma_rules_say_what_the_rules_of_the_project_say() -> None:
+    made, project = sigma_of_intrusion(), load_project(INTRUSION)
+    assert made.errors == ()
+    assert made.rules == ("sigma_brute_force", "sigma_peer_to_peer", "sigma_port_scan")
+    columns = {name.lower() for name in project.streams["traffic"].schema.names}
+    assert set(made.columns) <= columns
+    read = {each.name: each for each in read_statements(made.sql, "sigma.sql")}
+    for ours, theirs in (("brute_forces", "brute_force"), ("port_scans", "port_scan")):
+        threshold = getattr(read[f"sigma_{theirs}_reached"], "threshold")  # noqa: B009
+        mine = project.queries[ours].threshold
+        assert (threshold.keys, threshold.least, threshold.within_us) == (
+            mine and (mine.keys, mine.least, mine.within_us)
+        )
+    for name in made.rules:
+        severity = getattr(read[name], "severity")  # noqa: B009
+        assert severity == project.rules[name.removeprefix("sigma_")].severity
 
 
 def test_its_events_are_generated() -> None:

@@ -18,11 +18,13 @@ from .conftest import document
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "rebuild",
     "audit", "why", "replay", "dead-letters", "doctor", "rules", "rule", "alerts",
+    "import",
 )  # fmt: skip
 GROUPS = {
     "rule": ("list", "show", "add", "disable", "enable", "remove", "history"),
     "rules": ("test",),
     "alerts": ("list", "show", "ack", "mute"),
+    "import": ("sigma",),
 }
 HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}
 HELP = [sys.executable, "-c", "from headrace.cli.main import app; app()", "--help"]

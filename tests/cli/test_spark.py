@@ -13,7 +13,7 @@ from headrace.define.project import Project
 from headrace.run.compiling import compile_with
 
 from .conftest import document
-from .test_examples import CALLS, SHOP
+from .test_examples import CALLS, INTRUSION, SHOP, sigma_of_intrusion
 
 # PySpark would rather read the kind of an Arrow function from type hints, which ours need not have.
 
@@ -63,3 +63,13 @@ def test_the_calls_are_decided_by_rules(call: Callable[..., Result]) -> None:
     said = call("explain", "directions", "--project", str(CALLS)).stdout
     assert said.startswith("directions is a derived stream: ")
     assert "WHEN c.type IN (1, 3, 5, 15) THEN 'O'" in said
+
+
+def test_the_intrusions_compile_with_their_sigma_rules_beside_them(
+    call: Callable[..., Result], tmp_path: Path
+) -> None:
+    for name in ("headrace.toml", "intrusion.sql"):
+        (tmp_path / name).write_text((INTRUSION / name).read_text("utf-8"), "utf-8")
+    assert call("check", str(tmp_path)).stdout == "ok: 6 streams, 0 tables, 3 views, 4 rules\n"
+    (tmp_path / "sigma.sql").write_text(sigma_of_intrusion().sql, "utf-8")
+    assert call("check", str(tmp_path)).stdout == "ok: 8 streams, 0 tables, 3 views, 7 rules\n"

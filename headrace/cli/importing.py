@@ -1,0 +1,77 @@
+"""`headrace import`: definitions made of what other tools wrote.
+
+What cannot be translated is told on stderr, a sentence each, and the exit code is 1; the rest is
+written all the same. A file that this command did not make is never overwritten.
+tests/cli/test_importing.py reads the pages.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.text import Text
+
+from headrace.cli.failure import show
+from headrace.cli.report import Report, good
+from headrace.cli.words import counted
+from headrace.core.errors import BadRequest
+from headrace.define.sigma.script import MADE_BY, Script, translated
+
+FILE_BYTES_MAX = 1 << 20
+
+
+def sigma(
+    files: list[Path], stream: str, time: str, keywords_in: str | None, output: Path | None
+) -> Report:
+    """The SQL of Sigma files."""
+    for name in (stream, time, keywords_in or "x"):
+        if not (name.isascii() and name.isidentifier()) or name.startswith("_"):
+            raise BadRequest(f"'{name}' is no name: letters, digits and '_', a letter first")
+    texts = [(str(file), _text(file)) for file in dict.fromkeys(files)]
+    script = translated(texts, stream=stream, time=time, keywords_in=keywords_in)
+    if output is not None and script.sql:
+        _write(output, script.sql)
+    return _report(script, output)
+
+
+def _report(script: Script, output: Path | None) -> Report:
+    errors = [error.as_dict() for error in script.errors]
+    document = {
+        "ok": not errors,
+        "rules": script.rules,
+        "columns": script.columns,
+        "sql": script.sql,
+        "output": str(output) if output and script.sql else None,
+        "errors": errors,
+    }
+    parts = [Text(script.sql.rstrip("\n"))] if script.sql else []
+    if output and script.sql:
+        parts = [good(f"{output}: {counted(len(script.rules), 'rule')}")]
+    return Report(document, parts, 1 if errors else 0)
+
+
+def tell_errors(report: Report) -> None:
+    """Say on stderr what was not translated, so that stdout is SQL and nothing else."""
+    for fields in report.document["errors"]:
+        show(fields, json=False)
+
+
+def _text(file: Path) -> str:
+    try:
+        if file.stat().st_size > FILE_BYTES_MAX:
+            raise BadRequest(f"{file} is larger than {FILE_BYTES_MAX:,} bytes")
+        return file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"{file} cannot be read: {error}") from error
+
+
+def _write(output: Path, sql: str) -> None:
+    try:
+        if output.exists() and not output.read_text("utf-8").startswith(MADE_BY):
+            raise BadRequest(
+                f"{output} was not made by this command, and is not overwritten",
+                hint="give another file, or move that one away.",
+            )
+        output.write_text(sql, "utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"{output} cannot be written: {error}") from error

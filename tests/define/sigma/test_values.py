@@ -1,0 +1,95 @@
+"""What a selection cannot say, and the sentence it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.define.sigma.detection import detection_tree
+
+
+def refusal(detection: Any) -> str:
+    with pytest.raises(ValueError) as refused:
+        detection_tree(detection, None)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "sentence"),
+    [
+        ("a|wide", "x", "the modifier 'wide' is not known"),
+        ("a|re|contains", "x", "the modifiers 're' and 'contains' do not go together"),
+        ("a|i", "x", "the modifier 'i' does not go with 'none'"),
+        ("a|gt|cased", 1, "the modifier 'cased' does not go with 'gt'"),
+        ("a|contains", None, "'a' with 'contains' needs a text, not null"),
+        ("a", {"b": 1}, "'a' with '=' needs a text, not a mapping"),
+        ("a", [], "'a' has an empty list"),
+        ("a|gt", "five", "'a' with 'gt' needs a number, not 'five'"),
+        ("a", float("nan"), "'a' with '=' needs a number, not 'nan'"),
+        ("a", 2**70, f"'a' is compared with {2**70}, which is no number of 64 bits"),
+        ("a|exists", "yes", "'a' with 'exists' needs true or false, not 'yes'"),
+        ("a|cidr", "10.0.0.0/99", "'10.0.0.0/99' is no network such as '10.0.0.0/8'"),
+        (
+            "a|cidr",
+            "fe80::/10",
+            "the network 'fe80::/10' is of IPv6, whose addresses have several spellings",
+        ),
+        (
+            "a|re",
+            "(x",
+            "the regular expression '(x' cannot be read: "
+            "missing ), unterminated subpattern at position 0",
+        ),
+        ("a|re", "x{", "the regular expression 'x{' has '{', which Spark reads otherwise"),
+        (
+            "a|re",
+            "(?P<n>x)",
+            "the regular expression '(?P<n>x)' has '(?P', which Spark reads otherwise",
+        ),
+        ("a|re", "[a[b]", "the regular expression '[a[b]' has '[', which Spark reads otherwise"),
+        ("|contains", "x", "keywords have the modifier 'contains'; they take only 'all'"),
+        ("|all", ["x"], "'x' is a keyword; --keywords names the column to search"),
+    ],
+)
+def test_a_value_that_is_not_understood_gets_a_sentence(key: str, said: Any, sentence: str) -> None:
+    assert refusal({"s": {key: said}, "condition": "s"}) == sentence
+
+
+@pytest.mark.parametrize(
+    ("detection", "sentence"),
+    [
+        ([], "detection is no mapping of selections"),
+        ({"s": {"a": 1}}, "detection has no condition"),
+        ({"s": {}, "condition": "s"}, "the selection 's' is empty"),
+        ({"s": [], "condition": "s"}, "the selection 's' is empty"),
+        ({"s": None, "condition": "s"}, "the selection 's' is empty"),
+        (
+            {"s": {"a": 1}, "timeframe": "5m", "condition": "s"},
+            "detection has a timeframe; a correlation rule has a timespan instead",
+        ),
+        (
+            {"s": {"a": 1}, "condition": "s near s"},
+            "the condition 's near s' goes on after its end: 'near'",
+        ),
+        ({"s": {"a": 1}, "condition": "(s"}, "the condition '(s' lacks a ')'"),
+        (
+            {"s": {"a": 1}, "condition": "s and"},
+            "the condition 's and' lacks the name of a selection",
+        ),
+        (
+            {"s": {"a": 1}, "condition": "2 of s*"},
+            "'2 of s*' is not understood; there are '1 of' and 'all of'",
+        ),
+        (
+            {"s": {"a": 1}, "condition": "1 of t*"},
+            "the condition speaks of 't*', which is no selection",
+        ),
+        (
+            {"s": {"a": 1}, "condition": "not " * 200 + "s"},
+            "the condition is deeper than 100 parts",
+        ),
+    ],
+)
+def test_a_detection_that_is_not_understood_gets_a_sentence(detection: Any, sentence: str) -> None:
+    assert refusal(detection) == sentence
