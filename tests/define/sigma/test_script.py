@@ -13,7 +13,7 @@ import pytest
 from headrace.compile.passes import compile_project
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.define.definitions import QueryDefinition, RuleDefinition
-from headrace.define.project import Project, refuse_repeats
+from headrace.define.project import Project, repeats
 from headrace.define.settings import Settings
 from headrace.define.sigma.script import Script, translated
 from headrace.define.statements import read_statements
@@ -52,7 +52,7 @@ def test_what_is_made_can_be_read_and_is_named_as_told(name: str) -> None:
 def test_all_that_is_made_compiles_on_spark(spark: Any, tmp_path: Path) -> None:
     text = (HERE / "streams.sql").read_text("utf-8") + script(*FILES, keywords_in="message").sql
     statements = read_statements(text, "all.sql")
-    refuse_repeats(statements)
+    assert list(repeats(statements)) == []
     project = Project(tmp_path, Settings(name="sigma"), tuple(statements))
     plan = compile_project(project, SparkAnalyser(spark))
     assert [rule.name for rule in plan.rules] == [*script(*FILES, keywords_in="message").rules]
