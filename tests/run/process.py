@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,10 @@ CREATE VIEW pages AS SELECT page, max(place) AS hits, max_by(so_far, place) AS t
   FROM numbered GROUP BY page;
 CREATE VIEW tens AS SELECT page, count_window(10) AS first, count(*) AS hits, sum(n) AS total
   FROM clicks GROUP BY page, count_window(10);
+CREATE STREAM pairs AS SELECT * FROM clicks MATCH_RECOGNIZE (PARTITION BY page ORDER BY ts
+  MEASURES count(*) AS n, MATCH_NUMBER() AS number PATTERN (one other));
+CREATE VIEW matches AS SELECT page, count(*) AS found, max(number) AS newest, sum(n) AS events
+  FROM pairs GROUP BY page;
 CREATE VIEW total AS SELECT sum(hits) AS hits FROM pages;
 """
 
@@ -191,6 +196,11 @@ class Producer:
         stop.set()
         sender.join()
         assert not self.pending
+
+    def pairs(self, watermark: str) -> dict[str, int]:
+        """How many pairs of events each page has that the watermark has passed."""
+        passed = [e["page"] for e in self.acknowledged.values() if e["ts"] < watermark]
+        return {page: count // 2 for page, count in Counter(passed).items() if count > 1}
 
     def expected(self) -> dict[str, dict[str, int]]:
         """What view `pages` must answer for the journal."""

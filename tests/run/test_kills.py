@@ -5,6 +5,7 @@ counted once.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -51,13 +52,28 @@ def test_pairs_of_joined_streams_survive_a_kill_and_count_once(tmp_path: Path) -
 
 @pytest.mark.timeout(600)
 def test_the_state_of_carried_views_survives_a_kill_at_each_point(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "carried", definitions=CARRIED)
-    survive(project, Producer(), CARRIED_FAILPOINTS)
+    project, producer = make_project(tmp_path / "carried", definitions=CARRIED), Producer()
+
+    def matched(url: str) -> None:
+        answer = httpx.get(f"{url}/v1/views/matches").json()
+        pairs = producer.pairs(answer["as_of"]["clicks"]["watermark"])
+        assert sum(pairs.values()) > 50
+        found = {
+            row["page"]: (row["found"], row["newest"], row["events"]) for row in answer["rows"]
+        }
+        assert found == {page: (count, count, 2 * count) for page, count in pairs.items()}
+
+    survive(project, producer, CARRIED_FAILPOINTS, matched)
 
 
-def survive(project: Path, producer: Producer, failpoints: list[str]) -> None:
+def survive(
+    project: Path,
+    producer: Producer,
+    failpoints: list[str],
+    also: Callable[[str], None] = lambda url: None,
+) -> None:
     """Kill the project at each point while events come, then compare its answer with the
-    journal.
+    journal, and whatever else is to be.
     """
     for failpoint in failpoints:
         running = Running(project, failpoint=failpoint)
@@ -81,6 +97,7 @@ def survive(project: Path, producer: Producer, failpoints: list[str]) -> None:
         balances = [stream["balance"] for stream in status["streams"]]
         assert {(balance["off"], balance["dead_letters"]) for balance in balances} == {(0, 0)}
         audits = httpx.post(f"{url}/v1/audit", json={}, timeout=60).json()["audits"]
-        assert [audit["differences"] for audit in audits] == [0, 0]
+        assert {audit["differences"] for audit in audits} == {0}
+        also(url)
     finally:
         running.kill()
