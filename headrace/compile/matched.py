@@ -9,7 +9,6 @@ means.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -22,7 +21,7 @@ from headrace.compile.match_conditions import Conditions
 from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.errors import BadQuery, HeadraceError, Unsupported
+from headrace.core.errors import HeadraceError, Unsupported
 from headrace.core.event import CUT, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
@@ -35,9 +34,8 @@ from headrace.core.pattern import (
     variables,
 )
 from headrace.core.schema import Type
-from headrace.define.definitions import MATCHED, MatchDefinition, Phrase, QueryDefinition
+from headrace.define.definitions import MATCHED, MatchDefinition, Phrase
 from headrace.define.dialect import parse_query, sql_of
-from headrace.define.statements import read_statements
 from headrace.pattern.check import check
 from headrace.pattern.reach import starts
 
@@ -60,28 +58,6 @@ def matched_stream(
     match = resolved.definition.match
     assert match is not None
     return _Matching(resolved, match, source, time, name, analyse, closed).cut()
-
-
-def asked_matches(
-    text: str, times: Mapping[str, str | None], name: str, analyse: Analyse
-) -> Carried:
-    """A query with a pattern over all events of one of the streams, whose time columns `times`
-    gives.
-    """
-    origin = Origin("query", 1)
-    [definition] = read_statements(f"CREATE STREAM asked AS {text}", "query")
-    assert isinstance(definition, QueryDefinition)
-    source = parse_query(definition.query, origin)
-    assert isinstance(source, exp.Select)
-    stream = next(table.name for table in source.find_all(exp.Table))
-    known = {known.lower(): known for known in times}
-    if stream.lower() not in known:
-        raise BadQuery(
-            f"there is no stream '{stream}'", hint=f"there are: {', '.join(known.values())}."
-        )
-    resolved = Resolved(definition, source, known[stream.lower()], stream, (), ())
-    time = times[known[stream.lower()]]
-    return matched_stream(resolved, source, time, name, analyse, closed=True)
 
 
 @dataclass(slots=True)
@@ -223,7 +199,7 @@ class _Matching:
         events matter though no match begins."""
         named = starts(pattern)
         tests = dict(pattern.conditions)
-        if named is None or _looks_back(pattern):
+        if named is None:
             return None
         found = [tests.get(name) for name in sorted(named)]
         columns = [t.column for t in found if isinstance(t, Value) and t.place == Place()]
@@ -294,19 +270,6 @@ class _Matching:
         self, message: str, hint: str | None = None, origin: Origin | None = None
     ) -> Unsupported:
         return Unsupported(message, hint=hint, origin=origin or self.origin)
-
-
-def _looks_back(pattern: Pattern) -> bool:
-    """Whether a row before the match's first may be asked for."""
-    expressions = [e for _, e in (*pattern.conditions, *pattern.measures)]
-    return any(place.shift < 0 for e in expressions for place in _places(e))
-
-
-def _places(expression: Expression) -> Iterator[Place]:
-    if place := getattr(expression, "place", None):
-        yield place
-    for argument in getattr(expression, "arguments", ()):
-        yield from _places(argument)
 
 
 def _sent(sql: str, type: Type) -> str:

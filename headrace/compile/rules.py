@@ -30,7 +30,7 @@ from headrace.core.rule import ALERTS, Kind, hidden, stream_of, view_of
 from headrace.define.definitions import ActionDefinition, QueryDefinition, RuleDefinition
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.project import Project
-from headrace.define.statements import read_query
+from headrace.define.queries import query_of
 
 TIME = "_time"  # of an alert: its event's, or when that arrived
 Types = list[tuple[str, str]]
@@ -52,13 +52,13 @@ def rule_queries(project: Project) -> dict[str, QueryDefinition]:
 
 def _query(project: Project, rule: RuleDefinition) -> QueryDefinition:
     said = rule.origin, rule.query_origin
-    stream = read_query("stream", stream_of(rule.name), rule.query, *said)
+    stream = query_of("stream", stream_of(rule.name), rule.query, *said)
     tree = parse_query(stream.query, rule.query_origin)
     read = {table.name.lower() for table in tree.find_all(exp.Table)}
     views = {query.name.lower() for query in project.queries.values() if query.kind == "view"}
     if not read & views:
         return stream
-    return read_query("view", view_of(rule.name), rule.query, *said)
+    return query_of("view", view_of(rule.name), rule.query, *said)
 
 
 @contextmanager

@@ -18,21 +18,18 @@ from headrace.core.subscription import Guarantee
 from headrace.core.time import duration_us
 from headrace.define.deciding import read_rules
 from headrace.define.definitions import (
-    MATCHED,
     Definition,
     Pace,
-    ProcessorCall,
     QueryDefinition,
     SinkDefinition,
     StreamDefinition,
     TableDefinition,
     Watermark,
 )
-from headrace.define.matching import read_match
 from headrace.define.pace import PACE_OPTIONS, read_pace
+from headrace.define.queries import read_query
 from headrace.define.ruling import read_rule
 from headrace.define.subscribing import read_emission, read_where
-from headrace.define.thresholds import read_threshold
 from headrace.define.tokens import Tokens, statements
 
 KNOWN = (
@@ -75,14 +72,6 @@ def read_or_refuse(
     return found, mistakes
 
 
-def read_query(kind: str, name: str, text: str, origin: Origin, place: Origin) -> QueryDefinition:
-    """What stands after AS in a definition, where the rest of it was read elsewhere."""
-    # At its own line of the file, so that a mistake is told there.
-    whole = "\n" * (place.line - 1) + f"AS {text}"
-    [tokens] = statements(whole, place.path)
-    return _Reader(whole, place.path, tokens).query(kind, name, origin)
-
-
 @dataclass(slots=True)
 class _Reader(Tokens):
     """Reads one definition."""
@@ -101,7 +90,7 @@ class _Reader(Tokens):
         if name.startswith("_"):
             raise self.wrong("names that begin with '_' are kept for Headrace itself", first)
         if kind == "VIEW" or (kind == "STREAM" and self.seen("AS")):
-            return self.query(kind.lower(), name, first)
+            return read_query(self, kind.lower(), name, first)
         if kind == "SINK":
             return self.sink(name, first)
         if kind == "RULES":
@@ -116,76 +105,6 @@ class _Reader(Tokens):
         return self.stream(name, schema, watermark, first)
 
     # One kind of definition each
-
-    def query(self, kind: str, name: str, origin: Origin) -> QueryDefinition:
-        self.expect("AS")
-        if self.done:
-            raise self.wrong(f"{kind} '{name}' has no SELECT after AS")
-        place, start = self.origin, self.tokens[self.at].start
-        if kind == "stream" and self.calls_processor():
-            return self.processed(name, origin, place)
-        if kind == "stream" and self.seen("COUNT"):
-            return self.counted(name, origin, place)
-        words = [token.text.upper() for token in self.tokens]
-        if "MATCH_RECOGNIZE" in words:
-            return self.matched(kind, name, origin, words.index("MATCH_RECOGNIZE"))
-        text = self.text[start : self.tokens[-1].end + 1]
-        return QueryDefinition(name, kind, text, origin, place)
-
-    def calls_processor(self) -> bool:
-        words = [token.text.upper() for token in self.tokens[self.at : self.at + 6]]
-        return words[:3] == ["SELECT", "*", "FROM"] and words[4:] == ["(", "TABLE"]
-
-    def processed(self, name: str, origin: Origin, place: Origin) -> QueryDefinition:
-        """SELECT * FROM processor(TABLE(stream) PARTITION BY key, …)"""
-        self.at += 3
-        processor = self.name("the processor")
-        for word in ("(", "TABLE", "("):
-            self.expect(word)
-        source = self.name("the stream")
-        self.expect(")")
-        self.expect("PARTITION BY")
-        together = self.took("(")
-        keys = [self.name("a column")]
-        while self.took(","):
-            keys.append(self.name("a column"))
-        if together:
-            self.expect(")")
-        self.expect(")")
-        self.end()
-        call = ProcessorCall(processor, tuple(keys))
-        return QueryDefinition(name, "stream", f"SELECT * FROM {source}", origin, place, call)
-
-    def matched(self, kind: str, name: str, origin: Origin, at: int) -> QueryDefinition:
-        """SELECT … FROM stream MATCH_RECOGNIZE ( … ) …"""
-        place, start = self.origin, self.tokens[self.at].start
-        source = self.tokens[at - 1]
-        if self.tokens[at - 2].text.upper() != "FROM" or not source.text.isidentifier():
-            raise self.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream", place)
-        if kind == "view":
-            raise Unsupported(
-                f"view '{name}' has a pattern of its own",
-                hint="make a stream of its matches with CREATE STREAM … AS SELECT … FROM "
-                f"{source.text} MATCH_RECOGNIZE (…), and read that in the view.",
-                origin=place,
-            )
-        self.at = at + 1
-        match = read_match(self)
-        end = self.tokens[self.at - 1].end + 1
-        # The lines of the clause stay, so that a mistake after it is told at its own.
-        lines = "\n" * self.text[source.start : end].count("\n")
-        after = self.text[end : self.tokens[-1].end + 1]
-        select = f"{self.text[start : source.start]}{MATCHED}{lines} {after}"
-        match = replace(match, select=select)
-        query = f"SELECT * FROM {source.text}"
-        return QueryDefinition(name, "stream", query, origin, place, match=match)
-
-    def counted(self, name: str, origin: Origin, place: Origin) -> QueryDefinition:
-        """count(…) >= n WITHIN INTERVAL … PER keys FROM stream WHERE …"""
-        threshold = read_threshold(self)
-        rest = self.text[self.tokens[self.at].start : self.tokens[-1].end + 1]
-        query = f"SELECT * {rest}"
-        return QueryDefinition(name, "stream", query, origin, place, threshold=threshold)
 
     def rules(self, name: str, origin: Origin) -> QueryDefinition:
         source, rules = read_rules(self, name, self.folder)

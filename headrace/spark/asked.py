@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from headrace.compile.matched import asked_matches
+from headrace.compile.asked import asked_matches
 from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
 from headrace.spark.analyse import translated

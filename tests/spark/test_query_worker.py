@@ -9,12 +9,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headrace.compile.passes import HIDDEN_DDL
 from headrace.core.errors import (
     BadProject,
     BadQuery,
@@ -22,6 +25,7 @@ from headrace.core.errors import (
     LimitReached,
     Refused,
     Unavailable,
+    Unsupported,
 )
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
@@ -292,3 +296,63 @@ def soon(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
             return True
         time.sleep(0.1)
     return False
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory: pytest.TempPathFactory) -> Relation:
+    """A stream as a query sees it: with the places of its events."""
+    path = tmp_path_factory.mktemp("visits") / "visits.parquet"
+    times = [datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC) for second in range(5)]
+    columns = {
+        "user": ["ann"] * 3 + ["bob"] * 2, "step": ["in", "buy", "out", "in", "out"], "ts": times,
+        "_partition": pa.array([0] * 5, pa.int32()), "_offset": range(5), "_arrived_at": times,
+        "_late": [False] * 5, "_lateness": [0] * 5,
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), path)
+    ddl = f"user STRING, step STRING, ts TIMESTAMP, {HIDDEN_DDL}"
+    return Relation("visits", "parquet", [str(path)], ddl)
+
+
+def matched(client: QueryClient, visits: Relation, sql: str) -> list[list[Any]]:
+    return client.run(QueryRequest(sql, [visits], times={"visits": "ts"})).rows
+
+
+def test_a_pattern_is_searched_in_all_events_and_knows_their_end(
+    client: QueryClient, visits: Relation
+) -> None:
+    sql = """
+        SELECT user, upper(last) AS last, n FROM visits MATCH_RECOGNIZE (
+          PARTITION BY user ORDER BY ts MEASURES last(step) AS last, count(*) AS n
+          PATTERN (a b* $) DEFINE a AS step = 'in') ORDER BY user DESC
+    """
+    assert matched(client, visits, sql) == [["bob", "OUT", 2], ["ann", "OUT", 3]]
+    assert ask_again(client, visits) == [[5]]
+
+
+def ask_again(client: QueryClient, visits: Relation) -> list[list[Any]]:
+    return matched(client, visits, "SELECT count(*) AS n FROM visits")
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "MEASURES reflect('java.lang.System', 'exit', 1) AS x PATTERN (a)",
+        "PATTERN (a) DEFINE a AS java_method('java.lang.System', 'exit', 1) = '1'",
+        "MEASURES first(java_method('java.lang.System', 'exit', 1)) AS x PATTERN (a)",
+        "PATTERN (a b) DEFINE b AS step = last(reflect('java.lang.System', 'exit', 1))",
+    ],
+)
+def test_what_a_pattern_says_passes_the_fence_too(
+    client: QueryClient, visits: Relation, clause: str
+) -> None:
+    with pytest.raises(Refused):
+        matched(client, visits, f"SELECT * FROM visits MATCH_RECOGNIZE (ORDER BY ts {clause})")
+
+
+@pytest.mark.parametrize("after", ["WHERE reflect('java.lang.System', 'exit', 1) = 1", "JOIN x"])
+def test_what_stands_after_a_pattern_is_fenced(
+    client: QueryClient, visits: Relation, after: str
+) -> None:
+    sql = f"SELECT * FROM visits MATCH_RECOGNIZE (ORDER BY ts PATTERN (a)) AS m {after}"
+    with pytest.raises((Refused, Unsupported, BadQuery)):
+        matched(client, visits, sql)

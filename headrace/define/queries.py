@@ -1,0 +1,104 @@
+"""Reads what stands after AS in a stream, view or rule: a SELECT, the call of a processor, a SELECT
+over a pattern, or a threshold.
+
+A SELECT is kept as written. tests/define/test_statements.py, test_matching.py and
+test_thresholds.py check what is read and what is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headrace.core.errors import Unsupported
+from headrace.core.origin import Origin
+from headrace.define.definitions import MATCHED, ProcessorCall, QueryDefinition
+from headrace.define.matching import read_match
+from headrace.define.thresholds import read_threshold
+from headrace.define.tokens import Tokens, statements
+
+
+def query_of(kind: str, name: str, text: str, origin: Origin, place: Origin) -> QueryDefinition:
+    """The query of a definition whose other words were read elsewhere."""
+    # At its own line of the file, so that a mistake is told there.
+    whole = "\n" * (place.line - 1) + f"AS {text}"
+    [tokens] = statements(whole, place.path)
+    return read_query(Tokens(whole, place.path, tokens), kind, name, origin)
+
+
+def read_query(tokens: Tokens, kind: str, name: str, origin: Origin) -> QueryDefinition:
+    """The rest of the statement, from AS."""
+    tokens.expect("AS")
+    if tokens.done:
+        raise tokens.wrong(f"{kind} '{name}' has no SELECT after AS")
+    if kind == "stream" and _calls_processor(tokens):
+        return _processed(tokens, name, origin)
+    if kind == "stream" and tokens.seen("COUNT"):
+        return _counted(tokens, name, origin)
+    words = [token.text.upper() for token in tokens.tokens]
+    if "MATCH_RECOGNIZE" in words:
+        return _matched(tokens, kind, name, origin, words.index("MATCH_RECOGNIZE"))
+    return QueryDefinition(name, kind, _rest(tokens), origin, tokens.origin)
+
+
+def _rest(tokens: Tokens) -> str:
+    return tokens.text[tokens.tokens[tokens.at].start : tokens.tokens[-1].end + 1]
+
+
+def _calls_processor(tokens: Tokens) -> bool:
+    words = [token.text.upper() for token in tokens.tokens[tokens.at : tokens.at + 6]]
+    return words[:3] == ["SELECT", "*", "FROM"] and words[4:] == ["(", "TABLE"]
+
+
+def _processed(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:
+    """SELECT * FROM processor(TABLE(stream) PARTITION BY key, …)"""
+    place = tokens.origin
+    tokens.at += 3
+    processor = tokens.name("the processor")
+    for word in ("(", "TABLE", "("):
+        tokens.expect(word)
+    source = tokens.name("the stream")
+    tokens.expect(")")
+    tokens.expect("PARTITION BY")
+    together = tokens.took("(")
+    keys = [tokens.name("a column")]
+    while tokens.took(","):
+        keys.append(tokens.name("a column"))
+    if together:
+        tokens.expect(")")
+    tokens.expect(")")
+    tokens.end()
+    call = ProcessorCall(processor, tuple(keys))
+    return QueryDefinition(name, "stream", f"SELECT * FROM {source}", origin, place, call)
+
+
+def _matched(tokens: Tokens, kind: str, name: str, origin: Origin, at: int) -> QueryDefinition:
+    """SELECT … FROM stream MATCH_RECOGNIZE ( … ) …"""
+    place, start = tokens.origin, tokens.tokens[tokens.at].start
+    source = tokens.tokens[at - 1]
+    if tokens.tokens[at - 2].text.upper() != "FROM" or not source.text.isidentifier():
+        raise tokens.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream", place)
+    if kind == "view":
+        raise Unsupported(
+            f"view '{name}' has a pattern of its own",
+            hint="make a stream of its matches with CREATE STREAM … AS SELECT … FROM "
+            f"{source.text} MATCH_RECOGNIZE (…), and read that in the view.",
+            origin=place,
+        )
+    tokens.at = at + 1
+    match = read_match(tokens)
+    end = tokens.tokens[tokens.at - 1].end + 1
+    # The lines of the clause stay, so that a mistake after it is told at its own.
+    lines = "\n" * tokens.text[source.start : end].count("\n")
+    after = tokens.text[end : tokens.tokens[-1].end + 1]
+    select = f"{tokens.text[start : source.start]}{MATCHED}{lines} {after}"
+    query = f"SELECT * FROM {source.text}"
+    return QueryDefinition(
+        name, "stream", query, origin, place, match=replace(match, select=select)
+    )
+
+
+def _counted(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:
+    """count(…) >= n WITHIN INTERVAL … PER keys FROM stream WHERE …"""
+    place, threshold = tokens.origin, read_threshold(tokens)
+    query = f"SELECT * {_rest(tokens)}"
+    return QueryDefinition(name, "stream", query, origin, place, threshold=threshold)
