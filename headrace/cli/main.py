@@ -22,6 +22,7 @@ from headrace.cli.failure import guarded
 from headrace.cli.folder import found_folder
 from headrace.cli.options import Folder, Json, ProjectOption
 from headrace.cli.rule_commands import rule_app
+from headrace.cli.watch_commands import watch_app
 
 
 class Commands(TyperGroup):
@@ -295,4 +296,5 @@ def doctor(project: ProjectOption = None, json: Json = False) -> int:
 
 
 app.add_typer(rule_app, name="rule")
+app.add_typer(watch_app, name="watch")
 app.add_typer(alerts_app, name="alerts")

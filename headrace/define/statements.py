@@ -1,9 +1,9 @@
 """A project file is a list of statements; each becomes one definition with its origin.
 
-`CREATE STREAM`, `TABLE`, `VIEW`, `RULES`, `RULE` and `SINK` are read token by token, so that each
-mistake is named with its line. A SELECT is kept as written: `compile` reads its structure and Spark
-its meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what
-is refused.
+`CREATE STREAM`, `TABLE`, `VIEW`, `RULES`, `RULE`, `WATCH` and `SINK` are read token by token, so
+that each mistake is named with its line. A SELECT is kept as written: `compile` reads its structure
+and Spark its meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is
+read and what is refused.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from headrace.define.ruling import read_rule
 from headrace.define.subscribing import read_emission, read_where
 from headrace.define.thresholds import read_threshold
 from headrace.define.tokens import Tokens, statements
+from headrace.define.watching import read_watch
 
 KNOWN = (
-    "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE RULE, CREATE SINK and "
-    "CREATE STREAM … AS SELECT"
+    "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE RULE, CREATE WATCH, "
+    "CREATE SINK and CREATE STREAM … AS SELECT"
 )
 _WATERMARK_OPTIONS = ("watermark.ahead", "watermark.idle")
 _STREAM_OPTIONS = (
@@ -67,7 +68,7 @@ class _Reader(Tokens):
         first = self.origin
         self.expect("CREATE")
         kind = self.word().upper()
-        if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULES", "RULE"}:
+        if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULES", "RULE", "WATCH"}:
             raise Unsupported(
                 f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first
             )
@@ -82,6 +83,8 @@ class _Reader(Tokens):
             return self.rules(name, first)
         if kind == "RULE":
             return read_rule(self, name, first)
+        if kind == "WATCH":
+            return read_watch(self, name, first)
         schema, watermark = self.columns(name)
         if kind == "TABLE":
             if watermark:
