@@ -1,4 +1,4 @@
-"""`make bench`: throughput, sliding windows, carried views and latency, one after the other."""
+"""`make bench`: throughput, sliding windows, carried views, watches and latency, one after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import carried, latency, sliding, throughput
+from bench import carried, latency, sliding, throughput, watches
 
 
 def main() -> None:
@@ -26,6 +26,7 @@ def main() -> None:
             ),
             "sliding": sliding.measure(Path(folder) / "sliding", arguments.events, console),
             "carried": carried.measure(Path(folder) / "carried", arguments.events, console),
+            "watches": watches.measure(Path(folder) / "watches", console),
             "latency": latency.measure(Path(folder), arguments.seconds, console),
         }
     if arguments.json:

@@ -127,7 +127,11 @@ class ProjectService:
         plan = self.deployed()
         if view is not None and plan.view(view) is None:
             raise NotFound(f"there is no view '{view}'")
-        wanted = [v for v in plan.views if v.kept and (view is None or v.name == view)]
+        # The constants of watches that have ended are not kept, so their matches cannot be
+        # computed again; they are in the ledger.
+        watched = {shape.view for shape in plan.shapes}
+        kept = [v for v in plan.views if v.kept and v.name not in watched]
+        wanted = [v for v in kept if view is None or v.name == view]
         if view is not None and not wanted:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
         functions = functions_of(self.project)
