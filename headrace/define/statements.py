@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type
@@ -246,13 +248,14 @@ class _Reader(Tokens):
     def sink(self, name: str, origin: Origin) -> SinkDefinition:
         self.expect("FROM")
         view = self.name("the view")
-        where = read_where(self)
+        where, condition = read_where(self)
         self.expect("INTO")
         into = self.word().lower()
         if into not in {"file", "stream"}:
             raise self.wrong(f"a sink goes INTO FILE or INTO STREAM, not {into}", origin)
         target = self.literal() if into == "file" else self.name("the stream")
-        subscription = read_emission(self, view, where)
+        emission = read_emission(self, view, where)
+        subscription = msgspec.structs.replace(emission, condition=condition)
         options = self.options() if self.took("WITH") else {}
         self.end()
         said = options.pop("guarantee", Guarantee.EXACTLY_ONCE.value).lower()
