@@ -1,4 +1,4 @@
-"""`make bench`: throughput, sliding windows, carried views, patterns and latency, in turn."""
+"""`make bench`: throughput, windows, carried views, patterns, watches and latency, in turn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import carried, latency, patterns, sliding, throughput
+from bench import carried, latency, patterns, sliding, throughput, watches
 
 
 def main() -> None:
@@ -27,6 +27,7 @@ def main() -> None:
             "sliding": sliding.measure(Path(folder) / "sliding", arguments.events, console),
             "carried": carried.measure(Path(folder) / "carried", arguments.events, console),
             "patterns": patterns.measure(Path(folder) / "patterns", arguments.events, console),
+            "watches": watches.measure(Path(folder) / "watches", console),
             "latency": latency.measure(Path(folder), arguments.seconds, console),
         }
     if arguments.json:

@@ -30,7 +30,8 @@ class Epochs:
         self.spark, self.events_each = _session(), events_each
         parsed = tuple(read_statements(definitions, "bench.sql"))
         project = Project(folder, Settings("bench"), parsed)
-        plan = compile_project(project, SparkAnalyser(self.spark))
+        self.folder = folder
+        plan = self.plan = compile_project(project, SparkAnalyser(self.spark))
         self.flow = flows_of(plan)[0]
         self.events = self.spark.read.parquet(str(events))
         self.store = SqliteStore(folder / "serving.db")

@@ -22,6 +22,7 @@ from headrace.api.body import JSON, NDJSON, ONE, is_json
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
 from headrace.api.remote_rulebook import RemoteRulebook
+from headrace.api.remote_watchbook import RemoteWatchbook
 from headrace.api.service import DeadLetter, Status
 from headrace.api.shapes import Accepted, Audits, DeadLetters, Ready
 from headrace.audit.trace import LISTED, Replay, Why
@@ -119,6 +120,10 @@ class Remote:
     @property
     def rulebook(self) -> RemoteRulebook:
         return RemoteRulebook(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
+
+    @property
+    def watchbook(self) -> RemoteWatchbook:
+        return RemoteWatchbook(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
 
     def status(self) -> Status:
         return self._ask(Status, "GET", "/v1/status")

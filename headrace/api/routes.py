@@ -14,7 +14,7 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.api import handlers, ruling
+from headrace.api import handlers, ruling, watching
 from headrace.api.body import JSON, NDJSON, ONE
 from headrace.api.events import EVENTS_MEDIA, subscribe
 from headrace.api.handlers import Api
@@ -36,6 +36,8 @@ from headrace.api.shapes import (
     RuleText,
     SqlQuestion,
     StatusReport,
+    Watches,
+    WatchText,
 )
 from headrace.audit.trace import Replay, Why
 from headrace.serving.answer import Answer
@@ -43,6 +45,7 @@ from headrace.serving.feed import Heard
 from headrace.serving.late import LateAnswer
 from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
+from headrace.serving.watches import WatchStatus
 
 Handler = Callable[[Api, Request], Awaitable[Response]]
 
@@ -87,6 +90,8 @@ _WINDOW = Parameter("window", "query", str, "time at which the row's window star
 _LISTED = Parameter("limit", "query", Limit, "events or steps listed at most; all are counted")
 _SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view …")
 _RULE = Parameter("rule", "path", str, "name of a rule")
+_WATCH = Parameter("watch", "path", str, "name of a watch")
+_STATE = Parameter("state", "query", str, "only watches in this state: active or ended")
 _ALERT = Parameter("alert", "path", str, "id of an alert, or the beginning of one")
 _WANTED = (
     Parameter("rule", "query", str, "only alerts of this rule"),
@@ -191,6 +196,24 @@ ROUTES: tuple[Route, ...] = (
         "POST", "/v1/rules/{rule}/mute", "mute_rule",
         "Record alerts of a rule, or of some values of it, and notify nobody for a time.",
         ruling.mute, Muted, parameters=(_RULE,), bodies=(BodyKind(JSON, MuteQuestion),),
+    ),
+    Route(
+        "GET", "/v1/watches", "watches", "All watches, and how those that ended did.",
+        watching.watches, Watches, parameters=(_STATE,),
+    ),
+    Route(
+        "POST", "/v1/watches", "add_watches",
+        "Add watches while the project runs, or change watches that were added so.",
+        watching.add_watches, Watches, bodies=(BodyKind(JSON, WatchText),),
+    ),
+    Route(
+        "GET", "/v1/watches/{watch}", "watch", "One watch, with its text and its matches.",
+        watching.watch, WatchStatus, parameters=(_WATCH,),
+    ),
+    Route(
+        "POST", "/v1/watches/{watch}/remove", "remove_watch",
+        "Remove a watch that was added while the project ran; its alerts stay.",
+        watching.remove, WatchStatus, parameters=(_WATCH,),
     ),
     Route(
         "GET", "/v1/alerts", "alerts", "The newest alerts.",

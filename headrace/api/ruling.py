@@ -35,7 +35,7 @@ async def rules(api: Api, request: Request) -> Response:
 
 async def add_rules(api: Api, request: Request) -> Response:
     said = await decoded(api, request, RuleText)
-    call = partial(api.service.rulebook.add, said.sql, _who(request))
+    call = partial(api.service.rulebook.add, said.sql, who(request))
     return json_response(Rules(await api.slow.run(call)))
 
 
@@ -59,19 +59,19 @@ async def disable(api: Api, request: Request) -> Response:
 
 async def _switch(api: Api, request: Request, state: str) -> Response:
     name = request.path_params["rule"]
-    call = partial(api.service.rulebook.switch, name, state, _who(request))
+    call = partial(api.service.rulebook.switch, name, state, who(request))
     return json_response(await api.quick.run(call))
 
 
 async def remove(api: Api, request: Request) -> Response:
-    call = partial(api.service.rulebook.remove, request.path_params["rule"], _who(request))
+    call = partial(api.service.rulebook.remove, request.path_params["rule"], who(request))
     return json_response(await api.slow.run(call))
 
 
 async def mute(api: Api, request: Request) -> Response:
     said = await decoded(api, request, MuteQuestion)
-    name, who = request.path_params["rule"], _who(request)
-    call = partial(api.service.rulebook.mute, name, said.length, said.keys, who)
+    name, by = request.path_params["rule"], who(request)
+    call = partial(api.service.rulebook.mute, name, said.length, said.keys, by)
     return json_response(await api.quick.run(call))
 
 
@@ -96,8 +96,8 @@ async def alert(api: Api, request: Request) -> Response:
 
 async def acknowledge(api: Api, request: Request) -> Response:
     said = await decoded(api, request, Acknowledgement)
-    id, who = request.path_params["alert"], _who(request)
-    call = partial(api.service.rulebook.acknowledge, id, who, said.note)
+    id, by = request.path_params["alert"], who(request)
+    call = partial(api.service.rulebook.acknowledge, id, by, said.note)
     return json_response(await api.quick.run(call))
 
 
@@ -108,7 +108,8 @@ def _flag(asked: dict[str, str], name: str) -> bool:
     return text == "true"
 
 
-def _who(request: Request) -> str:
+def who(request: Request) -> str:
+    """Who asks."""
     said = request.headers.get(USER, "api").strip() or "api"
     if len(said) > _WHO_MAX or not said.isprintable():
         raise BadRequest(f"{USER} is a name of at most {_WHO_MAX} characters")

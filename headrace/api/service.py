@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from headrace.api.rulebook import Rulebook, RuleStatus
+from headrace.api.watchbook import Watchbook
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
@@ -136,6 +137,10 @@ class Service(Protocol):
     @property
     def rulebook(self) -> Rulebook:
         """Rules and alerts."""
+
+    @property
+    def watchbook(self) -> Watchbook:
+        """Watches."""
 
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""

@@ -16,6 +16,7 @@ from headrace.ingest.intake import Receipt
 from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
+from headrace.serving.watches import WatchStatus
 
 USER = "X-Headrace-User"
 LIMIT_MAX = 10_000
@@ -99,6 +100,18 @@ class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One or more CREATE RULE statements."""
 
     sql: str
+
+
+class WatchText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One or more CREATE WATCH statements."""
+
+    sql: str
+
+
+class Watches(msgspec.Struct, frozen=True):
+    """Watches as they are now."""
+
+    watches: list[WatchStatus]
 
 
 class Rules(msgspec.Struct, frozen=True):

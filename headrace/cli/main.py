@@ -23,6 +23,7 @@ from headrace.cli.folder import found_folder
 from headrace.cli.import_commands import import_app
 from headrace.cli.options import Folder, Json, ProjectOption
 from headrace.cli.rule_commands import rule_app
+from headrace.cli.watch_commands import watch_app
 
 
 class Commands(TyperGroup):
@@ -296,5 +297,6 @@ def doctor(project: ProjectOption = None, json: Json = False) -> int:
 
 
 app.add_typer(rule_app, name="rule")
+app.add_typer(watch_app, name="watch")
 app.add_typer(alerts_app, name="alerts")
 app.add_typer(import_app, name="import")

@@ -24,6 +24,7 @@ from headrace.compile.passes import check_query
 from headrace.compile.plan import Plan, RulePlan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
 from headrace.compile.sinks import check_target
+from headrace.compile.watches import expanded, in_words_of_watches
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable, UnknownName
 from headrace.core.rule import hidden
 from headrace.core.subscription import emission
@@ -70,6 +71,7 @@ def check(folder: Path) -> Report:
     counts = {"stream": streams, "table": len(project.tables), "view": len(views)}
     counts |= {"sink": len(project.sinks)} if project.sinks else {}
     counts |= {"rule": len(project.rules)} if project.rules else {}
+    counts |= {"watch": len(project.watches)} if project.watches else {}
     return _checked(counts, problems(project, compiled))
 
 
@@ -78,7 +80,7 @@ def problems(project: Project, compile: Callable[[Project], Plan]) -> list[Headr
     found = _apparent(project)
     last = None
     if not found:
-        last = _error_of(partial(resolve, project)) or _error_of(partial(compile, project))
+        last = _error_of(partial(resolved, project)) or _error_of(partial(compile, project))
     return [*found, last] if last else found
 
 
@@ -118,6 +120,11 @@ def _check_location(given: TableDefinition, folder: Path) -> None:
         )
 
 
+def resolved(project: Project) -> object:
+    with in_words_of_watches(project):
+        return resolve(expanded(project))
+
+
 def _checked(counts: dict[str, int], errors: list[HeadraceError]) -> Report:
     fields = [error.as_dict() for error in errors]
     said = {f"{word}s": many for word, many in counts.items()}
@@ -150,7 +157,7 @@ def planned(project: Project, made: Plan, deployed: Plan | None) -> Report:
         "streams": [_stream_document(s, project, streams[s.name]) for s in made.streams],
         "derived": [{"name": each.name, "stream": each.stream} for each in made.shown_derived],
         "tables": [
-            {"name": t.name, "format": t.format, "location": t.location} for t in made.tables
+            {"name": t.name, "format": t.format, "location": t.location} for t in made.shown_tables
         ],
         "views": [_view_document(view, changes[view.name]) for view in made.shown_views],
         "sinks": [_sink_document(sink) for sink in made.sinks],
@@ -224,8 +231,8 @@ def _planned_parts(
         for v in document["views"]
     ] + [[change.name, "", "", _change(change.what), change.detail] for change in gone]
     parts: list[RenderableType] = [table("stream", "source", "watermark", "change", rows=streams)]
-    if made.tables:
-        rows = [[each.name, each.format, each.location] for each in made.tables]
+    if made.shown_tables:
+        rows = [[each.name, each.format, each.location] for each in made.shown_tables]
         parts += ["", table("table", "format", "location", rows=rows)]
     parts += ["", table("view", "kind", "reads", "change", "reason", rows=views)]
     if made.rules:

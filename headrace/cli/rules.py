@@ -53,16 +53,21 @@ def shown(folder: Path, name: str) -> Report:
 
 def add(folder: Path, file: Path) -> Report:
     """Add the rules of a file."""
-    try:
-        if file.stat().st_size > FILE_BYTES_MAX:
-            raise BadRequest(f"{file} is larger than {FILE_BYTES_MAX:,} bytes")
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRequest(f"{file} cannot be read: {error}") from error
+    text = read_text(file)
     with connected(loaded(folder)) as service:
         found = service.rulebook.add(text, os_user())
     said = [good(f"{rule.name}: version {rule.version}") for rule in found]
     return Report({"rules": found}, said)
+
+
+def read_text(file: Path) -> str:
+    """The text of a file of definitions."""
+    try:
+        if file.stat().st_size > FILE_BYTES_MAX:
+            raise BadRequest(f"{file} is larger than {FILE_BYTES_MAX:,} bytes")
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"{file} cannot be read: {error}") from error
 
 
 def switch(folder: Path, name: str, state: str) -> Report:

@@ -106,7 +106,8 @@ def counted(many: int, one: str) -> str:
     >>> counted(1, "view"), counted(1_203, "event"), counted(2, "dead letter")
     ('1 view', '1,203 events', '2 dead letters')
     """
-    return f"{many:,} {one}" if many == 1 else f"{many:,} {one}s"
+    many_of = f"{one}es" if one.endswith("ch") else f"{one}s"
+    return f"{many:,} {one}" if many == 1 else f"{many:,} {many_of}"
 
 
 def equation(balance: Balance) -> str:

@@ -64,11 +64,20 @@ from headrace.compile.rules import (
 from headrace.compile.sinks import refuse_circles, sink_plans
 from headrace.compile.split import Split, split
 from headrace.compile.translate import translate
+from headrace.compile.watches import (
+    expanded,
+    in_words_of_watches,
+    match_rows,
+    shape_plan,
+    shaped,
+    shapes_of,
+    watch_plan,
+)
 from headrace.compile.window_words import check_windows, for_spark
 from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, OFFSET, PARTITION
 from headrace.core.origin import Origin
-from headrace.core.rule import ALERTS, stream_of, view_of
+from headrace.core.rule import ALERTS, matches_of, stream_of, view_of, watched_of
 from headrace.core.schema import Schema
 from headrace.define.definitions import QueryDefinition, StreamDefinition
 from headrace.define.dialect import sql_of
@@ -95,6 +104,14 @@ def compile_project(
     processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
 ) -> Plan:
     """Decide everything about a project."""
+    said, project = project, expanded(project)
+    with in_words_of_watches(said):
+        return _compiled(project, analyser, processors)
+
+
+def _compiled(
+    project: Project, analyser: Analyser, processors: Mapping[str, ProcessorDefinition]
+) -> Plan:
     ordered = resolve(project)
     schemas = {stream.name: stream.schema for stream in project.streams.values()}
     schemas |= {table.name: table.schema for table in project.tables.values()}
@@ -107,6 +124,7 @@ def compile_project(
         for resolved in ordered.values():
             compiler.add(resolved)
         compiler.add_rules()
+        compiler.add_watches()
         return compiler.plan()
 
 
@@ -142,6 +160,7 @@ class _Compiler:
         self.views: dict[str, ViewPlan] = {}
         self.derived: list[DerivedPlan] = []
         self.nested: dict[str, tuple[str, ...]] = {}
+        self.shapes = shapes_of(project)
         self.joins: dict[str, StreamJoin] = {
             name: stream_join(resolved, ordered, project, schemas)
             for name, resolved in ordered.items()
@@ -166,6 +185,13 @@ class _Compiler:
         plan = msgspec.structs.replace(plan, sinks=sink_plans(self.project, plan))
         rules = rule_plans(self.project, plan, self.nested)
         plan = msgspec.structs.replace(plan, rules=tuple(rules))
+        shapes = [
+            shape_plan(plan, key, made, self.nested[matches_of(key)])
+            for key, made in self.shapes.items()
+        ]
+        plan = msgspec.structs.replace(plan, shapes=tuple(shapes))
+        watches = [watch_plan(self.project, plan, shaped(w)) for w in self.project.watches.values()]
+        plan = msgspec.structs.replace(plan, watches=tuple(watches))
         refuse_circles(plan)
         return plan
 
@@ -184,8 +210,21 @@ class _Compiler:
                 view_of(rule.name), "view", sql_of(select), rule.origin, rule.query_origin
             )
             self.add_mergeable(Resolved(view, select, name, name, (), ()), types)
-        if self.project.rules:
+        if self.project.rules or self.project.watches:
             self.views[ALERTS] = ledger_view()
+
+    def add_watches(self) -> None:
+        """The matches of each shape as a view."""
+        for key, made in self.shapes.items():
+            name, origin = matches_of(key), made.watch.query_origin
+            columns = self.analyser.analyse(f"SELECT * FROM {name}", origin)
+            self.nested[name] = nested_columns(columns)
+            time = event_time(name, self.ordered, self.project)
+            select, types = match_rows(made, columns, time)
+            view = QueryDefinition(
+                watched_of(key), "view", sql_of(select), made.watch.origin, origin
+            )
+            self.add_mergeable(Resolved(view, select, name, name, (), ()), types)
 
     def add(self, resolved: Resolved) -> None:
         if resolved.definition.rules:

@@ -16,7 +16,7 @@ from headrace.compile.windows import WindowPlan, coalesced
 from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
 from headrace.core.pattern import Pattern, Threshold
-from headrace.core.rule import hidden, view_of
+from headrace.core.rule import hidden, view_of, watched_of
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.subscription import Guarantee, Shape, Subscription
 from headrace.core.time import HOUR, MINUTE
@@ -305,6 +305,37 @@ class RulePlan(_Noun, frozen=True):
         return view_of(self.name)
 
 
+class ShapePlan(_Noun, frozen=True):
+    """One evaluation of all watches that differ in constants alone."""
+
+    name: str
+    sql: str  # with the constants taken out
+    columns: tuple[str, ...]  # what a match says
+    nested: tuple[str, ...]
+    streams: tuple[str, ...]
+    types: tuple[str, ...]  # of the constants
+    bounds: tuple[tuple[int, str], ...]  # constants of which the weakest is known: min or max
+    tables: tuple[str, ...]  # of the constants, and of their bounds
+
+    @property
+    def view(self) -> str:
+        return watched_of(self.name)
+
+
+class WatchPlan(_Noun, frozen=True):
+    """A watch: its constants, when it ends, and whom it notifies."""
+
+    name: str
+    text: str
+    shape: str
+    constants: tuple[float | str, ...]
+    severity: str
+    actions: tuple[ActionPlan, ...]
+    until_us: int | None
+    matches_max: int | None
+    origin: str = ""
+
+
 class Plan(_Noun, frozen=True):
     """All that would run."""
 
@@ -315,6 +346,13 @@ class Plan(_Noun, frozen=True):
     views: tuple[ViewPlan, ...]
     sinks: tuple[SinkPlan, ...] = ()
     rules: tuple[RulePlan, ...] = ()
+    shapes: tuple[ShapePlan, ...] = ()
+    watches: tuple[WatchPlan, ...] = ()
+
+    @property
+    def shown_tables(self) -> tuple[TablePlan, ...]:
+        """The tables that the user gave."""
+        return tuple(table for table in self.tables if not hidden(table.name))
 
     @property
     def shown_views(self) -> tuple[ViewPlan, ...]:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from headrace.compile.rules import check_names, in_words_of_rules, rule_queries
 from headrace.core.errors import BadDefinition, UnknownName, Unsupported
 from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
+from headrace.core.rule import hidden
 from headrace.define.definitions import QueryDefinition
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.project import Project
@@ -108,12 +109,13 @@ def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
 
 
 def _find(project: Project, query: QueryDefinition, name: str) -> str:
-    others = {*project.sinks, *project.rules}
+    others = {*project.sinks, *project.rules, *project.watches}
     known = {d.name.lower(): d.name for d in project.definitions if d.name not in others}
     if name.lower() in known:
         return known[name.lower()]
-    close = difflib.get_close_matches(name, known.values(), 1)
-    hint = f"did you mean '{close[0]}'?" if close else f"defined are: {', '.join(known.values())}."
+    shown = [each for each in known.values() if not hidden(each)]
+    close = difflib.get_close_matches(name, shown, 1)
+    hint = f"did you mean '{close[0]}'?" if close else f"defined are: {', '.join(shown)}."
     raise UnknownName(
         f"{query.kind} '{query.name}' reads '{name}', which is not defined",
         hint=hint,

@@ -27,13 +27,19 @@ from headrace.core.errors import (
 )
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.rule import ALERTS, Kind, hidden, stream_of, view_of
-from headrace.define.definitions import ActionDefinition, QueryDefinition, RuleDefinition
+from headrace.define.definitions import (
+    ActionDefinition,
+    QueryDefinition,
+    RuleDefinition,
+    WatchDefinition,
+)
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.project import Project
 from headrace.define.queries import query_of
 
 TIME = "_time"  # of an alert: its event's, or when that arrived
 Types = list[tuple[str, str]]
+Notifier = RuleDefinition | WatchDefinition
 _HIDDEN_NAME = re.compile(r"(?:stream |view )?'_(?:rule|alerts)_(\w+)'")
 _LEDGER = (
     ("id", "STRING"), ("rule", "STRING"), ("version", "BIGINT"), ("severity", "STRING"),
@@ -75,8 +81,8 @@ def in_words_of_rules() -> Iterator[None]:
 def alert_rows(rule: RuleDefinition, columns: Types, time: str | None) -> tuple[exp.Select, Types]:
     """SELECT of the place, the time and all columns of the rule's stream, and their types."""
     own = [(name, type) for name, type in columns if not hidden(name)]
-    items = [PARTITION, OFFSET, f"{_quoted(time or ARRIVED_AT)} AS {TIME}"]
-    items += [_item(name, type) for name, type in own]
+    items = [PARTITION, OFFSET, f"{quoted_name(time or ARRIVED_AT)} AS {TIME}"]
+    items += [column_item(name, type) for name, type in own]
     text = f"SELECT DISTINCT {', '.join(items)} FROM {stream_of(rule.name)}"
     select = parse_query(text, rule.query_origin)
     assert isinstance(select, exp.Select)
@@ -84,15 +90,16 @@ def alert_rows(rule: RuleDefinition, columns: Types, time: str | None) -> tuple[
     return select, [*placed, *((name, "string" if _nested(t) else t) for name, t in own)]
 
 
-def _item(name: str, type: str) -> str:
-    return f"to_json({_quoted(name)}) AS {_quoted(name)}" if _nested(type) else _quoted(name)
+def column_item(name: str, type: str) -> str:
+    plain = quoted_name(name)
+    return f"to_json({plain}) AS {plain}" if _nested(type) else plain
 
 
 def _nested(type: str) -> bool:
     return type.startswith(("array", "struct", "map"))
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     return f"`{name}`"
 
 
@@ -104,12 +111,12 @@ def ledger_view() -> ViewPlan:
 
 
 def check_names(project: Project) -> None:
-    """The ledger's name is not free where there are rules."""
-    for definition in project.definitions if project.rules else ():
+    """The ledger's name is not free where there are rules or watches."""
+    for definition in project.definitions if project.rules or project.watches else ():
         if definition.name.lower() == ALERTS:
             raise BadDefinition(
                 f"'{definition.name}' is the name of the view of all alerts",
-                hint="in a project with rules, give the definition another name.",
+                hint="in a project with rules or watches, give the definition another name.",
                 origin=definition.origin,
             )
 
@@ -129,7 +136,7 @@ def _rule_plan(
     view = plan.view(view_of(rule.name))
     assert view is not None
     columns = tuple(output.name for output in view.outputs if not hidden(output.name))
-    actions = tuple(_action_plan(project, plan, rule, action) for action in rule.actions)
+    actions = tuple(action_plan(project, plan, rule, action) for action in rule.actions)
     return RulePlan(
         rule.name,
         rule.text,
@@ -184,9 +191,10 @@ def _shown(select: exp.Query, names: tuple[str, ...]) -> dict[str, str]:
     return {item.unalias().name.lower(): item.alias_or_name for item in plain}
 
 
-def _action_plan(
-    project: Project, plan: Plan, rule: RuleDefinition, action: ActionDefinition
+def action_plan(
+    project: Project, plan: Plan, rule: Notifier, action: ActionDefinition
 ) -> ActionPlan:
+    """Where a notification goes; refused if it cannot get there."""
     if action.kind is Kind.WEBHOOK:
         _check_webhook(project, rule, action.target)
     elif action.kind is Kind.EMAIL:
@@ -198,54 +206,54 @@ def _action_plan(
     return ActionPlan(action.kind.value, action.target)
 
 
-def _check_webhook(project: Project, rule: RuleDefinition, url: str) -> None:
+def _check_webhook(project: Project, rule: Notifier, url: str) -> None:
     notify, parts = project.settings.notify, urlsplit(url)
     host = (parts.hostname or "").lower()
     if parts.scheme != "https" and not notify.private:
         raise Unsupported(
-            f"rule '{rule.name}' notifies '{url}', which is not https",
+            f"{rule.said} notifies '{url}', which is not https",
             hint="use https, or set notify.private = true for a network that is your own.",
             origin=rule.origin,
         )
     if host not in {name.lower() for name in notify.hosts}:
         raise Unsupported(
-            f"rule '{rule.name}' notifies host '{host}', which notify.hosts does not name",
+            f"{rule.said} notifies host '{host}', which notify.hosts does not name",
             hint=f'write in headrace.toml: [notify] hosts = ["{host}"]',
             origin=rule.origin,
         )
 
 
-def _check_mail(project: Project, rule: RuleDefinition) -> None:
+def _check_mail(project: Project, rule: Notifier) -> None:
     notify = project.settings.notify
     if not notify.smtp_host or not notify.smtp_from:
         raise Unsupported(
-            f"rule '{rule.name}' notifies by e-mail, but no mail server is known",
+            f"{rule.said} notifies by e-mail, but no mail server is known",
             hint="set notify.smtp_host and notify.smtp_from in headrace.toml.",
             origin=rule.origin,
         )
 
 
-def _check_file(project: Project, plan: Plan, rule: RuleDefinition, target: str) -> None:
+def _check_file(project: Project, plan: Plan, rule: Notifier, target: str) -> None:
     path = (project.folder / target).resolve()
     for sink in plan.sinks:
         if sink.into == "file" and (project.folder / sink.target).resolve() == path:
             raise BadDefinition(
-                f"rule '{rule.name}' and sink '{sink.name}' go into the same file '{target}'",
+                f"{rule.said} and sink '{sink.name}' go into the same file '{target}'",
                 origin=rule.origin,
             )
 
 
-def _into_stream(plan: Plan, rule: RuleDefinition, action: ActionDefinition) -> ActionPlan:
+def _into_stream(plan: Plan, rule: Notifier, action: ActionDefinition) -> ActionPlan:
     stream = next((s for s in plan.streams if s.name.lower() == action.target.lower()), None)
     if stream is None:
         raise UnknownName(
-            f"rule '{rule.name}' notifies stream '{action.target}', which takes no events",
+            f"{rule.said} notifies stream '{action.target}', which takes no events",
             hint=f"there are: {', '.join(s.name for s in plan.streams)}.",
             origin=rule.origin,
         )
     if stream.id is None:
         raise Unsupported(
-            f"rule '{rule.name}' notifies stream '{stream.name}', which has no id",
+            f"{rule.said} notifies stream '{stream.name}', which has no id",
             hint="give the stream WITH (id = '…'); an alert that is sent again is known by it.",
             origin=rule.origin,
         )

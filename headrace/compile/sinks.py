@@ -7,9 +7,10 @@ sent again is known by it. tests/compile/test_sinks.py reads each refusal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from headrace.compile.plan import Plan, SinkPlan
+from headrace.compile.plan import Plan, SinkPlan, WatchPlan
 from headrace.compile.subscribe import shape_of
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownName, Unsupported
 from headrace.core.rule import Kind
@@ -82,8 +83,11 @@ def _stream(sink: SinkDefinition, plan: Plan) -> tuple[str, str | None]:
     return stream.name, stream.id
 
 
-def refuse_circles(plan: Plan) -> None:
-    """No stream may come back to itself over sinks and rules."""
+def refuse_circles(plan: Plan, more: Sequence[WatchPlan] = ()) -> None:
+    """No stream may come back to itself over sinks, rules and watches, those of the plan and
+    `more`.
+    """
+    read = {shape.name: shape.streams for shape in plan.shapes}
     roads = [
         (f"sink '{sink.name}'", sink.shape.streams, sink.target, sink.origin)
         for sink in plan.sinks
@@ -92,6 +96,12 @@ def refuse_circles(plan: Plan) -> None:
         (f"rule '{rule.name}'", rule.streams, action.target, rule.origin)
         for rule in plan.rules
         for action in rule.actions
+        if action.kind == Kind.STREAM
+    ]
+    roads += [
+        (f"watch '{watch.name}'", read.get(watch.shape, ()), action.target, watch.origin)
+        for watch in (*plan.watches, *more)
+        for action in watch.actions
         if action.kind == Kind.STREAM
     ]
     next_streams: dict[str, set[str]] = {}

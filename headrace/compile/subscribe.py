@@ -12,10 +12,15 @@ from __future__ import annotations
 import difflib
 import re
 
+from sqlglot import exp
+
 from headrace.compile.plan import WINDOW, OutputPlan, Plan, ViewPlan
+from headrace.compile.translate import translate
 from headrace.core.aggregate import Merge
 from headrace.core.errors import BadRequest, NotFound, Unsupported
+from headrace.core.origin import Origin
 from headrace.core.subscription import Form, Mode, Shape, Subscription
+from headrace.define.dialect import parse_query, sql_of
 
 _WHOLE = re.compile(r"CASE WHEN (p\d+) \+ \(shiftright\((p\d+), 32\)\) BETWEEN .* END", re.I)
 _COUNT = re.compile(r"coalesce\((p\d+), 0\)", re.I)
@@ -41,6 +46,8 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
         bool(view.order) or "ORDER BY" in view.read_sql.upper(),
     )
     _check_keys(view, asked)
+    if query := query_of(view, asked):
+        translate(parse_query(query, Origin("subscription", 1)), {view.name: view.outputs})
     _check_time(plan, shape, asked)
     _check_values(view, shape, asked)
     return shape
@@ -61,14 +68,30 @@ def keys_of(view: ViewPlan) -> tuple[str, ...] | None:
     return tuple(shown[key.column] for key in view.keys) if whole else None
 
 
+def query_of(view: ViewPlan, asked: Subscription) -> str:
+    """The SELECT of the rows that a subscription is about; empty if its keys say them all, which
+    is the quicker way.
+    """
+    keys = all(_is_key(view, name) for name, _ in asked.where)
+    if keys and not asked.condition:
+        return ""
+    said = [exp.column(name).eq(exp.Literal.string(value)) for name, value in asked.where]
+    parts = [*(sql_of(part) for part in said), *([asked.condition] if asked.condition else [])]
+    return f"SELECT * FROM {view.name} WHERE {' AND '.join(f'({part})' for part in parts)}"
+
+
+def _is_key(view: ViewPlan, name: str) -> bool:
+    output = view.output(name)
+    return output is not None and (not view.kept or output.key is not None)
+
+
 def _check_keys(view: ViewPlan, asked: Subscription) -> None:
     for name, _ in asked.where:
         output = view.output(name)
-        plain = output is not None and output.type != WINDOW
-        if not plain or (view.kept and output.key is None):  # type: ignore[union-attr]
+        if output is None or output.type == WINDOW:
             raise BadRequest(
-                f"'{name}' is not a key of view '{view.name}'",
-                hint="WHERE compares keys that are no windows with values.",
+                f"'{name}' is not a column of view '{view.name}' that can equal a value",
+                hint=f"there are: {', '.join(o.name for o in view.outputs if o.type != WINDOW)}.",
             )
 
 

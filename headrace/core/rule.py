@@ -47,12 +47,24 @@ def view_of(rule: str) -> str:
     return f"_alerts_{rule}"
 
 
+def matches_of(shape: str) -> str:
+    """The derived stream with the matches of all watches of a shape."""
+    return f"_matches_{shape}"
+
+
+def watched_of(shape: str) -> str:
+    """The view whose rows are the matches of all watches of a shape."""
+    return f"_watched_{shape}"
+
+
 def shown_name(view: str) -> str:
     """How a view is told to the user: the alerts of a rule by the rule.
 
     >>> shown_name("visitors"), shown_name(view_of("break_in"))
     ('visitors', 'rule break_in')
     """
+    if view.startswith(watched_of("")):
+        return f"watches of shape {view.removeprefix(watched_of(''))}"
     return f"rule {view.removeprefix(view_of(''))}" if hidden(view) else view
 
 

@@ -53,6 +53,7 @@ class Subscription(msgspec.Struct, frozen=True):
     on_time: bool = False
     late: Every | None = CHANGE
     lateness_us: int | None = None  # None: a window is never closed
+    condition: str = ""  # SQL over the view's columns, beside `where`
 
     @property
     def timed(self) -> bool:

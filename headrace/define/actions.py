@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headrace.core.errors import UnknownName
-from headrace.define.definitions import RuleDefinition
+from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.functions import load_module
 
 F = TypeVar("F", bound=Callable[[dict[str, Any]], Any])
@@ -38,11 +38,11 @@ def load_actions(path: Path | None) -> dict[str, Callable[[dict[str, Any]], Any]
     return {getattr(body, MARK): body for body in values if hasattr(body, MARK)}
 
 
-def check_call(rule: RuleDefinition, name: str, known: dict[str, Any]) -> None:
-    """Refuse a rule that calls an action which is not there."""
+def check_call(rule: RuleDefinition | WatchDefinition, name: str, known: dict[str, Any]) -> None:
+    """Refuse what calls an action which is not there."""
     if name not in known:
         raise UnknownName(
-            f"rule '{rule.name}' calls '{name}', which functions.py does not give as an action",
+            f"{rule.said} calls '{name}', which functions.py does not give as an action",
             hint=f"there are: {', '.join(known) or 'none'}. An action is a function with @action.",
             origin=rule.origin,
         )

@@ -187,5 +187,38 @@ class RuleDefinition:
     coupling: Coupling = Coupling.IMMEDIATE
     corrections: bool = False
 
+    @property
+    def said(self) -> str:
+        return f"rule '{self.name}'"
 
-Definition = StreamDefinition | TableDefinition | QueryDefinition | SinkDefinition | RuleDefinition
+
+@dataclass(frozen=True, slots=True)
+class WatchDefinition:
+    """`CREATE WATCH name AS SELECT … UNTIL … NOTIFY …`: each row of the SELECT is a match, until
+    the watch ends: at a moment, after so many matches, or with a match for which `when` is true.
+    """
+
+    name: str
+    text: str
+    query: str
+    origin: Origin
+    query_origin: Origin
+    severity: Severity = Severity.MEDIUM
+    actions: tuple[ActionDefinition, ...] = ()
+    until_us: int | None = None
+    matches_max: int | None = None
+    when: Phrase | None = None
+
+    @property
+    def said(self) -> str:
+        return f"watch '{self.name}'"
+
+
+Definition = (
+    StreamDefinition
+    | TableDefinition
+    | QueryDefinition
+    | SinkDefinition
+    | RuleDefinition
+    | WatchDefinition
+)

@@ -21,6 +21,7 @@ from headrace.define.definitions import (
     SinkDefinition,
     StreamDefinition,
     TableDefinition,
+    WatchDefinition,
 )
 from headrace.define.settings import Settings, load_settings
 from headrace.define.statements import read_or_refuse
@@ -57,6 +58,10 @@ class Project:
     @property
     def rules(self) -> dict[str, RuleDefinition]:
         return {d.name: d for d in self.definitions if isinstance(d, RuleDefinition)}
+
+    @property
+    def watches(self) -> dict[str, WatchDefinition]:
+        return {d.name: d for d in self.definitions if isinstance(d, WatchDefinition)}
 
     @property
     def functions_file(self) -> Path | None:

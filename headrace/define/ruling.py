@@ -9,7 +9,7 @@ tests/define/test_ruling.py checks what is read and reads each refusal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from sqlglot.tokenizer_core import TokenType
@@ -23,6 +23,8 @@ _CLAUSES = ("SEVERITY", "SUPPRESS", "NOTIFY", "COUPLING", "WITH")
 _OPERATORS = ("IN", "IS", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "AND", "OR", "NOT", "THEN", "END")
 _ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+\.[^@\s<>,;]+")
 _ACTIONS = "a URL in quotes, STREAM name, FILE 'path', EMAIL 'address' or CALL function"
+# WHEN between CASE and END is no clause.
+_OPENS, _CLOSES = {TokenType.L_PAREN, TokenType.CASE}, {TokenType.R_PAREN, TokenType.END}
 URL_MAX = 2_000
 
 
@@ -30,8 +32,8 @@ def read_rule(tokens: Tokens, name: str, origin: Origin) -> RuleDefinition:
     """The rule whose name has been read."""
     first = tokens.tokens[0]
     tokens.expect("AS")
-    place, query = tokens.origin, _select(tokens, name)
-    clauses = _Clauses(tokens)
+    place, query = tokens.origin, read_select(tokens, f"rule '{name}'", _CLAUSES)
+    clauses = Clauses(tokens)
     clauses.read()
     return RuleDefinition(
         name,
@@ -48,33 +50,36 @@ def read_rule(tokens: Tokens, name: str, origin: Origin) -> RuleDefinition:
     )
 
 
-def _select(tokens: Tokens, name: str) -> str:
+def read_select(tokens: Tokens, what: str, clauses: Sequence[str]) -> str:
     """The text up to the first clause."""
     if not tokens.seen("SELECT") and not tokens.seen("COUNT"):
-        raise tokens.wrong(f"rule '{name}' has no SELECT after AS")
+        raise tokens.wrong(f"{what} has no SELECT after AS")
     start, depth, sourced = tokens.tokens[tokens.at], 0, False
-    while not tokens.done and not (sourced and depth == 0 and _begins_clause(tokens)):
+    while not tokens.done and not (sourced and depth == 0 and _begins(tokens, clauses)):
         word = tokens.tokens[tokens.at]
-        depth += (word.token_type is TokenType.L_PAREN) - (word.token_type is TokenType.R_PAREN)
+        depth += (word.token_type in _OPENS) - (word.token_type in _CLOSES)
         sourced = sourced or word.token_type is TokenType.FROM
         tokens.at += 1
     return tokens.text[start.start : tokens.tokens[tokens.at - 1].end + 1]
 
 
-def _begins_clause(tokens: Tokens) -> bool:
-    if not any(map(tokens.seen, _CLAUSES)):
+def _begins(tokens: Tokens, clauses: Sequence[str]) -> bool:
+    if not any(map(tokens.seen, clauses)):
         return False
     after = tokens.tokens[tokens.at + 1 : tokens.at + 2]
     if not after:
         return True
     word = after[0].text.upper()
-    return after[0].token_type is TokenType.STRING or (
+    kind, opens = after[0].token_type, {"AFTER": TokenType.NUMBER, "WHEN": TokenType.L_PAREN}
+    return kind in {TokenType.STRING, opens.get(tokens.tokens[tokens.at].text.upper())} or (
         word.isidentifier() and word not in _OPERATORS
     )
 
 
-class _Clauses:
-    """What stands after the SELECT."""
+class Clauses:
+    """What stands after the SELECT of a rule."""
+
+    words: tuple[str, ...] = _CLAUSES
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
@@ -85,17 +90,20 @@ class _Clauses:
         self.coupling = Coupling.IMMEDIATE
         self.corrections = False
 
-    def read(self) -> None:
-        readers: dict[str, Callable[[], None]] = {
+    def readers(self) -> dict[str, Callable[[], None]]:
+        return {
             "SEVERITY": self._severity,
             "SUPPRESS": self._suppress,
             "NOTIFY": self._notify,
             "COUPLING": self._coupling,
             "WITH": self._corrections,
         }
+
+    def read(self) -> None:
+        readers = self.readers()
         said: set[str] = set()
         while not self.tokens.done:
-            word = next((word for word in _CLAUSES if self.tokens.seen(word)), None)
+            word = next((word for word in self.words if self.tokens.seen(word)), None)
             if word is None:
                 self.tokens.end()
             elif word in said:

@@ -1,15 +1,17 @@
 """A project file is a list of statements; each becomes one definition with its origin.
 
-`CREATE STREAM`, `TABLE`, `VIEW`, `RULES`, `RULE` and `SINK` are read token by token, so that each
-mistake is named with its line. A SELECT is kept as written: `compile` reads its structure and Spark
-its meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is read and what
-is refused.
+`CREATE STREAM`, `TABLE`, `VIEW`, `RULES`, `RULE`, `WATCH` and `SINK` are read token by token, so
+that each mistake is named with its line. A SELECT is kept as written: `compile` reads its structure
+and Spark its meaning. tests/define/test_statements.py and tests/plans/error_*.sql check what is
+read and what is refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.origin import Origin
@@ -31,10 +33,11 @@ from headrace.define.queries import read_query
 from headrace.define.ruling import read_rule
 from headrace.define.subscribing import read_emission, read_where
 from headrace.define.tokens import Tokens, statements
+from headrace.define.watching import read_watch
 
 KNOWN = (
-    "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE RULE, CREATE SINK and "
-    "CREATE STREAM … AS SELECT"
+    "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE RULE, CREATE WATCH, "
+    "CREATE SINK and CREATE STREAM … AS SELECT"
 )
 _WATERMARK_OPTIONS = ("watermark.ahead", "watermark.idle")
 _STREAM_OPTIONS = (
@@ -82,7 +85,7 @@ class _Reader(Tokens):
         first = self.origin
         self.expect("CREATE")
         kind = self.word().upper()
-        if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULES", "RULE"}:
+        if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULES", "RULE", "WATCH"}:
             raise Unsupported(
                 f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first
             )
@@ -97,6 +100,8 @@ class _Reader(Tokens):
             return self.rules(name, first)
         if kind == "RULE":
             return read_rule(self, name, first)
+        if kind == "WATCH":
+            return read_watch(self, name, first)
         schema, watermark = self.columns(name)
         if kind == "TABLE":
             if watermark:
@@ -188,13 +193,14 @@ class _Reader(Tokens):
     def sink(self, name: str, origin: Origin) -> SinkDefinition:
         self.expect("FROM")
         view = self.name("the view")
-        where = read_where(self)
+        where, condition = read_where(self)
         self.expect("INTO")
         into = self.word().lower()
         if into not in {"file", "stream"}:
             raise self.wrong(f"a sink goes INTO FILE or INTO STREAM, not {into}", origin)
         target = self.literal() if into == "file" else self.name("the stream")
-        subscription = read_emission(self, view, where)
+        emission = read_emission(self, view, where)
+        subscription = msgspec.structs.replace(emission, condition=condition)
         options = self.options() if self.took("WITH") else {}
         self.end()
         said = options.pop("guarantee", Guarantee.EXACTLY_ONCE.value).lower()

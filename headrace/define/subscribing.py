@@ -6,13 +6,19 @@ tests/define/test_subscribing.py checks what is read and what is refused.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
 from headrace.core.errors import BadDefinition, BadQuery
 from headrace.core.origin import Origin
 from headrace.core.subscription import Every, Form, Mode, Subscription
+from headrace.define.dialect import parse_query, sql_of
 from headrace.define.tokens import Tokens, statements
 
 _TRIGGERS = "EARLY EVERY …, ON TIME, LATE EVERY … and ALLOWED LATENESS INTERVAL …"
 _WORDS = ("EARLY", "ON", "LATE", "ALLOWED")
+_AFTER_WHERE = ("EMIT", "INTO", *(mode.value.upper() for mode in Mode))
 _FORMS = {"INSERTS": Form.INSERTS, "DELETES": Form.DELETES, "RELATION": Form.RELATION}
 
 
@@ -31,15 +37,61 @@ def read_subscription(text: str) -> Subscription:
         tokens.expect("SUBSCRIBE")
         tokens.expect("TO")
         view = tokens.name("the view")
-        made = read_emission(tokens, view, read_where(tokens))
+        where, condition = read_where(tokens)
+        made = replace(read_emission(tokens, view, where), condition=condition)
         tokens.end()
     except BadDefinition as error:
         raise BadQuery(error.message, hint=error.hint, origin=error.origin) from error
     return made
 
 
-def read_where(tokens: Tokens) -> tuple[tuple[str, str], ...]:
-    """`WHERE key = value AND …`, if it is there."""
+def read_where(tokens: Tokens) -> tuple[tuple[tuple[str, str], ...], str]:
+    """`WHERE key = value AND …` as pairs, any other condition as SQL; each if it is there."""
+    start = tokens.at
+    if _plain(tokens):
+        tokens.at = start
+        return _keys(tokens), ""
+    tokens.at = start
+    return (), _condition(tokens) if tokens.took("WHERE") else ""
+
+
+def _plain(tokens: Tokens) -> bool:
+    """Whether nothing but columns that equal values stands there."""
+    word = "WHERE"
+    while tokens.took(word):
+        word = "AND"
+        name, equals, value, *_ = [t.text for t in tokens.tokens[tokens.at :][:3]] + [""] * 3
+        if not name.isidentifier() or equals != "=" or not value:
+            return False
+        tokens.at += 4 if value == "-" else 3
+    return tokens.done or _ends(tokens)
+
+
+def _ends(tokens: Tokens) -> bool:
+    return any(map(tokens.seen, _AFTER_WHERE))
+
+
+def _condition(tokens: Tokens) -> str:
+    """The condition, read and written again, so that nothing but a condition can be in it."""
+    origin, first, depth = tokens.origin, tokens.at, 0
+    while not tokens.done and not (depth == 0 and _ends(tokens)):
+        kind = tokens.tokens[tokens.at].token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        tokens.at += 1
+    if tokens.at == first:
+        raise tokens.wrong("a condition is expected after WHERE", origin)
+    last = tokens.tokens[tokens.at - 1]
+    text = tokens.text[tokens.tokens[first].start : last.end + 1]
+    query = parse_query(f"SELECT 1 WHERE {text}", origin)
+    said = {part for part, value in query.args.items() if value}
+    if not isinstance(query, exp.Select) or said - {"expressions", "where"}:
+        raise tokens.wrong("only a condition is expected after WHERE", origin)
+    if query.find(exp.Subquery) or len(list(query.find_all(exp.Select))) > 1:
+        raise tokens.wrong("a condition after WHERE speaks of the row only", origin)
+    return sql_of(query.args["where"].this)
+
+
+def _keys(tokens: Tokens) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
     while tokens.took("AND" if found else "WHERE"):
         name = tokens.name("a key")

@@ -130,6 +130,12 @@ def actions_of(plan: Plan, project: Project, submit: Submit) -> list[tuple[Actio
     return [(plan, _action(plan, project, submit, bodies)) for plan in plans]
 
 
+def action_of(plan: ActionPlan, project: Project, submit: Submit) -> Action:
+    """What one notification does; refused here if it cannot work with the settings there are."""
+    functions = project.functions_file if plan.kind == Kind.CALL else None
+    return _action(plan, project, submit, load_actions(functions))
+
+
 def _action(
     plan: ActionPlan, project: Project, submit: Submit, bodies: dict[str, Callable[..., Any]]
 ) -> Action:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
 from headrace.core.rule import Kind
 from headrace.define.actions import check_call, load_actions
+from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.functions import FunctionDefinition, load_functions
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
@@ -29,17 +30,24 @@ def processors_of(project: Project) -> dict[str, ProcessorDefinition]:
 def check_without_spark(project: Project) -> None:
     """All that can be said about a project before Spark is asked."""
     from headrace.compile.resolve import resolve
+    from headrace.compile.watches import expanded, in_words_of_watches
 
     for stream in project.streams.values():
         check_options(stream)
-    resolve(project)
+    with in_words_of_watches(project):
+        resolve(expanded(project))
     functions_of(project)
     processors_of(project)
+    check_calls(project, (*project.rules.values(), *project.watches.values()))
+
+
+def check_calls(project: Project, notifiers: Iterable[RuleDefinition | WatchDefinition]) -> None:
+    """Refuse a rule or watch that calls what functions.py does not give."""
     actions = load_actions(project.functions_file)
-    for rule in project.rules.values():
-        for called in rule.actions:
+    for notifier in notifiers:
+        for called in notifier.actions:
             if called.kind is Kind.CALL:
-                check_call(rule, called.target, actions)
+                check_call(notifier, called.target, actions)
 
 
 def compile_with(spark: Any, project: Project) -> Plan:

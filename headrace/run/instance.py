@@ -18,15 +18,17 @@ import structlog
 
 from headrace.api.server import HttpServer
 from headrace.api.service import Hearing, Status
-from headrace.compile.plan import Plan
+from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, NotFound, NotReady
 from headrace.core.time import iso, now_us
 from headrace.core.user import os_user
+from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.intake import Receipt
-from headrace.run.alerts import Alerts, actions_of
+from headrace.run.alerts import Alerts, action_of, actions_of
 from headrace.run.compiling import check_without_spark, compile_with
+from headrace.run.constants import begin_watches, write_constants
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
@@ -39,8 +41,10 @@ from headrace.run.rules import with_rules
 from headrace.run.schedule import Report, Schedule
 from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables
+from headrace.run.watches import Watches, with_watches
 from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.watches import add, deploy_files, remove
 
 log = structlog.get_logger()
 REBUILD_SECONDS_MAX = 3_600
@@ -66,6 +70,7 @@ class Instance(ProjectService):
         self.hub = Hub(self.store.db, project.settings.subscribe)
         self.sinks: Sinks | None = None
         self.alerts: Alerts | None = None
+        self.watches: Watches | None = None
         self.server: HttpServer | None = None
         self._stop = threading.Event()
         self._changing = threading.Lock()
@@ -108,7 +113,11 @@ class Instance(ProjectService):
         alerts = Alerts(plan, self.project, self.store.db, self.submit, self.report)
         self.store.deploy(plan)
         self.store.deploy_rules(plan, self.kept, who)
+        self._deploy_watches(plan, who)
         self.alerts = alerts
+        self.watches = Watches(
+            plan, self.project, self.store.db, self.submit, self.report, self._close_watches
+        )
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
         before = self.schedule
         self.schedule = Schedule(
@@ -122,14 +131,16 @@ class Instance(ProjectService):
             self.schedule.go_on_from(before)
         self.sinks = Sinks(plan, self.project.folder, self.hub.reader, self.submit, self.report)
 
-    def redeploy(self, kept: Kept, who: str) -> None:
-        """Deploy other rules while events come in and questions are answered. If they cannot be
-        compiled, nothing changes; if something fails after that, what ran before runs again.
+    def redeploy(self, kept: Kept, who: str, watches: tuple[WatchDefinition, ...] = ()) -> None:
+        """Deploy other rules, and shapes of watches, while events come in and questions are
+        answered. If they cannot be compiled, nothing changes; if something fails after that, what
+        ran before runs again.
         """
         with self._changing:
             if self.state != "running":
                 raise NotReady("the project is still starting", hint="try again in a moment.")
-            before, project = self.deployed(), with_rules(self.files, kept.values())
+            before, rules = self.deployed(), with_rules(self.files, kept.values())
+            project = with_watches(rules, self.store, watches)
             plan = compile_with(self.spark, project)
             actions_of(plan, project, self.submit)
             old = self.project, self.kept
@@ -144,6 +155,55 @@ class Instance(ProjectService):
                 raise
             finally:
                 self._start_work()
+
+    def _deploy_watches(self, plan: Plan, who: str) -> None:
+        """Note the watches of the files; no epoch runs now, so what is new begins."""
+        said = [watch for watch in plan.watches if watch.name in self.files.watches]
+        with self.store.db.write() as db:
+            deploy_files(db, said, who, self.store.clock())
+        begin_watches(self.store, plan, {shape.name for shape in plan.shapes})
+
+    def admit(self, plans: Sequence[WatchPlan], who: str) -> None:
+        """Take in watches of deployed shapes, between two epochs."""
+        for action in {action.name: action for plan in plans for action in plan.actions}.values():
+            action_of(action, self.project, self.submit)
+        with self._changing:
+            if self.state != "running":
+                raise NotReady("the project is still starting", hint="try again in a moment.")
+            self._renew({plan.shape for plan in plans}, lambda: self._add(plans, who))
+
+    def _add(self, plans: Sequence[WatchPlan], who: str) -> None:
+        with self.store.db.write() as db:
+            for plan in plans:
+                add(db, plan, True, who, self.store.clock(), None)
+
+    def dismiss(self, name: str, who: str) -> None:
+        """Take a watch away; its constants go at the next closing."""
+        with self.store.db.write() as db:
+            remove(db, name, who, self.store.clock())
+
+    def _close_watches(self, shapes: set[str]) -> None:
+        """Compare no more with the constants of watches that have ended."""
+        # A change waits for the thread that asks for this, so it does not wait for the change.
+        if self._changing.acquire(blocking=False):
+            try:
+                self._renew(shapes, lambda: None)
+            finally:
+                self._changing.release()
+
+    def _renew(self, shapes: set[str], change: Callable[[], None]) -> None:
+        """Give shapes other constants, from the next epoch on."""
+        assert self.schedule is not None
+        tables, plan = self.schedule.tables, self.deployed()
+        assert tables is not None
+
+        def renew() -> None:
+            change()
+            begin_watches(self.store, plan, shapes)
+            write_constants(self.project.folder, self.store, plan, shapes)
+
+        names = [name for shape in plan.shapes if shape.name in shapes for name in shape.tables]
+        tables.replace(names, renew)
 
     def writing(self) -> None:
         """A running project is the writer."""
@@ -169,7 +229,7 @@ class Instance(ProjectService):
     def _start_work(self) -> None:
         for pipeline in self.pipelines.values():
             pipeline.speed.start()
-        for part in (self.schedule, self.sinks, self.alerts):
+        for part in (self.schedule, self.sinks, self.alerts, self.watches):
             assert part is not None
             part.start()
 
@@ -177,7 +237,7 @@ class Instance(ProjectService):
         self.stop_schedule()
         for pipeline in self.pipelines.values():
             pipeline.stop()
-        for part in (self.sinks, self.alerts):
+        for part in (self.sinks, self.alerts, self.watches):
             if part is not None:
                 part.stop()
 
@@ -249,6 +309,7 @@ class Instance(ProjectService):
         found = dict(self.schedule.problems) if self.schedule else {}
         found |= self.sinks.problems if self.sinks else {}
         found |= self.alerts.problems if self.alerts else {}
+        found |= self.watches.problems if self.watches else {}
         for name, pipeline in self.pipelines.items():
             if pipeline.problem:
                 found[f"speed {name}"] = f"speed of stream '{name}' failed: {pipeline.problem}"

@@ -12,7 +12,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from headrace.api.service import Hearing, Status
+from headrace.compile.plan import WatchPlan
 from headrace.core.errors import Unavailable
+from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.run.inlets import Inlets
@@ -22,8 +24,10 @@ from headrace.run.metrics import exposition
 from headrace.run.project_service import ProjectService, stopped_status
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
+from headrace.run.watches import with_watches
 from headrace.serving.rules import keep_rules
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.watches import add, remove
 
 
 class Offline(ProjectService):
@@ -53,17 +57,29 @@ class Offline(ProjectService):
         if not self.store.db.token:
             self.store.take_over()
 
-    def redeploy(self, kept: Kept, who: str) -> None:
-        """Compile with these rules, and keep them for the next start."""
+    def redeploy(self, kept: Kept, who: str, watches: tuple[WatchDefinition, ...] = ()) -> None:
+        """Compile with these rules and watches, and keep the rules for the next start."""
         from headrace.run.compiling import compile_in_spark
 
-        project = with_rules(self.files, kept.values())
+        project = with_watches(with_rules(self.files, kept.values()), self.store, watches)
         self.writing()
         compile_in_spark(project)
         with self.store.db.write() as db:
             texts = {name: rule.text for name, rule in kept.items()}
             keep_rules(db, texts, who, self.store.clock())
         self.project, self.kept = project, frozenset(kept)
+
+    def admit(self, plans: Sequence[WatchPlan], who: str) -> None:
+        """Watches begin when the project starts."""
+        self.writing()
+        with self.store.db.write() as db:
+            for plan in plans:
+                add(db, plan, True, who, self.store.clock(), None)
+
+    def dismiss(self, name: str, who: str) -> None:
+        self.writing()
+        with self.store.db.write() as db:
+            remove(db, name, who, self.store.clock())
 
     def subscribe(
         self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None

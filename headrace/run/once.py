@@ -11,6 +11,7 @@ from headrace.core.errors import NotFound
 from headrace.define.project import Project
 from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with, functions_of, processors_of, session
+from headrace.run.constants import write_constants
 from headrace.run.layout import Layout
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
@@ -23,6 +24,7 @@ def pipelines_of(
 ) -> dict[str, Pipeline]:
     """A pipeline for each flow; those that read the same stream share its archive."""
     functions, processors = functions_of(project), processors_of(project)
+    write_constants(project.folder, store, plan)
     layout = Layout.of(project)
     archives = {
         s.name: Archive(spark, s, layout.log(s.name), layout.master(s.name)) for s in plan.streams

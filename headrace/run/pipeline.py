@@ -67,6 +67,7 @@ class Pipeline:
             clock,
             processors,
         )
+        self._tables = {t for v in plan.views if v.stream == flow.name for t in v.tables}
         self.problem: str | None = None
         self._failures, self._retry_at = 0, 0
 
@@ -97,6 +98,10 @@ class Pipeline:
         """Whether batch is the faster way to the log's end, or a view has no generation yet."""
         new = any(version.state == "building" for version in self.store.versions(self.flow.name))
         return new or self.lag_events() > self.settings.speed.catch_up_events
+
+    def reads(self, table: str) -> bool:
+        """Whether a view of the flow reads this table."""
+        return table in self._tables
 
     def reload(self, table: TablePlan) -> None:
         """Read a table again, for both layers."""

@@ -4,7 +4,7 @@ processes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -21,10 +21,11 @@ from headrace.api.service import (
 )
 from headrace.audit.oracle import audit_view
 from headrace.audit.trace import LISTED, Replay, Why
-from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.compile.plan import Plan, StreamPlan, ViewPlan, WatchPlan
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.rule import shown_name
 from headrace.core.time import iso
+from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
@@ -36,6 +37,8 @@ from headrace.run.questions import Questions
 from headrace.run.rulebook import Kept, StoreRulebook
 from headrace.run.rules import kept_rules, with_rules
 from headrace.run.traces import Traces
+from headrace.run.watchbook import StoreWatchbook
+from headrace.run.watches import with_watches
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
 from headrace.serving.late import LateAnswer
@@ -51,10 +54,12 @@ class ProjectService:
     def __init__(self, project: Project, store: SqliteStore) -> None:
         self.files, self.store, self.layout = project, store, Layout.of(project)
         rules = kept_rules(store)
-        self.kept, self.project = frozenset(rules), with_rules(project, rules.values())
+        self.kept = frozenset(rules)
+        self.project = with_watches(with_rules(project, rules.values()), store)
         self.questions = Questions(project, store)
         self.traces = Traces(project, store)
         self.rulebook = StoreRulebook(project, store, self)
+        self.watchbook = StoreWatchbook(project, store, self)
 
     # Rules
 
@@ -62,8 +67,18 @@ class ProjectService:
         """Become the one who may write."""
         raise NotImplementedError
 
-    def redeploy(self, kept: Kept, who: str) -> None:
-        """Make these the rules that are kept beside those of the files."""
+    def redeploy(self, kept: Kept, who: str, watches: tuple[WatchDefinition, ...] = ()) -> None:
+        """Make these the rules that are kept beside those of the files, with the shapes of these
+        watches.
+        """
+        raise NotImplementedError
+
+    def admit(self, plans: Sequence[WatchPlan], who: str) -> None:
+        """Take in watches of deployed shapes."""
+        raise NotImplementedError
+
+    def dismiss(self, name: str, who: str) -> None:
+        """Take a watch away."""
         raise NotImplementedError
 
     # Questions
@@ -112,7 +127,11 @@ class ProjectService:
         plan = self.deployed()
         if view is not None and plan.view(view) is None:
             raise NotFound(f"there is no view '{view}'")
-        wanted = [v for v in plan.views if v.kept and (view is None or v.name == view)]
+        # The constants of watches that have ended are not kept, so their matches cannot be
+        # computed again; they are in the ledger.
+        watched = {shape.view for shape in plan.shapes}
+        kept = [v for v in plan.views if v.kept and v.name not in watched]
+        wanted = [v for v in kept if view is None or v.name == view]
         if view is not None and not wanted:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
         functions = functions_of(self.project)
@@ -216,7 +235,7 @@ class ProjectService:
         found = self.store.tables()
         return [
             TableStatus(table.name, found[table.name][0], iso(found[table.name][1]))
-            for table in plan.tables
+            for table in plan.shown_tables
             if table.name in found
         ]
 

@@ -87,7 +87,7 @@ class Questions:
         for stream in plan.streams:
             made, positions[stream.name] = stream_relations(self.layout, stream, folder)
             relations += made
-        relations += [table_relation(table, self.project.folder) for table in plan.tables]
+        relations += [table_relation(table, self.project.folder) for table in plan.shown_tables]
         relations += [Relation(d.name, query=d.sql) for d in plan.shown_derived if not d.carry]
         known = {stream.name.lower(): stream for stream in plan.streams}
         for alias, (name, kind, value) in moments.items():

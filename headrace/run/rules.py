@@ -40,13 +40,15 @@ def kept_rules(store: SqliteStore) -> dict[str, RuleDefinition]:
 
 
 def whole_project(project: Project) -> Project:
-    """The project of the files with the rules that its store keeps, if there is one."""
+    """The project of the files with the rules and watches that its store keeps."""
+    from headrace.run.watches import with_watches
+
     path = Layout.of(project).store
     if not path.is_file():
         return project
     store = SqliteStore(path)
     try:
-        return with_rules(project, kept_rules(store).values())
+        return with_watches(with_rules(project, kept_rules(store).values()), store)
     finally:
         store.close()
 

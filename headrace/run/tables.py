@@ -10,7 +10,7 @@ noticed, and when.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -46,6 +46,20 @@ class Tables:
             for name, table in self.tables.items()
             if self._changed(table) and self._reloaded(table)
         }
+
+    def replace(self, names: Collection[str], change: Callable[[], None]) -> None:
+        """Change the content of tables between two epochs, so that it is known from which event
+        on it counts.
+        """
+        with ExitStack() as stack:
+            for pipeline in self.pipelines.values():
+                stack.enter_context(pipeline.speed.between_epochs)
+            change()
+            for name in names:
+                for pipeline in self.pipelines.values():
+                    if pipeline.reads(name):
+                        pipeline.reload(self.tables[name])
+                self._note(self.tables[name])
 
     def _changed(self, table: TablePlan) -> bool:
         return signature(table_path(table, self.folder)) != self._seen[table.name]

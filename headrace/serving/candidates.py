@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from headrace.compile.flow import whole
-from headrace.compile.plan import WINDOW, OutputPlan, Plan, RulePlan, ViewPlan
+from headrace.compile.plan import WINDOW, OutputPlan, Plan, RulePlan, ShapePlan, ViewPlan
 from headrace.compile.subscribe import streams_of
 from headrace.compile.translate import Result, typed_name
 from headrace.core.position import Position
@@ -51,7 +51,7 @@ class Candidate:
     place: tuple[int, int] | None = None  # partition and offset
 
 
-def standing(db: sqlite3.Connection, rule: RulePlan) -> Standing | None:
+def standing(db: sqlite3.Connection, rule: RulePlan | ShapePlan) -> Standing | None:
     """What there is to look at; None while it is being built for the first time."""
     plan = read_plan(db)
     view = plan.view(rule.view) if plan else None
@@ -108,7 +108,7 @@ def _of_stream(
     )
     bodies = [output for output in view.outputs if not hidden(output.name)]
     while part := cursor.fetchmany(CHUNK):
-        said = _bodies(rule, bodies, [row[5:] for row in part])
+        said = bodies_of(rule.nested, bodies, [row[5:] for row in part])
         yield [
             Candidate(row[0], body, bool(row[1]), row[4], (row[2], row[3]))
             for row, body in zip(part, said, strict=True)
@@ -123,7 +123,7 @@ def _of_view(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator
         (rule.name,),
     )
     while part := cursor.fetchmany(CHUNK):
-        said = _bodies(rule, view.outputs, [row[1:] for row in part])
+        said = bodies_of(rule.nested, view.outputs, [row[1:] for row in part])
         yield [Candidate(row[0], body, True) for row, body in zip(part, said, strict=True)]
 
 
@@ -140,11 +140,12 @@ def _stored(output: OutputPlan) -> list[str]:
     return [f"{output.name}_start", f"{output.name}_end"] if window else [output.name]
 
 
-def _bodies(
-    rule: RulePlan, outputs: Sequence[OutputPlan], rows: Iterable[Row]
+def bodies_of(
+    nested: Sequence[str], outputs: Sequence[OutputPlan], rows: Iterable[Row]
 ) -> list[dict[str, Any]]:
+    """What alerts say; `nested` columns are kept as JSON."""
     results = [Result(output.name, output.type, None) for output in outputs]
     bodies = rows_as_objects(rows, results)
-    for body in bodies if rule.nested else ():
-        body.update({n: msgspec.json.decode(body[n]) for n in rule.nested if body[n] is not None})
+    for body in bodies if nested else ():
+        body.update({n: msgspec.json.decode(body[n]) for n in nested if body[n] is not None})
     return bodies

@@ -25,7 +25,7 @@ from headrace.serving.catalog import read_plan
 from headrace.serving.feed import END, FAILED, Feed, Heard, Hearer
 from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
-from headrace.serving.watch import Watch
+from headrace.serving.watch import Watch, subscribed
 
 log = structlog.get_logger()
 TURN_S = 0.1
@@ -77,7 +77,7 @@ class Hub:
         account = Account(sequence=self.clock())
         watch = Watch(self.reader, asked, shape_of(self._plan(), asked), account)
         # What cannot be read is told as an error to the one who asks first.
-        self.reader.view(asked.view, dict(asked.where), limit=1)
+        subscribed(self.reader, asked, limit=1)
         return Feed(watch, self.settings.events_kept, self.settings.waiting_max)
 
     # The thread

@@ -11,14 +11,28 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from headrace.compile.plan import ActionPlan, RulePlan
+from headrace.core.time import iso
 from headrace.serving.sqlite import Sqlite
 
-RAISED, MISSED, WITHDRAWN = "raised", "missed", "withdrawn"
+RAISED, MISSED, WITHDRAWN, ENDED = "raised", "missed", "withdrawn", "ended"
+
+
+class Notifier(Protocol):
+    """Whose alerts are told, and to whom: a rule or a watch."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def severity(self) -> str: ...
+
+    @property
+    def actions(self) -> tuple[ActionPlan, ...]: ...
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -42,7 +56,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
 def notify(
     db: sqlite3.Connection,
-    rule: RulePlan,
+    rule: Notifier,
     kind: str,
     alerts: Sequence[dict[str, Any]],
     now_us: int,
@@ -51,7 +65,20 @@ def notify(
     ids = [alert["id"] for alert in alerts]
     key = _key(kind, ids)
     said = {"key": key, "kind": kind, "rule": rule.name, "severity": rule.severity}
-    body = msgspec.json.encode({**said, "alerts": alerts})
+    _queue(db, rule, key, ids, msgspec.json.encode({**said, "alerts": alerts}), now_us)
+
+
+def end_notice(db: sqlite3.Connection, watch: Notifier, number: int, why: str, now_us: int) -> None:
+    """Queue the last notification of a watch for each of its actions."""
+    key = hashlib.sha256(f"{watch.name}\n{number}".encode()).hexdigest()[:32] + f":{ENDED}"
+    said = {"key": key, "kind": ENDED, "rule": watch.name, "severity": watch.severity}
+    ended = {"alerts": [], "why": why, "ended_at": iso(now_us)}
+    _queue(db, watch, key, [], msgspec.json.encode({**said, **ended}), now_us)
+
+
+def _queue(
+    db: sqlite3.Connection, rule: Notifier, key: str, ids: list[str], body: bytes, now_us: int
+) -> None:
     db.executemany(
         "INSERT OR IGNORE INTO _notices VALUES (NULL, ?, ?, ?, ?, ?, 'waiting', 0, ?, NULL, NULL)",
         [
@@ -109,10 +136,22 @@ class Queue:
             )
 
 
+def due_actions(db: sqlite3.Connection, now_us: int) -> list[str]:
+    """The actions that have something to try now."""
+    rows = db.execute(
+        "SELECT DISTINCT action FROM _notices WHERE state = 'waiting' AND due_at <= ?", (now_us,)
+    )
+    return [action for (action,) in rows]
+
+
 def forget_other_actions(db: Sqlite, rules: Sequence[RulePlan], now_us: int) -> None:
     """End what waits for an action that no rule names any more."""
     known = {(rule.name, action.name) for rule in rules for action in rule.actions}
     with db.write() as connection:
+        watches = connection.execute("SELECT name, actions FROM _watches WHERE state <> 'removed'")
+        for name, actions in watches:
+            plans = msgspec.json.decode(actions, type=tuple[ActionPlan, ...])
+            known |= {(name, action.name) for action in plans}
         waiting = connection.execute(
             "SELECT DISTINCT rule, action FROM _notices WHERE state = 'waiting'"
         ).fetchall()

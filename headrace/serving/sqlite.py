@@ -88,6 +88,17 @@ CREATE TABLE IF NOT EXISTS _notices (
   UNIQUE (action, key));
 CREATE INDEX IF NOT EXISTS _notices_due ON _notices (action, due_at) WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS _notices_rules ON _notices (rule);
+CREATE TABLE IF NOT EXISTS _watches (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, text TEXT NOT NULL,
+  shape TEXT NOT NULL, constants TEXT NOT NULL, severity TEXT NOT NULL, actions TEXT NOT NULL,
+  until_us INTEGER, matches_max INTEGER, kept INTEGER NOT NULL, added_at INTEGER NOT NULL,
+  added_by TEXT NOT NULL, lower TEXT, upper TEXT, state TEXT NOT NULL,
+  matches INTEGER NOT NULL, ended_at INTEGER, why TEXT);
+CREATE INDEX IF NOT EXISTS _watches_names ON _watches (name COLLATE NOCASE);
+CREATE INDEX IF NOT EXISTS _watches_shapes ON _watches (shape, state);
+CREATE INDEX IF NOT EXISTS _watches_ends ON _watches (until_us) WHERE state = 'active';
+CREATE TABLE IF NOT EXISTS _watch_looks (
+  shape TEXT PRIMARY KEY, position TEXT NOT NULL, generation INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 

@@ -7,13 +7,14 @@ commit between the two is seen at the next turn. tests/serving/test_feed.py chec
 
 from __future__ import annotations
 
+from headrace.compile.subscribe import query_of
 from headrace.core.errors import LimitReached
 from headrace.core.rule import ALERTS
 from headrace.core.subscription import Shape, Subscription
 from headrace.core.time import from_iso
 from headrace.serving.account import Account, Look, Seen
-from headrace.serving.answer import AsOf, as_of
-from headrace.serving.catalog import read_stream
+from headrace.serving.answer import Answer, AsOf, as_of
+from headrace.serving.catalog import read_plan, read_stream
 from headrace.serving.ledger import changes
 from headrace.serving.panes import look
 from headrace.serving.read import Reader
@@ -52,13 +53,26 @@ class Watch:
         return [(mark.position, mark.generation, mark.watermark) for mark in marks]
 
     def _seen(self, now_us: int) -> Seen:
-        answer = self.reader.view(self.asked.view, dict(self.asked.where))
+        answer = subscribed(self.reader, self.asked)
         if answer.truncated:
             raise LimitReached(
                 f"view '{self.asked.view}' has more than {self.reader.rows_max} rows to watch",
                 hint="narrow the subscription with WHERE, or raise subscribe.rows_max.",
             )
         return Seen(answer.rows, _watermark(list(answer.as_of.values())), now_us)
+
+
+def subscribed(reader: Reader, asked: Subscription, limit: int | None = None) -> Answer:
+    """The rows that a subscription is about: by its keys, or by its condition."""
+    with reader.db.read() as db:
+        plan = read_plan(db)
+    view = plan.view(asked.view) if plan else None
+    query = query_of(view, asked) if view else ""
+    return (
+        reader.sql(query, limit)
+        if query
+        else reader.view(asked.view, dict(asked.where), limit=limit)
+    )
 
 
 def _watermark(marks: list[AsOf]) -> int | None:

@@ -30,6 +30,7 @@ from headrace.serving.late import LateAnswer, LateWindow
 from headrace.serving.ledger import Alert, Numbers, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
+from headrace.serving.watches import WatchStatus
 
 BODY_BYTES_MAX, EVENT_BYTES_MAX = 1 << 20, 64 << 10
 EVENTS = "/v1/streams/clicks/events"
@@ -76,6 +77,10 @@ ALERT = Alert(
     "9c1f", "slow", 1, "high", "open", {"user": "ann"}, "2026-01-01T00:00:00Z",
     "2026-01-01T00:00:01Z", "speed",
 )  # fmt: skip
+WATCH = WatchStatus(
+    1, "cheap", "ended", "high", 3, True, "2026-01-01T00:00:00Z", "ann", None, 3,
+    "2026-01-02T00:00:00Z", "it had 3 matches", "73fa", "CREATE WATCH cheap AS …",
+)  # fmt: skip
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
 
 
@@ -103,6 +108,16 @@ class Rulebook:
         return ALERT
 
 
+class Watchbook:
+    """Answers as it was told; tests/api/test_watches.py has one with a store."""
+
+    def watches(self, state: str | None = None) -> list[WatchStatus]:
+        return [WATCH]
+
+    def watch(self, name: str) -> WatchStatus:
+        return WATCH
+
+
 @dataclass
 class Shop:
     """A service with one stream. `fail` is raised by all calls; `calls` are what was asked."""
@@ -114,6 +129,7 @@ class Shop:
     during_submit: Callable[[Future[Receipt]], Future[Receipt]] = lambda future: future
     able: tuple[bool, str] = (True, "")
     rulebook: Rulebook = field(default_factory=Rulebook)
+    watchbook: Watchbook = field(default_factory=Watchbook)
 
     def _asked(self, *call: Any) -> None:
         self.calls.append(call)

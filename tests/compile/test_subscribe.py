@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headrace.compile.subscribe import shape_of
-from headrace.core.errors import BadRequest, HeadraceError, NotFound, Unsupported
+from headrace.core.errors import (
+    BadRequest,
+    HeadraceError,
+    NotFound,
+    UnknownColumn,
+    Unsupported,
+)
 from headrace.core.subscription import Shape
 from headrace.define.subscribing import read_subscription
 from tests.serving.bench import STREAM, VIEWS, definitions, plan_of
@@ -19,8 +25,17 @@ MORE = VIEWS | {
 PLAN = plan_of(definitions(MORE))
 REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
     "hots": (NotFound, "there is no view 'hots'"),
-    "hits WHERE n = 1": (BadRequest, "'n' is not a key of view 'hits'"),
-    "hits WHERE minute = 1": (BadRequest, "'minute' is not a key of view 'hits'"),
+    "hits WHERE m = 1": (
+        BadRequest, "'m' is not a column of view 'hits' that can equal a value",
+    ),
+    "hits WHERE minute = 1": (
+        BadRequest, "'minute' is not a column of view 'hits' that can equal a value",
+    ),
+    "hits WHERE m > 1": (UnknownColumn, "there is no column 'm'"),
+    "hits WHERE minute > 1": (Unsupported, "the window 'minute' is two times"),
+    "hits WHERE load_extension(page) > 1": (
+        Unsupported, "'load_extension' is not available over views",
+    ),
     "total EMIT ON TIME": (
         Unsupported, "view 'total' has no window, so nothing of it is on time or late",
     ),

@@ -29,7 +29,10 @@ SENTENCES = {
         "milliseconds, seconds, minutes, hours, days and weeks",
     "SUBSCRIBE TO v WHERE a = NULL": "a key is compared with a value, not with NULL",
     "SUBSCRIBE TO v WHERE a = 1 AND a = 2": "the key 'a' is given twice",
-    "SUBSCRIBE TO v WHERE a > 1": "= is expected, but '>' stands there",
+    "SUBSCRIBE TO v WHERE EMIT INSERTS": "a condition is expected after WHERE",
+    "SUBSCRIBE TO v WHERE a > 1 LIMIT 3": "only a condition is expected after WHERE",
+    "SUBSCRIBE TO v WHERE a IN (SELECT b FROM w)":
+        "a condition after WHERE speaks of the row only",
     "SUBSCRIBE TO v RETRACTING DISCARDING":
         "nothing more is expected, but 'DISCARDING' stands there",
     "SUBSCRIBE TO v EMIT INSERTS RETRACTING":
@@ -104,3 +107,19 @@ def test_what_cannot_be_read_gets_its_sentence(text: str) -> None:
 )
 def test_what_was_read_can_be_said_again(emit: str) -> None:
     assert emission(read_subscription(f"SUBSCRIBE TO v EMIT {emit}")) == emit
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("a > 1", "a > 1"),
+        ("hits > 100 and url LIKE '/shop/%' EMIT INSERTS", "hits > 100 AND url LIKE '/shop/%'"),
+        ("(a = 1 OR b IS NULL) RETRACTING", "(a = 1 OR b IS NULL)"),
+        ("a = b", ""),
+        ("a = 'it''s'", ""),
+    ],
+)
+def test_a_condition_that_is_not_of_keys_alone_is_kept_as_sql(text: str, condition: str) -> None:
+    asked = read_subscription(f"SUBSCRIBE TO v WHERE {text}")
+    assert asked.condition == condition
+    assert bool(asked.where) == (not condition)

@@ -127,3 +127,19 @@ def test_what_cannot_be_heard_is_told_at_once(told: Bench, hub: Hub, tmp_path: P
     with pytest.raises(NotReady):
         Hub(building.store.db, SETTINGS).join("SUBSCRIBE TO hits")
     building.close()
+
+
+@pytest.mark.parametrize(
+    "where", ["n > 1 AND page LIKE '/%'", "n = 2", "NOT (page = '/b' OR n < 2)"]
+)
+def test_a_condition_over_any_columns_narrows_what_is_heard(
+    where: str, told: Bench, hub: Hub
+) -> None:
+    hearer = hub.join(f"SUBSCRIBE TO hits WHERE {where} RETRACTING")
+    told.send(Click("/a", "ann", 5), Click("/b", "bob", 6), Click("x", "bob", 6))
+    told.send(Click("/a", "cid", 7))
+    assert pages(hearer, 1) == ["/a"]
+    if where == "n = 2":
+        told.send(Click("/a", "dan", 8))
+        (event,) = [e for e in hearer.take(5) if e.event == "pane"]
+        assert (event.data["op"], event.data["row"]["n"]) == ("delete", 2), "it left the answer"

@@ -18,7 +18,7 @@ import msgspec
 from headrace.core.time import SECOND
 from headrace.define.settings import NotifySettings
 from headrace.run.actions.protocol import Undeliverable, said
-from headrace.serving.notices import Notice
+from headrace.serving.notices import ENDED, Notice
 
 PASSWORD = "HEADRACE_SMTP_PASSWORD"
 
@@ -53,7 +53,8 @@ class EmailAction:
         mail, alerts = EmailMessage(), notification["alerts"]
         many = f"{len(alerts)} alerts" if len(alerts) > 1 else "alert"
         kind, rule = notification["kind"], notification["rule"]
-        mail["Subject"] = f"[{notification['severity']}] {rule}: {many} {kind}"
+        what = "the watch has ended" if kind == ENDED else f"{many} {kind}"
+        mail["Subject"] = f"[{notification['severity']}] {rule}: {what}"
         mail["From"], mail["To"] = self.settings.smtp_from, self.address
         mail["Message-ID"] = f"<{notification['key'].replace(':', '.')}@headrace>"
         shown = msgspec.json.format(msgspec.json.encode(notification), indent=2)

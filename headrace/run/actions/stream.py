@@ -14,7 +14,7 @@ import msgspec
 from headrace.compile.plan import ActionPlan
 from headrace.run.actions.protocol import said
 from headrace.run.targets import SUBMIT_S_MAX, Submit, flat
-from headrace.serving.notices import WITHDRAWN, Notice
+from headrace.serving.notices import ENDED, WITHDRAWN, Notice
 
 
 class StreamAction:
@@ -32,10 +32,19 @@ class StreamAction:
     def _events(self, notice: Notice) -> Iterator[dict[str, Any]]:
         notification = said(notice)
         kind = notification["kind"]
+        if kind == ENDED:
+            yield self._ended(notification)
         for alert in notification["alerts"]:
             about = {f"alert_{name}": alert[name] for name in _ABOUT}
             id = f"{alert['id']}:{kind}" if kind == WITHDRAWN else alert["id"]
             yield {**flat(alert["body"]), **about, "alert_kind": kind, str(self.plan.id): id}
+
+    def _ended(self, said: dict[str, Any]) -> dict[str, Any]:
+        """A watch ends with an event that has no row."""
+        at, key = said["ended_at"], said["key"]
+        about = (key, said["rule"], said["severity"], at, at, "watch")
+        named = {f"alert_{name}": value for name, value in zip(_ABOUT, about, strict=True)}
+        return {**named, "alert_kind": ENDED, "alert_why": said["why"], str(self.plan.id): key}
 
 
 _ABOUT = ("id", "rule", "severity", "event_time", "raised_at", "raised_by")

@@ -1,0 +1,54 @@
+"""`headrace watch …`: the commands and their options; what they do is in cli/watches.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.cli.folder import found_folder
+from headrace.cli.options import Json, ProjectOption
+
+watch_app = typer.Typer(no_args_is_help=True, help="See, add and remove watches.")
+Watch = Annotated[str, typer.Argument(metavar="WATCH", help="the watch's name")]
+
+
+@watch_app.command("list")
+def list_(
+    state: Annotated[str | None, typer.Option(help="only those: active or ended")] = None,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Show all watches, and why those that ended did."""
+    from headrace.cli import watches as body
+
+    return body.listed(found_folder(project), state).say(json)
+
+
+@watch_app.command()
+def show(watch: Watch, project: ProjectOption = None, json: Json = False) -> int:
+    """Show one watch, with its text."""
+    from headrace.cli import watches as body
+
+    return body.shown(found_folder(project), watch).say(json)
+
+
+@watch_app.command()
+def add(
+    file: Annotated[Path, typer.Argument(metavar="FILE.sql", help="a file of CREATE WATCH …")],
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Add the watches of a file, or change watches that were added before."""
+    from headrace.cli import watches as body
+
+    return body.add(found_folder(project), file).say(json)
+
+
+@watch_app.command()
+def remove(watch: Watch, project: ProjectOption = None, json: Json = False) -> int:
+    """Remove a watch that was added; its alerts stay."""
+    from headrace.cli import watches as body
+
+    return body.remove(found_folder(project), watch).say(json)

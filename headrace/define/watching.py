@@ -1,0 +1,99 @@
+"""Reads `CREATE WATCH name AS SELECT …` and the clauses after the SELECT.
+
+A watch is a rule with an end: UNTIL a moment, AFTER a number of matches, WHEN a condition over the
+matched row; whichever comes first. At least one of them is said.
+tests/define/test_watching.py checks what is read and reads each refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot.tokenizer_core import TokenType
+
+from headrace.core.origin import Origin
+from headrace.core.time import from_iso
+from headrace.define.definitions import Phrase, WatchDefinition
+from headrace.define.ruling import Clauses, read_select
+from headrace.define.tokens import Tokens
+
+_CLAUSES = ("SEVERITY", "NOTIFY", "UNTIL", "AFTER", "WHEN")
+MATCHES_MAX = 1_000_000_000
+
+
+def read_watch(tokens: Tokens, name: str, origin: Origin) -> WatchDefinition:
+    """The watch whose name has been read."""
+    first = tokens.tokens[0]
+    tokens.expect("AS")
+    place, query = tokens.origin, read_select(tokens, f"watch '{name}'", _CLAUSES)
+    clauses = _WatchClauses(tokens)
+    clauses.read()
+    if not clauses.ends:
+        raise tokens.wrong(
+            f"watch '{name}' has no end: say UNTIL 'a day', AFTER n MATCHES or WHEN (condition)",
+            origin,
+        )
+    return WatchDefinition(
+        name,
+        tokens.text[first.start : tokens.tokens[-1].end + 1],
+        query,
+        origin,
+        place,
+        clauses.severity,
+        clauses.actions,
+        clauses.until_us,
+        clauses.matches_max,
+        clauses.when,
+    )
+
+
+class _WatchClauses(Clauses):
+    words = _CLAUSES
+
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__(tokens)
+        self.until_us: int | None = None
+        self.matches_max: int | None = None
+        self.when: Phrase | None = None
+
+    @property
+    def ends(self) -> bool:
+        return any(end is not None for end in (self.until_us, self.matches_max, self.when))
+
+    def readers(self) -> dict[str, Callable[[], None]]:
+        return {
+            **super().readers(),
+            "UNTIL": self._until,
+            "AFTER": self._after,
+            "WHEN": self._when,
+        }
+
+    def _until(self) -> None:
+        origin, text = self.tokens.origin, self.tokens.literal()
+        try:
+            self.until_us = from_iso(text if "T" in text or " " in text else f"{text}T00:00:00Z")
+        except ValueError as error:
+            raise self.tokens.wrong(
+                f"'{text[:40]}' is not a day or moment such as '2027-01-15'", origin
+            ) from error
+
+    def _after(self) -> None:
+        origin, word = self.tokens.origin, self.tokens.word()
+        if not word.isdecimal() or not 1 <= int(word) <= MATCHES_MAX:
+            raise self.tokens.wrong(f"AFTER takes a number of matches from 1, not {word}", origin)
+        self.matches_max = int(word)
+        if not self.tokens.took("MATCH"):
+            self.tokens.expect("MATCHES")
+
+    def _when(self) -> None:
+        tokens, origin = self.tokens, self.tokens.origin
+        tokens.expect("(")
+        start, depth = tokens.at, 1
+        while depth and not tokens.done:
+            kind = tokens.tokens[tokens.at].token_type
+            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+            tokens.at += 1
+        if depth or tokens.at - start < 2:
+            raise tokens.wrong("WHEN takes a condition in parentheses", origin)
+        first, last = tokens.tokens[start], tokens.tokens[tokens.at - 2]
+        self.when = Phrase("when", tokens.text[first.start : last.end + 1], origin)

@@ -1,0 +1,187 @@
+"""The watches of a running project: one thread looks and ends, a few threads deliver.
+
+Watches come and go while it runs, and each may notify a place of its own, so places have no
+threads of their own here: whichever has something due gets one of a few. A place that rules notify
+too is left to theirs. tests/run/test_watches.py drives it without Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import structlog
+
+from headrace.compile.plan import ActionPlan, Plan
+from headrace.core.errors import BadDefinition, Fenced, HeadraceError
+from headrace.core.origin import Origin
+from headrace.core.time import SECOND, Clock, now_us
+from headrace.define.definitions import WatchDefinition
+from headrace.define.project import Project
+from headrace.define.statements import read_statements
+from headrace.run.alerts import Report, action_of
+from headrace.run.deliveries import Deliveries
+from headrace.run.targets import Submit
+from headrace.serving import watches
+from headrace.serving.notices import due_actions
+from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.watching import WatchLookout
+
+log = structlog.get_logger()
+TURN_S, CLOSE_US = 0.1, SECOND
+DELIVERERS = 8
+
+
+def read_watches(text: str, path: str) -> tuple[WatchDefinition, ...]:
+    """The watches of a text that may hold nothing else."""
+    found = read_statements(text, path)
+    read = tuple(watch for watch in found if isinstance(watch, WatchDefinition))
+    if not read or len(read) < len(found):
+        raise BadDefinition(
+            "only CREATE WATCH can be added to a project here",
+            hint="rules are added with `headrace rule add`; other definitions are in its files.",
+            origin=Origin(path, 1),
+        )
+    return read
+
+
+def with_watches(
+    project: Project, store: SqliteStore, more: tuple[WatchDefinition, ...] = ()
+) -> Project:
+    """The project with one watch of each shape that the store keeps, and with these: what decides
+    on the plan.
+    """
+    with store.db.read() as db:
+        texts, names = watches.shapes(db), watches.kept_names(db)
+    said = {d.name.lower(): d for d in project.definitions}
+    for name in (*names, *(watch.name for watch in more)):
+        if (other := said.get(name.lower())) is not None:
+            raise BadDefinition(
+                f"'{name}' is defined in the project and is also a watch that was added",
+                detail=f"the definition is at {other.origin}.",
+                hint=f"rename one of them, or `headrace watch remove {name}`.",
+            )
+    kept = [read_watches(text, f"watch {shape}")[0] for shape, text in texts.items()]
+    new = {watch.name.lower() for watch in more}
+    both = (*(watch for watch in kept if watch.name.lower() not in new), *more)
+    return replace(project, definitions=(*project.definitions, *both))
+
+
+class Watches:
+    """All watches of a project and what they notify."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        project: Project,
+        db: Sqlite,
+        submit: Submit,
+        report: Report,
+        close: Callable[[set[str]], None],
+        clock: Clock = now_us,
+    ) -> None:
+        self.plan, self.project, self.db, self.submit = plan, project, db, submit
+        self.report, self.close, self.clock = report, close, clock
+        self.lookout = WatchLookout(db, clock)
+        self.others = {action.name for rule in plan.rules for action in rule.actions}
+        self.problems: dict[str, str] = {}
+        self._deliveries: dict[str, Deliveries] = {}
+        self._busy: set[str] = set()
+        self._closed_at = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watches", daemon=True)
+        self._pool = ThreadPoolExecutor(DELIVERERS, thread_name_prefix="watch-deliver")
+
+    def start(self) -> None:
+        if self.plan.shapes:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Raise and deliver what there is, and end; what cannot be delivered now waits."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self.plan.shapes:
+            self._busy.clear()
+            self.drain()
+
+    def drain(self) -> None:
+        """One look at each shape, and all that is due until an action fails."""
+        self.look()
+        for name in self._due():
+            self._deliver(name)
+
+    def look(self) -> None:
+        """Raise what is new, then end what is due: what came before the end still counts."""
+        for shape in self.plan.shapes:
+            look = partial(self.lookout.look, shape)
+            self._tried(f"the look at watches of shape {shape.name}", look)
+        self._tried("the end of watches", self.lookout.end_due)
+
+    def _run(self) -> None:
+        while not self._stop.wait(TURN_S):
+            self.look()
+            self._tried("the closing of watches", self._close)
+            self._tried("the delivery of watches", self._send)
+
+    def _send(self) -> None:
+        for name in self._due():
+            self._busy.add(name)
+            self._pool.submit(self._deliver, name)
+
+    def _close(self) -> None:
+        """Ended watches are compared no more; not at each end, because Spark reads anew."""
+        if self.clock() - self._closed_at < CLOSE_US:
+            return
+        with self.db.read() as db:
+            shapes = watches.unclosed(db) & {shape.name for shape in self.plan.shapes}
+        if shapes:
+            self._closed_at = self.clock()
+            self.close(shapes)
+
+    def _due(self) -> list[str]:
+        with self.db.read() as db:
+            waiting = due_actions(db, self.clock())
+            unknown = set(waiting) - self._busy - self.others - set(self._deliveries)
+            plans = watches.actions_of(db) if unknown else {}
+        for name in unknown & set(plans):
+            self._tried(f"action {name}", partial(self._make, plans[name]))
+        return [name for name in waiting if name in self._deliveries and name not in self._busy]
+
+    def _make(self, plan: ActionPlan) -> None:
+        action = action_of(plan, self.project, self.submit)
+        settings = self.project.settings.notify
+        self._deliveries[plan.name] = Deliveries(plan, action, self.db, settings, self.clock)
+
+    def _deliver(self, name: str) -> None:
+        deliveries = self._deliveries[name]
+        try:
+            while deliveries.step() and deliveries.problem is None:
+                pass
+        except Exception as error:
+            # The store cannot be written now; what was delivered will come again.
+            log.warning("watch.not_delivered", action=name, reason=repr(error))
+        finally:
+            self._busy.discard(name)
+            self.problems.pop(f"action {name}", None)
+            if deliveries.problem:
+                self.problems[f"action {name}"] = deliveries.problem
+
+    def _tried(self, what: str, step: Callable[[], object]) -> None:
+        try:
+            step()
+            self.problems.pop(what, None)
+        except Fenced:
+            self._stop.set()
+        except Exception as error:
+            message = error.message if isinstance(error, HeadraceError) else repr(error)
+            sentence = f"{what} failed: {message}"
+            if self.problems.get(what) != sentence:
+                self.problems[what] = sentence
+                log.error("watch.failed", what=what, exc_info=error)
+                self.report("problem", {"message": sentence})

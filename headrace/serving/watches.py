@@ -1,0 +1,272 @@
+"""The watches of a project: what each looks for, since when, and how it ended.
+
+A watch is a row that is added once and ends once; a changed watch is another row with the same
+name. `lower` is the position at which it began, None until a running project has taken it in, and
+`upper` the position beyond which its constants need not be compared any more.
+tests/serving/test_watching.py and tests/run/test_watchbook.py check it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from headrace.compile.plan import ActionPlan, ShapePlan, WatchPlan
+from headrace.core.errors import NotFound
+from headrace.core.position import Position
+from headrace.core.time import iso
+from headrace.serving.notices import end_notice
+
+ACTIVE, ENDED, REMOVED = "active", "ended", "removed"
+_ENDLESS = 2**63 - 1
+_SHOWN = (
+    "number, name, state, severity, matches, kept, added_at, added_by, until_us, matches_max, "
+    "ended_at, why, shape, text"
+)
+_KNOWN = "SELECT max(number) FROM _watches GROUP BY name COLLATE NOCASE"
+
+
+class WatchStatus(msgspec.Struct, frozen=True):
+    """A watch as it is told."""
+
+    number: int
+    name: str
+    state: str  # active, ended
+    severity: str
+    matches: int
+    kept: bool  # added while the project ran; else it is in the project's files
+    added_at: str
+    added_by: str
+    until: str | None
+    matches_max: int | None
+    ended_at: str | None
+    why: str | None  # it has ended
+    shape: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """What is needed of a watch to raise its matches."""
+
+    number: int
+    name: str
+    severity: str
+    actions: tuple[ActionPlan, ...]
+    until_us: int | None
+    matches_max: int | None
+    matches: int
+
+
+def add(
+    db: sqlite3.Connection, watch: WatchPlan, kept: bool, who: str, now_us: int, lower: str | None
+) -> None:
+    """One watch more, inside the caller's transaction; another of its name ends."""
+    finish(db, watch.name, "another text was given for it", now_us)
+    db.execute(
+        "INSERT INTO _watches VALUES "
+        "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'active', 0, NULL, NULL)",
+        (
+            watch.name, watch.text, watch.shape, _json(watch.constants), watch.severity,
+            _json(watch.actions), watch.until_us, watch.matches_max, kept, now_us, who, lower,
+        ),
+    )  # fmt: skip
+
+
+def finish(db: sqlite3.Connection, name: str, why: str, now_us: int) -> None:
+    """Remove the active watch of this name, if there is one; nobody is notified."""
+    db.execute(
+        "UPDATE _watches SET state = 'removed', ended_at = ?, why = ? "
+        "WHERE name = ? COLLATE NOCASE AND state = 'active'",
+        (now_us, why, name),
+    )
+
+
+def remove(db: sqlite3.Connection, name: str, who: str, now_us: int) -> None:
+    """Take a watch away, also one that has ended; its alerts stay."""
+    db.execute(
+        "UPDATE _watches SET state = 'removed', ended_at = coalesce(ended_at, ?), "
+        "why = coalesce(why, ?) WHERE name = ? COLLATE NOCASE AND state <> 'removed'",
+        (now_us, f"removed by {who}", name),
+    )
+
+
+def end(db: sqlite3.Connection, watch: Watching, why: str, now_us: int) -> None:
+    """A watch ends by itself, and says so once, inside the caller's transaction."""
+    ended = db.execute(
+        "UPDATE _watches SET state = 'ended', ended_at = ?, why = ? "
+        "WHERE number = ? AND state = 'active'",
+        (now_us, why, watch.number),
+    ).rowcount
+    if ended:
+        end_notice(db, watch, watch.number, why, now_us)
+
+
+def deploy_files(db: sqlite3.Connection, said: Sequence[WatchPlan], who: str, now_us: int) -> None:
+    """Note which watches of the project's files are new, changed and removed. One that has ended
+    and is still there stays ended.
+    """
+    rows = db.execute(
+        f"SELECT name, text FROM _watches WHERE number IN ({_KNOWN}) "
+        "AND state <> 'removed' AND NOT kept"
+    )
+    before = dict(rows.fetchall())
+    for watch in said:
+        if before.pop(watch.name, None) != watch.text:
+            add(db, watch, False, who, now_us, None)
+    for name in before:
+        finish(db, name, "it is not in the project's files any more", now_us)
+
+
+def shapes(db: sqlite3.Connection) -> dict[str, str]:
+    """A text of each shape that an active watch which is kept here has."""
+    return dict(
+        db.execute(
+            "SELECT shape, text FROM _watches WHERE number IN (SELECT min(number) FROM _watches "
+            "WHERE state = 'active' AND kept GROUP BY shape)"
+        )
+    )
+
+
+def kept_names(db: sqlite3.Connection) -> list[str]:
+    """The active watches that are kept here."""
+    rows = db.execute("SELECT name FROM _watches WHERE state = 'active' AND kept")
+    return [name for (name,) in rows]
+
+
+def begin(db: sqlite3.Connection, shape: str, position: Position) -> None:
+    """Watches that were added while nothing ran begin here, and those that ended are closed."""
+    db.execute(
+        "UPDATE _watches SET lower = ? WHERE shape = ? AND lower IS NULL",
+        (str(position), shape),
+    )
+    db.execute(
+        "UPDATE _watches SET upper = ? WHERE shape = ? AND upper IS NULL AND state <> 'active'",
+        (str(position), shape),
+    )
+
+
+def unclosed(db: sqlite3.Connection) -> set[str]:
+    """The shapes that still compare constants of watches that have ended."""
+    rows = db.execute(
+        "SELECT DISTINCT shape FROM _watches WHERE upper IS NULL AND state <> ?", (ACTIVE,)
+    )
+    return {shape for (shape,) in rows}
+
+
+def constants(
+    db: sqlite3.Connection, shape: ShapePlan, boundary: Position
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of the shape's table of constants, and of the table of their bounds. What ended
+    before the boundary is not compared with anything any more.
+    """
+    rows, known = list[dict[str, Any]](), list[tuple[Any, ...]]()
+    for number, values, lower, upper in db.execute(
+        "SELECT number, constants, lower, upper FROM _watches WHERE shape = ? "
+        "AND lower IS NOT NULL ORDER BY number",
+        (shape.name,),
+    ):
+        ends = Position.parse(upper) if upper else None
+        if ends is not None and ends <= boundary:
+            continue
+        read = tuple(msgspec.json.decode(values))
+        known.append(read)
+        row: dict[str, Any] = {f"_c{n}": value for n, value in enumerate(read)}
+        row |= {"_watch": number}
+        row |= {f"_from{n}": offset for n, offset in enumerate(Position.parse(lower).offsets)}
+        count = len(Position.parse(lower).offsets)
+        last = ends.offsets if ends else (_ENDLESS,) * count
+        rows.append(row | {f"_to{n}": offset for n, offset in enumerate(last)})
+    weakest = {"min": min, "max": max}
+    bounds = {f"_c{n}": weakest[which](v[n] for v in known) for n, which in shape.bounds if known}
+    return rows, [bounds] if known else []
+
+
+def watching(db: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Watching]:
+    """Those of the watches that are active."""
+    found = {}
+    for number in set(numbers):
+        row = db.execute(
+            "SELECT number, name, severity, actions, until_us, matches_max, matches "
+            "FROM _watches WHERE number = ? AND state = 'active'",
+            (number,),
+        ).fetchone()
+        if row:
+            found[number] = _watching(row)
+    return found
+
+
+def due(db: sqlite3.Connection, now_us: int) -> list[Watching]:
+    """The active watches whose moment has come."""
+    rows = db.execute(
+        "SELECT number, name, severity, actions, until_us, matches_max, matches FROM _watches "
+        "WHERE state = 'active' AND until_us <= ? AND lower IS NOT NULL ORDER BY until_us",
+        (now_us,),
+    )
+    return [_watching(row) for row in rows]
+
+
+def _watching(row: Sequence[Any]) -> Watching:
+    number, name, severity, actions, until, most, matches = row
+    plans = msgspec.json.decode(actions, type=tuple[ActionPlan, ...])
+    return Watching(number, name, severity, plans, until, most, matches)
+
+
+def actions_of(db: sqlite3.Connection) -> dict[str, ActionPlan]:
+    """All that watches notify, by name."""
+    rows = db.execute("SELECT DISTINCT actions FROM _watches")
+    plans = [msgspec.json.decode(text, type=tuple[ActionPlan, ...]) for (text,) in rows]
+    return {action.name: action for several in plans for action in several}
+
+
+def into_streams(db: sqlite3.Connection) -> list[WatchPlan]:
+    """The active watches whose matches are events of other streams."""
+    rows = db.execute(
+        "SELECT name, text, shape, actions FROM _watches WHERE state = 'active' "
+        "AND actions LIKE '%\"stream\"%'"
+    )
+    return [
+        WatchPlan(
+            name, text, shape, (), "", msgspec.json.decode(actions, type=tuple[ActionPlan, ...]),
+            None, None,
+        )
+        for name, text, shape, actions in rows
+    ]  # fmt: skip
+
+
+def statuses(db: sqlite3.Connection, state: str | None = None) -> list[WatchStatus]:
+    """All watches that are not removed, by name."""
+    rows = db.execute(
+        f"SELECT {_SHOWN} FROM _watches WHERE number IN ({_KNOWN}) AND state <> 'removed' "
+        "AND (?1 IS NULL OR state = ?1) ORDER BY name",
+        (state,),
+    )
+    return [_status(row) for row in rows]
+
+
+def status(db: sqlite3.Connection, name: str) -> WatchStatus:
+    row = db.execute(
+        f"SELECT {_SHOWN} FROM _watches WHERE number IN ({_KNOWN}) "
+        "AND name = ? COLLATE NOCASE AND state <> 'removed'",
+        (name,),
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no watch '{name}'", hint="`headrace watch list` shows all.")
+    return _status(row)
+
+
+def _status(row: Sequence[Any]) -> WatchStatus:
+    number, name, state, severity, matches, kept, added, who, until, most, ended, *rest = row
+    return WatchStatus(
+        number, name, state, severity, matches, bool(kept), iso(added), who,
+        iso(until) if until is not None else None, most,
+        iso(ended) if ended is not None else None, *rest,
+    )  # fmt: skip
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,158 @@
+"""Matches become alerts, each once, until their watch ends.
+
+    look(shape):  what is new in the shape's rows  ->  ledger, queues and ends, in one transaction
+
+The id of a match is a digest of the watch's name and the row: its place in the log, the watch's
+number and the row's values. So batch finds the same ids as speed, and a look that is cut off by a
+kill goes on where it was. Matches are taken in the order of event times; the one that ends its
+watch is the last. An event that arrived at the watch's UNTIL or after it is no match.
+tests/serving/test_watching.py checks each, and kills it at each failpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from headrace.compile.plan import ShapePlan, ViewPlan
+from headrace.core.failpoint import failpoint
+from headrace.core.rule import hidden
+from headrace.core.time import Clock, iso, now_us
+from headrace.serving.candidates import CHUNK, Standing, bodies_of, standing
+from headrace.serving.catalog import tables_of
+from headrace.serving.ledger import changed
+from headrace.serving.notices import RAISED, notify
+from headrace.serving.sqlite import Sqlite
+from headrace.serving.watches import Watching, due, end, watching
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A row of a shape's view that the ledger does not have."""
+
+    row_key: str
+    fresh: bool  # speed has it
+    time_us: int
+    arrived_us: int
+    watch: int
+    done: bool
+    body: dict[str, Any]
+
+
+class WatchLookout:
+    """Looks for what is new, one shape at a time."""
+
+    def __init__(self, db: Sqlite, clock: Clock = now_us) -> None:
+        self.db, self.clock = db, clock
+
+    def look(self, shape: ShapePlan) -> int:
+        """Raise the matches that are new; how many rows there were."""
+        with self.db.read() as db:
+            at = standing(db, shape)
+            before = db.execute(
+                "SELECT position, generation FROM _watch_looks WHERE shape = ?", (shape.name,)
+            ).fetchone()
+            if at is None or before == (str(at.position), at.generation):
+                return 0
+            promoted = before is None or before[1] != at.generation
+            count = 0
+            for part in _matches(db, shape, at.view, promoted):
+                self._save(at, part)
+                count += len(part)
+        with self.db.write() as writer:
+            writer.execute(
+                "INSERT OR REPLACE INTO _watch_looks VALUES (?, ?, ?)",
+                (shape.name, str(at.position), at.generation),
+            )
+        return count
+
+    def _save(self, at: Standing, part: Sequence[Match]) -> None:
+        now = self.clock()
+        with self.db.write() as db:
+            active = watching(db, (match.watch for match in part))
+            for match in part:
+                watch = active.get(match.watch)
+                if watch is not None and (after := _raised(db, at, watch, match, now)):
+                    active[match.watch] = after
+                else:
+                    active.pop(match.watch, None)
+            changed(db)
+            failpoint("watches.saving")
+        failpoint("watches.saved")
+
+    def end_due(self) -> int:
+        """End the watches whose moment has come; how many."""
+        now = self.clock()
+        with self.db.read() as db:
+            found = due(db, now)
+        if found:
+            with self.db.write() as writer:
+                for watch in found:
+                    assert watch.until_us is not None
+                    end(writer, watch, f"it was to watch until {iso(watch.until_us)}", now)
+        return len(found)
+
+
+def _matches(
+    db: sqlite3.Connection, shape: ShapePlan, view: ViewPlan, promoted: bool
+) -> Iterator[list[Match]]:
+    """New rows of active watches in the order of their times, a part at a time."""
+    generation, speed, _ = tables_of(view)
+    columns = ", ".join(str(output.key) for output in view.outputs)
+    rows = f"SELECT _key, 1 AS _fresh, {columns} FROM {speed}"
+    if promoted:
+        rows += f" UNION ALL SELECT _key, 0, {columns} FROM {generation}"
+    partition, offset, time, _, watch = (output.key for output in view.outputs[:5])
+    cursor = db.execute(
+        f"SELECT t.* FROM ({rows}) t JOIN _watches w ON w.number = t.{watch} "
+        "WHERE w.state = 'active' AND NOT EXISTS "
+        "(SELECT 1 FROM _alerts a WHERE a.rule = w.name AND a.row_key = t._key) "
+        f"ORDER BY t.{time}, t.{partition}, t.{offset}"
+    )
+    outputs = [output for output in view.outputs if not hidden(output.name)]
+    while part := cursor.fetchmany(CHUNK):
+        bodies = bodies_of(shape.nested, outputs, [row[8:] for row in part])
+        yield [
+            Match(row[0], bool(row[1]), row[4], row[5], row[6], bool(row[7]), body)
+            for row, body in zip(part, bodies, strict=True)
+        ]
+
+
+def _raised(
+    db: sqlite3.Connection, at: Standing, watch: Watching, match: Match, now: int
+) -> Watching | None:
+    """Save a match and its notification; the watch after it, None if it has ended."""
+    if watch.until_us is not None and match.arrived_us >= watch.until_us:
+        return watch
+    id = hashlib.sha256(f"{watch.name}\n{match.row_key}".encode()).hexdigest()[:32]
+    by = "speed" if match.fresh else f"generation {at.generation}"
+    time = match.time_us if match.time_us is not None else match.arrived_us
+    added = db.execute(
+        "INSERT OR IGNORE INTO _alerts VALUES "
+        "(NULL, ?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL)",
+        (
+            id, watch.name, watch.number, match.row_key, watch.severity,
+            msgspec.json.encode(match.body).decode(), time, now, by, str(at.position),
+        ),
+    ).rowcount  # fmt: skip
+    if not added:
+        return watch
+    document = {
+        "id": id, "rule": watch.name, "severity": watch.severity, "event_time": iso(time),
+        "raised_at": iso(now), "raised_by": by, "body": match.body,
+    }  # fmt: skip
+    notify(db, watch, RAISED, [document], now)
+    db.execute("UPDATE _watches SET matches = matches + 1 WHERE number = ?", (watch.number,))
+    count = watch.matches + 1
+    if match.done:
+        end(db, watch, "its WHEN came true", now)
+    elif watch.matches_max is not None and count >= watch.matches_max:
+        end(db, watch, f"it had {count} {'match' if count == 1 else 'matches'}", now)
+    else:
+        return replace(watch, matches=count)
+    return None

@@ -1,0 +1,52 @@
+"""Each route of watches on a real server, asked by `Remote`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from headrace.api.client import Remote
+from headrace.api.server import HttpServer
+from headrace.core.errors import BadDefinition, NotFound
+from headrace.define.settings import HttpSettings
+from headrace.run.watchbook import StoreWatchbook
+from tests.run.test_watchbook import ENDLESS, WatchDeployer
+from tests.serving.watch_bench import WatchBench, watch
+
+
+@dataclass
+class Service:
+    watchbook: StoreWatchbook
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Any, StoreWatchbook, str]]:
+    bench = WatchBench(tmp_path / "serving.db", said=watch("said", 10, "AFTER 9 MATCHES"))
+    bench.build()
+    book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench))
+    server = HttpServer(Service(book), HttpSettings(port=0))  # type: ignore[arg-type]
+    server.start()
+    with Remote(server.url) as remote:
+        yield remote.watchbook, book, server.url
+    server.stop()
+    bench.close()
+
+
+def test_watches_go_there_and_back(served: tuple[Any, StoreWatchbook, str]) -> None:
+    remote, book, url = served
+    assert remote.watches() == book.watches()
+    (added,) = remote.add(watch("more", 50, ENDLESS), "bob")
+    assert added == book.watch("more") == remote.watch("more")
+    assert (added.added_by, remote.watches("ended")) == ("bob", [])
+    assert remote.remove("more", "bob") == added
+    with pytest.raises(NotFound):
+        remote.watch("more")
+    with pytest.raises(BadDefinition):
+        remote.remove("said", "bob")
+    wrong = httpx.get(f"{url}/v1/watches?state=late").json()
+    assert wrong["message"] == "watches have the parameter state, which is active or ended"

@@ -1,0 +1,66 @@
+"""What `headrace watch` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.cli import watches as pages
+from headrace.core.errors import BadRequest
+from headrace.run.watchbook import StoreWatchbook
+from tests.run.test_watchbook import ENDLESS, WatchDeployer
+from tests.serving.bench import Click
+from tests.serving.watch_bench import WatchBench, watch
+
+
+@dataclass
+class Service:
+    watchbook: StoreWatchbook
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    bench = WatchBench(tmp_path / "serving.db", said=watch("said", 10, "AFTER 1 MATCH"))
+    bench.build()
+    bench.send(Click("/a", "ann", 5, 99))
+    bench.look()
+    book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench))
+
+    @contextmanager
+    def connected(_: Any) -> Iterator[Service]:
+        yield Service(book)
+
+    monkeypatch.setattr(pages, "connected", connected)
+    monkeypatch.setattr(pages, "loaded", lambda _: None)
+    yield tmp_path
+    bench.close()
+
+
+def said(report: Any, capsys: pytest.CaptureFixture[str]) -> str:
+    assert report.say(False) == 0
+    return capsys.readouterr().out
+
+
+def test_watches_are_listed_added_shown_and_removed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    listed = said(pages.listed(folder, None), capsys)
+    assert "said" in listed
+    assert "1 of 1" in listed
+    assert "it had 1 match" in listed
+    (folder / "more.sql").write_text(watch("more", 50, ENDLESS))
+    assert "more: active" in said(pages.add(folder, folder / "more.sql"), capsys)
+    shown = said(pages.shown(folder, "more"), capsys)
+    assert "CREATE WATCH more AS" in shown
+    assert "added while it ran" in shown
+    assert "said" not in said(pages.listed(folder, "active"), capsys)
+    assert "more: removed" in said(pages.remove(folder, "more"), capsys)
+    with pytest.raises(BadRequest) as wrong:
+        pages.listed(folder, "late")
+    assert wrong.value.message == "a watch is active or ended, not 'late'"
