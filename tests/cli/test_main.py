@@ -17,12 +17,13 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "rebuild",
-    "audit", "why", "replay", "dead-letters", "doctor", "rules", "rule", "alerts",
+    "audit", "why", "replay", "dead-letters", "doctor", "rules", "rule", "watch", "alerts",
     "import",
 )  # fmt: skip
 GROUPS = {
     "rule": ("list", "show", "add", "disable", "enable", "remove", "history"),
     "rules": ("test",),
+    "watch": ("list", "show", "add", "remove"),
     "alerts": ("list", "show", "ack", "mute"),
     "import": ("sigma",),
 }
