@@ -29,7 +29,7 @@ run: setup ## Run the demo with live events; FOR=60s stops by itself with a summ
 
 test: setup ## Run all tests, also with the bundled Java
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-java.lock
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -q -n 2 --dist loadscope
 
 check: lint types contracts test ## Lint, types, import contracts and tests: exactly what CI runs
 

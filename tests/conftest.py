@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from headrace.define.settings import SparkSettings
 
 # A worker is given the width of a terminal, and the command line would keep to it.
 os.environ.pop("COLUMNS", None)
+STORIES = {path.stem for path in (Path(__file__).parent / "transcripts").glob("*.yaml")}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class Groups(LoadScopeScheduling):
     """Two workers share the tests: a file stays with one of them, a story too, and whatever starts
     projects of its own.
     """
-    for item in items:
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        story = given.get("path") if item.path.parent.name == "transcripts" else None
-        group = "run" if item.path.parent.name == "run" else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(story.stem if story else group))
+
+    def _split_scope(self, nodeid: str) -> str:
+        path, _, rest = nodeid.partition("::")
+        folder = Path(path).parent.name
+        said = rest.partition("[")[2].removesuffix("]").split("-")
+        story = next((part for part in said if part in STORIES), None)
+        if folder == "transcripts" and story:
+            return story
+        return "run" if folder == "run" else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
+    return Groups(config, log)
 
 
 @pytest.fixture(scope="session")
