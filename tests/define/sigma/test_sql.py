@@ -22,7 +22,7 @@ def holds(detection: dict[str, Any], event: dict[str, Any]) -> bool:
     kinds = {column: columns.type(column) for column in columns.types}
     given = [f"CAST({_said(event.get(c))} AS {kind}) AS {c}" for c, kind in kinds.items()]
     text = f"SELECT * FROM (SELECT {', '.join(given)}) WHERE {condition(tree, columns, 2)}"
-    found = duckdb.sql(parse_query(text, Origin("t", 1)).sql("duckdb")).fetchall()
+    found = duckdb.connect().sql(parse_query(text, Origin("t", 1)).sql("duckdb")).fetchall()
     return bool(found)
 
 
