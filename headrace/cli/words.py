@@ -103,10 +103,10 @@ def size(many: float) -> str:
 def counted(many: int, one: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "view"), counted(1_203, "event"), counted(2, "dead letter")
-    ('1 view', '1,203 events', '2 dead letters')
+    >>> counted(1, "view"), counted(1_203, "epoch"), counted(2, "watch")
+    ('1 view', '1,203 epochs', '2 watches')
     """
-    many_of = f"{one}es" if one.endswith("ch") else f"{one}s"
+    many_of = f"{one}es" if one.endswith("tch") else f"{one}s"
     return f"{many:,} {one}" if many == 1 else f"{many:,} {many_of}"
 
 
