@@ -26,7 +26,7 @@ from headrace.core.pattern import (
     Selection,
     Sequence,
     Value,
-    Variable,
+    variables,
 )
 from headrace.pattern import instructions
 from headrace.pattern.evaluate import Scope, leaves
@@ -57,11 +57,6 @@ def parts(node: Node) -> Iterator[Node]:
                 yield from parts(part)
         case Repeat(part) | Exclude(part):
             yield from parts(part)
-
-
-def variables(node: Node) -> frozenset[str]:
-    """All variables of the pattern, those after NOT too."""
-    return frozenset(part.name for part in parts(node) if isinstance(part, Variable | Absent))
 
 
 def _refuse(wrong: bool, message: str, hint: str) -> None:

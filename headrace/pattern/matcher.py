@@ -15,8 +15,15 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-from headrace.core.pattern import Expression, MatchNumber, Pattern, Rows, Selection, Value
-from headrace.pattern.check import variables
+from headrace.core.pattern import (
+    Expression,
+    MatchNumber,
+    Pattern,
+    Rows,
+    Selection,
+    Value,
+    variables,
+)
 from headrace.pattern.code import Code
 from headrace.pattern.evaluate import Closure, Scope, leaves
 from headrace.pattern.instructions import First

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from headrace.core.pattern import MatchId, Pattern, Rows
+from headrace.core.pattern import MatchId, Pattern, Rows, variables
 from headrace.pattern.attempt import Found
-from headrace.pattern.check import variables
 from headrace.pattern.code import Code
 from headrace.pattern.evaluate import Scope, leaves
 from headrace.pattern.trail import Needs, Row, Trail, match_id

@@ -32,8 +32,9 @@ from headrace.core.pattern import (
     Start,
     Value,
     Variable,
+    variables,
 )
-from headrace.pattern.check import check, variables
+from headrace.pattern.check import check
 from headrace.pattern.matcher import Matcher
 
 TOKEN = re.compile(r"PERMUTE|NOT|[A-Z]|\{-|-\}|\{\d*,?\d*\}|[()|,*+?^$]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -17,6 +16,7 @@ from headrace.core.time import MILLISECOND, SECOND
 from headrace.ingest.intake import Receipt
 from headrace.run.alerts import Alerts
 from headrace.serving.ledger import Alert, alert, numbers
+from tests.run.waiting import wait
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, TOLD, RuleBench, rule_project
 
@@ -66,13 +66,6 @@ def clicks(count: int, first: int = 0) -> list[Click]:
 def ids(folder: Path) -> list[str]:
     lines = (folder / "alerts.ndjson").read_text().splitlines()
     return [entry["id"] for line in lines for entry in json.loads(line)["alerts"]]
-
-
-def wait(until: Callable[[], bool], seconds: float = 15) -> None:
-    ends = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < ends, "it did not come to this"
-        time.sleep(0.02)
 
 
 def count(bench: RuleBench) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from headrace.define.project import load_project
 from headrace.run.offline import Offline
 from tests.run.process import Producer, Running, make_project, wait_fresh
+from tests.run.waiting import wait
 
 RULE = "CREATE RULE tens AS SELECT n, page, ts FROM clicks WHERE n % 10 = 0"
 NOTIFIED = f"{RULE} NOTIFY FILE 'alerts.ndjson'"
@@ -50,7 +50,7 @@ def test_rules_change_while_events_come_in_and_questions_are_answered(tmp_path: 
         (added,) = add(url, NOTIFIED).json()["rules"]
         assert (added["version"], added["changed_by"], added["kept"]) == (1, "ann", True)
         wait_fresh(url, len(producer.acknowledged) + 100)
-        _wait(lambda: states(url).get("open", 0) > 3)
+        wait(lambda: states(url).get("open", 0) > 3)
         changed = add(url, f"{NOTIFIED} WITH CORRECTIONS").json()["rules"][0]
         assert changed["version"] == 2
         stop.set()
@@ -87,10 +87,3 @@ def _check_ledger(project: Path, producer: Producer) -> None:
     assert told == {alert["id"] for alert in alerts if alert["state"] == "open"}
     assert any(alert["state"] == "backfilled" for alert in alerts)
     assert [version.version for version in history] == [2, 1]
-
-
-def _wait(until: Any, seconds: float = 100) -> None:
-    ends = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < ends
-        time.sleep(0.2)

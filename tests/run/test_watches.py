@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from headrace.run.watches import Watches
+from tests.run.waiting import wait
 from tests.serving.bench import Click
 from tests.serving.rule_bench import rule_project
 from tests.serving.watch_bench import WatchBench, watch
-
-
-def wait(until: Callable[[], bool], seconds: float = 15) -> None:
-    ends = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < ends, "it did not come to this"
-        time.sleep(0.02)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

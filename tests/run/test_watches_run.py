@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pytest
 from headrace.define.project import load_project
 from headrace.run.offline import Offline
 from tests.run.process import Producer, Running, make_project, wait_fresh
+from tests.run.waiting import wait
 
 NOTIFY = "NOTIFY FILE 'watched.ndjson'"
 SAID = f"CREATE WATCH said AS SELECT n, page FROM clicks WHERE n >= 0 AFTER 2 MATCHES {NOTIFY};\n"
@@ -31,13 +30,6 @@ def add(url: str, sql: str) -> Any:
 
 def watches(url: str) -> dict[str, dict[str, Any]]:
     return {w["name"]: w for w in httpx.get(f"{url}/v1/watches").json()["watches"]}
-
-
-def wait(until: Callable[[], bool], seconds: float = 60) -> None:
-    ends = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < ends, "it did not come to this"
-        time.sleep(0.1)
 
 
 @pytest.mark.timeout(600)
