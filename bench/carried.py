@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 from rich.console import Console
 
-from bench.epochs import HIDDEN, START_US, Epochs
+from bench.epochs import HIDDEN, START_US, Epochs, write_typed
 
 KEYS, EPOCH_EVENTS, ALPHA, WINDOW = 100_000, 1_000_000, 0.2, 10
 DEFINITIONS = {
@@ -47,7 +47,7 @@ SELECT user, n - n % {WINDOW} AS w, count(*), sum(ms)::BIGINT FROM (
 def measure(folder: Path, events: int, console: Console) -> dict[str, Any]:
     """Events a second of each view in speed and in batch."""
     folder.mkdir(parents=True)
-    path = folder / "events.parquet"
+    path = folder / "events"
     write_events(path, events)
     numbers: dict[str, Any] = {"events": events, "keys": KEYS}
     for name, definitions in DEFINITIONS.items():
@@ -55,7 +55,7 @@ def measure(folder: Path, events: int, console: Console) -> dict[str, Any]:
         try:
             side.epoch(0)  # the first job of a session compiles its code
             seconds = sum(side.epoch(number) for number in range(1, -(-events // EPOCH_EVENTS)))
-            compare(side.rows(), ORACLES[name].format(path))
+            compare(side.rows(), ORACLES[name].format(f"{path}/*/*"))
             speed = (events - EPOCH_EVENTS) / seconds
             batch = events / side.fold_all()
         finally:
@@ -72,11 +72,12 @@ def measure(folder: Path, events: int, console: Console) -> dict[str, Any]:
 def write_events(path: Path, events: int) -> None:
     """Events in the order of their time, as the log's reader gives them."""
     moment = f"timezone('UTC', make_timestamp({START_US} + i * 1000))"
-    duckdb.sql(f"""
-        COPY (SELECT 'user-' || (hash(i) % {KEYS}) AS user, {moment} AS ts,
-                     (hash(i * 11) % 5000)::BIGINT AS ms, {HIDDEN.format(moment=moment)}
-              FROM range({events}) t(i)) TO '{path}' (FORMAT parquet)
-    """)
+    rows = f"""
+        SELECT 'user-' || (hash(i) % {KEYS}) AS user, {moment} AS ts,
+               (hash(i * 11) % 5000)::BIGINT AS ms, {HIDDEN.format(moment=moment)}
+        FROM range({events}) t(i)
+    """
+    write_typed(path, rows, EPOCH_EVENTS)
 
 
 def compare(ours: list[tuple[Any, ...]], oracle: str) -> None:

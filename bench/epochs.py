@@ -8,32 +8,53 @@ import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 # The columns that the log's reader adds to an event; `i` is its number, `moment` its time.
 HIDDEN = """0::INTEGER AS _partition, i::BIGINT AS _offset, {moment} AS _arrived_at,
             false AS _late, 0::BIGINT AS _lateness, 0::TINYINT AS _status"""
 START_US = 1_767_225_600_000_000
+TASKS = 2  # that read an epoch, as a stream of two partitions has
+
+
+def write_typed(folder: Path, rows: str, events_each: int) -> None:
+    """The rows of a SELECT, which are numbered by `_offset`, as one file for each task of each
+    epoch.
+    """
+    part = f"_offset // {events_each // TASKS}"
+    duckdb.sql(f"""
+        COPY (SELECT *, {part} AS part FROM ({rows})) TO '{folder}'
+        (FORMAT parquet, PARTITION_BY (part))
+    """)
 
 
 class Epochs:
     """One carried view `v` over the stream `clicks` of one partition."""
 
     def __init__(self, folder: Path, definitions: str, events: Path, events_each: int) -> None:
-        from bench.sides import _session
+        from pyspark.sql import SparkSession
+
         from headrace.compile.flow import flows_of
         from headrace.compile.passes import compile_project
         from headrace.define.project import Project
-        from headrace.define.settings import Settings
+        from headrace.define.settings import Settings, SparkSettings
         from headrace.define.statements import read_statements
         from headrace.serving.sqlite_store import SqliteStore
         from headrace.spark.analyse import SparkAnalyser
+        from headrace.spark.session import start_session
 
-        self.spark, self.events_each = _session(), events_each
+        work = folder / "work"
+        self.spark: Any = SparkSession.getActiveSession() or start_session(
+            SparkSettings(), app_name="bench", work=work
+        )
+        self.events_each = events_each
         parsed = tuple(read_statements(definitions, "bench.sql"))
         project = Project(folder, Settings("bench"), parsed)
         self.folder = folder
         plan = self.plan = compile_project(project, SparkAnalyser(self.spark))
         self.flow = flows_of(plan)[0]
-        self.events = self.spark.read.parquet(str(events))
+        self.folder_of_events = events
+        self.events = self.spark.read.parquet(str(events)).drop("part")
         self.store = SqliteStore(folder / "serving.db")
         self.store.take_over()
         self.store.deploy(plan)
@@ -48,8 +69,9 @@ class Epochs:
         from headrace.speed.epoch import compute_epoch
 
         began = time.monotonic()
-        lower, upper = number * self.events_each, (number + 1) * self.events_each
-        frame = self.events.where(f"_offset >= {lower} AND _offset < {upper}")
+        upper = (number + 1) * self.events_each
+        parts = range(number * TASKS, (number + 1) * TASKS)
+        frame = self.spark.read.parquet(*(f"{self.folder_of_events}/part={n}" for n in parts))
         state = self.store.stream("clicks")
         behind = Behind(self.store, state, lambda *_: self.events, 0, {})
         made = compute_epoch(
@@ -72,7 +94,7 @@ class Epochs:
         self.events.createOrReplaceTempView("clicks")
         version = self.store.versions("clicks")[0]
         assert version.plan.carry is not None
-        folded = Carrying(self.spark, version.plan.carry, {}, marks=[(0, mark_us)]).fold([])
+        folded = Carrying(self.spark, version.plan.carry, {}, 0, marks=[(0, mark_us)]).fold([])
         rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
         self.store.stage(version, True, rows, (), folded.states)
         return time.monotonic() - began
@@ -82,5 +104,7 @@ class Epochs:
             return [tuple(row) for row in db.execute("SELECT * FROM v")]
 
     def close(self) -> None:
+        from headrace.spark.session import stop_session
+
         self.store.close()
-        self.spark.stop()
+        stop_session(self.spark)

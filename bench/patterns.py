@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 from rich.console import Console
 
-from bench.epochs import HIDDEN, START_US, Epochs
+from bench.epochs import HIDDEN, START_US, Epochs, write_typed
 from bench.process import Child
 from bench.until_idle import run_until_idle, store_of
 
@@ -81,16 +81,14 @@ def write_events(folder: Path, events: int) -> tuple[Path, Path]:
         FROM (SELECT i, hash(i * 7) % 10000 AS h FROM range({events}) t(i))
     """
     zoned = "timezone('UTC', ts)"
-    duckdb.sql(f"""
-        COPY (SELECT * EXCLUDE (i, ts), {zoned} AS ts, {HIDDEN.format(moment=zoned)} FROM ({rows}))
-        TO '{folder}/typed.parquet' (FORMAT parquet)
-    """)
+    typed = f"SELECT * EXCLUDE (i, ts), {zoned} AS ts, {HIDDEN.format(moment=zoned)} FROM ({rows})"
+    write_typed(folder / "typed", typed, EPOCH_EVENTS)
     text = "strftime(ts, '%Y-%m-%dT%H:%M:%S.%gZ')"
     duckdb.sql(f"""
         COPY (SELECT * EXCLUDE (i, ts), {text} AS ts FROM ({rows}) ORDER BY i)
         TO '{lines}/000.json' (FORMAT json)
     """)
-    return folder / "typed.parquet", lines
+    return folder / "typed", lines
 
 
 def definitions(clause: str) -> str:

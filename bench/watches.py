@@ -54,17 +54,17 @@ def measure(folder: Path, console: Console) -> dict[str, float]:
 
 
 def _events(folder: Path) -> Path:
-    import duckdb
+    from bench.epochs import HIDDEN, write_typed
 
-    from bench.epochs import HIDDEN
-
-    path = folder / "events.parquet"
+    path = folder / "events"
     moment = "make_timestamptz(1767225600000000 + i * 1000)"
-    duckdb.sql(
-        f"""COPY (SELECT 'item ' || (i % 100) AS item, (i * 7919 % 25)::INTEGER AS megapixel,
-        5 + (i * 104729 % 1000000) / 100.0 AS price, {moment} AS ts, {HIDDEN.format(moment=moment)}
-        FROM range({EVENTS_EACH * (WARM + EPOCHS)}) r(i)) TO '{path}' (FORMAT parquet)"""
-    )
+    rows = f"""
+        SELECT 'item ' || (i % 100) AS item, (i * 7919 % 25)::INTEGER AS megapixel,
+               5 + (i * 104729 % 1000000) / 100.0 AS price, {moment} AS ts,
+               {HIDDEN.format(moment=moment)}
+        FROM range({EVENTS_EACH * (WARM + EPOCHS)}) r(i)
+    """
+    write_typed(path, rows, EVENTS_EACH)
     return path
 
 

@@ -112,9 +112,9 @@ class Builder:
         before = None if full else self.store.stream(self.flow.name).boundary_highs
         since_us = watermark_of(self.flow.streams[0], before or ())
         carrying = Carrying(
-            self.spark, carry, self.processors, marks=[(0, due_us)], since_us=since_us
+            self.spark, carry, self.processors, len(range), marks=[(0, due_us)], since_us=since_us
         )
-        states = [] if full else carrying.states(self.store, version, len(range), at_boundary=True)
+        states = [] if full else carrying.states(self.store, version, at_boundary=True)
         folded = carrying.fold(states)
         if folded.disordered:
             start = Position.start(self.flow.partitions)

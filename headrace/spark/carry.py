@@ -26,6 +26,7 @@ from headrace.spark.functions import pickle_by_value
 _STATES = pa.schema(
     [(KEY, pa.string()), (TIME, pa.int64()), (SEQ, pa.int64()), (STATE, pa.binary())]
 )
+LIVE_MAX = 4_000_000  # so many keys fit into the memory of each task
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,9 @@ class Folded:
 class Carrying:
     """A carried view's events of one epoch or build, before they are folded.
 
-    `cut` is SQL for the group that an event belongs to, `marks` the watermark at each group's end,
-    `since_us` the watermark that the states have come to; `ended` says that no more will come.
+    There are about `count` of them. `cut` is SQL for the group that an event belongs to, `marks`
+    the watermark at each group's end, `since_us` the watermark that the states have come to;
+    `ended` says that no more will come.
     """
 
     def __init__(
@@ -49,23 +51,22 @@ class Carrying:
         spark: Any,
         plan: CarryPlan,
         processors: Mapping[str, ProcessorDefinition],
+        count: int,
         cut: str = "0",
         marks: Marks = (),
         since_us: int | None = None,
         *,
         ended: bool = False,
     ) -> None:
-        self.spark, self.plan, self.processors = spark, plan, processors
+        self.spark, self.plan, self.processors, self.count = spark, plan, processors, count
         self.marks, self.since_us, self.ended = marks, since_us, ended
         self.events = spark.sql(plan.sql).selectExpr("*", f"cast({cut} as int) AS {CUT}")
 
-    def states(
-        self, store: Store, version: Version, events: int, *, at_boundary: bool
-    ) -> list[StateRow]:
-        """The states before these events, of which there are about so many."""
+    def states(self, store: Store, version: Version, *, at_boundary: bool) -> list[StateRow]:
+        """The states before these events."""
         due_us = self.marks[-1][1] if self.marks else None
         # Reading some states too many costs less than finding out which keys there are.
-        few = store.states_count(version) <= events
+        few = store.states_count(version) <= self.count
         keys = None if few else self.keys()
         return store.states(version, keys, due_us, at_boundary=at_boundary)
 
@@ -97,22 +98,26 @@ class Carrying:
         values = zip(*rows, strict=True) if rows else ([], [], [], [])
         columns = [pa.array(column, f.type) for column, f in zip(values, _STATES, strict=True)]
         before = self.spark.createDataFrame(pa.table(columns, _STATES))
-        both = self.events.unionByName(before, allowMissingColumns=True)
+        both = self._live(before).unionByName(before, allowMissingColumns=True)
         order = (col(KEY), col(STATE).isNull(), col(TIME), col(SEQ))
-        return self._live(both.repartition(KEY).sortWithinPartitions(*order))
+        return both.repartition(KEY).sortWithinPartitions(*order)
 
-    def _live(self, rows: Any) -> Any:
-        """Without the keys in which no match can begin, so that their events stay in Spark."""
-        from pyspark.sql.functions import expr
+    def _live(self, states: Any) -> Any:
+        """The events without those of keys in which no match can begin, which so stay in Spark."""
+        from pyspark.sql.functions import broadcast, expr
 
         plan, (_, mark_us) = self.plan.match, self.marks[-1] if self.marks else (0, None)
         if plan is None or plan.starts is None or mark_us is None:
-            return rows
+            return self.events
         # Events that are not ripe are kept for what may come before them, and late ones are told.
-        cases = [plan.starts, f"{STATE} IS NOT NULL", f"{TIME} >= {mark_us}"]
+        cases = [plan.starts, f"{TIME} >= {mark_us}"]
         cases += [f"{TIME} < {self.since_us}"] if self.since_us is not None else []
-        live = expr(f"max({' OR '.join(cases)}) OVER (PARTITION BY {KEY})")
-        return rows.withColumn("_live", live).where("_live").drop("_live")
+        keys = self.events.where(" OR ".join(cases)).select(KEY).union(states.select(KEY))
+        # A hash is quicker to compare; two keys that share one only bring some events too many.
+        live = keys.select(expr(f"xxhash64({KEY}) AS _live")).distinct()
+        if self.count > LIVE_MAX and live.limit(LIVE_MAX + 1).count() > LIVE_MAX:
+            return self.events
+        return self.events.join(broadcast(live), expr(f"xxhash64({KEY}) = _live"), "left_semi")
 
     def _folded(self, rows: Any) -> Any:
         from pyspark.sql.pandas.types import to_arrow_schema

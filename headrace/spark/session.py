@@ -48,6 +48,8 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.adaptive.enabled": "false",  # re-planning costs a small aggregate more than it saves
+    # What is kept in memory is an epoch, read a few times: compressing it costs more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
     "spark.python.worker.reuse": "true",

@@ -85,8 +85,8 @@ def follow(
         # Without a generation, or beside one that does not fit, there is nothing to go on from.
         return CarriedRows([], CarriedEpoch([], disorder=NOW, provisional=True), again=True)
     marks, since_us = [(NOW, watermark)], behind.since_us(at_boundary=False)
-    carrying = Carrying(spark, carry, behind.processors, str(NOW), marks, since_us)
-    folded = carrying.fold(carrying.states(behind.store, version, events, at_boundary=False))
+    carrying = Carrying(spark, carry, behind.processors, events, str(NOW), marks, since_us)
+    folded = carrying.fold(carrying.states(behind.store, version, at_boundary=False))
     rows = rows_of(spark.sql(version.plan.partial_sql))
     disorder = NOW if folded.disordered else None
     carried = CarriedEpoch(folded.states, disorder=disorder, provisional=folded.disordered)
@@ -103,8 +103,8 @@ def rebase(
 ) -> CarriedRows:
     """Fold all events since the boundary; the stream's relation holds them."""
     marks, since_us = [*behind.marks(), (NOW, watermark)], behind.since_us(at_boundary=True)
-    carrying = Carrying(spark, carry, behind.processors, behind.cut(), marks, since_us)
-    folded = carrying.fold(carrying.states(behind.store, version, events, at_boundary=True))
+    carrying = Carrying(spark, carry, behind.processors, events, behind.cut(), marks, since_us)
+    folded = carrying.fold(carrying.states(behind.store, version, at_boundary=True))
     rows = rows_of(spark.sql(version.plan.partial_sql))
     disorder = NOW if folded.disordered else folded.disordered_cut
     return CarriedRows(rows, CarriedEpoch(folded.states, True, disorder, folded.disordered))
