@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headrace.compile.carry import Carried, Order, relation_ddl
-from headrace.compile.derive import check_stateless
+from headrace.compile.derive import MADE, check_stateless
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.match_conditions import Conditions
@@ -22,7 +22,7 @@ from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import HeadraceError, Unsupported
-from headrace.core.event import CUT, TIME
+from headrace.core.event import CUT, DATED, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
     Expression,
@@ -246,7 +246,7 @@ class _Matching:
         assert isinstance(select, exp.Select)
         table = next(t for t in select.find_all(exp.Table) if t.name == MATCHED)
         alias = table.alias or MATCHED
-        items = [*(f"{sql} AS `{name}`" for name, sql in rows.items()), *HIDDEN, CUT]
+        items = [*(f"{sql} AS `{name}`" for name, sql in rows.items()), *MADE]
         inner = parse_query(f"SELECT {', '.join(items)} FROM {self.name}", self.origin)
         table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
         if len(list(select.find_all(exp.Subquery))) > 1 or select.args.get("joins"):
@@ -257,7 +257,7 @@ class _Matching:
         if not self.closed:
             # A query may do with the matches what it likes; a stream gives them on one by one.
             check_stateless(replace(self.resolved, select=select))
-            expressions += [exp.column(name, table=alias) for name in (*HIDDEN, CUT)]
+            expressions += [exp.column(name, table=alias) for name in (*HIDDEN, CUT, DATED)]
         select.set("expressions", expressions)
         return select
 

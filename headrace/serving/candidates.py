@@ -39,6 +39,14 @@ class Standing:
     generation: int
     joined: bool  # a row's place is in one of several streams, and not said which
 
+    @property
+    def placed(self) -> bool:
+        """Whether a row is known as soon as the answer has come to its place; one that a pattern
+        or a processor makes may be decided later.
+        """
+        made_later = self.view.carry is not None and self.view.carry.made is not None
+        return not self.joined and not made_later
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -108,7 +116,7 @@ def _of_stream(
     )
     bodies = [output for output in view.outputs if not hidden(output.name)]
     while part := cursor.fetchmany(CHUNK):
-        said = bodies_of(rule.nested, bodies, [row[5:] for row in part])
+        said = bodies_of(rule.nested, bodies, [row[6:] for row in part])
         yield [
             Candidate(row[0], body, bool(row[1]), row[4], (row[2], row[3]))
             for row, body in zip(part, said, strict=True)

@@ -134,7 +134,7 @@ class _Look:
         seen = self.before.position
         if found.fresh or seen is None or found.place is None:
             return False
-        return self.at.boundary <= seen if self.at.joined else _precedes(found.place, seen)
+        return _precedes(found.place, seen) if self.at.placed else self.at.boundary <= seen
 
 
 def _seen(before: Looked, at: Standing) -> bool:

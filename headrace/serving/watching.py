@@ -131,20 +131,20 @@ def _raised(
         return watch
     id = hashlib.sha256(f"{watch.name}\n{match.row_key}".encode()).hexdigest()[:32]
     by = "speed" if match.fresh else f"generation {at.generation}"
-    time = match.time_us if match.time_us is not None else match.arrived_us
     added = db.execute(
         "INSERT OR IGNORE INTO _alerts VALUES "
         "(NULL, ?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL)",
         (
             id, watch.name, watch.number, match.row_key, watch.severity,
-            msgspec.json.encode(match.body).decode(), time, now, by, str(at.position),
+            msgspec.json.encode(match.body).decode(), match.time_us, now, by, str(at.position),
         ),
     ).rowcount  # fmt: skip
     if not added:
         return watch
     document = {
-        "id": id, "rule": watch.name, "severity": watch.severity, "event_time": iso(time),
-        "raised_at": iso(now), "raised_by": by, "body": match.body,
+        "id": id, "rule": watch.name, "severity": watch.severity,
+        "event_time": iso(match.time_us), "raised_at": iso(now), "raised_by": by,
+        "body": match.body,
     }  # fmt: skip
     notify(db, watch, RAISED, [document], now)
     db.execute("UPDATE _watches SET matches = matches + 1 WHERE number = ?", (watch.number,))
