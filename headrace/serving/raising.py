@@ -166,11 +166,12 @@ class _Deciding:
         by = "speed" if found.fresh else f"generation {self.look.at.generation}"
         added = self.db.execute(
             "INSERT OR IGNORE INTO _alerts VALUES "
-            "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL)",
+            "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL, ?)",
             (
                 id, rule.name, self.look.version, found.row_key, rule.severity, body, time, per,
                 self.now, by, str(self.look.at.position), quiet,
                 leader if quiet == SUPPRESSED else None, missed and not old,
+                found.arrived_us,
             ),
         ).rowcount  # fmt: skip
         document = {
@@ -184,11 +185,12 @@ class _Deciding:
     def _id(self, found: Candidate, body: str) -> str:
         said = [self.look.rule.name, found.row_key]
         if found.place is None:
-            # A row that has left and comes in again is another alert, whatever it says.
+            # A row that has left and comes in again is another alert, whatever it says, also if
+            # the ones before have been removed.
             times = self.db.execute(
                 "SELECT count(*) FROM _alerts WHERE rule = ? AND row_key = ?", said
             ).fetchone()
-            said += [body, str(times[0])]
+            said += [body, str(times[0]), str(self.now)]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()[:32]
 
     def _quiet(self, found: Candidate, old: bool, missed: bool, leader: str | None) -> str | None:
