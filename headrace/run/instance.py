@@ -305,6 +305,7 @@ class Instance(ProjectService):
             self.sink_statuses(plan) if plan else [],
             self.table_statuses(plan) if plan else [],
             self.rulebook.rules(),
+            self.watchbook.numbers(list(self.watches.problems.values()) if self.watches else []),
         )
 
     def problems(self) -> dict[str, str]:

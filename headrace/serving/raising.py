@@ -27,7 +27,8 @@ from headrace.core.rule import Coupling
 from headrace.core.time import Clock, iso, now_us
 from headrace.serving.candidates import Candidate, Standing, candidates, keyed, standing
 from headrace.serving.catalog import tables_of
-from headrace.serving.ledger import Mute, active_mutes, alert_document, changed
+from headrace.serving.ledger import alert_document, changed
+from headrace.serving.mutes import Mute, active_mutes
 from headrace.serving.notices import MISSED, RAISED, WITHDRAWN, notify
 from headrace.serving.rules import Looked, read_look
 from headrace.serving.sqlite import Sqlite

@@ -12,7 +12,7 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.time import MINUTE
 from headrace.define.subscribing import read_subscription
 from headrace.serving.account import Account
-from headrace.serving.ledger import mute
+from headrace.serving.mutes import mute
 from headrace.serving.rules import DISABLED, ENABLED, begin, change
 from headrace.serving.watch import Watch
 from tests.serving.bench import Click
