@@ -337,7 +337,7 @@ class Instance(ProjectService):
         return self.hub.join(text, after, news)
 
     def metrics(self) -> bytes:
-        return exposition(self.status())
+        return exposition(self.status(), self.rulebook.tally())
 
     # Numbers for the terminal
 

@@ -22,6 +22,7 @@ from headrace.serving import ledger, mutes, notices, rules
 from headrace.serving.ledger import Alert, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.tally import Tally, tally
 
 Kept = Mapping[str, RuleDefinition]
 
@@ -138,6 +139,11 @@ class StoreRulebook:
         self.deployer.writing()
         with self.store.db.write() as db:
             return ledger.acknowledge(db, id, who, note, self.store.clock())
+
+    def tally(self) -> Tally:
+        """What rules, watches and actions have done since the beginning."""
+        with self.store.db.read() as db:
+            return tally(db, self.store.clock())
 
     def retry(self, alert: str | None = None, rule: str | None = None) -> int:
         plan = self.store.deployed()

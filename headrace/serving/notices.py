@@ -80,7 +80,8 @@ def _queue(
     db: sqlite3.Connection, rule: Notifier, key: str, ids: list[str], body: bytes, now_us: int
 ) -> None:
     db.executemany(
-        "INSERT OR IGNORE INTO _notices VALUES (NULL, ?, ?, ?, ?, ?, 'waiting', 0, ?, NULL, NULL)",
+        "INSERT OR IGNORE INTO _notices "
+        "VALUES (NULL, ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, NULL, NULL, ?6)",
         [
             (action.name, key, rule.name, msgspec.json.encode(ids).decode(), body, now_us)
             for action in rule.actions

@@ -24,6 +24,7 @@ from headrace.serving.candidates import FLOOR, floor_of, standing
 from headrace.serving.catalog import read_plan
 from headrace.serving.ledger import changed
 from headrace.serving.sqlite import Sqlite
+from headrace.serving.tally import ALERT, DELIVERED, kind_of, note_removed
 
 CHUNK = 1_000  # alerts of a rule that one transaction removes
 _SETTLED = (
@@ -81,7 +82,8 @@ class _Step:
         ).fetchall()
         plan = read_plan(self.db) if old else None
         found = [id for (name,) in old for id in self._removable(name, plan)]
-        self.db.executemany("DELETE FROM _alerts WHERE id = ?", [(id,) for id in found])
+        delete = "DELETE FROM _alerts WHERE id = ? RETURNING rule, severity"
+        note_removed(self.db, ALERT, [self.db.execute(delete, (id,)).fetchone() for id in found])
         return len(found)
 
     def _removable(self, name: str, plan: Plan | None) -> list[str]:
@@ -121,11 +123,14 @@ class _Step:
 
     def remove_notices(self) -> None:
         """A notification goes with the last of its alerts."""
-        self.db.execute(
+        removed = self.db.execute(
             "DELETE FROM _notices WHERE ended_at < ? AND NOT EXISTS "
-            "(SELECT 1 FROM json_each(alerts) j JOIN _alerts a ON a.id = j.value)",
+            "(SELECT 1 FROM json_each(alerts) j JOIN _alerts a ON a.id = j.value) "
+            "RETURNING action, state",
             (self.floor_us,),
-        )
+        ).fetchall()
+        delivered = [(kind_of(action), "") for action, state in removed if state == DELIVERED]
+        note_removed(self.db, DELIVERED, delivered)
 
 
 def _taken(position: Position, boundary: Position) -> bool:

@@ -86,10 +86,13 @@ CREATE TABLE IF NOT EXISTS _notices (
   number INTEGER PRIMARY KEY AUTOINCREMENT, action TEXT NOT NULL, key TEXT NOT NULL,
   rule TEXT NOT NULL, alerts TEXT NOT NULL, body BLOB, state TEXT NOT NULL,
   attempts INTEGER NOT NULL, due_at INTEGER NOT NULL, reason TEXT, ended_at INTEGER,
-  UNIQUE (action, key));
+  queued_at INTEGER NOT NULL, UNIQUE (action, key));
 CREATE INDEX IF NOT EXISTS _notices_due ON _notices (action, due_at) WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS _notices_rules ON _notices (rule);
 CREATE INDEX IF NOT EXISTS _notices_ages ON _notices (ended_at);
+CREATE TABLE IF NOT EXISTS _removed (
+  what TEXT, name TEXT, kind TEXT, count INTEGER NOT NULL,
+  PRIMARY KEY (what, name, kind)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _watches (
   number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, text TEXT NOT NULL,
   shape TEXT NOT NULL, constants TEXT NOT NULL, severity TEXT NOT NULL, actions TEXT NOT NULL,
