@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headrace.compile.carry import Carried, Order, relation_ddl
-from headrace.compile.derive import check_stateless
+from headrace.compile.derive import MADE, check_stateless
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.match_conditions import Conditions
@@ -22,7 +22,7 @@ from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import HeadraceError, Unsupported
-from headrace.core.event import CUT, TIME
+from headrace.core.event import CUT, DATED, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
     Expression,
@@ -250,7 +250,7 @@ class _Matching:
         table = next(t for t in select.find_all(exp.Table) if t.name == MATCHED)
         alias = table.alias or MATCHED
         items = [f"{sql} AS `{name}`" for name, sql in rows.items()]
-        items += [] if self.closed else [*HIDDEN, CUT]
+        items += [] if self.closed else [*MADE]
         inner = parse_query(f"SELECT {', '.join(items)} FROM {self.name}", self.origin)
         table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
         if self.closed:
@@ -261,7 +261,7 @@ class _Matching:
         for item in select.expressions:
             expressions += [exp.column(name) for name in rows] if item.is_star else [item]
         check_stateless(replace(self.resolved, select=select))
-        expressions += [exp.column(name, table=alias) for name in (*HIDDEN, CUT)]
+        expressions += [exp.column(name, table=alias) for name in (*HIDDEN, CUT, DATED)]
         select.set("expressions", expressions)
         return select
 
