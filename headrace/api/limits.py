@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 
 from headrace.core.errors import Overloaded
 from headrace.define.settings import AccessSettings
@@ -61,7 +62,7 @@ class Limits:
     def query(self, user: str) -> Gate:
         """Held while a query of the user runs."""
         if user not in self._gates:
-            refusal: Callable[[int], Overloaded] = lambda most: _too_many(user, most)  # noqa: E731
+            refusal = partial(_too_many, user)
             self._gates[user] = Gate(self._settings.queries_max, refusal)
         return self._gates[user]
 

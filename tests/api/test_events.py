@@ -17,11 +17,11 @@ from headrace.api import events
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
 from headrace.api.service import Hearing
-from headrace.core.errors import BadQuery, NotFound, Overloaded, Unavailable
+from headrace.core.errors import BadQuery, Forbidden, NotFound, Overloaded, Unavailable
 from headrace.core.time import SECOND
 from headrace.define.settings import HttpSettings, SubscribeSettings
 from headrace.serving.hub import Hub
-from tests.access.people import bearer, open_access
+from tests.access.people import TEST, bearer, open_access, token_of
 from tests.serving.bench import Bench, Click
 
 from .conftest import Shop, condition
@@ -193,3 +193,16 @@ def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch) -> Non
         return await anext(events._events(Silent(), asyncio.Event(), lambda: None))
 
     assert asyncio.run(first()) == b": still here\n\n"
+
+
+def test_a_subscription_ends_when_its_grant_is_taken_back(place: Place) -> None:
+    secret = token_of(place.access, "ada", "read", on="view:hits")
+    with Remote(place.server.url, secret) as remote:
+        hearing = remote.subscribe(HITS)
+        assert hearing.take()[0].event == "relation"
+        place.access.take_back("ada", "read", "view:hits", TEST)
+        place.bench.send(Click("/a", "ann", 5))
+        (last,) = hearing.take()
+        assert (last.event, last.data["condition"], hearing.ended) == ("failed", "Forbidden", True)
+        with pytest.raises(Forbidden, match="ada may not read anything here"):
+            remote.subscribe(HITS)
