@@ -1,4 +1,4 @@
-"""Lists, cut down to what a caller may read. tests/api/test_readable.py checks them."""
+"""Lists, cut down to what a caller may read. tests/api/test_named.py checks them."""
 
 from __future__ import annotations
 
