@@ -40,7 +40,9 @@ def measure(folder: Path, seconds: float, console: Console) -> dict[str, float]:
     )
     try:
         url = _wait_ready(process)
-        delays = _probe(url, seconds)
+        token = (project / ".headrace" / "run.token").read_text("utf-8")
+        with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client:
+            delays = _probe(client, seconds)
     finally:
         process.terminate()
         process.wait(60)
@@ -70,40 +72,39 @@ def _wait_ready(process: subprocess.Popen[str]) -> str:
     raise SystemExit("the instance ended before it was ready")
 
 
-def _probe(url: str, seconds: float) -> list[float]:
+def _probe(client: httpx.Client, seconds: float) -> list[float]:
     acknowledged: list[tuple[int, float]] = []
     done = threading.Event()
     producer = threading.Thread(
-        target=_produce, args=(url, seconds, acknowledged, done), daemon=True
+        target=_produce, args=(client, seconds, acknowledged, done), daemon=True
     )
     producer.start()
     delays: list[float] = []
     at = 0
     warm = time.monotonic() + seconds / 4
-    with httpx.Client(base_url=url) as client:
-        while not (done.is_set() and at == len(acknowledged)):
-            rows: list[dict[str, Any]] = client.get("/v1/views/total").json()["rows"]
-            now = time.monotonic()
-            while at < len(acknowledged) and acknowledged[at][0] <= rows[0]["n"]:
-                if acknowledged[at][1] > warm:
-                    delays.append(now - acknowledged[at][1])
-                at += 1
-            time.sleep(0.01)
+    while not (done.is_set() and at == len(acknowledged)):
+        rows: list[dict[str, Any]] = client.get("/v1/views/total").json()["rows"]
+        now = time.monotonic()
+        while at < len(acknowledged) and acknowledged[at][0] <= rows[0]["n"]:
+            if acknowledged[at][1] > warm:
+                delays.append(now - acknowledged[at][1])
+            at += 1
+        time.sleep(0.01)
     return delays
 
 
 def _produce(
-    url: str, seconds: float, acknowledged: list[tuple[int, float]], done: threading.Event
+    client: httpx.Client,
+    seconds: float,
+    acknowledged: list[tuple[int, float]],
+    done: threading.Event,
 ) -> None:
     sent, began = 0, time.monotonic()
-    with httpx.Client(base_url=url) as client:
-        while time.monotonic() - began < seconds:
-            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            lines = [
-                f'{{"n":{sent + i},"page":"/{i % 20}","ts":"{now}"}}' for i in range(POST_EVENTS)
-            ]
-            client.post("/v1/streams/probes/events", content="\n".join(lines)).raise_for_status()
-            sent += POST_EVENTS
-            acknowledged.append((sent, time.monotonic()))
-            time.sleep(max(0.0, began + sent / RATE - time.monotonic()))
+    while time.monotonic() - began < seconds:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        lines = [f'{{"n":{sent + i},"page":"/{i % 20}","ts":"{now}"}}' for i in range(POST_EVENTS)]
+        client.post("/v1/streams/probes/events", content="\n".join(lines)).raise_for_status()
+        sent += POST_EVENTS
+        acknowledged.append((sent, time.monotonic()))
+        time.sleep(max(0.0, began + sent / RATE - time.monotonic()))
     done.set()

@@ -1,40 +1,45 @@
 """The ASGI application: the table of routes behind the guard.
 
 From the outside in: the headers of safety, an id and a last resort for each request, the guard, the
-router. So what the guard refuses has an id too, and every answer, a defect's included, the headers.
+router, and before each handler the door. So what the guard refuses has an id too, and every answer,
+a defect's included, the headers.
 tests/api/test_routes.py runs it on a real server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
+from headrace.access.access import Access
+from headrace.api.door import Door
 from headrace.api.errors import Shield, on_error, on_http_exception
 from headrace.api.guard import Guard, SafeHeaders
-from headrace.api.handlers import Api, Gate
+from headrace.api.handlers import Api
+from headrace.api.limits import Gate, Limits, overloaded
 from headrace.api.openapi import document
 from headrace.api.page import render
 from headrace.api.routes import ROUTES, Route
 from headrace.api.service import Service
 from headrace.core.errors import HeadraceError
-from headrace.define.settings import HttpSettings
+from headrace.define.settings import AccessSettings, HttpSettings
 
 
-def make_app(service: Service, http: HttpSettings) -> Starlette:
+def make_app(
+    service: Service, http: HttpSettings, access: Access, limits: AccessSettings
+) -> Starlette:
     """The application of one service, for one event loop."""
     api = Api(
         service,
         http,
-        Gate(http.waiting_max),
+        access,
+        Gate(http.waiting_max, overloaded),
+        Limits(limits),
         page=partial(render, routes=ROUTES),
         openapi=msgspec.json.encode(document(ROUTES)),
     )
@@ -54,12 +59,5 @@ def make_app(service: Service, http: HttpSettings) -> Starlette:
 
 def _route(api: Api, route: Route) -> StarletteRoute:
     return StarletteRoute(
-        route.path, _endpoint(api, route), methods=[route.method], name=route.name
+        route.path, Door(api, route).answer, methods=[route.method], name=route.name
     )
-
-
-def _endpoint(api: Api, route: Route) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        return await route.handler(api, request)
-
-    return endpoint

@@ -8,6 +8,7 @@ tests/api/test_client.py sends each method and each error there and back.
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -18,9 +19,11 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from headrace.access.caller import OWNER, Caller
 from headrace.api.body import JSON, NDJSON, ONE, is_json
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
+from headrace.api.remote_access import RemoteAccess
 from headrace.api.remote_rulebook import RemoteRulebook
 from headrace.api.remote_watchbook import RemoteWatchbook
 from headrace.api.service import DeadLetter, Status
@@ -44,14 +47,16 @@ T = TypeVar("T")
 class Remote:
     """A Service at a URL.
 
-    with Remote("http://127.0.0.1:8080") as remote:
+    with Remote("http://127.0.0.1:8080", token) as remote:
         remote.submit("clicks", [b'{"user":"ada"}']).result().accepted
     """
 
     def __init__(
         self,
         url: str,
+        token: str | None = None,
         *,
+        verify: ssl.SSLContext | None = None,
         patience_s: float = PATIENCE_S,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -60,9 +65,12 @@ class Remote:
         self._patience_s, self._sleep, self._clock = patience_s, sleep, clock
         # Proxies of the environment are not for us: the other process is on this machine.
         # Reading the certificates takes longer than a request, and plain HTTP has no use for them.
-        verify = not self.url.startswith("http:")
         self._http = httpx.Client(
-            base_url=self.url, timeout=TIMEOUT, trust_env=False, verify=verify
+            base_url=self.url,
+            timeout=TIMEOUT,
+            trust_env=False,
+            verify=verify or not self.url.startswith("http:"),
+            headers={"Authorization": f"Bearer {token}"} if token else {},
         )
 
     def __enter__(self) -> Remote:
@@ -108,7 +116,8 @@ class Remote:
         path = f"/v1/views/{quote(name, safe='')}/late"
         return self._ask(LateAnswer, "GET", path, params=_asked(keys, since, until, limit))
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
+    def sql(self, text: str, limit: int | None = None, caller: Caller = OWNER) -> Answer:
+        """The other side knows by the token who asks."""
         return self._ask(Answer, "POST", "/v1/sql", json={"sql": text, "limit": limit})
 
     def subscribe(
@@ -120,6 +129,10 @@ class Remote:
     @property
     def rulebook(self) -> RemoteRulebook:
         return RemoteRulebook(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
+
+    @property
+    def access(self) -> RemoteAccess:
+        return RemoteAccess(self._ask)
 
     @property
     def watchbook(self) -> RemoteWatchbook:

@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headrace.api.asking import REQUEST_ID
 from headrace.core.errors import (
     BadRequest,
     HeadraceError,
@@ -27,9 +28,9 @@ from headrace.core.errors import (
     MethodNotAllowed,
     NotFound,
     Overloaded,
+    Unauthenticated,
 )
 
-RETRY_AFTER_S = 1
 _log = structlog.get_logger(__name__)
 
 
@@ -44,13 +45,18 @@ class ErrorShape(msgspec.Struct, frozen=True):
 
 
 def error_response(error: HeadraceError) -> Response:
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Overloaded) else None
     return Response(
         msgspec.json.encode(error.as_dict()),
         error.http_status,
-        headers=headers,
+        headers=_headers(error),
         media_type="application/json",
     )
+
+
+def _headers(error: HeadraceError) -> dict[str, str] | None:
+    if isinstance(error, Overloaded):
+        return {"Retry-After": str(error.retry_after_s)}
+    return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthenticated) else None
 
 
 async def on_error(request: Request, error: Exception) -> Response:
@@ -88,6 +94,7 @@ class Shield:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = f"{self._process}-{next(self._numbers):x}"
+        scope[REQUEST_ID] = request_id
         begun = False
 
         async def send_with_id(message: Message) -> None:

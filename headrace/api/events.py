@@ -2,14 +2,15 @@
 
 `id:` is the number to resume after, `event:` says what it is (pane, relation, reset; slow, end and
 failed are the last), `data:` is JSON on one line. A comment is sent when nothing else was for a
-while, so that a dead connection is noticed. The hearing is closed however the connection ends.
+while, so that a dead connection is noticed. The hearing is closed however the connection ends. Who
+may not read the view any more, because a token or grant was taken back, hears `failed` instead.
 tests/api/test_events.py reads a stream on a real server.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 import msgspec
@@ -17,10 +18,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from headrace.access.object import object_of
+from headrace.access.operation import Operation
+from headrace.api.asking import recognised
 from headrace.api.handlers import Api
 from headrace.api.service import Hearing
-from headrace.core.errors import BadRequest
-from headrace.serving.feed import Heard
+from headrace.core.errors import BadRequest, Forbidden, Unauthenticated
+from headrace.define.subscribing import read_subscription
+from headrace.serving.feed import FAILED, Heard
 
 EVENTS_MEDIA = "text/event-stream"
 QUIET_S_MAX = 15.0
@@ -33,8 +38,15 @@ async def subscribe(api: Api, request: Request) -> Response:
     after = _sequence(request.headers.get("last-event-id"))
     loop, news = asyncio.get_running_loop(), asyncio.Event()
     ring = partial(_ring, loop, news)
+    check = partial(_check, api, request, read_subscription(text).view)
+    check()
     hearing = await api.quick.run(partial(api.service.subscribe, text, after, ring))
-    return EventStream(hearing, news)
+    return EventStream(hearing, news, check)
+
+
+def _check(api: Api, request: Request, view: str) -> None:
+    asks = recognised(api.access, request)
+    asks.check(Operation.READ, object_of("view", view), f"'{view}'")
 
 
 def _ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
@@ -52,10 +64,12 @@ def _sequence(text: str | None) -> int | None:
 class EventStream(StreamingResponse):
     """Everything that is heard, until one of both sides ends it."""
 
-    def __init__(self, hearing: Hearing, news: asyncio.Event) -> None:
+    def __init__(
+        self, hearing: Hearing, news: asyncio.Event, check: Callable[[], None] = lambda: None
+    ) -> None:
         self._hearing = hearing
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(_events(hearing, news), media_type=EVENTS_MEDIA, headers=headers)
+        super().__init__(_events(hearing, news, check), media_type=EVENTS_MEDIA, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -64,9 +78,16 @@ class EventStream(StreamingResponse):
             self._hearing.close()
 
 
-async def _events(hearing: Hearing, news: asyncio.Event) -> AsyncIterator[bytes]:
+async def _events(
+    hearing: Hearing, news: asyncio.Event, check: Callable[[], None]
+) -> AsyncIterator[bytes]:
     while True:
         news.clear()
+        try:
+            check()
+        except (Unauthenticated, Forbidden) as error:
+            yield event_bytes(Heard(FAILED, error.as_dict(), None))
+            return
         ended, heard = hearing.ended, hearing.take()
         if heard:
             yield b"".join(map(event_bytes, heard))

@@ -20,8 +20,15 @@ from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.access.access import Access
+from headrace.access.object import object_of
+from headrace.access.operation import Operation
+from headrace.api.asking import caller
 from headrace.api.body import Body, read_body
-from headrace.api.page import CSS, render
+from headrace.api.counts import Counts
+from headrace.api.limits import Gate, Limits, overloaded
+from headrace.api.page import CSS, SCRIPT, render
+from headrace.api.readable import readable_status
 from headrace.api.service import Service
 from headrace.api.shapes import (
     LIMIT_MAX,
@@ -34,7 +41,7 @@ from headrace.api.shapes import (
     SqlQuestion,
     StatusReport,
 )
-from headrace.core.errors import BadRequest, Overloaded, Unavailable
+from headrace.core.errors import BadRequest, Unavailable
 from headrace.define.settings import HttpSettings
 from headrace.ingest.intake import Receipt
 
@@ -43,21 +50,6 @@ QUICK_THREADS, SLOW_THREADS, THREADS_WAITING_MAX = 16, 8, 256
 INLINE_BYTES_MAX = 128 << 10
 METRICS_MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 T = TypeVar("T")
-
-
-class Gate:
-    """Lets a stated number in at a time and turns the rest away. For one event loop."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._inside = most, 0
-
-    def __enter__(self) -> None:
-        if self._inside >= self._most:
-            raise overloaded(self._most)
-        self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._inside -= 1
 
 
 class Threads:
@@ -72,14 +64,6 @@ class Threads:
         return await to_thread.run_sync(call, limiter=self._limiter, abandon_on_cancel=True)
 
 
-def overloaded(most: int) -> Overloaded:
-    return Overloaded(
-        f"more than {most} requests are in progress",
-        detail="nothing of this request was accepted.",
-        hint="send it again after the time in Retry-After.",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Api:
     """What the handlers share. Queries and rebuilds have threads of their own, so that however
@@ -87,7 +71,10 @@ class Api:
 
     service: Service
     http: HttpSettings
+    access: Access
     gate: Gate
+    limits: Limits
+    counts: Counts = field(default_factory=Counts)
     page: Callable[[str], bytes] = render
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
@@ -101,6 +88,7 @@ def json_response(value: Any) -> Response:
 async def send_events(api: Api, request: Request) -> Response:
     with api.gate:
         body = await read_body(request, api.http.body_bytes_max)
+        api.limits.take_bytes(caller(request).user, len(body.data))
         submit = partial(_submit, api, request.path_params["stream"], body)
         small = len(body.data) <= INLINE_BYTES_MAX and not body.encoding
         future = submit() if small else await api.quick.run(submit)
@@ -129,27 +117,38 @@ def _about_view(ask: Callable[..., T], request: Request) -> Callable[[], T]:
 
 
 async def why(api: Api, request: Request) -> Response:
-    return await _traced(api, request, api.service.why)
+    found = await _traced(api, request, api.service.why)
+    # Whole events are more than the view tells of them.
+    for stream in {seen.stream for seen in found.listed} | set(found.as_of):
+        caller(request).check(Operation.READ, object_of("stream", stream), "the events behind it")
+    return json_response(found)
 
 
 async def replay(api: Api, request: Request) -> Response:
-    return await _traced(api, request, api.service.replay)
+    return json_response(await _traced(api, request, api.service.replay))
 
 
-async def _traced(api: Api, request: Request, ask: Callable[..., Any]) -> Response:
+async def _traced(api: Api, request: Request, ask: Callable[..., T]) -> T:
     asked = parameters(request)
     window, limit = asked.pop("window", None), limit_of(asked.pop("limit", None))
     call = partial(ask, request.path_params["view"], asked or None, window=window)
-    return json_response(await api.slow.run(partial(call, limit=limit) if limit else call))
+    return await _queried(api, request, partial(call, limit=limit) if limit else call)
+
+
+async def _queried(api: Api, request: Request, call: Callable[[], T]) -> T:
+    with api.limits.query(caller(request).user):
+        return await api.slow.run(call)
 
 
 async def query(api: Api, request: Request) -> Response:
     asked = await decoded(api, request, SqlQuestion)
-    return json_response(await api.slow.run(partial(api.service.sql, asked.sql, asked.limit)))
+    call = partial(api.service.sql, asked.sql, asked.limit, caller=caller(request))
+    return json_response(await _queried(api, request, call))
 
 
 async def status(api: Api, request: Request) -> Response:
-    return json_response(StatusReport.of(await api.quick.run(api.service.status)))
+    found = await api.quick.run(api.service.status)
+    return json_response(StatusReport.of(readable_status(found, caller(request))))
 
 
 async def dead_letters(api: Api, request: Request) -> Response:
@@ -165,7 +164,8 @@ async def rebuild(api: Api, request: Request) -> Response:
 
 
 async def audit(api: Api, request: Request) -> Response:
-    asked = await decoded(api, request, AuditQuestion)
+    asked, asks = await decoded(api, request, AuditQuestion), caller(request)
+    asks.check(Operation.AUDIT, object_of("view", asked.view) if asked.view else asks.whole_job)
     return json_response(Audits(await api.slow.run(partial(api.service.audit, asked.view))))
 
 
@@ -181,7 +181,8 @@ async def ready(api: Api, request: Request) -> Response:
 
 
 async def metrics(api: Api, request: Request) -> Response:
-    return Response(await api.quick.run(api.service.metrics), media_type=METRICS_MEDIA)
+    numbers = await api.quick.run(api.service.metrics)
+    return Response(numbers + api.counts.exposition(), media_type=METRICS_MEDIA)
 
 
 async def openapi(api: Api, request: Request) -> Response:
@@ -194,6 +195,10 @@ async def page(api: Api, request: Request) -> Response:
 
 async def style(api: Api, request: Request) -> Response:
     return Response(CSS, media_type="text/css")
+
+
+async def script(api: Api, request: Request) -> Response:
+    return Response(SCRIPT, media_type="text/javascript")
 
 
 def parameters(request: Request) -> dict[str, str]:

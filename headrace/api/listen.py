@@ -7,6 +7,7 @@ tests/api/test_events.py cuts a connection and counts.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +26,7 @@ RETRY_S = 1.0
 def subscribe(
     text: str,
     url: str = "http://127.0.0.1:8080",
+    token: str | None = None,
     *,
     after: int | None = None,
     retry_s: float = RETRY_S,
@@ -35,9 +37,10 @@ def subscribe(
     for heard in headrace.subscribe("SUBSCRIBE TO visitors EMIT ON TIME"):
         print(heard["data"])
 
-    What it raises at once is an error of the text; later only what cannot be mended by trying.
+    Without a token it is the one in HEADRACE_TOKEN. What it raises at once is an error of the text;
+    later only what cannot be mended by trying.
     """
-    with Remote(url) as remote:
+    with Remote(url, token or os.environ.get("HEADRACE_TOKEN")) as remote:
         hearing = remote.subscribe(text, after)
         while True:
             try:

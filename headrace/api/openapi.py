@@ -14,9 +14,11 @@ import msgspec
 
 from headrace import __version__
 from headrace.api.errors import ErrorShape
+from headrace.api.needs import ANYBODY
 from headrace.api.routes import Parameter, Route
 
 Schemas = dict[int, dict[str, Any]]
+_BEARER = {"type": "http", "scheme": "bearer"}
 _REFERENCE = "#/components/schemas/{name}"
 
 
@@ -32,7 +34,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Headrace", "version": __version__},
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": components, "securitySchemes": {"token": _BEARER}},
     }
 
 
@@ -48,6 +50,7 @@ def _operation(route: Route, given: Iterator[Any], error: dict[str, Any]) -> dic
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
+        "security": [] if route.needs.on == ANYBODY else [{"token": []}],
         "responses": {
             "200": {"description": "as asked", "content": answer},
             "default": {"description": "what is wrong", "content": error},

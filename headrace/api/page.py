@@ -1,7 +1,8 @@
 """The page at `/`: what this server can be asked, for one who opened it in a browser.
 
-It is made from the table of routes, needs nothing from elsewhere and runs no script, so that it
-works offline and under the policy of headrace.api.guard.
+It is made from the table of routes and needs nothing from elsewhere, so that it works offline and
+under the policy of headrace.api.guard. Its one script exchanges the code of the link that a run
+prints for a session, and says who one is.
 tests/api/test_routes.py checks that it names each route.
 """
 
@@ -30,11 +31,13 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Headrace</title>
 <link rel="stylesheet" href="/style.css">
+<script src="/login.js" defer></script>
 </head>
 <body>
 <main>
 <h1>Headrace</h1>
 <p>Define a view once, in SQL. It is kept exact over all of history and fresh to the second.</p>
+<p id="who"></p>
 <p><a href="/v1/status">How it is doing</a> · <a href="/openapi.json">OpenAPI document</a></p>
 <h2>Send the first event</h2>
 <p>Put the name of a stream in place of <code>clicks</code>, and its columns in place of these.</p>
@@ -49,6 +52,7 @@ _PAGE = """<!doctype html>
 """
 
 _CURL = """curl -X POST http://{host}/v1/streams/clicks/events \\
+  -H "Authorization: Bearer $HEADRACE_TOKEN" \\
   -H 'Content-Type: application/json' \\
   --data-binary '{{"user": "ada", "url": "/home", "ts": "2026-01-01T12:00:00Z"}}'"""
 
@@ -70,6 +74,23 @@ pre { border: 1px solid var(--line); border-radius: 6px; padding: .9rem 1rem; ov
 table { border-collapse: collapse; width: 100%; }
 td { border-top: 1px solid var(--line); padding: .45rem 1.5rem .45rem 0; vertical-align: top; }
 td:first-child { white-space: nowrap; }
+""".lstrip()
+
+SCRIPT = """
+"use strict";
+// The part of the address after # is never sent to a server, and is taken away once it was used.
+async function whoAmI() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("login");
+  if (code) {
+    history.replaceState(null, "", location.pathname);
+    const body = JSON.stringify({ code });
+    const answer = await fetch("/v1/session", { method: "POST", body });
+    if (!answer.ok) return (await answer.json()).message;
+  }
+  const session = await fetch("/v1/session");
+  return session.ok ? `You are ${(await session.json()).user}.` : "You are not logged in.";
+}
+whoAmI().then((text) => { document.getElementById("who").textContent = text; });
 """.lstrip()
 
 

@@ -1,7 +1,7 @@
 """The rules and alerts of a project that runs in another process, asked over HTTP.
 
-Who asks is said in the header X-Headrace-User. tests/api/test_ruling.py sends each method there
-and back.
+The other side knows by the token who asks, and checks what they may. tests/api/test_ruling.py sends
+each method there and back.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from headrace.access.caller import OWNER, Caller
 from headrace.api.rulebook import Muted, RuleStatus
-from headrace.api.shapes import USER, Alerts, Mutes, Retried, RuleHistory, Rules
+from headrace.api.shapes import Alerts, Mutes, Retried, RuleHistory, Rules
 from headrace.serving.ledger import Alert, Wanted
 from headrace.serving.rules import RuleVersion
 
@@ -34,10 +35,8 @@ class RemoteRulebook:
         found: RuleHistory = self._ask(RuleHistory, "GET", _path(name, "history"))
         return found.versions
 
-    def add(self, text: str, who: str) -> list[RuleStatus]:
-        found: Rules = self._patient(
-            Rules, "POST", "/v1/rules", json={"sql": text}, headers={USER: who}
-        )
+    def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
+        found: Rules = self._patient(Rules, "POST", "/v1/rules", json={"sql": text})
         return found.rules
 
     def remove(self, name: str, who: str) -> RuleVersion:
@@ -47,14 +46,12 @@ class RemoteRulebook:
         return self._change(name, "enable" if state == "enabled" else "disable", who)
 
     def _change(self, name: str, what: str, who: str) -> RuleVersion:
-        found: RuleVersion = self._patient(
-            RuleVersion, "POST", _path(name, what), headers={USER: who}
-        )
+        found: RuleVersion = self._patient(RuleVersion, "POST", _path(name, what))
         return found
 
     def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> Muted:
         said = {"for": length, "keys": dict(keys)}
-        found: Muted = self._ask(Muted, "POST", _path(name, "mute"), json=said, headers={USER: who})
+        found: Muted = self._ask(Muted, "POST", _path(name, "mute"), json=said)
         return found
 
     def unmute(self, name: str, keys: Mapping[str, str]) -> list[Muted]:
@@ -74,7 +71,7 @@ class RemoteRulebook:
 
     def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert:
         path = f"/v1/alerts/{quote(id, safe='')}/ack"
-        found: Alert = self._ask(Alert, "POST", path, json={"note": note}, headers={USER: who})
+        found: Alert = self._ask(Alert, "POST", path, json={"note": note})
         return found
 
     def retry(self, alert: str | None = None, rule: str | None = None) -> int:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from headrace.api.shapes import USER, Watches
+from headrace.access.caller import OWNER, Caller
+from headrace.api.shapes import Watches
 from headrace.serving.watches import WatchStatus
 
 
@@ -28,16 +29,12 @@ class RemoteWatchbook:
         found: WatchStatus = self._ask(WatchStatus, "GET", _path(name))
         return found
 
-    def add(self, text: str, who: str) -> list[WatchStatus]:
-        found: Watches = self._patient(
-            Watches, "POST", "/v1/watches", json={"sql": text}, headers={USER: who}
-        )
+    def add(self, text: str, who: str, caller: Caller = OWNER) -> list[WatchStatus]:
+        found: Watches = self._patient(Watches, "POST", "/v1/watches", json={"sql": text})
         return found.watches
 
     def remove(self, name: str, who: str) -> WatchStatus:
-        found: WatchStatus = self._patient(
-            WatchStatus, "POST", f"{_path(name)}/remove", headers={USER: who}
-        )
+        found: WatchStatus = self._patient(WatchStatus, "POST", f"{_path(name)}/remove")
         return found
 
 

@@ -1,8 +1,10 @@
 """The one table of routes.
 
 What the server answers, what the OpenAPI document says and what the page at `/` lists are all made
-from `ROUTES`, so that none of them can say something else than the others.
-tests/api/test_openapi.py compares the document with the table.
+from `ROUTES`, so that none of them can say something else than the others. What a route needs is
+said here too, and asked by the door.
+tests/api/test_openapi.py compares the document with the table, tests/api/test_needs.py asks each
+route as each role.
 """
 
 from __future__ import annotations
@@ -14,10 +16,25 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.api import handlers, ruling, watching
+from headrace.access.operation import Operation
+from headrace.access.token import NewToken, Token, TokenAsked
+from headrace.access.user import Grant, User
+from headrace.api import handlers, ruling, sessions, users, watching
+from headrace.api.access_shapes import (
+    AuditLog,
+    Done,
+    GrantQuestion,
+    Grants,
+    SessionQuestion,
+    SessionReport,
+    Tokens,
+    UserQuestion,
+    Users,
+)
 from headrace.api.body import JSON, NDJSON, ONE
 from headrace.api.events import EVENTS_MEDIA, subscribe
 from headrace.api.handlers import Api
+from headrace.api.needs import ANYBODY, JOB, KNOWN, NAMED, SERVER, Need
 from headrace.api.rulebook import Muted, RuleStatus
 from headrace.api.shapes import (
     Accepted,
@@ -79,6 +96,7 @@ class Route:
     handler: Handler
     response: Any = str  # the type of the answer's body
     media: str = JSON  # the answer's media type
+    needs: Need = Need()
     parameters: tuple[Parameter, ...] = ()
     bodies: tuple[BodyKind, ...] = ()
     body_required: bool = True
@@ -104,6 +122,20 @@ _WANTED = (
     Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
     _LIMIT,
 )
+_TOKEN = Parameter("token", "path", str, "id of a token")
+_OF_USER = Parameter("user", "query", str, "only those of this user")
+_ANYBODY, _KNOWN = Need(ANYBODY, Operation.READ), Need(KNOWN, Operation.READ)
+_MANAGES = Need(SERVER, Operation.MANAGE)
+
+
+def _reads(on: str) -> Need:
+    return Need(on, Operation.READ)
+
+
+def _defines(on: str) -> Need:
+    return Need(on, Operation.DEFINE)
+
+
 _EVENTS = (
     BodyKind(JSON, dict[str, Any] | list[dict[str, Any]]),
     BodyKind(NDJSON, str),
@@ -118,142 +150,266 @@ ROUTES: tuple[Route, ...] = (
         "Append events: one JSON object, an array, or one event a line; gzip is welcome. "
         "Answered when they are durable.",
         handlers.send_events, Accepted, parameters=(_STREAM,), bodies=_EVENTS,
+        needs=Need("stream", Operation.SEND),
     ),
     Route(
         "GET", "/v1/views/{view}", "read_view",
         "The rows of a view, by key values and window range.",
         handlers.read_view, Answer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
+        needs=_reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/late", "late",
         "How late the events of each window were, and which generation absorbed them.",
         handlers.late, LateAnswer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
+        needs=_reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/why", "why",
         "The events behind one row of a view, and those left out, with the reason.",
         handlers.why, Why, parameters=(_VIEW, _KEYS, _WINDOW, _LISTED),
+        needs=_reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/replay", "replay",
         "How one row of a view came about, epoch by epoch and generation by generation.",
         handlers.replay, Replay, parameters=(_VIEW, _KEYS, _WINDOW, _LISTED),
+        needs=_reads("view"),
     ),
     Route(
         "POST", "/v1/sql", "query", "Answer an ad-hoc SQL query.",
         handlers.query, Answer, bodies=(BodyKind(JSON, SqlQuestion),),
+        needs=_reads(NAMED),
     ),
     Route(
         "GET", "/v1/subscribe", "subscribe",
         "The changes of a view as server-sent events, by triggers; Last-Event-ID resumes.",
         subscribe, Heard, media=EVENTS_MEDIA, parameters=(_SQL,),
+        needs=_reads(NAMED),
     ),
     Route(
         "GET", "/v1/status", "status",
         "How the project, its streams and its views are doing.",
         handlers.status, StatusReport,
+        needs=_reads(NAMED),
     ),
     Route(
         "GET", "/v1/streams/{stream}/dead-letters", "dead_letters",
         "The newest events that could not be read, with the reason and their bytes.",
         handlers.dead_letters, DeadLetters, parameters=(_STREAM, _LIMIT),
+        needs=_reads("stream"),
     ),
     Route(
         "POST", "/v1/views/{view}/rebuild", "rebuild",
         "Recompute a view from its whole history and swap it in.",
         handlers.rebuild, Rebuilt, parameters=(_VIEW,),
+        needs=Need("view", Operation.REBUILD),
     ),
     Route(
         "POST", "/v1/audit", "audit",
         "Compare the answers of one view, or of all, with a second engine over the same events.",
         handlers.audit, Audits, bodies=(BodyKind(JSON, AuditQuestion),), body_required=False,
+        needs=Need(NAMED, Operation.AUDIT),
     ),
-    Route("GET", "/v1/rules", "rules", "All rules, and their numbers.", ruling.rules, Rules),
+    Route(
+        "GET", "/v1/rules", "rules", "All rules, and their numbers.",
+        ruling.rules, Rules,
+        needs=_reads(NAMED),
+    ),
     Route(
         "POST", "/v1/rules", "add_rules",
         "Add rules while the project runs, or change rules that were added so.",
         ruling.add_rules, Rules, bodies=(BodyKind(JSON, RuleText),),
+        needs=_defines(NAMED),
     ),
     Route(
         "GET", "/v1/rules/{rule}", "rule", "One rule, with its text and numbers.",
         ruling.rule, RuleStatus, parameters=(_RULE,),
+        needs=_reads("rule"),
     ),
     Route(
         "GET", "/v1/rules/{rule}/history", "rule_history",
         "All versions of a rule, and who made each.",
         ruling.history, RuleHistory, parameters=(_RULE,),
+        needs=_reads("rule"),
     ),
     Route(
         "POST", "/v1/rules/{rule}/disable", "disable_rule", "Raise no more alerts of a rule.",
         ruling.disable, RuleVersion, parameters=(_RULE,),
+        needs=_defines("rule"),
     ),
     Route(
         "POST", "/v1/rules/{rule}/enable", "enable_rule", "Raise alerts of a rule again.",
         ruling.enable, RuleVersion, parameters=(_RULE,),
+        needs=_defines("rule"),
     ),
     Route(
         "POST", "/v1/rules/{rule}/remove", "remove_rule",
         "Remove a rule that was added while the project ran; its alerts stay.",
         ruling.remove, RuleVersion, parameters=(_RULE,),
+        needs=_defines("rule"),
     ),
     Route(
         "POST", "/v1/rules/{rule}/mute", "mute_rule",
         "Record alerts of a rule, or of some values of it, and notify nobody for a time.",
         ruling.mute, Muted, parameters=(_RULE,), bodies=(BodyKind(JSON, MuteQuestion),),
+        needs=Need("rule", Operation.MUTE),
     ),
     Route(
         "POST", "/v1/rules/{rule}/unmute", "unmute_rule",
         "Notify alerts of a rule, or of some values of it, again.",
         ruling.unmute, Mutes, parameters=(_RULE,),
         bodies=(BodyKind(JSON, UnmuteQuestion),), body_required=False,
+        needs=Need("rule", Operation.MUTE),
     ),
     Route(
         "GET", "/v1/watches", "watches", "All watches, and how those that ended did.",
         watching.watches, Watches, parameters=(_STATE,),
+        needs=_reads(NAMED),
     ),
     Route(
         "POST", "/v1/watches", "add_watches",
         "Add watches while the project runs, or change watches that were added so.",
         watching.add_watches, Watches, bodies=(BodyKind(JSON, WatchText),),
+        needs=_defines(NAMED),
     ),
     Route(
         "GET", "/v1/watches/{watch}", "watch", "One watch, with its text and its matches.",
         watching.watch, WatchStatus, parameters=(_WATCH,),
+        needs=_reads("watch"),
     ),
     Route(
         "POST", "/v1/watches/{watch}/remove", "remove_watch",
         "Remove a watch that was added while the project ran; its alerts stay.",
         watching.remove, WatchStatus, parameters=(_WATCH,),
+        needs=_defines("watch"),
     ),
     Route(
         "GET", "/v1/alerts", "alerts", "The newest alerts.",
         ruling.alerts, Alerts, parameters=_WANTED,
+        needs=_reads(NAMED),
     ),
     Route(
         "GET", "/v1/alerts/{alert}", "alert",
         "One alert, with what became of its notifications.",
         ruling.alert, Alert, parameters=(_ALERT,),
+        needs=_reads("alert"),
     ),
     Route(
         "POST", "/v1/alerts/{alert}/ack", "acknowledge_alert", "Say that an alert was seen.",
         ruling.acknowledge, Alert, parameters=(_ALERT,),
         bodies=(BodyKind(JSON, Acknowledgement),), body_required=False,
+        needs=Need("alert", Operation.ACKNOWLEDGE),
     ),
     Route(
         "POST", "/v1/alerts/retry", "retry_notifications",
         "Try notifications again that have failed, of an alert, of a rule or watch, or all.",
         ruling.retry, Retried, bodies=(BodyKind(JSON, RetryQuestion),), body_required=False,
+        needs=Need(JOB, Operation.MUTE),
     ),
-    Route("GET", "/livez", "alive", "Whether the process lives.", handlers.alive, Alive),
-    Route("GET", "/readyz", "ready", "Whether questions can be answered.", handlers.ready, Ready),
+    Route(
+        "GET", "/v1/session", "session", "Who one is, and what one may do.",
+        sessions.session, SessionReport,
+        needs=_KNOWN,
+    ),
+    Route(
+        "POST", "/v1/session", "open_session",
+        "Open a session of a browser, with a token or the code of the link that a run prints.",
+        sessions.open_session, SessionReport, bodies=(BodyKind(JSON, SessionQuestion),),
+        needs=_ANYBODY,
+    ),
+    Route(
+        "POST", "/v1/session/end", "end_session", "End the session of a browser.",
+        sessions.end_session, Done,
+        needs=_KNOWN,
+    ),
+    Route(
+        "GET", "/v1/users", "users", "All users.", users.users, Users,
+        needs=_MANAGES,
+    ),
+    Route(
+        "POST", "/v1/users", "add_user",
+        "Add a user, who may do nothing, or has a role on everything.",
+        users.add_user, User, bodies=(BodyKind(JSON, UserQuestion),),
+        needs=_MANAGES,
+    ),
+    Route(
+        "POST", "/v1/users/{user}/remove", "remove_user",
+        "Remove a user, with all tokens, sessions and grants.",
+        users.remove_user, Done, parameters=(Parameter("user", "path", str, "name of a user"),),
+        needs=_MANAGES,
+    ),
+    Route(
+        "GET", "/v1/tokens", "tokens",
+        "The tokens of the one who asks; for those who manage users, all.",
+        users.tokens, Tokens, parameters=(_OF_USER,),
+        needs=_KNOWN,
+    ),
+    Route(
+        "POST", "/v1/tokens", "create_token", "Make a token. Its secret is told this once.",
+        users.create_token, NewToken, bodies=(BodyKind(JSON, TokenAsked),), body_required=False,
+        needs=_KNOWN,
+    ),
+    Route(
+        "POST", "/v1/tokens/{token}/revoke", "revoke_token",
+        "Let a token, and the sessions that it opened, be valid no more.",
+        users.revoke_token, Token, parameters=(_TOKEN,),
+        needs=_KNOWN,
+    ),
+    Route(
+        "GET", "/v1/grants", "grants", "Who may do what on which object.",
+        users.grants, Grants, parameters=(_OF_USER,),
+        needs=_MANAGES,
+    ),
+    Route(
+        "POST", "/v1/grants", "add_grant",
+        "Let a user do something: a role or one operation, on an object.",
+        users.add_grant, Grant, bodies=(BodyKind(JSON, GrantQuestion),),
+        needs=_MANAGES,
+    ),
+    Route(
+        "POST", "/v1/grants/remove", "remove_grant", "Take a grant back.",
+        users.remove_grant, Done, bodies=(BodyKind(JSON, GrantQuestion),),
+        needs=_MANAGES,
+    ),
+    Route(
+        "GET", "/v1/audit-log", "audit_log", "The newest changes and refusals.",
+        users.audit_log, AuditLog, parameters=(_OF_USER, _LIMIT),
+        needs=Need(SERVER, Operation.AUDIT),
+    ),
+    Route(
+        "GET", "/livez", "alive", "Whether the process lives.",
+        handlers.alive, Alive,
+        needs=_ANYBODY,
+    ),
+    Route(
+        "GET", "/readyz", "ready", "Whether questions can be answered.",
+        handlers.ready, Ready,
+        needs=_ANYBODY,
+    ),
     Route(
         "GET", "/metrics", "metrics", "Counters and gauges for Prometheus.",
         handlers.metrics, media="text/plain",
+        needs=_reads(JOB),
     ),
     Route(
         "GET", "/openapi.json", "openapi", "This table as an OpenAPI document.",
         handlers.openapi, dict[str, Any],
+        needs=_ANYBODY,
     ),
-    Route("GET", "/", "page", "This list as a page.", handlers.page, media="text/html"),
-    Route("GET", "/style.css", "style", "The style of the page.", handlers.style, media="text/css"),
+    Route(
+        "GET", "/", "page", "This list as a page.",
+        handlers.page, media="text/html",
+        needs=_ANYBODY,
+    ),
+    Route(
+        "GET", "/style.css", "style", "The style of the page.",
+        handlers.style, media="text/css",
+        needs=_ANYBODY,
+    ),
+    Route(
+        "GET", "/login.js", "script", "The script of the page.",
+        handlers.script, media="text/javascript",
+        needs=_ANYBODY,
+    ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from headrace.access.caller import OWNER, Caller
 from headrace.serving.ledger import Alert, Numbers, Wanted
 from headrace.serving.rules import RuleVersion
 
@@ -51,8 +52,10 @@ class Rulebook(Protocol):
     def history(self, name: str) -> list[RuleVersion]:
         """All versions of a rule, the newest first, also of one that was removed."""
 
-    def add(self, text: str, who: str) -> list[RuleStatus]:
-        """Add the rules of a text, or change those that were added before."""
+    def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
+        """Add the rules of a text, or change those that were added before. The caller must be
+        allowed to define them and to read what they read.
+        """
 
     def remove(self, name: str, who: str) -> RuleVersion: ...
 

@@ -1,6 +1,6 @@
 """The routes of rules and alerts.
 
-There are no users yet: who changes something is what the header X-Headrace-User says, or `api`.
+Who changes something is the user who asks. Lists are cut down to what one may read.
 tests/api/test_ruling.py checks each route on a real server.
 """
 
@@ -11,9 +11,10 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.api.asking import caller
 from headrace.api.handlers import Api, decoded, json_response, limit_of, parameters
+from headrace.api.readable import readable, readable_alerts
 from headrace.api.shapes import (
-    USER,
     Acknowledgement,
     Alerts,
     MuteQuestion,
@@ -30,16 +31,16 @@ from headrace.serving.ledger import LISTED, Wanted
 from headrace.serving.rules import DISABLED, ENABLED
 
 _ASKED = {"rule", "state", "missed", "withdrawn", "limit"}
-_WHO_MAX = 100
 
 
 async def rules(api: Api, request: Request) -> Response:
-    return json_response(Rules(await api.quick.run(api.service.rulebook.rules)))
+    found = await api.quick.run(api.service.rulebook.rules)
+    return json_response(Rules(readable("rule", found, caller(request))))
 
 
 async def add_rules(api: Api, request: Request) -> Response:
     said = await decoded(api, request, RuleText)
-    call = partial(api.service.rulebook.add, said.sql, who(request))
+    call = partial(api.service.rulebook.add, said.sql, who(request), caller(request))
     return json_response(Rules(await api.slow.run(call)))
 
 
@@ -96,7 +97,8 @@ async def alerts(api: Api, request: Request) -> Response:
         _flag(asked, "withdrawn"),
         limit_of(asked.get("limit")) or LISTED,
     )
-    return json_response(Alerts(await api.quick.run(partial(api.service.rulebook.alerts, wanted))))
+    call = partial(readable_alerts, api.service, wanted, caller(request))
+    return json_response(Alerts(await api.quick.run(call)))
 
 
 async def alert(api: Api, request: Request) -> Response:
@@ -125,8 +127,5 @@ def _flag(asked: dict[str, str], name: str) -> bool:
 
 
 def who(request: Request) -> str:
-    """Who asks."""
-    said = request.headers.get(USER, "api").strip() or "api"
-    if len(said) > _WHO_MAX or not said.isprintable():
-        raise BadRequest(f"{USER} is a name of at most {_WHO_MAX} characters")
-    return said
+    """The user who asks."""
+    return caller(request).user

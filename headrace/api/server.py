@@ -12,14 +12,18 @@ import errno
 import socket
 import threading
 import time
+from functools import partial
 from ipaddress import ip_address
 
 import uvicorn
+from starlette.applications import Starlette
 
+from headrace.access.access import Access
 from headrace.api.app import make_app
 from headrace.api.service import Service
+from headrace.api.tls import check_tls
 from headrace.core.errors import HeadraceError, PortInUse, Unavailable
-from headrace.define.settings import HttpSettings
+from headrace.define.settings import AccessSettings, HttpSettings
 
 BACKLOG = 2048
 START_S_MAX = 10.0
@@ -30,22 +34,31 @@ _LOOK_S = 0.005
 class HttpServer:
     """Serves a service over HTTP from a thread of its own.
 
-    server = HttpServer(instance, settings.http)
+    server = HttpServer(instance, settings.http, access)
     server.start()
     print(server.url)
     """
 
-    def __init__(self, service: Service, http: HttpSettings) -> None:
-        self._service, self._http = service, http
+    def __init__(
+        self,
+        service: Service,
+        http: HttpSettings,
+        access: Access,
+        limits: AccessSettings | None = None,
+    ) -> None:
+        self._http = http
+        self._app = partial(make_app, service, http, access, limits or AccessSettings())
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self.url = ""
 
     def start(self) -> None:
+        check_tls(self._http)
         listening = bind(self._http.host, self._http.port)
         host, port = listening.getsockname()[:2]
-        self.url = f"http://{_reachable(host)}:{port}"
-        server = uvicorn.Server(_config(self._service, self._http))
+        scheme = "https" if self._http.tls_cert else "http"
+        self.url = f"{scheme}://{_reachable(host)}:{port}"
+        server = uvicorn.Server(_config(self._app(), self._http))
         thread = threading.Thread(
             target=server.run, args=([listening],), name="headrace-http", daemon=True
         )
@@ -63,9 +76,9 @@ class HttpServer:
         thread.join(STOP_S_MAX)
 
 
-def _config(service: Service, http: HttpSettings) -> uvicorn.Config:
+def _config(app: Starlette, http: HttpSettings) -> uvicorn.Config:
     return uvicorn.Config(
-        make_app(service, http),
+        app,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -75,6 +88,8 @@ def _config(service: Service, http: HttpSettings) -> uvicorn.Config:
         server_header=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=http.tls_cert or None,
+        ssl_keyfile=http.tls_key or None,
     )
 
 

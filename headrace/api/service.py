@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from headrace.access.caller import OWNER, Caller
 from headrace.api.rulebook import Rulebook, RuleStatus
 from headrace.api.watchbook import Watchbook
 from headrace.audit.trace import LISTED, Replay, Why
@@ -169,8 +170,10 @@ class Service(Protocol):
     ) -> LateAnswer:
         """How late the events of a view's windows were, and which generation absorbed them."""
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
-        """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced)."""
+    def sql(self, text: str, limit: int | None = None, caller: Caller = OWNER) -> Answer:
+        """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced);
+        Forbidden if the caller may not read each of them.
+        """
 
     def subscribe(
         self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None

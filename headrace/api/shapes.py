@@ -25,7 +25,6 @@ from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
 from headrace.serving.watches import WatchNumbers, WatchStatus
 
-USER = "X-Headrace-User"
 LIMIT_MAX = 10_000
 Limit = Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from headrace.access.caller import OWNER, Caller
 from headrace.serving.watches import WatchStatus
 
 
@@ -17,8 +18,8 @@ class Watchbook(Protocol):
 
     def watch(self, name: str) -> WatchStatus: ...
 
-    def add(self, text: str, who: str) -> list[WatchStatus]:
-        """Add the watches of a text, or change those that were added before."""
+    def add(self, text: str, who: str, caller: Caller = OWNER) -> list[WatchStatus]:
+        """Add the watches of a text, or change those that were added before; as with rules."""
 
     def remove(self, name: str, who: str) -> WatchStatus:
         """Take a watch away; its alerts stay."""

@@ -7,7 +7,9 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.api.asking import caller
 from headrace.api.handlers import Api, decoded, json_response, parameters
+from headrace.api.readable import readable
 from headrace.api.ruling import who
 from headrace.api.shapes import Watches, WatchText
 from headrace.core.errors import BadRequest
@@ -20,7 +22,8 @@ async def watches(api: Api, request: Request) -> Response:
     if set(asked) - {"state"} or state not in {None, ACTIVE, ENDED}:
         raise BadRequest("watches have the parameter state, which is active or ended")
     call = partial(api.service.watchbook.watches, state)
-    return json_response(Watches(await api.quick.run(call)))
+    found = await api.quick.run(call)
+    return json_response(Watches(readable("rule", found, caller(request))))
 
 
 async def watch(api: Api, request: Request) -> Response:
@@ -30,7 +33,7 @@ async def watch(api: Api, request: Request) -> Response:
 
 async def add_watches(api: Api, request: Request) -> Response:
     said = await decoded(api, request, WatchText)
-    call = partial(api.service.watchbook.add, said.sql, who(request))
+    call = partial(api.service.watchbook.add, said.sql, who(request), caller(request))
     return json_response(Watches(await api.slow.run(call)))
 
 

@@ -8,6 +8,7 @@ tests/cli/test_main.py checks the modules, the time and the codes.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -23,6 +24,7 @@ from headrace.cli.folder import found_folder
 from headrace.cli.import_commands import import_app
 from headrace.cli.options import Folder, Json, ProjectOption
 from headrace.cli.rule_commands import rule_app
+from headrace.cli.user_commands import grant_app, token_app, user_app
 from headrace.cli.watch_commands import watch_app
 
 
@@ -43,6 +45,17 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,  # Rich's help pages alone would take longer than the help may take
 )
+
+
+@app.callback()
+def everywhere(
+    token: Annotated[
+        str | None, typer.Option(help="who asks; else HEADRACE_TOKEN, else the run's own")
+    ] = None,
+) -> None:
+    if token:
+        # Where the rest of this process looks for it.
+        os.environ["HEADRACE_TOKEN"] = token
 
 
 class Format(StrEnum):
@@ -300,3 +313,19 @@ app.add_typer(rule_app, name="rule")
 app.add_typer(watch_app, name="watch")
 app.add_typer(alerts_app, name="alerts")
 app.add_typer(import_app, name="import")
+app.add_typer(user_app, name="user")
+app.add_typer(token_app, name="token")
+app.add_typer(grant_app, name="grant")
+
+
+@app.command("audit-log")
+def audit_log(
+    user: Annotated[str | None, typer.Option("--user", help="only of this user")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Show who changed what, and who was refused."""
+    from headrace.cli import users as body
+
+    return body.audit_log(found_folder(project), user, limit).say(json)

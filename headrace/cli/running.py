@@ -120,7 +120,14 @@ def line_of(kind: str, fields: dict[str, Any]) -> Text:
     """One report as one line."""
     match kind:
         case "serving":
-            return good(f"serving at {fields['url']}")
+            return _serving(fields)
+        case "first_token":
+            return _first_token(fields)
+        case "exposed":
+            return bad(
+                f"warning: {fields['host']} is no loopback address and there is no TLS, so tokens "
+                "and events can be read on the way; set http.tls_cert and http.tls_key"
+            )
         case "starting":
             return dim(f"starting {fields.get('name', '')}")
         case "engine":
@@ -134,17 +141,30 @@ def line_of(kind: str, fields: dict[str, Any]) -> Text:
     return Text(" ".join([kind, *_pairs(fields)]), style="dim")
 
 
+def _serving(fields: dict[str, Any]) -> Text:
+    """Where it answers, and a link that logs a browser in."""
+    line = good(f"serving at {fields['url']}")
+    return line.append(f"\n  open, once and soon: {fields['login']}", style="default")
+
+
+def _first_token(fields: dict[str, Any]) -> Text:
+    line = Text(f"  the first user is {fields['user']}; the token is not shown again:")
+    return line.append(f"\n  export HEADRACE_TOKEN={fields['token']}", style="bold")
+
+
 def _ready(fields: dict[str, Any]) -> Text:
     """That it runs, and where to look."""
     line = good(f"ready after {fields.get('seconds', 0):.1f} s; stop with Ctrl-C")
     views = fields.get("views") or []
     if views:
-        line.append(f"\n  look: curl {fields.get('url', '')}/v1/views/{views[0]}", style="default")
-        line.append(
-            f"\n  or, in the project: headrace query 'SELECT * FROM {views[0]}'", style="default"
-        )
+        line.append(f"\n  look: headrace query 'SELECT * FROM {views[0]}'", style="default")
+        line.append(f"\n  or: {_curl(fields.get('url', ''), views[0])}", style="default")
         line.append(f"\n  views: {', '.join(views)}", style="dim")
     return line
+
+
+def _curl(url: str, view: str) -> str:
+    return f'curl -H "Authorization: Bearer $HEADRACE_TOKEN" {url}/v1/views/{view}'
 
 
 def _generation(fields: dict[str, Any]) -> Text:

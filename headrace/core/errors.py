@@ -102,6 +102,19 @@ class BadRequest(HeadraceError):
     """A request to the API is not of the form it takes."""
 
 
+class Unauthenticated(HeadraceError):
+    """It is not known who asks: there is no token, or it is not valid."""
+
+    http_status = 401
+
+
+class Forbidden(HeadraceError):
+    """It is known who asks, and that they may not."""
+
+    http_status = 403
+    object = ""  # what it was asked of, for the audit log
+
+
 class NotFound(HeadraceError):
     """The project has nothing of that name."""
 
@@ -126,6 +139,7 @@ class Overloaded(Unavailable):
     """More requests are in progress than a stated limit; nothing was done for this one."""
 
     http_status = 429
+    retry_after_s = 1
 
 
 class NotReady(Unavailable):

@@ -36,6 +36,17 @@ class HttpSettings:
     port: int = _setting(8080, "port of the HTTP server; 0 takes a free one", least=0)
     body_bytes_max: int = _setting(16 << 20, "largest request body, after decompression", least=1)
     waiting_max: int = _setting(256, "ingest requests in progress before 429", least=1)
+    tls_cert: str = _setting("", "file of the certificate for HTTPS, relative to the project")
+    tls_key: str = _setting("", "file of its private key, relative to the project")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    queries_max: int = _setting(64, "queries of one user in progress before 429", least=1)
+    bytes_per_second_max: int = _setting(
+        256 << 20, "bytes that one user may send a second, on average, before 429", least=1
+    )
+    session_life_us: int = _setting("12 hours", "how long a browser stays logged in", duration=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +176,7 @@ class Settings:
     name: str = field(metadata={"meaning": "the project's name", "text": ""})
     state: str = _setting(".headrace", "folder of the project's state, relative to the project")
     http: HttpSettings = field(default_factory=HttpSettings)
+    access: AccessSettings = field(default_factory=AccessSettings)
     log: LogSettings = field(default_factory=LogSettings)
     dedup: DedupSettings = field(default_factory=DedupSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)

@@ -16,8 +16,11 @@ from typing import Any
 
 import structlog
 
+from headrace.access.access import Access
+from headrace.access.run import ADMIN, begin_run, end_run, first_token
 from headrace.api.server import HttpServer
 from headrace.api.service import Hearing, Status
+from headrace.api.tls import exposed, with_paths
 from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, NotFound, NotReady
 from headrace.core.time import iso, now_us
@@ -72,6 +75,11 @@ class Instance(ProjectService):
         self.sinks: Sinks | None = None
         self.alerts: Alerts | None = None
         self.watches: Watches | None = None
+        self.access = Access(
+            layout.access,
+            project.settings.name,
+            session_life_us=project.settings.access.session_life_us,
+        )
         self.server: HttpServer | None = None
         self._stop = threading.Event()
         self._changing = threading.Lock()
@@ -87,11 +95,19 @@ class Instance(ProjectService):
 
     def serve(self, port: int | None) -> str:
         """Answer HTTP; the address."""
-        http = self.project.settings.http
-        self.server = HttpServer(self, http if port is None else replace(http, port=port))
+        settings = self.project.settings
+        http = with_paths(settings.http, self.project.folder)
+        http = http if port is None else replace(http, port=port)
+        self.server = HttpServer(self, http, self.access, settings.access)
         self.server.start()
-        self.lock.announce(self.server.url)
-        return self.server.url
+        url, token = self.server.url, begin_run(self.access)
+        self.lock.announce(url, token)
+        self.report("serving", {"url": url, "login": f"{url}/#login={self.access.code(token)}"})
+        if first := first_token(self.access):
+            self.report("first_token", {"user": ADMIN, "token": first})
+        if exposed(http):
+            self.report("exposed", {"host": http.host})
+        return url
 
     def start_engine(self) -> None:
         """Start Spark, deploy the project, and bring every view to its first generation."""
@@ -283,6 +299,8 @@ class Instance(ProjectService):
             stop_session(self.spark)
         self.inlets.close()
         self.store.close()
+        end_run(self.access)
+        self.access.close()
         self.lock.release()
 
     # Service

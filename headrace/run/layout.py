@@ -40,6 +40,16 @@ class Layout:
         return self.state / "run.json"
 
     @property
+    def token(self) -> Path:
+        """The token of the running instance, for commands on this machine."""
+        return self.state / "run.token"
+
+    @property
+    def access(self) -> Path:
+        """Users, tokens, grants and the audit log."""
+        return self.state / "access.db"
+
+    @property
     def ingest(self) -> Path:
         return self.state / "ingest"
 

@@ -1,7 +1,8 @@
 """One process runs a project. The kernel holds the lock, so it is gone when the process is,
 however it ended.
 
-`run.json` says where the running instance answers; it counts only while the lock is held.
+`run.json` says where the running instance answers, and `run.token` has the token for commands on
+this machine, for the owner's eyes only; they count only while the lock is held.
 tests/run/test_lock.py checks both, with a process that is killed.
 """
 
@@ -37,18 +38,35 @@ class RunLock:
             ) from error
         self._handle = handle
 
-    def announce(self, url: str) -> None:
-        """Say where this instance answers."""
-        text = json.dumps({"url": url, "pid": os.getpid()})
-        temporary = self.layout.running.with_suffix(".new")
-        temporary.write_text(text, "utf-8")
-        temporary.replace(self.layout.running)
+    def announce(self, url: str, token: str) -> None:
+        """Say where this instance answers, and to which token."""
+        _write(self.layout.token, token, 0o600)
+        _write(self.layout.running, json.dumps({"url": url, "pid": os.getpid()}), 0o644)
 
     def release(self) -> None:
         if self._handle is not None:
             self.layout.running.unlink(missing_ok=True)
+            self.layout.token.unlink(missing_ok=True)
             os.close(self._handle)
             self._handle = None
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """In one step, so that nobody reads a half of it, and never with another mode."""
+    temporary = path.with_name(f"{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    temporary.replace(path)
+
+
+def running_token(layout: Layout) -> str | None:
+    """The token of the instance that runs, if this user may read it."""
+    try:
+        return layout.token.read_text("utf-8")
+    except OSError:
+        return None
 
 
 def running_url(layout: Layout) -> str | None:

@@ -66,7 +66,6 @@ def run(
                 _work_through(instance)
             else:
                 url = instance.serve(port)
-                report("serving", {"url": url})
                 instance.start_engine()
                 instance.start_flow()
                 views = [view.name for view in instance.deployed().shown_views]

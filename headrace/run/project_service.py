@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import msgspec
 
+from headrace.access.caller import OWNER, Caller
 from headrace.api.service import (
     Balance,
     DeadLetter,
@@ -105,8 +106,8 @@ class ProjectService:
     ) -> LateAnswer:
         return self.questions.reader.late(name, keys, since=since, until=until, limit=limit)
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
-        return self.questions.answer(text, limit)
+    def sql(self, text: str, limit: int | None = None, caller: Caller = OWNER) -> Answer:
+        return self.questions.answer(text, limit, caller)
 
     def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         plan = self.stream_plan(stream)

@@ -4,16 +4,23 @@ streams and tables.
 On Spark it runs in a process of its own behind the fence, over the master plus the part of the
 log that is not yet archived: all events up to one position. `TIMESTAMP AS OF` asks for the events
 that had arrived by a time, `VERSION AS OF` for those before a position such as '120,98'.
+
+What the caller may not read is refused by name, as far as names can be read here; and whatever this
+misses meets a store and a Spark in which nothing else is to be seen.
 tests/run/test_questions.py checks both ways and the hostile ones.
 """
 
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
+import msgspec
 from sqlglot import exp
+from sqlglot.optimizer.scope import traverse_scope
 
+from headrace.access.caller import OWNER, Caller
 from headrace.compile.plan import Plan
 from headrace.core.errors import BadQuery, NotReady
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
@@ -23,10 +30,13 @@ from headrace.define.dialect import Headrace
 from headrace.define.project import Project
 from headrace.run.history import stream_relations, table_relation
 from headrace.run.layout import Layout
+from headrace.run.reading import check_reads, reads
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryClient, QueryRequest, Relation
+
+_MOMENT = "_as_of_"
 
 
 class Questions:
@@ -38,21 +48,24 @@ class Questions:
         self.reader = Reader(store.db, rows_max=query.rows_max, seconds_max=query.seconds_max)
         self.client = QueryClient(project.settings.spark, query, self.layout.work("query"))
 
-    def answer(self, text: str, limit: int | None = None) -> Answer:
+    def answer(self, text: str, limit: int | None = None, caller: Caller = OWNER) -> Answer:
         names = _names(text, self.project.settings.query.text_max)
-        if names and names <= self.reader.views():
-            return self.reader.sql(text, limit)
         plan = self.store.deployed()
+        check_reads(caller, plan, names)
+        if names and names <= self.reader.views():
+            return self.reader.sql(text, limit, partial(reads, caller, plan))
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return self._on_spark(text, plan, names, limit)
+        return self._on_spark(text, plan, names, limit, caller)
 
     def close(self) -> None:
         self.client.close()
 
     # Streams and tables, on Spark
 
-    def _on_spark(self, text: str, plan: Plan, names: set[str], limit: int | None) -> Answer:
+    def _on_spark(
+        self, text: str, plan: Plan, names: set[str], limit: int | None, caller: Caller
+    ) -> Answer:
         if mixed := names & self.reader.views():
             raise BadQuery(
                 f"a query reads views or streams, not both: '{min(mixed)}' is a view",
@@ -61,7 +74,9 @@ class Questions:
         _refuse_carried(plan, names)
         with tempfile.TemporaryDirectory(dir=self._scratch()) as folder:
             sql, moments = _without_time_travel(text)
+            check_reads(caller, plan, {name for name, _, _ in moments.values()})
             relations, positions = self._relations(plan, moments, Path(folder))
+            relations = [_seen_by(caller, plan, relation) for relation in relations]
             functions = self.project.functions_file
             request = QueryRequest(sql, relations, str(functions) if functions else None)
             result = self.client.run(request)
@@ -99,6 +114,13 @@ class Questions:
         return relations, positions
 
 
+def _seen_by(caller: Caller, plan: Plan, relation: Relation) -> Relation:
+    """What the caller may not read is there for other relations only."""
+    if relation.name.startswith(_MOMENT) or reads(caller, plan, relation.name):
+        return relation
+    return msgspec.structs.replace(relation, hidden=True)
+
+
 def _as_of(position: Position) -> AsOf:
     return AsOf(0, [], list(position.offsets), None, None, None)
 
@@ -116,16 +138,22 @@ def _refuse_carried(plan: Plan, names: set[str]) -> None:
 def _names(text: str, text_max: int) -> set[str]:
     """The relations a query speaks of, as far as its structure can be read here.
 
-    This only chooses who answers: whatever is not plainly about views goes to the fence.
+    This only chooses who answers, and lets a refusal name what is refused: whatever is not plainly
+    about views goes to the fence.
     """
     if len(text) > text_max:
         return set()
     try:
         trees = [tree for tree in Headrace().parse(text.strip().rstrip(";")) if tree is not None]
+        return {
+            source.name.lower()
+            for tree in trees
+            for scope in traverse_scope(tree)
+            for source in scope.sources.values()
+            if isinstance(source, exp.Table) and not source.db
+        }
     except Exception:
         return set()
-    inner = {cte.alias.lower() for tree in trees for cte in tree.find_all(exp.CTE)}
-    return {t.name.lower() for tree in trees for t in tree.find_all(exp.Table) if not t.db} - inner
 
 
 def _without_time_travel(text: str) -> tuple[str, dict[str, tuple[str, str, str]]]:
@@ -145,7 +173,7 @@ def _without_time_travel(text: str) -> tuple[str, dict[str, tuple[str, str, str]
         version = table.args.get("version")
         if version is None or version.expression is None or table.db:
             continue
-        alias = f"_as_of_{len(found)}"
+        alias = f"{_MOMENT}{len(found)}"
         found[alias] = table.name, version.name.upper(), version.expression.name
         table.set("version", None)
         shown = table.alias_or_name

@@ -12,11 +12,13 @@ import threading
 from collections.abc import Mapping
 from typing import Protocol
 
+from headrace.access.caller import OWNER, Caller
 from headrace.api.rulebook import Muted, RuleStatus
 from headrace.core.errors import BadDefinition, BadRequest, NotFound
 from headrace.core.time import duration_us, iso
 from headrace.define.definitions import RuleDefinition
 from headrace.define.project import Project
+from headrace.run.reading import check_definitions
 from headrace.run.rules import kept_rules, read_rules
 from headrace.serving import ledger, mutes, notices, rules
 from headrace.serving.ledger import Alert, Wanted
@@ -64,8 +66,9 @@ class StoreRulebook:
         with self.store.db.read() as db:
             return rules.history(db, name) or [rules.known(db, name)]
 
-    def add(self, text: str, who: str) -> list[RuleStatus]:
+    def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
         said = {rule.name: rule for rule in read_rules(text, "rule")}
+        check_definitions(caller, self.store.deployed(), said.values())
         with self._changing:
             self.deployer.redeploy(kept_rules(self.store) | said, who)
         return [self.rule(name) for name in said]

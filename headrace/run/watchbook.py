@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
+from headrace.access.caller import OWNER, Caller
 from headrace.compile.plan import WatchPlan
 from headrace.compile.sinks import refuse_circles
 from headrace.compile.watches import Shaped, shaped, watch_plan
@@ -19,6 +20,7 @@ from headrace.core.time import iso
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project, repeats
 from headrace.run.compiling import check_calls
+from headrace.run.reading import check_definitions
 from headrace.run.rulebook import Kept
 from headrace.run.rules import kept_rules
 from headrace.run.watches import read_watches
@@ -58,8 +60,9 @@ class StoreWatchbook:
         with self.store.db.read() as db:
             return watches.numbers(db, problems)
 
-    def add(self, text: str, who: str) -> list[WatchStatus]:
+    def add(self, text: str, who: str, caller: Caller = OWNER) -> list[WatchStatus]:
         said = read_watches(text, "watch")
+        check_definitions(caller, self.store.deployed(), said)
         for mistake in repeats(said):
             raise mistake
         with self._changing:

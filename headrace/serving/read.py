@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -96,10 +96,15 @@ class Reader:
             )
             return late_answer(plan.name, answer)
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
-        """An ad-hoc SELECT over views."""
+    def sql(
+        self,
+        text: str,
+        limit: int | None = None,
+        readable: Callable[[str], bool] = lambda view: True,
+    ) -> Answer:
+        """An ad-hoc SELECT over views; those that are not readable are not there."""
         with self.db.read() as db:
-            relations = _relations(db)
+            relations = {n: outputs for n, outputs in _relations(db).items() if readable(n)}
             translated = translate(_parsed(text), relations)
             for name in translated.relations:
                 _live_plan(db, name)

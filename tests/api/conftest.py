@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from headrace.access.access import Access
+from headrace.access.caller import OWNER, Caller
 from headrace.api.client import Remote
 from headrace.api.rulebook import RuleStatus
 from headrace.api.server import HttpServer
@@ -31,6 +33,7 @@ from headrace.serving.ledger import Alert, Numbers, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
 from headrace.serving.watches import WatchStatus
+from tests.access.people import bearer, open_access
 
 BODY_BYTES_MAX, EVENT_BYTES_MAX = 1 << 20, 64 << 10
 EVENTS = "/v1/streams/clicks/events"
@@ -167,7 +170,7 @@ class Shop:
         self._asked("late", name, keys, since, until, limit)
         return LATENESS
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
+    def sql(self, text: str, limit: int | None = None, caller: Caller = OWNER) -> Answer:
         self._asked("sql", text, limit)
         return ANSWER
 
@@ -235,11 +238,29 @@ class Shop:
 
 
 @pytest.fixture(scope="session")
-def standing() -> Iterator[tuple[Shop, HttpServer]]:
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Access, str]]:
+    """The shop's users, and the token of ann, who may do everything."""
+    access, token = open_access(tmp_path_factory.mktemp("people"))
+    yield access, token
+    access.close()
+
+
+@pytest.fixture(scope="session")
+def access(people: tuple[Access, str]) -> Access:
+    return people[0]
+
+
+@pytest.fixture(scope="session")
+def token(people: tuple[Access, str]) -> str:
+    return people[1]
+
+
+@pytest.fixture(scope="session")
+def standing(access: Access) -> Iterator[tuple[Shop, HttpServer]]:
     """One server for all tests, because a start and a stop take longer than most of them."""
     shop = Shop()
     http = HttpSettings(port=0, body_bytes_max=BODY_BYTES_MAX, waiting_max=2)
-    server = HttpServer(shop, http)
+    server = HttpServer(shop, http, access)
     server.start()
     yield shop, server
     server.stop()
@@ -263,14 +284,21 @@ def server(standing: tuple[Shop, HttpServer], shop: Shop) -> HttpServer:
 
 
 @pytest.fixture
-def client(server: HttpServer) -> Iterator[httpx.Client]:
+def stranger(server: HttpServer) -> Iterator[httpx.Client]:
+    """One who has no token."""
     with httpx.Client(base_url=server.url, trust_env=False, verify=False, timeout=10) as made:
         yield made
 
 
 @pytest.fixture
-def remote(server: HttpServer) -> Iterator[Remote]:
-    with Remote(server.url) as made:
+def client(stranger: httpx.Client, token: str) -> httpx.Client:
+    stranger.headers.update(bearer(token))
+    return stranger
+
+
+@pytest.fixture
+def remote(server: HttpServer, token: str) -> Iterator[Remote]:
+    with Remote(server.url, token) as made:
         yield made
 
 

@@ -17,10 +17,11 @@ from headrace.api import events
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
 from headrace.api.service import Hearing
-from headrace.core.errors import BadQuery, NotFound, Overloaded, Unavailable
+from headrace.core.errors import BadQuery, Forbidden, NotFound, Overloaded, Unavailable
 from headrace.core.time import SECOND
 from headrace.define.settings import HttpSettings, SubscribeSettings
 from headrace.serving.hub import Hub
+from tests.access.people import TEST, bearer, open_access, token_of
 from tests.serving.bench import Bench, Click
 
 from .conftest import Shop, condition
@@ -47,12 +48,13 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.bench = Bench(folder / "serving.db")
         self.bench.build()
+        self.access, self.token = open_access(folder)
         self.start()
 
     def start(self, port: int = 0) -> None:
         settings = SubscribeSettings(connections_max=3, waiting_max=500)
         self.hub = Hub(self.bench.store.db, settings, self.bench.clock)
-        self.server = HttpServer(Telling(hub=self.hub), HttpSettings(port=port))
+        self.server = HttpServer(Telling(hub=self.hub), HttpSettings(port=port), self.access)
         self.server.start()
 
     def stop(self) -> None:
@@ -68,13 +70,16 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
     made.stop()
+    made.access.close()
     made.bench.close()
 
 
 def test_stream_of_events_has_ids_names_and_json(place: Place) -> None:
     url = f"{place.server.url}/v1/subscribe"
     place.bench.send(Click("/a", "ann", 5))
-    with httpx.stream("GET", url, params={"sql": HITS}, timeout=10) as response:
+    with httpx.stream(
+        "GET", url, params={"sql": HITS}, headers=bearer(place.token), timeout=10
+    ) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         assert response.headers["cache-control"] == "no-store"
         lines = list(islice(response.iter_lines(), 8))
@@ -85,7 +90,7 @@ def test_stream_of_events_has_ids_names_and_json(place: Place) -> None:
 
 
 def test_connection_that_is_closed_is_left(place: Place) -> None:
-    with Remote(place.server.url) as remote:
+    with Remote(place.server.url, place.token) as remote:
         hearing = remote.subscribe(HITS)
         assert hearing.take()[0].event == "relation"
         assert place.open() == 1
@@ -100,7 +105,7 @@ def test_connection_that_is_closed_is_left(place: Place) -> None:
 
 def test_last_event_id_resumes_and_an_unknown_one_is_reset(place: Place) -> None:
     place.bench.send(Click("/a", "ann", 5))
-    with Remote(place.server.url) as remote:
+    with Remote(place.server.url, place.token) as remote:
         first = remote.subscribe(HITS)
         heard = [first.take()[0], first.take()[0]]
         assert [event.event for event in heard] == ["relation", "pane"]
@@ -111,7 +116,10 @@ def test_last_event_id_resumes_and_an_unknown_one_is_reset(place: Place) -> None
 
 
 def test_word_as_last_event_id_is_reset(place: Place) -> None:
-    url, headers = f"{place.server.url}/v1/subscribe", {"Last-Event-ID": "yesterday"}
+    url, headers = (
+        f"{place.server.url}/v1/subscribe",
+        {"Last-Event-ID": "yesterday"} | bearer(place.token),
+    )
     with httpx.stream("GET", url, params={"sql": HITS}, headers=headers, timeout=10) as response:
         assert next(response.iter_lines()) == "event: reset"
 
@@ -123,7 +131,7 @@ def test_subscribe_comes_back_after_a_restart_and_says_so(place: Place) -> None:
         if place.hub._stop.is_set():
             place.start(port)
 
-    heard = headrace.subscribe(HITS, place.server.url, sleep=restart)
+    heard = headrace.subscribe(HITS, place.server.url, place.token, sleep=restart)
     place.bench.send(Click("/a", "ann", 5))
     assert [next(heard)["event"], next(heard)["event"]] == ["relation", "pane"]
     place.stop()
@@ -139,18 +147,19 @@ def test_subscribe_comes_back_after_a_restart_and_says_so(place: Place) -> None:
 def test_what_is_wrong_with_the_text_comes_back_as_its_condition(
     place: Place, text: str, kind: type[Exception]
 ) -> None:
-    with Remote(place.server.url) as remote, pytest.raises(kind):
+    with Remote(place.server.url, place.token) as remote, pytest.raises(kind):
         remote.subscribe(text)
     with pytest.raises(kind):
-        next(headrace.subscribe(text, place.server.url))
+        next(headrace.subscribe(text, place.server.url, place.token))
 
 
 def test_missing_text_is_a_bad_request(place: Place) -> None:
-    assert condition(httpx.get(f"{place.server.url}/v1/subscribe")) == "BadRequest"
+    url = f"{place.server.url}/v1/subscribe"
+    assert condition(httpx.get(url, headers=bearer(place.token))) == "BadRequest"
 
 
 def test_too_many_subscriptions_are_refused(place: Place) -> None:
-    with Remote(place.server.url) as remote:
+    with Remote(place.server.url, place.token) as remote:
         open_ones = [remote.subscribe(HITS) for _ in range(3)]
         with pytest.raises(Overloaded):
             remote.subscribe(HITS)
@@ -159,7 +168,7 @@ def test_too_many_subscriptions_are_refused(place: Place) -> None:
 
 
 def test_server_that_is_gone_is_unavailable(place: Place) -> None:
-    with Remote(place.server.url) as remote:
+    with Remote(place.server.url, place.token) as remote:
         hearing = remote.subscribe(HITS)
         place.stop()
         told = [event for _ in range(2) for event in hearing.take()]
@@ -181,6 +190,19 @@ def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch) -> Non
         def close(self) -> None: ...
 
     async def first() -> bytes:
-        return await anext(events._events(Silent(), asyncio.Event()))
+        return await anext(events._events(Silent(), asyncio.Event(), lambda: None))
 
     assert asyncio.run(first()) == b": still here\n\n"
+
+
+def test_a_subscription_ends_when_its_grant_is_taken_back(place: Place) -> None:
+    secret = token_of(place.access, "ada", "read", on="view:hits")
+    with Remote(place.server.url, secret) as remote:
+        hearing = remote.subscribe(HITS)
+        assert hearing.take()[0].event == "relation"
+        place.access.take_back("ada", "read", "view:hits", TEST)
+        place.bench.send(Click("/a", "ann", 5))
+        (last,) = hearing.take()
+        assert (last.event, last.data["condition"], hearing.ended) == ("failed", "Forbidden", True)
+        with pytest.raises(Forbidden, match="ada may not read anything here"):
+            remote.subscribe(HITS)

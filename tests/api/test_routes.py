@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import msgspec
@@ -114,7 +116,8 @@ def test_alive_and_ready_are_two_things(client: httpx.Client, shop: Shop) -> Non
 
 def test_metrics_are_given_as_they_are(client: httpx.Client) -> None:
     response = client.get("/metrics")
-    assert response.content == METRICS
+    assert response.content.startswith(METRICS)
+    assert b'headrace_requests_total{decision="allowed"' in response.content
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
 
 
@@ -122,7 +125,8 @@ def test_the_page_lists_each_route_and_needs_nothing_from_elsewhere(client: http
     page = client.get("/").text
     assert all(route.summary in page and route.path in page for route in ROUTES)
     assert f"curl -X POST {client.base_url}/v1/streams/clicks/events" in page
-    assert "<script" not in page
+    assert re.findall(r"<script[^>]*>(.*?)</script>", page) == [""], "no script stands in the page"
+    assert client.get("/login.js").headers["content-type"].startswith("text/javascript")
     assert "style=" not in page
     assert 'href="/v1/status"' in page
     assert 'href="/openapi.json"' in page
@@ -158,7 +162,7 @@ def test_slow_queries_do_not_keep_status_waiting(
 ) -> None:
     go = threading.Event()
 
-    def slow(text: str, limit: int | None = None) -> Answer:
+    def slow(text: str, limit: int | None = None, caller: Any = None) -> Answer:
         go.wait(10)
         return ANSWER
 

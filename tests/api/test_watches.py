@@ -15,6 +15,7 @@ from headrace.api.server import HttpServer
 from headrace.core.errors import BadDefinition, NotFound
 from headrace.define.settings import HttpSettings
 from headrace.run.watchbook import StoreWatchbook
+from tests.access.people import open_access
 from tests.run.test_watchbook import ENDLESS, WatchDeployer
 from tests.serving.watch_bench import WatchBench, watch
 
@@ -25,28 +26,30 @@ class Service:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Any, StoreWatchbook, str]]:
+def served(tmp_path: Path) -> Iterator[tuple[Any, StoreWatchbook, httpx.Client]]:
     bench = WatchBench(tmp_path / "serving.db", said=watch("said", 10, "AFTER 9 MATCHES"))
     bench.build()
     book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench))
-    server = HttpServer(Service(book), HttpSettings(port=0))  # type: ignore[arg-type]
+    access, token = open_access(tmp_path)
+    server = HttpServer(Service(book), HttpSettings(port=0), access)  # type: ignore[arg-type]
     server.start()
-    with Remote(server.url) as remote:
-        yield remote.watchbook, book, server.url
+    with Remote(server.url, token) as remote:
+        yield remote.watchbook, book, remote._http
     server.stop()
+    access.close()
     bench.close()
 
 
-def test_watches_go_there_and_back(served: tuple[Any, StoreWatchbook, str]) -> None:
-    remote, book, url = served
+def test_watches_go_there_and_back(served: tuple[Any, StoreWatchbook, httpx.Client]) -> None:
+    remote, book, http = served
     assert remote.watches() == book.watches()
     (added,) = remote.add(watch("more", 50, ENDLESS), "bob")
     assert added == book.watch("more") == remote.watch("more")
-    assert (added.added_by, remote.watches("ended")) == ("bob", [])
+    assert (added.added_by, remote.watches("ended")) == ("ann", [])
     assert remote.remove("more", "bob") == added
     with pytest.raises(NotFound):
         remote.watch("more")
     with pytest.raises(BadDefinition):
         remote.remove("said", "bob")
-    wrong = httpx.get(f"{url}/v1/watches?state=late").json()
+    wrong = http.get("/v1/watches?state=late").json()
     assert wrong["message"] == "watches have the parameter state, which is active or ended"

@@ -17,8 +17,8 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "rebuild",
-    "audit", "why", "replay", "dead-letters", "doctor", "rules", "rule", "watch", "alerts",
-    "import",
+    "audit", "why", "replay", "dead-letters", "doctor", "audit-log", "rules", "rule", "watch",
+    "alerts", "import", "user", "token", "grant",
 )  # fmt: skip
 GROUPS = {
     "rule": ("list", "show", "add", "disable", "enable", "remove", "history"),
@@ -26,6 +26,9 @@ GROUPS = {
     "watch": ("list", "show", "add", "remove"),
     "alerts": ("list", "show", "ack", "mute", "unmute", "retry"),
     "import": ("sigma",),
+    "user": ("add", "list", "remove"),
+    "token": ("create", "list", "revoke"),
+    "grant": ("add", "list", "remove"),
 }
 HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}
 HELP = [sys.executable, "-c", "from headrace.cli.main import app; app()", "--help"]

@@ -21,8 +21,10 @@ from .conftest import BALANCE
 PROGRESS = {"events_per_second": 1203.4, "lag_events": 10, "epochs": 7, "generation": 2}
 REPORTS: list[tuple[str, dict[str, Any]]] = [
     ("starting", {"name": "shop"}),
-    ("serving", {"url": "http://127.0.0.1:8080"}),
-    ("ready", {"seconds": 4.2}),
+    ("serving", {"url": "http://127.0.0.1:8080", "login": "http://127.0.0.1:8080/#login=x"}),
+    ("first_token", {"user": "admin", "token": "hr_x"}),
+    ("exposed", {"host": "0.0.0.0"}),
+    ("ready", {"seconds": 4.2, "url": "http://127.0.0.1:8080", "views": ["visitors", "busiest"]}),
     *[("progress", PROGRESS)] * 12,
     ("generation", {"stream": "clicks", "generation": 1, "boundary": [5, 6], "differences": 0}),
     ("problem", {"message": "the disk is full"}),
@@ -61,7 +63,16 @@ def test_a_run_tells_what_happens_and_sums_up(play: Play, call: Callable[..., Re
     assert result.stdout.splitlines() == [
         "starting shop",
         "serving at http://127.0.0.1:8080",
+        "  open, once and soon: http://127.0.0.1:8080/#login=x",
+        "  the first user is admin; the token is not shown again:",
+        "  export HEADRACE_TOKEN=hr_x",
+        "warning: 0.0.0.0 is no loopback address and there is no TLS, so tokens and events can be "
+        "read on the way; set http.tls_cert and http.tls_key",
         "ready after 4.2 s; stop with Ctrl-C",
+        "  look: headrace query 'SELECT * FROM visitors'",
+        '  or: curl -H "Authorization: Bearer $HEADRACE_TOKEN" '
+        "http://127.0.0.1:8080/v1/views/visitors",
+        "  views: visitors, busiest",
         progress,
         progress,
         "clicks: generation 1 up to 5,6, 0 differences",
@@ -79,7 +90,7 @@ def test_a_run_in_json_is_one_line_a_report_and_the_summary(
     lines = [json.loads(line) for line in call("run", "--json").stdout.splitlines()]
     assert play.asked == {"port": None, "seconds": None, "until_idle": False}
     assert [line["kind"] for line in lines] == [*(kind for kind, _ in REPORTS), "summary"]
-    assert lines[3] == {"kind": "progress", **PROGRESS}
+    assert lines[5] == {"kind": "progress", **PROGRESS}
     assert lines[-1]["balance"]["clicks"]["off"] == 0
     assert lines[-1]["ok"]
 

@@ -103,6 +103,22 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             400,
         ),
         (
+            errors.Unauthenticated(
+                "it is not known who asks: there is no token",
+                hint="send the header 'Authorization: Bearer TOKEN'.",
+            ),
+            "Unauthenticated: it is not known who asks: there is no token\n"
+            "  hint: send the header 'Authorization: Bearer TOKEN'.",
+            1,
+            401,
+        ),
+        (
+            errors.Forbidden("ada may not read view 'visitors'"),
+            "Forbidden: ada may not read view 'visitors'",
+            1,
+            403,
+        ),
+        (
             errors.NotFound("there is no view 'visitor'", hint="did you mean 'visitors'?"),
             "NotFound: there is no view 'visitor'\n  hint: did you mean 'visitors'?",
             3,

@@ -24,6 +24,11 @@ DEFAULTS: dict[str, Any] = {
     "http.port": 8080,
     "http.body_bytes_max": 16 * MB,
     "http.waiting_max": 256,
+    "http.tls_cert": "",
+    "http.tls_key": "",
+    "access.queries_max": 64,
+    "access.bytes_per_second_max": 256 * MB,
+    "access.session_life": "12 hours",
     "log.partitions": 2,
     "log.segment_bytes_max": 64 * MB,
     "log.event_bytes_max": MB,
@@ -85,8 +90,8 @@ def values(settings: Settings) -> dict[str, Any]:
 
 
 DURATIONS = {
-    "log.retention", "dedup.horizon", "speed.trigger", "speed.group", "archive.interval",
-    "batch.interval", "tables.interval", "subscribe.linger", "alerts.keep",
+    "access.session_life", "log.retention", "dedup.horizon", "speed.trigger", "speed.group",
+    "archive.interval", "batch.interval", "tables.interval", "subscribe.linger", "alerts.keep",
     "notify.connect", "notify.answer", "notify.pause", "notify.pause_max",
 }  # fmt: skip
 # What Python has for what the file writes.
@@ -190,8 +195,8 @@ def test_known_settings_are_named_where_none_is_near() -> None:
     with pytest.raises(BadSetting) as caught:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
-        "known here: name, state, http, log, dedup, spark, speed, archive, batch, tables, query, "
-        "subscribe, alerts, notify."
+        "known here: name, state, http, access, log, dedup, spark, speed, archive, batch, tables, "
+        "query, subscribe, alerts, notify."
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 import typer.main
 
 import headrace
+from headrace.api.counts import Counts
 from headrace.api.routes import ROUTES
 from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
 from headrace.cli.main import app
@@ -156,6 +157,7 @@ def test_every_metric_is_documented_with_its_meaning() -> None:
     view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
     status = Status("p", "running", "", None, None, [stream], [view])
     text = exposition(status, Tally({("r", "low"): 0}, {"file": Sent()})).decode()
+    text += Counts().exposition().decode()
     exposed = dict(re.findall(r"^# HELP (headrace_\w+) (.+)$", text, re.MULTILINE))
     assert {
         code(name): meaning for name, meaning in table("docs/operations.md", "metric")
@@ -165,6 +167,7 @@ def test_every_metric_is_documented_with_its_meaning() -> None:
 def test_every_place_in_the_state_folder_is_documented() -> None:
     layout, told = Layout(Path("state")), prose(page("docs/operations.md"))
     places = (layout.store, layout.lock, layout.running, layout.ingest, layout.work("run").parent)
+    places += (layout.access, layout.token)
     for place in (*places, layout.log("s").parent, layout.master("s").parent):
         assert place.name in told
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import httpx
 
+from tests.run.asking import get, known, meet
+
 SETTINGS = """
 name = "kills"
 [speed]
@@ -78,7 +80,7 @@ class Running:
         environment = {k: v for k, v in os.environ.items() if k != "HEADRACE_FAILPOINT"}
         if failpoint:
             environment["HEADRACE_FAILPOINT"] = failpoint
-        self.reports: list[dict[str, Any]] = []
+        self.folder, self.reports = folder, list[dict[str, Any]]()
         self.log = (folder / "stderr.log").open("ab")
         self.process = subprocess.Popen(
             [
@@ -117,6 +119,8 @@ class Running:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             found = next((report for report in self.reports if report["kind"] == kind), None)
+            if found and kind == "serving":
+                meet(found["url"], self.folder)
             if found:
                 return found
             if self.process.poll() is not None:
@@ -164,7 +168,7 @@ class Producer:
 
     def send(self, url: str, stop: threading.Event, size: int = 20) -> None:
         """Until `stop` is set or the server is gone."""
-        with httpx.Client(base_url=url, timeout=10) as client:
+        with httpx.Client(base_url=url, headers=known(url), timeout=10) as client:
             while not stop.is_set():
                 batch = self.pending or self._make(size)
                 self.pending = batch
@@ -216,8 +220,8 @@ def wait_fresh(url: str, events: int, seconds: float = 120) -> dict[str, Any]:
     """The status once speed has taken all; every acknowledged event must be visible then."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        rows = httpx.get(f"{url}/v1/views/total", timeout=30).json().get("rows")
+        rows = get(f"{url}/v1/views/total", timeout=30).json().get("rows")
         if rows and rows[0]["hits"] >= events:
-            return dict(httpx.get(f"{url}/v1/status", timeout=30).json())
+            return dict(get(f"{url}/v1/status", timeout=30).json())
         time.sleep(0.1)
-    raise AssertionError(f"not fresh in {seconds} s: {httpx.get(f'{url}/v1/status').text}")
+    raise AssertionError(f"not fresh in {seconds} s: {get(f'{url}/v1/status').text}")

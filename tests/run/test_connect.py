@@ -29,7 +29,7 @@ def lock(project: Project) -> RunLock:
     held.take()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        held.announce(f"http://127.0.0.1:{free.getsockname()[1]}")
+        held.announce(f"http://127.0.0.1:{free.getsockname()[1]}", "hr_run")
     return held
 
 
@@ -57,6 +57,6 @@ def test_a_project_that_neither_listens_nor_stops_is_asked_all_the_same(
 
 def test_a_project_that_listens_is_asked_at_once(project: Project, lock: RunLock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        lock.announce(f"http://127.0.0.1:{server.getsockname()[1]}")
+        lock.announce(f"http://127.0.0.1:{server.getsockname()[1]}", "hr_run")
         assert kind_of(project, patience_s=0) is Remote
     lock.release()

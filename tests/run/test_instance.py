@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from serving.bench import CLICKS
 
@@ -20,6 +19,7 @@ from headrace.run.connect import connect
 from headrace.run.instance import Instance
 from headrace.run.offline import Offline
 
+from . import asking
 from .stopped import make_stopped
 
 
@@ -37,11 +37,11 @@ def instance(project: Project) -> Iterator[Instance]:
 
 
 def test_events_are_taken_and_old_answers_given_before_spark_runs(instance: Instance) -> None:
-    url = instance.serve(0)
-    posted = httpx.post(f"{url}/v1/streams/clicks/events", content=CLICKS[0].record)
+    url = asking.meet(instance.serve(0), instance.project.folder)
+    posted = asking.post(f"{url}/v1/streams/clicks/events", content=CLICKS[0].record)
     assert posted.status_code == 200
-    assert httpx.get(f"{url}/v1/views/total").json()["rows"][0]["n"] == 6
-    status = httpx.get(f"{url}/v1/status").json()
+    assert asking.get(f"{url}/v1/views/total").json()["rows"][0]["n"] == 6
+    status = asking.get(f"{url}/v1/status").json()
     assert (status["state"], status["url"]) == ("starting", url)
     assert sum(status["streams"][0]["end"]) == 11
     assert status["streams"][0]["balance"]["off"] == 0
@@ -145,16 +145,17 @@ def test_a_producer_is_slowed_by_the_lag_of_speed_once_it_runs(project: Project)
     path.write_text(path.read_text().replace("'2')", "'2', lag_events_max = '4')"))
     instance = Instance(load_project(project.folder), lambda kind, fields: None)
     instance.open()
-    url = f"{instance.serve(0)}/v1/streams/clicks/events"
+    served = asking.meet(instance.serve(0), instance.project.folder)
+    url = f"{served}/v1/streams/clicks/events"
     try:
         # Four events wait already, and the log is the buffer of a start.
-        assert httpx.post(url, content=CLICKS[0].record).status_code == 200
+        assert asking.post(url, content=CLICKS[0].record).status_code == 200
         instance.pipelines["clicks"] = Pipeline(False)  # type: ignore[assignment]
         assert (instance.lag_of("clicks"), instance.lag_events()) == (0, 5)
         instance.pipelines["clicks"] = Pipeline(True)  # type: ignore[assignment]
         assert instance.lag_of("clicks") == 5
         time.sleep(0.11)
-        refused = httpx.post(url, content=CLICKS[0].record)
+        refused = asking.post(url, content=CLICKS[0].record)
         assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
         assert refused.json()["message"] == (
             "5 events of stream 'clicks' wait for speed, and its lag_events_max is 4"

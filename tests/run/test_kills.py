@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 
+from tests.run import asking
 from tests.run.process import CARRIED, JOINED, Producer, Running, make_project, wait_fresh
 
 # In the order of an event's way. The number is how often the point is passed before the kill, so
@@ -55,7 +55,7 @@ def test_the_state_of_carried_views_survives_a_kill_at_each_point(tmp_path: Path
     project, producer = make_project(tmp_path / "carried", definitions=CARRIED), Producer()
 
     def matched(url: str) -> None:
-        answer = httpx.get(f"{url}/v1/views/matches").json()
+        answer = asking.get(f"{url}/v1/views/matches").json()
         pairs = producer.pairs(answer["as_of"]["clicks"]["watermark"])
         assert sum(pairs.values()) > 50
         found = {
@@ -91,12 +91,12 @@ def survive(
         producer.flush(url)
         running.wait_for("ready")
         status = wait_fresh(url, len(producer.acknowledged))
-        rows = httpx.get(f"{url}/v1/views/pages").json()["rows"]
+        rows = asking.get(f"{url}/v1/views/pages").json()["rows"]
         answer = {row["page"]: {"hits": row["hits"], "total": row["total"]} for row in rows}
         assert answer == producer.expected()
         balances = [stream["balance"] for stream in status["streams"]]
         assert {(balance["off"], balance["dead_letters"]) for balance in balances} == {(0, 0)}
-        audits = httpx.post(f"{url}/v1/audit", json={}, timeout=60).json()["audits"]
+        audits = asking.post(f"{url}/v1/audit", json={}, timeout=60).json()["audits"]
         assert {audit["differences"] for audit in audits} == {0}
         also(url)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from headrace.core.errors import AlreadyRunning
 from headrace.run.layout import Layout
-from headrace.run.lock import RunLock, running_url
+from headrace.run.lock import RunLock, running_token, running_url
 
 URL = "http://127.0.0.1:8080"
 HOLDER = """
@@ -22,7 +23,7 @@ from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 lock = RunLock(Layout(Path(sys.argv[1])))
 lock.take()
-lock.announce(sys.argv[2])
+lock.announce(sys.argv[2], "hr_run")
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -61,11 +62,14 @@ def test_run_json_says_where_the_instance_answers_and_who_it_is(layout: Layout) 
     lock = RunLock(layout)
     lock.take()
     assert running_url(layout) is None
-    lock.announce(URL)
+    lock.announce(URL, "hr_run")
     assert json.loads(layout.running.read_text()) == {"url": URL, "pid": os.getpid()}
     assert running_url(layout) == URL
+    assert running_token(layout) == "hr_run"
+    assert stat.S_IMODE(layout.token.stat().st_mode) == 0o600, "it is for its owner alone"
     lock.release()
     assert not layout.running.exists()
+    assert running_token(layout) is None
     assert running_url(layout) is None
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from headrace.define.project import load_project
 from headrace.run.offline import Offline
+from tests.run import asking
 from tests.run.process import Producer, Running, make_project, wait_fresh
 from tests.run.waiting import wait
 
@@ -20,12 +21,11 @@ NOTIFIED = f"{RULE} NOTIFY FILE 'alerts.ndjson'"
 
 
 def add(url: str, sql: str) -> httpx.Response:
-    headers = {"X-Headrace-User": "ann"}
-    return httpx.post(f"{url}/v1/rules", json={"sql": sql}, headers=headers, timeout=200)
+    return asking.post(f"{url}/v1/rules", json={"sql": sql}, timeout=200)
 
 
 def states(url: str) -> dict[str, int]:
-    found = httpx.get(f"{url}/v1/alerts", params={"limit": 10_000}).json()["alerts"]
+    found = asking.get(f"{url}/v1/alerts", params={"limit": 10_000}).json()["alerts"]
     numbers: dict[str, int] = {}
     for alert in found:
         numbers[alert["state"]] = numbers.get(alert["state"], 0) + 1
@@ -46,9 +46,9 @@ def test_rules_change_while_events_come_in_and_questions_are_answered(tmp_path: 
         assert (refused.status_code, refused.json()["message"]) == (
             400, "there is no column 'pagee'",
         )  # fmt: skip
-        assert httpx.get(f"{url}/v1/rules").json() == {"rules": []}
+        assert asking.get(f"{url}/v1/rules").json() == {"rules": []}
         (added,) = add(url, NOTIFIED).json()["rules"]
-        assert (added["version"], added["changed_by"], added["kept"]) == (1, "ann", True)
+        assert (added["version"], added["changed_by"], added["kept"]) == (1, "local", True)
         wait_fresh(url, len(producer.acknowledged) + 100)
         wait(lambda: states(url).get("open", 0) > 3)
         changed = add(url, f"{NOTIFIED} WITH CORRECTIONS").json()["rules"][0]
@@ -56,7 +56,7 @@ def test_rules_change_while_events_come_in_and_questions_are_answered(tmp_path: 
         stop.set()
         sender.join()
         wait_fresh(url, len(producer.acknowledged))
-        status: dict[str, Any] = httpx.get(f"{url}/v1/status", timeout=30).json()
+        status: dict[str, Any] = asking.get(f"{url}/v1/status", timeout=30).json()
         assert [view["name"] for view in status["views"]] == ["pages", "total", "alerts"]
         assert (status["state"], status["rules"][0]["name"]) == ("running", "tens")
         running.stop()

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
 import pytest
 
 from headrace.define.project import load_project
 from headrace.run.offline import Offline
+from tests.run import asking
 from tests.run.process import Producer, Running, make_project, wait_fresh
 
 GENERATED = """
@@ -77,9 +77,9 @@ def test_a_changed_view_is_built_beside_the_old_one_and_swapped(tmp_path: Path) 
         url = running.wait_for("serving")["url"]
         running.wait_for("ready")
         wait_fresh(url, 2_000)
-        rows = httpx.get(f"{url}/v1/views/pages").json()["rows"]
+        rows = asking.get(f"{url}/v1/views/pages").json()["rows"]
         assert sum(row["hits"] for row in rows) == 1_000
-        rebuilt = httpx.post(f"{url}/v1/views/total/rebuild", timeout=120).json()
+        rebuilt = asking.post(f"{url}/v1/views/total/rebuild", timeout=120).json()
         assert rebuilt["differences"] == 0
         producer.pending = events[:20]
         producer.flush(url)

@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from headrace.define.project import load_project
 from headrace.run.offline import Offline
+from tests.run import asking
 from tests.run.process import Producer, Running, make_project, wait_fresh
 from tests.run.waiting import wait
 
@@ -25,11 +25,11 @@ def watch(name: str, least: int, below: int, end: str) -> str:
 
 
 def add(url: str, sql: str) -> Any:
-    return httpx.post(f"{url}/v1/watches", json={"sql": sql}, timeout=200)
+    return asking.post(f"{url}/v1/watches", json={"sql": sql}, timeout=200)
 
 
 def watches(url: str) -> dict[str, dict[str, Any]]:
-    return {w["name"]: w for w in httpx.get(f"{url}/v1/watches").json()["watches"]}
+    return {w["name"]: w for w in asking.get(f"{url}/v1/watches").json()["watches"]}
 
 
 @pytest.mark.timeout(600)

@@ -1,0 +1,1 @@
+"""Who may do what: users, their tokens and grants, sessions of browsers, and the audit log."""

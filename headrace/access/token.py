@@ -1,0 +1,110 @@
+"""Tokens: how a user is known. A token may carry less than its user has, ends by itself, and can be
+revoked. tests/access/test_access.py checks each.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from typing import Any
+
+import msgspec
+
+from headrace.access.object import read_object
+from headrace.access.operation import operations_of
+from headrace.access.secret import TOKEN_PREFIX, digest, new_secret
+from headrace.core.errors import BadRequest, NotFound
+from headrace.core.time import duration_us, iso
+
+NAME_MAX = 100
+_COLUMNS = "id, user, name, may, objects, made_at, expires_at, revoked_at"
+
+
+class TokenAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a new token is for; `may` and `on` narrow it, and empty ones carry all of the user's."""
+
+    user: str | None = None  # None: whoever asks
+    name: str = ""
+    may: list[str] = []
+    on: list[str] = []
+    life: str = msgspec.field(default="90 days", name="for")
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A token without its secret, which nobody but its holder has."""
+
+    id: str
+    user: str
+    name: str
+    may: list[str]
+    on: list[str]
+    made_at: str
+    expires_at: str
+    revoked_at: str | None = None
+
+
+class NewToken(msgspec.Struct, frozen=True):
+    """A token that was made, with its secret: it is told once."""
+
+    token: Token
+    secret: str
+
+
+def tokens(db: sqlite3.Connection, user: str | None = None) -> list[Token]:
+    """All tokens, or those of one user, the newest first."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM tokens WHERE ?1 IS NULL OR user = ?1 ORDER BY made_at DESC, id",
+        (user,),
+    )
+    return [_token(row) for row in rows]
+
+
+def _token(row: tuple[Any, ...]) -> Token:
+    id, user, name, may, on, made_at, expires_at, revoked_at = row
+    return Token(
+        id, user, name, msgspec.json.decode(may), msgspec.json.decode(on), iso(made_at),
+        iso(expires_at), None if revoked_at is None else iso(revoked_at),
+    )  # fmt: skip
+
+
+def create_token(db: sqlite3.Connection, user: str, asked: TokenAsked, now_us: int) -> NewToken:
+    """Make a token of a user."""
+    for word in asked.may:
+        operations_of(word)
+    on = [str(read_object(text)) for text in asked.on]
+    if len(asked.name) > NAME_MAX or not asked.name.isprintable():
+        raise BadRequest(f"a token's name has at most {NAME_MAX} characters")
+    secret, id = new_secret(TOKEN_PREFIX), secrets.token_hex(4)
+    encode = msgspec.json.encode
+    db.execute(
+        "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+        (
+            id, user, asked.name, digest(secret), encode(asked.may), encode(on), now_us,
+            now_us + _life_us(asked.life),
+        ),
+    )  # fmt: skip
+    return NewToken(token(db, id), secret)
+
+
+def _life_us(text: str) -> int:
+    try:
+        life = duration_us(text)
+    except ValueError as error:
+        raise BadRequest(f"'{text[:40]}' is not a time such as 30d") from error
+    if life <= 0:
+        raise BadRequest("a token must live longer than nothing")
+    return life
+
+
+def token(db: sqlite3.Connection, id: str) -> Token:
+    row = db.execute(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise NotFound(f"there is no token '{id[:40]}'", hint="`headrace token list` shows all.")
+    return _token(row)
+
+
+def revoke_token(db: sqlite3.Connection, id: str, now_us: int) -> Token:
+    """It is not valid any more; a second time changes nothing."""
+    token(db, id)
+    db.execute("UPDATE tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?", (now_us, id))
+    return token(db, id)

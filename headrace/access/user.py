@@ -1,0 +1,98 @@
+"""Users, and the grants that they have. A user may do nothing until something is granted."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+
+import msgspec
+
+from headrace.access.caller import Allowance
+from headrace.access.object import read_object
+from headrace.access.operation import operations_of
+from headrace.core.errors import BadRequest, NotFound
+from headrace.core.time import iso
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
+
+
+class User(msgspec.Struct, frozen=True):
+    name: str
+    made_at: str
+    made_by: str
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """A user may do this, a role or one operation, on that object."""
+
+    user: str
+    may: str
+    on: str
+    made_at: str
+    made_by: str
+
+
+def users(db: sqlite3.Connection) -> list[User]:
+    rows = db.execute("SELECT name, made_at, made_by FROM users ORDER BY name")
+    return [User(name, iso(made_at), made_by) for name, made_at, made_by in rows]
+
+
+def known_user(db: sqlite3.Connection, name: str) -> str:
+    if db.execute("SELECT 1 FROM users WHERE name = ?", (name,)).fetchone() is None:
+        raise NotFound(f"there is no user '{name[:64]}'", hint="`headrace user list` shows all.")
+    return name
+
+
+def add_user(db: sqlite3.Connection, name: str, by: str, now_us: int) -> User:
+    if not _NAME.fullmatch(name):
+        raise BadRequest(
+            f"'{name[:64]}' is not a name for a user",
+            hint="use up to 64 of a-z, 0-9 and . _ @ - and begin with a letter or digit.",
+        )
+    try:
+        db.execute("INSERT INTO users VALUES (?, ?, ?)", (name, now_us, by))
+    except sqlite3.IntegrityError as error:
+        raise BadRequest(f"there is a user '{name}' already") from error
+    return User(name, iso(now_us), by)
+
+
+def remove_user(db: sqlite3.Connection, name: str) -> None:
+    """Tokens, sessions and grants go with the user."""
+    db.execute("DELETE FROM users WHERE name = ?", (known_user(db, name),))
+
+
+def grants(db: sqlite3.Connection, user: str | None = None) -> list[Grant]:
+    """All grants, or those of one user."""
+    rows = db.execute(
+        "SELECT user, may, object, made_at, made_by FROM grants WHERE ?1 IS NULL OR user = ?1 "
+        "ORDER BY user, object, may",
+        (user,),
+    )
+    return [Grant(who, may, on, iso(made_at), by) for who, may, on, made_at, by in rows]
+
+
+def allowances(db: sqlite3.Connection, user: str) -> tuple[Allowance, ...]:
+    return tuple(Allowance.of(grant.may, grant.on) for grant in grants(db, user))
+
+
+def add_grant(db: sqlite3.Connection, user: str, may: str, on: str, by: str, now_us: int) -> Grant:
+    """Given twice, it is the grant of the first time."""
+    operations_of(may)
+    object = str(read_object(on))
+    db.execute(
+        "INSERT OR IGNORE INTO grants VALUES (?, ?, ?, ?, ?)",
+        (known_user(db, user), may, object, now_us, by),
+    )
+    return next(grant for grant in grants(db, user) if (grant.may, grant.on) == (may, object))
+
+
+def remove_grant(db: sqlite3.Connection, user: str, may: str, on: str) -> None:
+    gone = db.execute(
+        "DELETE FROM grants WHERE user = ? AND may = ? AND object = ?",
+        (user, may, str(read_object(on))),
+    )
+    if not gone.rowcount:
+        raise NotFound(
+            f"'{user[:64]}' has no grant of {may[:64]} on {on[:64]}",
+            hint="`headrace grant list` shows all.",
+        )

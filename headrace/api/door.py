@@ -1,0 +1,109 @@
+"""The one place where it is decided whether a request may be answered.
+
+It stands between the router and every handler, and decides on the route that was matched, never on
+the text of the URL. Who is not known is told so (401), who may not is told so (403), and neither is
+told whether what they asked for exists. Every refusal and every change is logged, all else counted.
+tests/api/test_needs.py asks every route as every role, tests/api/test_door.py reads the sentences.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.access.audit_log import ALLOWED, NOBODY, REFUSED
+from headrace.access.caller import Caller, forbidden
+from headrace.access.object import EVERYTHING, Object, object_of
+from headrace.access.operation import Operation
+from headrace.api import needs
+from headrace.api.asking import CALLER, by, recognised
+from headrace.api.handlers import Api
+from headrace.api.needs import Need
+from headrace.api.routes import Route
+from headrace.core.errors import Forbidden, NotFound, Unauthenticated
+
+NOBODY_LOGGED_S = 1.0
+
+
+class Door:
+    """Lets requests to one route in, or not."""
+
+    def __init__(self, api: Api, route: Route) -> None:
+        self._api, self._route = api, route
+        self._nobody_at = -NOBODY_LOGGED_S
+
+    async def answer(self, request: Request) -> Response:
+        try:
+            if self._route.needs.on != needs.ANYBODY:
+                await self._admit(request)
+            return await self._route.handler(self._api, request)
+        except (Unauthenticated, Forbidden) as error:
+            await self._refused(request, error)
+            raise
+        except NotFound as error:
+            _hide_names(error, request)
+            raise
+
+    async def _admit(self, request: Request) -> None:
+        caller = recognised(self._api.access, request)
+        request.scope[CALLER] = caller
+        need = self._route.needs
+        object = await self._object(need, caller, request)
+        _check(need, caller, object)
+        self._api.counts.add(caller.user, need.operation, ALLOWED)
+        if need.logged:
+            note = partial(self._api.access.log, by(request), self._route.name)
+            await self._api.quick.run(partial(note, str(object), ALLOWED))
+
+    async def _object(self, need: Need, caller: Caller, request: Request) -> Object:
+        if need.on == needs.SERVER:
+            return EVERYTHING
+        if need.on not in needs.PARAMETERS:
+            return caller.whole_job
+        name: str = request.path_params[need.on]
+        if need.on == "alert":
+            return await self._rule_of(name, caller)
+        return object_of(needs.PARAMETERS[need.on], name)
+
+    async def _rule_of(self, alert: str, caller: Caller) -> Object:
+        try:
+            found = await self._api.quick.run(partial(self._api.service.rulebook.alert, alert))
+        except NotFound:
+            # Only who may see every alert is told that there is none like this.
+            return caller.whole_job
+        return object_of("rule", found.rule)
+
+    async def _refused(self, request: Request, error: Unauthenticated | Forbidden) -> None:
+        who = by(request)
+        self._api.counts.add(who.user, self._route.needs.operation, REFUSED)
+        if who.user == NOBODY and not self._nobody_is_due():
+            return
+        object = error.object if isinstance(error, Forbidden) else ""
+        note = partial(self._api.access.log, who, self._route.name, object, REFUSED, error.message)
+        await self._api.quick.run(note)
+
+    def _nobody_is_due(self) -> bool:
+        """Whoever has no token could otherwise fill the disk with refusals."""
+        now = time.monotonic()
+        due = now - self._nobody_at >= NOBODY_LOGGED_S
+        self._nobody_at = now if due else self._nobody_at
+        return due
+
+
+def _check(need: Need, caller: Caller, object: Object) -> None:
+    if need.on == needs.KNOWN:
+        return
+    if need.on != needs.NAMED:
+        caller.check(need.operation, object)
+    elif not caller.allows_somewhere(need.operation):
+        raise forbidden(caller.user, need.operation, object, "anything here")
+
+
+def _hide_names(error: NotFound, request: Request) -> None:
+    """Hints name what there is, so they are for those who may see all of it."""
+    caller: Caller | None = request.scope.get(CALLER)
+    if caller is not None and not caller.allows(Operation.READ, caller.whole_job):
+        error.hint = None

@@ -1,0 +1,59 @@
+"""HTTPS by settings: what is wrong with its files is told in a sentence, before anything listens.
+
+A command on the same machine trusts the very certificate that the project names and no other, so a
+name in it need not be the address in use. tests/api/test_tls.py checks both sides.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+
+from headrace.core.errors import BadSetting
+from headrace.define.settings import HttpSettings
+
+
+def check_tls(http: HttpSettings) -> None:
+    """BadSetting if HTTPS is asked for and cannot be."""
+    files = {"http.tls_cert": http.tls_cert, "http.tls_key": http.tls_key}
+    if not any(files.values()):
+        return
+    for name, path in files.items():
+        if not path:
+            raise BadSetting(f"{name} is missing", hint="HTTPS needs a certificate and its key.")
+        if not Path(path).is_file():
+            raise BadSetting(f"{name} names a file that is not there: {path}")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(http.tls_cert, http.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise BadSetting(
+            "the certificate and key of http.tls_cert and http.tls_key cannot be used",
+            detail=str(error),
+            hint="both are PEM files, and the key belongs to the certificate.",
+        ) from error
+
+
+def with_paths(http: HttpSettings, folder: Path) -> HttpSettings:
+    """The settings with the files where they are, for a project in that folder."""
+    cert, key = (str(folder / name) if name else "" for name in (http.tls_cert, http.tls_key))
+    return replace(http, tls_cert=cert, tls_key=key)
+
+
+def exposed(http: HttpSettings) -> bool:
+    """Whether tokens go over a network in the clear."""
+    if http.tls_cert or http.host == "localhost":
+        return False
+    try:
+        return not ip_address(http.host).is_loopback
+    except ValueError:
+        return True
+
+
+def trusting(certificate: str) -> ssl.SSLContext:
+    """Trust this certificate, whoever has signed it."""
+    context = ssl.create_default_context(cafile=certificate)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.check_hostname = False
+    return context

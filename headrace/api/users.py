@@ -1,0 +1,113 @@
+"""The routes of users, grants, tokens and the audit log.
+
+All but tokens are for those who manage users. One's own tokens are one's own affair, unless the
+token that asks carries less than its user has: it could otherwise make itself one that has more.
+tests/api/test_users.py checks each route on a real server.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.access.audit_log import LISTED
+from headrace.access.caller import Caller, forbidden
+from headrace.access.object import EVERYTHING
+from headrace.access.operation import Operation
+from headrace.access.token import TokenAsked
+from headrace.api.access_shapes import (
+    AuditLog,
+    Done,
+    GrantQuestion,
+    Grants,
+    Tokens,
+    UserQuestion,
+    Users,
+)
+from headrace.api.asking import by, caller
+from headrace.api.handlers import Api, decoded, json_response, limit_of, parameters
+from headrace.core.errors import NotFound
+
+
+async def users(api: Api, request: Request) -> Response:
+    return json_response(Users(await api.quick.run(api.access.users)))
+
+
+async def add_user(api: Api, request: Request) -> Response:
+    said = await decoded(api, request, UserQuestion)
+    call = partial(api.access.add_user, said.name, said.role, by(request))
+    return json_response(await api.quick.run(call))
+
+
+async def remove_user(api: Api, request: Request) -> Response:
+    call = partial(api.access.remove_user, request.path_params["user"], by(request))
+    await api.quick.run(call)
+    return json_response(Done(True))
+
+
+async def grants(api: Api, request: Request) -> Response:
+    call = partial(api.access.grants, parameters(request).get("user"))
+    return json_response(Grants(await api.quick.run(call)))
+
+
+async def add_grant(api: Api, request: Request) -> Response:
+    said = await decoded(api, request, GrantQuestion)
+    call = partial(api.access.grant, said.user, said.may, said.on, by(request))
+    return json_response(await api.quick.run(call))
+
+
+async def remove_grant(api: Api, request: Request) -> Response:
+    said = await decoded(api, request, GrantQuestion)
+    call = partial(api.access.take_back, said.user, said.may, said.on, by(request))
+    await api.quick.run(call)
+    return json_response(Done(True))
+
+
+async def tokens(api: Api, request: Request) -> Response:
+    """All tokens for those who manage users; for others their own."""
+    asks, of = caller(request), parameters(request).get("user")
+    if not _manages(asks):
+        if of not in (None, asks.user):
+            raise _not_own(asks)
+        of = asks.user
+    return json_response(Tokens(await api.quick.run(partial(api.access.tokens, of))))
+
+
+async def create_token(api: Api, request: Request) -> Response:
+    asks, said = caller(request), await decoded(api, request, TokenAsked)
+    _check_own(asks, said.user or asks.user)
+    return json_response(await api.quick.run(partial(api.access.create_token, said, by(request))))
+
+
+async def revoke_token(api: Api, request: Request) -> Response:
+    asks, id = caller(request), request.path_params["token"]
+    try:
+        owner = (await api.quick.run(partial(api.access.token, id))).user
+    except NotFound:
+        if not _manages(asks):
+            raise _not_own(asks) from None
+        raise
+    _check_own(asks, owner)
+    return json_response(await api.quick.run(partial(api.access.revoke_token, id, by(request))))
+
+
+async def audit_log(api: Api, request: Request) -> Response:
+    asked = parameters(request)
+    limit = limit_of(asked.get("limit")) or LISTED
+    call = partial(api.access.audit_log, limit, asked.get("user"))
+    return json_response(AuditLog(await api.quick.run(call)))
+
+
+def _manages(asks: Caller) -> bool:
+    return asks.allows(Operation.MANAGE, EVERYTHING)
+
+
+def _check_own(asks: Caller, owner: str) -> None:
+    if not _manages(asks) and (owner != asks.user or asks.narrowed):
+        raise _not_own(asks)
+
+
+def _not_own(asks: Caller) -> Exception:
+    return forbidden(asks.user, Operation.MANAGE, EVERYTHING, "these tokens with this token")

@@ -1,0 +1,126 @@
+"""`headrace user`, `token`, `grant` and `audit-log`, on a running project and on a stopped one.
+
+Changes of a stopped project are made on its file, and the audit log names the machine's user.
+tests/cli/test_users.py reads the pages.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.text import Text
+
+from headrace.access.audit_log import By, Entry
+from headrace.access.token import Token, TokenAsked
+from headrace.api.accessbook import AccessBook
+from headrace.cli.folder import loaded
+from headrace.cli.report import Report, bad, dim, good, table
+from headrace.cli.words import second
+from headrace.core.user import os_user
+
+
+@contextmanager
+def _access(folder: Path) -> Iterator[AccessBook]:
+    from headrace.run.connect import connect_access
+
+    with connect_access(loaded(folder)) as access:
+        yield access
+
+
+def _by() -> By:
+    """Who changes a file; a running project knows by the token who asks."""
+    return By(os_user())
+
+
+def add_user(folder: Path, name: str, role: str | None) -> Report:
+    with _access(folder) as access:
+        made = access.add_user(name, role, _by())
+    said = f"{role} on everything" if role else "nothing yet; headrace grant add says what"
+    return Report(made, [good(f"user {made.name} may do: {said}")])
+
+
+def list_users(folder: Path) -> Report:
+    with _access(folder) as access:
+        users, grants = access.users(), access.grants()
+    may = defaultdict(list)
+    for grant in grants:
+        may[grant.user].append(f"{grant.may} on {grant.on}")
+    rows = [
+        [user.name, ", ".join(may[user.name]) or "nothing", f"{second(user.made_at)} UTC"]
+        for user in users
+    ]
+    shown = table("user", "may", "since", rows=rows) if rows else Text("no users")
+    return Report({"users": users, "grants": grants}, [shown])
+
+
+def remove_user(folder: Path, name: str) -> Report:
+    with _access(folder) as access:
+        access.remove_user(name, _by())
+    return Report({"ok": True}, [good(f"user {name} is removed")])
+
+
+def create_token(
+    folder: Path, user: str | None, name: str, may: list[str], on: list[str], life: str
+) -> Report:
+    with _access(folder) as access:
+        made = access.create_token(TokenAsked(user, name, may, on, life), _by())
+    until = f"valid until {second(made.token.expires_at)} UTC; it is not shown again"
+    return Report(made, [Text(made.secret), dim(f"token {made.token.id}, {until}")])
+
+
+def list_tokens(folder: Path, user: str | None) -> Report:
+    with _access(folder) as access:
+        found = access.tokens(user)
+    rows = [_token_row(token) for token in found]
+    heads = ("token", "user", "name", "carries", "made", "valid until")
+    return Report({"tokens": found}, [table(*heads, rows=rows) if rows else Text("no tokens")])
+
+
+def _token_row(token: Token) -> list[str | Text]:
+    carries = f"{', '.join(token.may) or 'all'} on {', '.join(token.on) or 'all'}"
+    until = bad("revoked") if token.revoked_at else Text(f"{second(token.expires_at)} UTC")
+    made = f"{second(token.made_at)} UTC"
+    return [token.id, token.user, token.name, carries, made, until]
+
+
+def revoke_token(folder: Path, id: str) -> Report:
+    with _access(folder) as access:
+        gone = access.revoke_token(id, _by())
+    return Report(gone, [good(f"token {gone.id} of {gone.user} is revoked")])
+
+
+def add_grant(folder: Path, user: str, may: str, on: str) -> Report:
+    with _access(folder) as access:
+        made = access.grant(user, may, on, _by())
+    return Report(made, [good(f"{made.user} has {made.may} on {made.on}")])
+
+
+def list_grants(folder: Path, user: str | None) -> Report:
+    with _access(folder) as access:
+        found = access.grants(user)
+    rows = [[g.user, g.may, g.on, f"{second(g.made_at)} UTC", g.made_by] for g in found]
+    shown = table("user", "may", "on", "since", "by", rows=rows) if rows else Text("no grants")
+    return Report({"grants": found}, [shown])
+
+
+def remove_grant(folder: Path, user: str, may: str, on: str) -> Report:
+    with _access(folder) as access:
+        access.take_back(user, may, on, _by())
+    return Report({"ok": True}, [good(f"{user} has {may} on {on} no more")])
+
+
+def audit_log(folder: Path, user: str | None, limit: int) -> Report:
+    with _access(folder) as access:
+        found = access.audit_log(limit, user)
+    heads = ("at", "user", "token", "what", "object", "decision", "detail")
+    rows = [_entry_row(entry) for entry in found]
+    return Report({"entries": found}, [table(*heads, rows=rows) if rows else Text("no entries")])
+
+
+def _entry_row(entry: Entry) -> list[str | Text]:
+    decision = Text(entry.decision) if entry.decision == "allowed" else bad(entry.decision)
+    at = f"{second(entry.at)} UTC"
+    return [at, entry.user, entry.token, entry.what, entry.object, decision, entry.detail]

@@ -1,0 +1,64 @@
+"""What a text reads, as objects that a caller may or may not read.
+
+A name that stands for nothing is treated as one that the caller may not read, unless they may read
+all: so a refusal does not say whether it exists. tests/run/test_reading.py checks each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sqlglot import exp
+
+from headrace.access.caller import Caller
+from headrace.access.object import Object, object_of
+from headrace.access.operation import Operation
+from headrace.compile.plan import Plan
+from headrace.core.rule import Kind
+from headrace.define.definitions import RuleDefinition, WatchDefinition
+from headrace.define.dialect import parse_query
+
+
+def check_reads(caller: Caller, plan: Plan | None, names: Iterable[str]) -> None:
+    """Forbidden if the caller may not read one of these."""
+    for name in sorted(names):
+        caller.check(Operation.READ, _object(plan, name, caller), f"'{name}'")
+
+
+def reads(caller: Caller, plan: Plan | None, name: str) -> bool:
+    return caller.allows(Operation.READ, _object(plan, name, caller))
+
+
+def _object(plan: Plan | None, name: str, caller: Caller) -> Object:
+    for kind, names in _names(plan).items():
+        if name.lower() in names:
+            return object_of(kind, name)
+    return caller.whole_job
+
+
+def _names(plan: Plan | None) -> dict[str, set[str]]:
+    if plan is None:
+        return {}
+    sources = {stream.name.lower() for stream in plan.streams}
+    return {
+        "view": {view.name.lower() for view in plan.views},
+        "stream": sources | {derived.name.lower() for derived in plan.derived},
+        "table": {table.name.lower() for table in plan.tables},
+    }
+
+
+def check_definitions(
+    caller: Caller,
+    plan: Plan | None,
+    definitions: Collection[RuleDefinition] | Collection[WatchDefinition],
+) -> None:
+    """Whoever defines a rule or watch must be allowed to, and to read what it reads and to send to
+    the streams that it notifies: its alerts would tell, and send, in their place.
+    """
+    for said in definitions:
+        caller.check(Operation.DEFINE, object_of("rule", said.name))
+        query = parse_query(said.query, said.query_origin)
+        check_reads(caller, plan, {table.name for table in query.find_all(exp.Table)})
+        for action in said.actions:
+            if action.kind is Kind.STREAM:
+                caller.check(Operation.SEND, object_of("stream", action.target))

@@ -1,0 +1,263 @@
+"""Users, tokens, grants and sessions: what is given, taken back, and when it ends."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.access.access import REMEMBERED_US, Access
+from headrace.access.audit_log import By
+from headrace.access.object import object_of
+from headrace.access.operation import Operation
+from headrace.access.run import begin_run, end_run, first_token
+from headrace.access.token import TokenAsked
+from headrace.core.errors import BadRequest, NotFound, Unauthenticated
+from headrace.core.time import DAY, HOUR, MINUTE
+from tests.access.people import TEST, token_of
+
+VIEW = object_of("view", "visitors")
+
+
+class HeldClock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> HeldClock:
+    return HeldClock()
+
+
+@pytest.fixture
+def access(tmp_path: Path, clock: HeldClock) -> Iterator[Access]:
+    made = Access(tmp_path / "access.db", "shop", clock)
+    yield made
+    made.close()
+
+
+def reads(access: Access, secret: str) -> bool:
+    return access.who(secret).allows(Operation.READ, VIEW)
+
+
+def test_a_new_user_may_do_nothing_until_it_is_granted(access: Access) -> None:
+    secret = token_of(access, "ada")
+    assert not reads(access, secret)
+    access.grant("ada", "viewer", "view:visitors", TEST)
+    assert reads(access, secret)
+    access.take_back("ada", "viewer", "view:visitors", TEST)
+    assert not reads(access, secret)
+    with pytest.raises(NotFound, match="'ada' has no grant of viewer on view:visitors"):
+        access.take_back("ada", "viewer", "view:visitors", TEST)
+
+
+def test_a_revoked_token_is_refused_at_once(access: Access) -> None:
+    secret = token_of(access, "ada", "viewer")
+    caller = access.who(secret)
+    assert access.revoke_token(caller.token, TEST).revoked_at is not None
+    with pytest.raises(Unauthenticated):
+        access.who(secret)
+
+
+def test_a_token_ends_by_itself(access: Access, clock: HeldClock) -> None:
+    access.add_user("ada", "viewer", TEST)
+    secret = access.create_token(TokenAsked("ada", life="1 day"), TEST).secret
+    clock.now += DAY - 1
+    assert reads(access, secret)
+    clock.now += 1
+    with pytest.raises(Unauthenticated, match="not valid, or not any more"):
+        access.who(secret)
+
+
+def test_a_user_who_is_removed_takes_everything_along(access: Access) -> None:
+    secret = token_of(access, "ada", "viewer")
+    session = access.open_session(access.who(secret).token, TEST)
+    access.remove_user("ada", TEST)
+    for who, known in ((access.who, secret), (access.who_browses, session)):
+        with pytest.raises(Unauthenticated):
+            who(known)
+    assert (access.tokens(), access.grants(), access.users()) == ([], [], [])
+    access.add_user("ada", None, TEST)
+    assert access.grants("ada") == [], "another of the same name begins with nothing"
+
+
+def test_a_session_ends_with_its_time_and_with_its_token(access: Access, clock: HeldClock) -> None:
+    secret = token_of(access, "ada", "viewer")
+    id = access.who(secret).token
+    first, second = access.open_session(id, TEST), access.open_session(id, TEST)
+    assert access.who_browses(first) == access.who(secret)
+    access.end_session(first, TEST)
+    with pytest.raises(Unauthenticated):
+        access.who_browses(first)
+    clock.now += 12 * HOUR
+    with pytest.raises(Unauthenticated):
+        access.who_browses(second)
+    third = access.open_session(id, TEST)
+    access.who_browses(third)
+    access.revoke_token(id, TEST)
+    with pytest.raises(Unauthenticated):
+        access.who_browses(third)
+
+
+def test_a_token_is_no_session_and_a_session_no_token(access: Access) -> None:
+    secret = token_of(access, "ada", "viewer")
+    session = access.open_session(access.who(secret).token, TEST)
+    with pytest.raises(Unauthenticated):
+        access.who(session)
+    with pytest.raises(Unauthenticated):
+        access.who_browses(secret + "x")
+
+
+def test_a_code_opens_once_and_soon(access: Access, clock: HeldClock) -> None:
+    secret = token_of(access, "ada", "viewer")
+    code, late = access.code(secret), access.code(secret)
+    assert access.token_of_code(code).user == "ada"
+    with pytest.raises(Unauthenticated, match="used already, or is too old"):
+        access.token_of_code(code)
+    clock.now += 10 * MINUTE
+    with pytest.raises(Unauthenticated):
+        access.token_of_code(late)
+
+
+def test_nothing_in_the_file_is_a_secret(access: Access, tmp_path: Path) -> None:
+    secret = token_of(access, "ada", "viewer")
+    session = access.open_session(access.who(secret).token, TEST)
+    held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"ada" in held
+    for each in (secret, secret.removeprefix("hr_"), session):
+        assert each.encode() not in held
+    assert len(secret) == len("hr_") + 43, "32 bytes of chance"
+
+
+def test_the_files_are_for_their_owner_alone(access: Access, tmp_path: Path) -> None:
+    token_of(access, "ada")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_another_process_is_noticed_after_a_few_seconds(
+    access: Access, tmp_path: Path, clock: HeldClock
+) -> None:
+    secret = token_of(access, "ada", "viewer")
+    assert reads(access, secret)
+    other = Access(tmp_path / "access.db", "shop", clock)
+    other.remove_user("ada", TEST)
+    other.close()
+    assert reads(access, secret), "it is remembered"
+    clock.now += REMEMBERED_US
+    with pytest.raises(Unauthenticated):
+        access.who(secret)
+
+
+def test_what_was_read_before_a_change_is_not_remembered_after_it(
+    access: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = token_of(access, "ada", "viewer")
+    remember = access._remember
+
+    def slowly(*rest: object) -> None:
+        changing = threading.Thread(target=access.take_back, args=("ada", "viewer", "*", TEST))
+        changing.start()
+        changing.join()
+        remember(*rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(access, "_remember", slowly)
+    access.who(secret)
+    monkeypatch.undo()
+    assert not reads(access, secret)
+
+
+@pytest.mark.parametrize("name", ["", "Ada", "a b", "ada:x", "-ada", "a" * 65, "ä"])
+def test_a_name_is_plain(access: Access, name: str) -> None:
+    with pytest.raises(BadRequest, match="is not a name for a user"):
+        access.add_user(name, None, TEST)
+
+
+def test_wrong_words_change_nothing(access: Access) -> None:
+    access.add_user("ada", None, TEST)
+    with pytest.raises(BadRequest):
+        access.add_user("ada", None, TEST)
+    with pytest.raises(BadRequest):
+        access.add_user("bob", "root", TEST)
+    with pytest.raises(NotFound, match="there is no user 'bob'"):
+        access.grant("bob", "viewer", "*", TEST)
+    for asked in (
+        TokenAsked("ada", may=["root"]),
+        TokenAsked("ada", on=["clicks"]),
+        TokenAsked("ada", life="a while"),
+        TokenAsked("ada", life="0s"),
+    ):
+        with pytest.raises(BadRequest):
+            access.create_token(asked, TEST)
+    assert [user.name for user in access.users()] == ["ada"]
+    assert [entry.what for entry in access.audit_log()] == ["add_user"]
+
+
+# The audit log
+
+
+def test_each_change_is_in_the_log_with_who_made_it(access: Access) -> None:
+    by = By("ann", "t1", "r1")
+    access.add_user("ada", "viewer", by)
+    token = access.create_token(TokenAsked("ada"), by).token
+    access.revoke_token(token.id, by)
+    access.remove_user("ada", by)
+    entries = access.audit_log()
+    assert [(entry.what, entry.object) for entry in reversed(entries)] == [
+        ("add_user", "user:ada"), ("add_grant", "user:ada"), ("create_token", f"token:{token.id}"),
+        ("revoke_token", f"token:{token.id}"), ("remove_user", "user:ada"),
+    ]  # fmt: skip
+    assert {(e.user, e.token, e.request, e.decision) for e in entries} == {
+        ("ann", "t1", "r1", "allowed")
+    }
+    assert access.audit_log(limit=1) == entries[:1]
+    assert access.audit_log(of="bob") == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE audit_log SET user = 'bob'",
+        "DELETE FROM audit_log",
+        "INSERT OR REPLACE INTO audit_log SELECT number, 0, 'bob', '', '', '', '', '', '' "
+        "FROM audit_log",
+    ],
+)
+def test_the_log_is_only_appended_to(access: Access, sql: str) -> None:
+    access.add_user("ada", None, TEST)
+    with (
+        pytest.raises(sqlite3.IntegrityError, match="the audit log is append-only"),
+        access._file.write() as db,
+    ):
+        db.execute(sql)
+    assert [entry.user for entry in access.audit_log()] == ["test"]
+
+
+# What a run needs
+
+
+def test_the_first_start_makes_an_admin_and_no_other_does(access: Access) -> None:
+    begin_run(access)
+    first = first_token(access)
+    assert first is not None
+    assert access.who(first).user == "admin"
+    assert first_token(access) is None
+
+
+def test_the_token_of_a_run_lasts_as_long_as_the_run(access: Access) -> None:
+    killed = begin_run(access)
+    again = begin_run(access)
+    with pytest.raises(Unauthenticated):
+        access.who(killed)
+    assert access.who(again).user == "local"
+    end_run(access)
+    with pytest.raises(Unauthenticated):
+        access.who(again)
+    end_run(access)
+    assert access.users() == []

@@ -1,0 +1,63 @@
+"""HTTPS by settings, and the sentences when its files are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from headrace.access.access import Access
+from headrace.api.client import Remote
+from headrace.api.server import HttpServer
+from headrace.api.tls import check_tls, exposed, trusting
+from headrace.core.errors import BadSetting, Unavailable
+from headrace.define.settings import HttpSettings
+
+from .conftest import STATUS, Shop
+
+FILES = Path(__file__).parents[1] / "run" / "tls"
+CERT, KEY = str(FILES / "cert.pem"), str(FILES / "key.pem")
+
+
+def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, token: str) -> None:
+    server = HttpServer(shop, HttpSettings(port=0, tls_cert=CERT, tls_key=KEY), access)
+    server.start()
+    try:
+        assert server.url.startswith("https://")
+        with Remote(server.url, token, verify=trusting(CERT)) as remote:
+            assert remote.status() == STATUS
+            opened = remote._http.post("/v1/session", json={"token": token})
+        assert "Secure" in opened.headers["set-cookie"]
+        with Remote(server.url, token) as remote, pytest.raises(Unavailable):
+            remote.status()
+        with pytest.raises(httpx.TransportError):
+            httpx.get(server.url.replace("https", "http") + "/livez", trust_env=False)
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "sentence"),
+    [
+        (CERT, "", "http.tls_key is missing"),
+        ("", KEY, "http.tls_cert is missing"),
+        ("none.pem", KEY, "http.tls_cert names a file that is not there: none.pem"),
+        (KEY, KEY, "the certificate and key of http.tls_cert and http.tls_key cannot be used"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(cert: str, key: str, sentence: str) -> None:
+    with pytest.raises(BadSetting) as raised:
+        check_tls(HttpSettings(tls_cert=cert, tls_key=key))
+    assert raised.value.message == sentence
+
+
+@pytest.mark.parametrize(
+    ("host", "cert", "warned"),
+    [
+        ("127.0.0.1", "", False), ("localhost", "", False), ("::1", "", False),
+        ("0.0.0.0", "", True), ("shop.internal", "", True), ("0.0.0.0", CERT, False),
+    ],
+)  # fmt: skip
+def test_a_network_without_tls_is_warned_of(host: str, cert: str, warned: bool) -> None:
+    assert exposed(HttpSettings(host=host, tls_cert=cert)) == warned

@@ -1,0 +1,80 @@
+"""Users, grants, tokens and the audit log on a real server, asked by `Remote`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace.access.access import Access
+from headrace.access.token import TokenAsked
+from headrace.api.client import Remote
+from headrace.api.server import HttpServer
+from headrace.core.errors import BadRequest, Forbidden, NotFound, Unauthenticated
+from tests.access.people import TEST, token_of
+
+
+@pytest.fixture
+def bob(access: Access) -> Iterator[str]:
+    yield token_of(access, "bob", "viewer")
+    access.remove_user("bob", TEST)
+
+
+def test_each_method_goes_there_and_back(remote: Remote, access: Access) -> None:
+    book: Any = remote.access
+    assert book.add_user("cid", "viewer", TEST) in book.users() == access.users()
+    assert book.grant("cid", "send", "stream:Clicks", TEST).on == "stream:clicks"
+    assert book.grants("cid") == access.grants("cid")
+    assert len(book.grants()) == len(access.grants())
+    book.take_back("cid", "send", "stream:clicks", TEST)
+    assert [grant.may for grant in book.grants("cid")] == ["viewer"]
+    made = book.create_token(TokenAsked("cid", "x", ["read"], ["view:v"], "1 day"), TEST)
+    assert made.token in book.tokens()
+    assert book.tokens("cid") == [made.token]
+    assert access.who(made.secret).user == "cid"
+    assert book.revoke_token(made.token.id, TEST).revoked_at is not None
+    book.remove_user("cid", TEST)
+    entries = book.audit_log(6)
+    assert [(entry.what, entry.user) for entry in reversed(entries)] == [
+        ("add_grant", "ann"), ("add_grant", "ann"), ("remove_grant", "ann"),
+        ("create_token", "ann"), ("revoke_token", "ann"), ("remove_user", "ann"),
+    ]  # fmt: skip
+    assert all(entry.token and entry.request for entry in entries)
+    with pytest.raises(NotFound):
+        book.remove_user("cid", TEST)
+    with pytest.raises(BadRequest):
+        book.add_user("Not A Name", None, TEST)
+
+
+def test_ones_own_tokens_are_ones_own_affair(server: HttpServer, access: Access, bob: str) -> None:
+    with Remote(server.url, bob) as remote:
+        made = remote.access.create_token(TokenAsked(), TEST)
+        assert made.token.user == "bob"
+        assert {token.user for token in remote.access.tokens()} == {"bob"}
+        remote.access.revoke_token(made.token.id, TEST)
+        with pytest.raises(Forbidden):
+            remote.access.users()
+    with Remote(server.url, made.secret) as remote, pytest.raises(Unauthenticated):
+        remote.status()
+
+
+def test_foreign_tokens_are_not(server: HttpServer, access: Access, bob: str, token: str) -> None:
+    with Remote(server.url, bob) as remote:
+        book = remote.access
+        for ask in (
+            lambda: book.tokens("ann"),
+            lambda: book.create_token(TokenAsked("ann"), TEST),
+            lambda: book.revoke_token(access.who(token).token, TEST),
+            lambda: book.revoke_token("nothing", TEST),
+        ):
+            with pytest.raises(Forbidden, match="may not manage these tokens"):
+                ask()
+
+
+def test_a_token_that_carries_less_makes_none(server: HttpServer, access: Access, bob: str) -> None:
+    narrow = access.create_token(TokenAsked("bob", may=["read"]), TEST).secret
+    with Remote(server.url, narrow) as remote:
+        with pytest.raises(Forbidden):
+            remote.access.create_token(TokenAsked(), TEST)
+        assert remote.status().name == "shop"

@@ -1,0 +1,106 @@
+"""Users, tokens and grants from the command line: on the file of a stopped project, and of one that
+runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from headrace.access.access import Access
+from headrace.access.run import begin_run
+from headrace.api.server import HttpServer
+from headrace.core.user import os_user
+from headrace.define.project import load_project
+from headrace.define.settings import HttpSettings
+from headrace.run.layout import Layout
+from headrace.run.lock import RunLock
+
+from .conftest import document
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def running(shop: Path) -> Iterator[Access]:
+    """The shop as it runs, as far as users are concerned."""
+    layout = Layout.of(load_project(shop))
+    access, lock = Access(layout.access, "shop"), RunLock(layout)
+    service: Any = object()
+    server = HttpServer(service, HttpSettings(port=0), access)
+    lock.take()
+    server.start()
+    lock.announce(server.url, begin_run(access))
+    yield access
+    server.stop()
+    access.close()
+    lock.release()
+
+
+def _walk(call: Call) -> list[Any]:
+    """Everything once; what the audit log has of it."""
+    assert call("user", "add", "ada").stdout == (
+        "user ada may do: nothing yet; headrace grant add says what\n"
+    )
+    assert call("user", "add", "bob", "--role", "viewer").exit_code == 0
+    assert call("grant", "add", "ada", "send", "stream:clicks").stdout == (
+        "ada has send on stream:clicks\n"
+    )
+    made = document(call("token", "create", "--user", "ada", "--for", "1d", "--json"))
+    assert made["secret"].startswith("hr_")
+    listed = call("token", "list", "--user", "ada").stdout.splitlines()
+    assert listed[0].split() == ["token", "user", "name", "carries", "made", "valid", "until"]
+    assert made["secret"] not in call("token", "list", "--json").stdout
+    assert "send on stream:clicks" in call("user", "list").stdout
+    grants = document(call("grant", "list", "--user", "bob", "--json"))["grants"]
+    assert [(grant["may"], grant["on"]) for grant in grants] == [("viewer", "*")]
+    id = made["token"]["id"]
+    assert call("token", "revoke", id).stdout == f"token {id} of ada is revoked\n"
+    assert call("grant", "remove", "ada", "send", "stream:clicks").exit_code == 0
+    assert call("user", "remove", "ada").stdout == "user ada is removed\n"
+    assert call("user", "remove", "ada").exit_code == 3
+    return list(document(call("audit-log", "--limit", "4", "--json"))["entries"])
+
+
+def test_a_stopped_project_is_changed_by_its_file(shop: Path, call: Call) -> None:
+    entries = _walk(call)
+    assert [entry["what"] for entry in reversed(entries)] == [
+        "create_token", "revoke_token", "remove_grant", "remove_user",
+    ]  # fmt: skip
+    assert {(entry["user"], entry["token"]) for entry in entries} == {(os_user(), "")}
+
+
+def test_a_running_project_is_asked_with_the_token_beside_its_address(
+    running: Access, call: Call
+) -> None:
+    entries = _walk(call)
+    assert {entry["user"] for entry in entries} == {"local"}
+    assert all(entry["token"] and entry["request"] for entry in entries)
+
+
+def test_another_token_goes_before_it(
+    running: Access, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("user", "add", "bob", "--role", "viewer")
+    secret = document(call("token", "create", "--user", "bob", "--json"))["secret"]
+    monkeypatch.setenv("HEADRACE_TOKEN", secret)
+    refused = call("user", "list")
+    assert (refused.exit_code, refused.stderr.splitlines()[0]) == (
+        1, "Forbidden: bob may not manage everything",
+    )  # fmt: skip
+    assert document(call("token", "list", "--json"))["tokens"][0]["user"] == "bob"
+    monkeypatch.setenv("HEADRACE_TOKEN", "hr_guessed")
+    assert call("user", "list").stderr.startswith("Unauthenticated: this token or session is not")
+    assert call("--token", secret, "token", "list").exit_code == 0
+
+
+def test_the_audit_log_is_shown(shop: Path, call: Call) -> None:
+    assert call("audit-log").stdout == "no entries\n"
+    call("user", "add", "ada")
+    lines = call("audit-log").stdout.splitlines()
+    assert lines[0].split() == ["at", "user", "token", "what", "object", "decision", "detail"]
+    assert lines[1].split()[-3:] == ["add_user", "user:ada", "allowed"]
