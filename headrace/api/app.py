@@ -23,7 +23,8 @@ from headrace.api.guard import Guard, SafeHeaders
 from headrace.api.handlers import Api, Gate
 from headrace.api.openapi import document
 from headrace.api.page import render
-from headrace.api.routes import ROUTES, Route
+from headrace.api.route import Route
+from headrace.api.routes import ROUTES
 from headrace.api.service import Service
 from headrace.core.errors import HeadraceError
 from headrace.define.settings import HttpSettings

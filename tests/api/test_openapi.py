@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from headrace.api.events import EVENTS_MEDIA
-from headrace.api.routes import ROUTES, Route
+from headrace.api.route import Route
+from headrace.api.routes import ROUTES
 
 from .conftest import EVENTS
 
