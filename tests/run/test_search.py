@@ -48,6 +48,13 @@ def found(offline: Offline, **wanted: object) -> list[tuple[int, int]]:
     return places(search(offline, "clicks", EventsWanted(**wanted)).events)  # type: ignore[arg-type]
 
 
+def bounded(offline: Offline, scan_max: int) -> None:
+    """Let a search look at so many records."""
+    query = replace(offline.project.settings.query, scan_max=scan_max)
+    settings = replace(offline.project.settings, query=query)
+    offline.project = replace(offline.project, settings=settings)
+
+
 ALL = [
     (0, 6), (0, 5), (1, 3), (1, 2), (0, 4), (0, 3), (0, 2), (1, 1), (0, 1), (1, 0), (0, 0)
 ]  # fmt: skip
@@ -72,9 +79,8 @@ def test_pages_have_every_record_once(offline: Offline, limit: int) -> None:
 
 
 def test_a_scan_is_bounded_and_goes_on_where_it_ended(offline: Offline) -> None:
-    query = replace(offline.project.settings.query, scan_max=4)
-    settings = replace(offline.project.settings, query=query)
-    project, offline.project = offline.project, replace(offline.project, settings=settings)
+    project = offline.project
+    bounded(offline, 4)
     try:
         seen, before, looked = list[tuple[int, int]](), None, 0
         while True:
@@ -162,5 +168,18 @@ def test_nothing_is_made_by_searching(tmp_path: Path) -> None:
     service = traced.offline()
     assert found(service) == [(0, 0)]
     assert not traced.layout.master("clicks").exists()
+    service.close()
+    traced.close()
+
+
+def test_lateness_is_that_of_the_whole_log_or_not_told(tmp_path: Path) -> None:
+    traced = Traced(tmp_path / "project")
+    traced.send(event("/a", 100), event("/a", 5))
+    service = traced.offline()
+    (late,) = search(service, "clicks", EventsWanted(partition=0, offset=1)).events
+    assert (late.late, late.lateness_ms) == (True, 85_000.0)
+    bounded(service, 1)
+    (unknown,) = search(service, "clicks", EventsWanted(partition=0, offset=1)).events
+    assert (unknown.late, unknown.lateness_ms) == (None, None)
     service.close()
     traced.close()

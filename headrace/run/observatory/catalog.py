@@ -1,7 +1,7 @@
 """The catalog of a project: what is deployed, in the words in which it was said.
 
 Columns and versions are those of the deployed plan, texts and origins those of the project's files.
-tests/run/test_catalog_seen.py reads it.
+tests/run/test_observatory.py reads it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Epochs and generations, the newest first, from the store.
 
-tests/run/test_epochs_seen.py reads them.
+tests/run/test_observatory.py reads them.
 """
 
 from __future__ import annotations
