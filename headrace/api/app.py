@@ -24,7 +24,8 @@ from headrace.api.handlers import Api
 from headrace.api.limits import Gate, Limits, overloaded
 from headrace.api.openapi import document
 from headrace.api.page import render
-from headrace.api.routes import ROUTES, Route
+from headrace.api.route import Route
+from headrace.api.routes import ROUTES
 from headrace.api.service import Service
 from headrace.core.errors import HeadraceError
 from headrace.define.settings import AccessSettings, HttpSettings

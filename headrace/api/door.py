@@ -22,7 +22,7 @@ from headrace.api import needs
 from headrace.api.asking import CALLER, by, recognised
 from headrace.api.handlers import Api
 from headrace.api.needs import Need
-from headrace.api.routes import Route
+from headrace.api.route import Route
 from headrace.core.errors import Forbidden, NotFound, Unauthenticated
 
 NOBODY_LOGGED_S = 1.0

@@ -22,10 +22,9 @@ from headrace.access.object import object_of
 from headrace.access.operation import Operation
 from headrace.api.asking import recognised
 from headrace.api.handlers import Api
-from headrace.api.service import Hearing
 from headrace.core.errors import BadRequest, Forbidden, Unauthenticated
 from headrace.define.subscribing import read_subscription
-from headrace.serving.feed import FAILED, Heard
+from headrace.serving.feed import FAILED, Heard, Hearing
 
 EVENTS_MEDIA = "text/event-stream"
 QUIET_S_MAX = 15.0
@@ -37,11 +36,10 @@ async def subscribe(api: Api, request: Request) -> Response:
         raise BadRequest("the parameter sql is missing", hint="?sql=SUBSCRIBE TO view")
     after = _sequence(request.headers.get("last-event-id"))
     loop, news = asyncio.get_running_loop(), asyncio.Event()
-    ring = partial(_ring, loop, news)
     check = partial(_check, api, request, read_subscription(text).view)
     check()
-    hearing = await api.quick.run(partial(api.service.subscribe, text, after, ring))
-    return EventStream(hearing, news, check)
+    call = partial(api.service.subscribe, text, after, partial(ring, loop, news))
+    return EventStream(await api.quick.run(call), news, check)
 
 
 def _check(api: Api, request: Request, view: str) -> None:
@@ -49,7 +47,8 @@ def _check(api: Api, request: Request, view: str) -> None:
     asks.check(Operation.READ, object_of("view", view), f"'{view}'")
 
 
-def _ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+def ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+    """Say to a loop, from another thread, that something has come."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(news.set)
 

@@ -38,7 +38,6 @@ from headrace.api.shapes import (
     Audits,
     DeadLetters,
     Ready,
-    SqlQuestion,
     StatusReport,
 )
 from headrace.core.errors import BadRequest, Unavailable
@@ -132,23 +131,17 @@ async def _traced(api: Api, request: Request, ask: Callable[..., T]) -> T:
     asked = parameters(request)
     window, limit = asked.pop("window", None), limit_of(asked.pop("limit", None))
     call = partial(ask, request.path_params["view"], asked or None, window=window)
-    return await _queried(api, request, partial(call, limit=limit) if limit else call)
+    return await queried(api, request, partial(call, limit=limit) if limit else call)
 
 
-async def _queried(api: Api, request: Request, call: Callable[[], T]) -> T:
+async def queried(api: Api, request: Request, call: Callable[[], T]) -> T:
     with api.limits.query(caller(request).user):
         return await api.slow.run(call)
 
 
-async def query(api: Api, request: Request) -> Response:
-    asked = await decoded(api, request, SqlQuestion)
-    call = partial(api.service.sql, asked.sql, asked.limit, caller=caller(request))
-    return json_response(await _queried(api, request, call))
-
-
 async def status(api: Api, request: Request) -> Response:
-    found = await api.quick.run(api.service.status)
-    return json_response(StatusReport.of(readable_status(found, caller(request))))
+    found = StatusReport.of(await api.quick.run(api.service.status))
+    return json_response(readable_status(found, caller(request)))
 
 
 async def dead_letters(api: Api, request: Request) -> Response:

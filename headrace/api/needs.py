@@ -33,3 +33,10 @@ class Need:
         made, in one transaction with the change.
         """
         return self.on not in (ANYBODY, KNOWN, SERVER) and self.operation not in COUNTED
+
+
+OPEN, FOR_KNOWN = Need(ANYBODY, Operation.READ), Need(KNOWN, Operation.READ)
+
+
+def reads(on: str) -> Need:
+    return Need(on, Operation.READ)

@@ -15,7 +15,7 @@ import msgspec
 from headrace import __version__
 from headrace.api.errors import ErrorShape
 from headrace.api.needs import ANYBODY
-from headrace.api.routes import Parameter, Route
+from headrace.api.route import Parameter, Route
 
 Schemas = dict[int, dict[str, Any]]
 _BEARER = {"type": "http", "scheme": "bearer"}

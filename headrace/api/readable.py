@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from headrace.access.caller import Caller
 from headrace.access.object import object_of
 from headrace.access.operation import Operation
-from headrace.api.service import Service, Status
+from headrace.api.service import Service
+from headrace.api.shapes import StatusReport
 from headrace.serving.ledger import Alert, Wanted
 
 
@@ -24,23 +25,27 @@ T = TypeVar("T", bound=Named)
 
 def readable(kind: str, found: Iterable[T], caller: Caller) -> list[T]:
     """Those of a kind that the caller may read."""
-    return [each for each in found if _reads(caller, kind, each.name)]
+    return [each for each in found if reads(caller, kind, each.name)]
 
 
-def _reads(caller: Caller, kind: str, name: str) -> bool:
+def reads(caller: Caller, kind: str, name: str) -> bool:
     return caller.allows(Operation.READ, object_of(kind, name))
 
 
-def readable_status(status: Status, caller: Caller) -> Status:
+def reads_all(caller: Caller) -> bool:
+    return caller.allows(Operation.READ, caller.whole_job)
+
+
+def readable_status(status: StatusReport, caller: Caller) -> StatusReport:
     """The status of what the caller may read. The reason may name anything."""
-    if caller.allows(Operation.READ, caller.whole_job):
+    if reads_all(caller):
         return status
     return replace(
         status,
         reason="",
         streams=readable("stream", status.streams, caller),
         views=readable("view", status.views, caller),
-        sinks=[sink for sink in status.sinks if _reads(caller, "view", sink.view)],
+        sinks=[sink for sink in status.sinks if reads(caller, "view", sink.view)],
         tables=readable("table", status.tables, caller),
         rules=readable("rule", status.rules, caller),
     )
@@ -50,7 +55,7 @@ def readable_alerts(service: Service, wanted: Wanted, caller: Caller) -> list[Al
     """The newest alerts of the rules that the caller may read, of one rule or of all."""
     if wanted.rule is not None:
         caller.check(Operation.READ, object_of("rule", wanted.rule))
-    if wanted.rule is not None or caller.allows(Operation.READ, caller.whole_job):
+    if wanted.rule is not None or reads_all(caller):
         return service.rulebook.alerts(wanted)
     rules = readable("rule", service.rulebook.rules(), caller)
     watches = readable("rule", service.watchbook.watches(), caller)

@@ -9,12 +9,7 @@ route as each role.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from starlette.requests import Request
-from starlette.responses import Response
+from typing import Any
 
 from headrace.access.operation import Operation
 from headrace.access.token import NewToken, Token, TokenAsked
@@ -33,9 +28,12 @@ from headrace.api.access_shapes import (
 )
 from headrace.api.body import JSON, NDJSON, ONE
 from headrace.api.events import EVENTS_MEDIA, subscribe
-from headrace.api.handlers import Api
-from headrace.api.needs import ANYBODY, JOB, KNOWN, NAMED, SERVER, Need
+from headrace.api.needs import FOR_KNOWN, JOB, NAMED, OPEN, SERVER, Need, reads
+from headrace.api.observing import OBSERVING
+from headrace.api.querying import QUERYING
+from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Parameter, Route
 from headrace.api.rulebook import Muted, RuleStatus
+from headrace.api.searching import SEARCHING
 from headrace.api.shapes import (
     Accepted,
     Acknowledgement,
@@ -54,7 +52,6 @@ from headrace.api.shapes import (
     RuleHistory,
     Rules,
     RuleText,
-    SqlQuestion,
     StatusReport,
     UnmuteQuestion,
     Watches,
@@ -68,43 +65,6 @@ from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
 from headrace.serving.watches import WatchStatus
 
-Handler = Callable[[Api, Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    name: str
-    where: Literal["path", "query"]
-    type: Any
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class BodyKind:
-    """A media type that a route takes, and the type of what it holds."""
-
-    media: str
-    type: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    method: Literal["GET", "POST"]
-    path: str
-    name: str
-    summary: str
-    handler: Handler
-    response: Any = str  # the type of the answer's body
-    media: str = JSON  # the answer's media type
-    needs: Need = Need()
-    parameters: tuple[Parameter, ...] = ()
-    bodies: tuple[BodyKind, ...] = ()
-    body_required: bool = True
-
-
-_STREAM = Parameter("stream", "path", str, "name of a stream")
-_VIEW = Parameter("view", "path", str, "name of a view")
-_LIMIT = Parameter("limit", "query", Limit, "rows wanted at most")
 _KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value it must have")
 _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
@@ -120,16 +80,11 @@ _WANTED = (
     Parameter("state", "query", str, "only alerts in this state"),
     Parameter("missed", "query", bool, "only alerts that batch alone has found"),
     Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
-    _LIMIT,
+    LIMIT,
 )
 _TOKEN = Parameter("token", "path", str, "id of a token")
 _OF_USER = Parameter("user", "query", str, "only those of this user")
-_ANYBODY, _KNOWN = Need(ANYBODY, Operation.READ), Need(KNOWN, Operation.READ)
 _MANAGES = Need(SERVER, Operation.MANAGE)
-
-
-def _reads(on: str) -> Need:
-    return Need(on, Operation.READ)
 
 
 def _defines(on: str) -> Need:
@@ -149,60 +104,55 @@ ROUTES: tuple[Route, ...] = (
         "POST", "/v1/streams/{stream}/events", "send_events",
         "Append events: one JSON object, an array, or one event a line; gzip is welcome. "
         "Answered when they are durable.",
-        handlers.send_events, Accepted, parameters=(_STREAM,), bodies=_EVENTS,
+        handlers.send_events, Accepted, parameters=(STREAM,), bodies=_EVENTS,
         needs=Need("stream", Operation.SEND),
     ),
     Route(
         "GET", "/v1/views/{view}", "read_view",
         "The rows of a view, by key values and window range.",
-        handlers.read_view, Answer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
-        needs=_reads("view"),
+        handlers.read_view, Answer, parameters=(VIEW, _KEYS, _FROM, _TO, LIMIT),
+        needs=reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/late", "late",
         "How late the events of each window were, and which generation absorbed them.",
-        handlers.late, LateAnswer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
-        needs=_reads("view"),
+        handlers.late, LateAnswer, parameters=(VIEW, _KEYS, _FROM, _TO, LIMIT),
+        needs=reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/why", "why",
         "The events behind one row of a view, and those left out, with the reason.",
-        handlers.why, Why, parameters=(_VIEW, _KEYS, _WINDOW, _LISTED),
-        needs=_reads("view"),
+        handlers.why, Why, parameters=(VIEW, _KEYS, _WINDOW, _LISTED),
+        needs=reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/replay", "replay",
         "How one row of a view came about, epoch by epoch and generation by generation.",
-        handlers.replay, Replay, parameters=(_VIEW, _KEYS, _WINDOW, _LISTED),
-        needs=_reads("view"),
-    ),
-    Route(
-        "POST", "/v1/sql", "query", "Answer an ad-hoc SQL query.",
-        handlers.query, Answer, bodies=(BodyKind(JSON, SqlQuestion),),
-        needs=_reads(NAMED),
+        handlers.replay, Replay, parameters=(VIEW, _KEYS, _WINDOW, _LISTED),
+        needs=reads("view"),
     ),
     Route(
         "GET", "/v1/subscribe", "subscribe",
         "The changes of a view as server-sent events, by triggers; Last-Event-ID resumes.",
         subscribe, Heard, media=EVENTS_MEDIA, parameters=(_SQL,),
-        needs=_reads(NAMED),
+        needs=reads(NAMED),
     ),
     Route(
         "GET", "/v1/status", "status",
         "How the project, its streams and its views are doing.",
         handlers.status, StatusReport,
-        needs=_reads(NAMED),
+        needs=reads(NAMED),
     ),
     Route(
         "GET", "/v1/streams/{stream}/dead-letters", "dead_letters",
         "The newest events that could not be read, with the reason and their bytes.",
-        handlers.dead_letters, DeadLetters, parameters=(_STREAM, _LIMIT),
-        needs=_reads("stream"),
+        handlers.dead_letters, DeadLetters, parameters=(STREAM, LIMIT),
+        needs=reads("stream"),
     ),
     Route(
         "POST", "/v1/views/{view}/rebuild", "rebuild",
         "Recompute a view from its whole history and swap it in.",
-        handlers.rebuild, Rebuilt, parameters=(_VIEW,),
+        handlers.rebuild, Rebuilt, parameters=(VIEW,),
         needs=Need("view", Operation.REBUILD),
     ),
     Route(
@@ -214,7 +164,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/v1/rules", "rules", "All rules, and their numbers.",
         ruling.rules, Rules,
-        needs=_reads(NAMED),
+        needs=reads(NAMED),
     ),
     Route(
         "POST", "/v1/rules", "add_rules",
@@ -225,13 +175,13 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/v1/rules/{rule}", "rule", "One rule, with its text and numbers.",
         ruling.rule, RuleStatus, parameters=(_RULE,),
-        needs=_reads("rule"),
+        needs=reads("rule"),
     ),
     Route(
         "GET", "/v1/rules/{rule}/history", "rule_history",
         "All versions of a rule, and who made each.",
         ruling.history, RuleHistory, parameters=(_RULE,),
-        needs=_reads("rule"),
+        needs=reads("rule"),
     ),
     Route(
         "POST", "/v1/rules/{rule}/disable", "disable_rule", "Raise no more alerts of a rule.",
@@ -265,7 +215,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/v1/watches", "watches", "All watches, and how those that ended did.",
         watching.watches, Watches, parameters=(_STATE,),
-        needs=_reads(NAMED),
+        needs=reads(NAMED),
     ),
     Route(
         "POST", "/v1/watches", "add_watches",
@@ -276,7 +226,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/v1/watches/{watch}", "watch", "One watch, with its text and its matches.",
         watching.watch, WatchStatus, parameters=(_WATCH,),
-        needs=_reads("watch"),
+        needs=reads("watch"),
     ),
     Route(
         "POST", "/v1/watches/{watch}/remove", "remove_watch",
@@ -287,13 +237,13 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/v1/alerts", "alerts", "The newest alerts.",
         ruling.alerts, Alerts, parameters=_WANTED,
-        needs=_reads(NAMED),
+        needs=reads(NAMED),
     ),
     Route(
         "GET", "/v1/alerts/{alert}", "alert",
         "One alert, with what became of its notifications.",
         ruling.alert, Alert, parameters=(_ALERT,),
-        needs=_reads("alert"),
+        needs=reads("alert"),
     ),
     Route(
         "POST", "/v1/alerts/{alert}/ack", "acknowledge_alert", "Say that an alert was seen.",
@@ -310,18 +260,18 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/v1/session", "session", "Who one is, and what one may do.",
         sessions.session, SessionReport,
-        needs=_KNOWN,
+        needs=FOR_KNOWN,
     ),
     Route(
         "POST", "/v1/session", "open_session",
         "Open a session of a browser, with a token or the code of the link that a run prints.",
         sessions.open_session, SessionReport, bodies=(BodyKind(JSON, SessionQuestion),),
-        needs=_ANYBODY,
+        needs=OPEN,
     ),
     Route(
         "POST", "/v1/session/end", "end_session", "End the session of a browser.",
         sessions.end_session, Done,
-        needs=_KNOWN,
+        needs=FOR_KNOWN,
     ),
     Route(
         "GET", "/v1/users", "users", "All users.", users.users, Users,
@@ -343,18 +293,18 @@ ROUTES: tuple[Route, ...] = (
         "GET", "/v1/tokens", "tokens",
         "The tokens of the one who asks; for those who manage users, all.",
         users.tokens, Tokens, parameters=(_OF_USER,),
-        needs=_KNOWN,
+        needs=FOR_KNOWN,
     ),
     Route(
         "POST", "/v1/tokens", "create_token", "Make a token. Its secret is told this once.",
         users.create_token, NewToken, bodies=(BodyKind(JSON, TokenAsked),), body_required=False,
-        needs=_KNOWN,
+        needs=FOR_KNOWN,
     ),
     Route(
         "POST", "/v1/tokens/{token}/revoke", "revoke_token",
         "Let a token, and the sessions that it opened, be valid no more.",
         users.revoke_token, Token, parameters=(_TOKEN,),
-        needs=_KNOWN,
+        needs=FOR_KNOWN,
     ),
     Route(
         "GET", "/v1/grants", "grants", "Who may do what on which object.",
@@ -374,42 +324,45 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", "/v1/audit-log", "audit_log", "The newest changes and refusals.",
-        users.audit_log, AuditLog, parameters=(_OF_USER, _LIMIT),
+        users.audit_log, AuditLog, parameters=(_OF_USER, LIMIT),
         needs=Need(SERVER, Operation.AUDIT),
     ),
+    *QUERYING,
+    *OBSERVING,
+    *SEARCHING,
     Route(
         "GET", "/livez", "alive", "Whether the process lives.",
         handlers.alive, Alive,
-        needs=_ANYBODY,
+        needs=OPEN,
     ),
     Route(
         "GET", "/readyz", "ready", "Whether questions can be answered.",
         handlers.ready, Ready,
-        needs=_ANYBODY,
+        needs=OPEN,
     ),
     Route(
         "GET", "/metrics", "metrics", "Counters and gauges for Prometheus.",
         handlers.metrics, media="text/plain",
-        needs=_reads(JOB),
+        needs=reads(JOB),
     ),
     Route(
         "GET", "/openapi.json", "openapi", "This table as an OpenAPI document.",
         handlers.openapi, dict[str, Any],
-        needs=_ANYBODY,
+        needs=OPEN,
     ),
     Route(
         "GET", "/", "page", "This list as a page.",
         handlers.page, media="text/html",
-        needs=_ANYBODY,
+        needs=OPEN,
     ),
     Route(
         "GET", "/style.css", "style", "The style of the page.",
         handlers.style, media="text/css",
-        needs=_ANYBODY,
+        needs=OPEN,
     ),
     Route(
         "GET", "/login.js", "script", "The script of the page.",
         handlers.script, media="text/javascript",
-        needs=_ANYBODY,
+        needs=OPEN,
     ),
 )  # fmt: skip

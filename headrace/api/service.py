@@ -14,12 +14,14 @@ from typing import Any, Protocol
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
+from headrace.api.observatory import Observatory
+from headrace.api.observed.asking import QueryPlan
 from headrace.api.rulebook import Rulebook, RuleStatus
 from headrace.api.watchbook import Watchbook
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
-from headrace.serving.feed import Heard
+from headrace.serving.feed import Hearing
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 from headrace.serving.watches import WatchNumbers
@@ -125,17 +127,6 @@ class DeadLetter(msgspec.Struct, frozen=True):
     raw: str
 
 
-class Hearing(Protocol):
-    """A subscription that is open."""
-
-    ended: bool  # nothing more will come
-
-    def take(self, seconds: float = 0.0) -> list[Heard]:
-        """What has come since; waits so long for the first of it."""
-
-    def close(self) -> None: ...
-
-
 class Service(Protocol):
     @property
     def rulebook(self) -> Rulebook:
@@ -144,6 +135,10 @@ class Service(Protocol):
     @property
     def watchbook(self) -> Watchbook:
         """Watches."""
+
+    @property
+    def observatory(self) -> Observatory:
+        """What is seen of the project as a whole."""
 
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""
@@ -170,10 +165,20 @@ class Service(Protocol):
     ) -> LateAnswer:
         """How late the events of a view's windows were, and which generation absorbed them."""
 
-    def sql(self, text: str, limit: int | None = None, caller: Caller = OWNER) -> Answer:
+    def sql(
+        self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
+    ) -> Answer:
         """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced);
         Forbidden if the caller may not read each of them.
         """
+
+    def cancel(self, id: str, caller: Caller = OWNER) -> bool:
+        """Stop the caller's query of this id, or anybody's for one who manages users; False if none
+        such runs.
+        """
+
+    def query_plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
+        """How a query would be answered; it is not run. Forbidden as for `sql`."""
 
     def subscribe(
         self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None

@@ -13,11 +13,10 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from headrace.api.service import Hearing
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import console, dim, print_json
 from headrace.cli.words import cell
-from headrace.serving.feed import FAILED, PANE, RELATION, Heard
+from headrace.serving.feed import FAILED, PANE, RELATION, Heard, Hearing
 
 _STYLES = {"early": "cyan", "on_time": "green", "late": "yellow"}
 _WAIT_S = 1.0

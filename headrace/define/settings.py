@@ -119,6 +119,9 @@ class QuerySettings:
     bytes_max: int = _setting(64 << 20, "size of an ad-hoc query's answer", least=1024)
     text_max: int = _setting(20_000, "characters in an ad-hoc query", least=1)
     memory: str = _setting("1g", "memory of the process that runs ad-hoc queries on Spark")
+    scan_max: int = _setting(
+        1_000_000, "records of a stream that one search for events looks at", least=1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,18 @@ class AlertsSettings:
     keep_us: int = _setting(
         "365 days", "how long alerts stay in the ledger once all is settled", duration=True
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSettings:
+    connections_max: int = _setting(500, "readers of live topics at a time", least=1)
+    waiting_max: int = _setting(
+        64, "events that wait for a slow reader of live topics before it is cut off", least=1
+    )
+    interval_us: int = _setting(
+        "250 ms", "least time between two events of a live topic", duration=True
+    )
+    rows_max: int = _setting(1_000, "rows of a view that a live topic tells", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +202,7 @@ class Settings:
     query: QuerySettings = field(default_factory=QuerySettings)
     subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)
     alerts: AlertsSettings = field(default_factory=AlertsSettings)
+    live: LiveSettings = field(default_factory=LiveSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
 
 

@@ -14,12 +14,13 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import structlog
 
 from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_run, end_run, first_token
 from headrace.api.server import HttpServer
-from headrace.api.service import Hearing, Status
+from headrace.api.service import Status
 from headrace.api.tls import exposed, with_paths
 from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, NotFound, NotReady
@@ -36,6 +37,8 @@ from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
+from headrace.run.observatory.live import LiveObservatory
+from headrace.run.observatory.subject import Signs
 from headrace.run.once import pipelines_of, rebuilt
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
@@ -45,6 +48,7 @@ from headrace.run.schedule import Report, Schedule
 from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables
 from headrace.run.watches import Watches, with_watches
+from headrace.serving.feed import Hearing
 from headrace.serving.hub import Hub
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore
@@ -72,6 +76,7 @@ class Instance(ProjectService):
         self.pipelines: dict[str, Pipeline] = {}
         self.schedule: Schedule | None = None
         self.hub = Hub(self.store.db, project.settings.subscribe)
+        self.observatory = self.seen = LiveObservatory(self)
         self.sinks: Sinks | None = None
         self.alerts: Alerts | None = None
         self.watches: Watches | None = None
@@ -102,6 +107,7 @@ class Instance(ProjectService):
         self.server.start()
         url, token = self.server.url, begin_run(self.access)
         self.lock.announce(url, token)
+        self.seen.start()
         self.report("serving", {"url": url, "login": f"{url}/#login={self.access.code(token)}"})
         if first := first_token(self.access):
             self.report("first_token", {"user": ADMIN, "token": first})
@@ -289,6 +295,7 @@ class Instance(ProjectService):
             self.state = "stopping"
         self.stop_sources()
         self.hub.stop()
+        self.seen.stop()
         if self.server is not None:
             self.server.stop()
         self._stop_work()
@@ -336,6 +343,23 @@ class Instance(ProjectService):
                 found[f"speed {name}"] = f"speed of stream '{name}' failed: {pipeline.problem}"
         return found
 
+    def signs(self) -> Signs:
+        started = self.spark is not None
+        return Signs(
+            running=True,
+            started_at_us=self.started_at,
+            spark_version=self.spark.version if started else None,
+            jvm_pid=_jvm_pid(self.spark) if started else None,
+            problems=self.problems(),
+            progress=self._progress,
+        )
+
+    def _progress(self, flow: str) -> list[Any]:
+        """What Spark says of a flow's newest micro-batches."""
+        pipeline = self.pipelines.get(flow)
+        query = pipeline.speed.query if pipeline else None
+        return [msgspec.json.decode(batch.json) for batch in query.recentProgress] if query else []
+
     def ready(self) -> tuple[bool, str]:
         return self.state == "running", self.reason
 
@@ -371,3 +395,9 @@ class Instance(ProjectService):
 
     def events_in(self) -> int:
         return sum(intake.counters.accepted for intake in self.inlets.intakes.values())
+
+
+def _jvm_pid(spark: Any) -> int | None:
+    """The process of Spark's JVM; None where another process has started it."""
+    process = spark.sparkContext._gateway.proc
+    return process.pid if process is not None else None

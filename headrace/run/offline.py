@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from headrace.api.service import Hearing, Status
+from headrace.api.service import Status
 from headrace.compile.plan import WatchPlan
 from headrace.core.errors import Unavailable
 from headrace.define.definitions import WatchDefinition
@@ -25,6 +25,7 @@ from headrace.run.project_service import ProjectService, stopped_status
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
 from headrace.run.watches import with_watches
+from headrace.serving.feed import Hearing
 from headrace.serving.rules import keep_rules
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import add, remove

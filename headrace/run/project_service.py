@@ -10,6 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
+from headrace.api.observed.asking import QueryPlan
 from headrace.api.service import (
     Balance,
     DeadLetter,
@@ -34,6 +35,8 @@ from headrace.master.balance import balance, dead_letters
 from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.layout import Layout
+from headrace.run.observatory.observatory import StoreObservatory
+from headrace.run.observatory.subject import Signs
 from headrace.run.questions import Questions
 from headrace.run.rulebook import Kept, StoreRulebook
 from headrace.run.rules import kept_rules, with_rules
@@ -61,6 +64,7 @@ class ProjectService:
         self.traces = Traces(project, store)
         self.rulebook = StoreRulebook(project, store, self)
         self.watchbook = StoreWatchbook(project, store, self)
+        self.observatory = StoreObservatory(self)
 
     # Rules
 
@@ -106,8 +110,16 @@ class ProjectService:
     ) -> LateAnswer:
         return self.questions.reader.late(name, keys, since=since, until=until, limit=limit)
 
-    def sql(self, text: str, limit: int | None = None, caller: Caller = OWNER) -> Answer:
-        return self.questions.answer(text, limit, caller)
+    def sql(
+        self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
+    ) -> Answer:
+        return self.questions.answer(text, limit, id, caller)
+
+    def cancel(self, id: str, caller: Caller = OWNER) -> bool:
+        return self.questions.cancel(id, caller)
+
+    def query_plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
+        return self.questions.plan(text, caller)
 
     def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         plan = self.stream_plan(stream)
@@ -169,6 +181,13 @@ class ProjectService:
         return self.traces.replay(view, keys or {}, window, limit)
 
     # Status
+
+    def status(self) -> Status:
+        raise NotImplementedError
+
+    def signs(self) -> Signs:
+        """What only a running process knows."""
+        return Signs()
 
     def stream_statuses(self, plan: Plan, problems: dict[str, str]) -> list[StreamStatus]:
         return [self._stream_status(stream, problems) for stream in plan.streams]

@@ -13,6 +13,7 @@ tests/run/test_questions.py checks both ways and the hostile ones.
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -21,22 +22,39 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
 from headrace.access.caller import OWNER, Caller
+from headrace.access.object import EVERYTHING
+from headrace.access.operation import Operation
+from headrace.api.observed.asking import QueryPlan
 from headrace.compile.plan import Plan
 from headrace.core.errors import BadQuery, NotReady
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.position import Position
+from headrace.core.stopping import Stopping
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace
 from headrace.define.project import Project
 from headrace.run.history import stream_relations, table_relation
 from headrace.run.layout import Layout
 from headrace.run.reading import check_reads, reads
+from headrace.run.running import Running
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.spark.query_client import QueryClient, QueryRequest, Relation
+from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
 
 _MOMENT = "_as_of_"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A query over streams and tables: the names it speaks of, over what is deployed, and whose it
+    is.
+    """
+
+    text: str
+    names: set[str]
+    plan: Plan
+    caller: Caller
 
 
 class Questions:
@@ -46,47 +64,78 @@ class Questions:
         self.project, self.store, self.layout = project, store, Layout.of(project)
         query = project.settings.query
         self.reader = Reader(store.db, rows_max=query.rows_max, seconds_max=query.seconds_max)
+        self.running = Running()
         self.client = QueryClient(project.settings.spark, query, self.layout.work("query"))
 
-    def answer(self, text: str, limit: int | None = None, caller: Caller = OWNER) -> Answer:
+    def answer(
+        self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
+    ) -> Answer:
+        """Answer a query, which the caller can stop by its id from another thread."""
+        with self.running.entered(id, caller.user) as stopping:
+            names, plan = self._readable(text, caller)
+            if self._about_views(names):
+                return self.reader.sql(text, limit, stopping, partial(reads, caller, plan))
+            return self._on_spark(_Asked(text, names, _deployed(plan), caller), limit, stopping)
+
+    def plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
+        """How a query would be answered."""
+        names, plan = self._readable(text, caller)
+        if self._about_views(names):
+            relations, sql, steps = self.reader.plan(text, partial(reads, caller, plan))
+            return QueryPlan("store", list(relations), sql, steps)
+        asked = _Asked(text, names, _deployed(plan), caller)
+        result, _ = self._asked(asked, Stopping(), explain=True)
+        return QueryPlan("spark", sorted(names), text, str(result.rows[0][0]))
+
+    def cancel(self, id: str, caller: Caller = OWNER) -> bool:
+        """Stop the caller's query of this id, or anybody's for one who manages users."""
+        everybody = caller.allows(Operation.MANAGE, EVERYTHING)
+        return self.running.stop(id, None if everybody else caller.user)
+
+    def _readable(self, text: str, caller: Caller) -> tuple[set[str], Plan | None]:
+        """The names that a query speaks of, each of which the caller may read."""
         names = _names(text, self.project.settings.query.text_max)
         plan = self.store.deployed()
         check_reads(caller, plan, names)
-        if names and names <= self.reader.views():
-            return self.reader.sql(text, limit, partial(reads, caller, plan))
-        if plan is None:
-            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return self._on_spark(text, plan, names, limit, caller)
+        return names, plan
+
+    def _about_views(self, names: set[str]) -> bool:
+        return bool(names) and names <= self.reader.views()
 
     def close(self) -> None:
         self.client.close()
 
     # Streams and tables, on Spark
 
-    def _on_spark(
-        self, text: str, plan: Plan, names: set[str], limit: int | None, caller: Caller
-    ) -> Answer:
-        if mixed := names & self.reader.views():
+    def _on_spark(self, asked: _Asked, limit: int | None, stopping: Stopping) -> Answer:
+        result, positions = self._asked(asked, stopping)
+        columns = {column.name: ColumnInfo(column.type, True) for column in result.columns}
+        rows = [dict(zip(columns, row, strict=True)) for row in result.rows]
+        cut = limit is not None and len(rows) > limit
+        streams = [s.name for s in asked.plan.streams if s.name.lower() in asked.names]
+        as_of = {name: _as_of(positions[name]) for name in streams}
+        return Answer(rows[:limit], as_of, columns, result.truncated and not cut)
+
+    def _asked(
+        self, asked: _Asked, stopping: Stopping, *, explain: bool = False
+    ) -> tuple[QueryResult, dict[str, Position]]:
+        """What Spark says, and the position of each stream that it speaks for."""
+        plan, caller = asked.plan, asked.caller
+        if mixed := asked.names & self.reader.views():
             raise BadQuery(
                 f"a query reads views or streams, not both: '{min(mixed)}' is a view",
                 hint="ask for each in a query of its own.",
             )
-        _refuse_carried(plan, names)
+        _refuse_carried(plan, asked.names)
         with tempfile.TemporaryDirectory(dir=self._scratch()) as folder:
-            sql, moments = _without_time_travel(text)
+            sql, moments = _without_time_travel(asked.text)
             check_reads(caller, plan, {name for name, _, _ in moments.values()})
             relations, positions = self._relations(plan, moments, Path(folder))
             relations = [_seen_by(caller, plan, relation) for relation in relations]
             functions = self.project.functions_file
-            request = QueryRequest(sql, relations, str(functions) if functions else None)
-            result = self.client.run(request)
-        names_ = [column.name for column in result.columns]
-        rows = [dict(zip(names_, row, strict=True)) for row in result.rows]
-        cut = limit is not None and len(rows) > limit
-        columns = {column.name: ColumnInfo(column.type, True) for column in result.columns}
-        asked = {stream.name: stream for stream in plan.streams if stream.name.lower() in names}
-        as_of = {name: _as_of(positions[name]) for name in asked}
-        return Answer(rows[:limit], as_of, columns, result.truncated and not cut)
+            path = str(functions) if functions else None
+            request = QueryRequest(sql, relations, path, explain)
+            return self.client.run(request, stopping), positions
 
     def _scratch(self) -> Path:
         path = self.layout.work("query")
@@ -112,6 +161,12 @@ class Questions:
             query = _as_of_query(asked.name, kind, value, asked.partitions)
             relations.append(Relation(alias, query=query))
         return relations, positions
+
+
+def _deployed(plan: Plan | None) -> Plan:
+    if plan is None:
+        raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+    return plan
 
 
 def _seen_by(caller: Caller, plan: Plan, relation: Relation) -> Relation:

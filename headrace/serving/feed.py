@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -32,6 +32,19 @@ class Heard(msgspec.Struct, frozen=True):
     event: str
     data: Any
     id: int | None = None
+
+
+class Hearing(Protocol):
+    """A subscription, or live topics, that are open."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+
+    def take(self, seconds: float = 0.0) -> list[Heard]:
+        """What has come since; waits so long for the first of it."""
+
+    def close(self) -> None: ...
 
 
 class Hearer:

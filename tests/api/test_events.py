@@ -16,10 +16,10 @@ import headrace
 from headrace.api import events
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
-from headrace.api.service import Hearing
 from headrace.core.errors import BadQuery, Forbidden, NotFound, Overloaded, Unavailable
 from headrace.core.time import SECOND
 from headrace.define.settings import HttpSettings, SubscribeSettings
+from headrace.serving.feed import Hearing
 from headrace.serving.hub import Hub
 from tests.access.people import TEST, bearer, open_access, token_of
 from tests.serving.bench import Bench, Click

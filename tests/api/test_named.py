@@ -13,7 +13,7 @@ from headrace.access.caller import Caller
 from headrace.serving.ledger import Alert, Wanted
 from tests.access.people import TEST, bearer, token_of
 
-from .conftest import ALERT, ANSWER, RULE, STATUS, WATCH, WHY, Shop
+from .conftest import ALERT, ANSWER, PLANNED, RULE, STATUS, WATCH, WHY, Shop
 
 
 @pytest.fixture(scope="module")
@@ -101,15 +101,30 @@ def test_whole_events_are_for_those_who_read_the_stream(
 def test_the_service_is_told_who_asks_a_query(
     stranger: httpx.Client, shop: Shop, ada: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Caller] = []
+    asked: list[str] = []
 
-    def sql(text: str, limit: int | None, caller: Caller) -> Any:
-        asked.append(caller)
+    def sql(text: str, limit: int | None, id: str | None, caller: Caller) -> Any:
+        asked.append(caller.user)
         return ANSWER
 
+    def plan(text: str, caller: Caller) -> Any:
+        asked.append(caller.user)
+        return PLANNED
+
+    def cancel(id: str, caller: Caller) -> bool:
+        asked.append(caller.user)
+        return True
+
     monkeypatch.setattr(shop, "sql", sql)
-    assert stranger.post("/v1/sql", json={"sql": "SELECT 1"}, headers=ada).status_code == 200
-    assert [caller.user for caller in asked] == ["ada-named"]
+    monkeypatch.setattr(shop, "query_plan", plan)
+    monkeypatch.setattr(shop, "cancel", cancel)
+    for path, body in (
+        ("", {"sql": "SELECT 1"}),
+        ("/plan", {"sql": "SELECT 1"}),
+        ("/a/cancel", {}),
+    ):
+        assert stranger.post(f"/v1/sql{path}", json=body, headers=ada).status_code == 200
+    assert asked == ["ada-named"] * 3
 
 
 def test_a_subscription_is_to_a_view_that_one_may_read(

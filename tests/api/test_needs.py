@@ -23,7 +23,8 @@ from headrace.access.access import Access
 from headrace.access.operation import OPERATIONS, Operation, Role
 from headrace.access.token import TokenAsked
 from headrace.api import app as app_module
-from headrace.api.routes import ROUTES, Route
+from headrace.api.route import Route
+from headrace.api.routes import ROUTES
 from headrace.api.server import HttpServer
 from headrace.core.errors import NotFound
 from headrace.core.time import now_us
@@ -36,17 +37,23 @@ from .conftest import ALERT
 # Route -> operation and object. "-": nobody is asked; "known": only who it is; "some": on anything.
 NEEDS = {
     "send_events": "send stream", "read_view": "read view", "late": "read view", "why": "read view",
-    "replay": "read view", "query": "read some", "subscribe": "read some", "status": "read some",
+    "replay": "read view", "subscribe": "read some", "status": "read some",
     "dead_letters": "read stream", "rebuild": "rebuild view", "audit": "audit some",
     "rules": "read some", "add_rules": "define some", "rule": "read rule",
     "rule_history": "read rule", "disable_rule": "define rule", "enable_rule": "define rule",
-    "remove_rule": "define rule", "mute_rule": "mute rule", "watches": "read some",
+    "remove_rule": "define rule", "mute_rule": "mute rule", "unmute_rule": "mute rule",
+    "watches": "read some",
     "add_watches": "define some", "watch": "read rule", "remove_watch": "define rule",
     "alerts": "read some", "alert": "read rule", "acknowledge_alert": "acknowledge rule",
+    "retry_notifications": "mute job",
     "session": "known", "open_session": "-", "end_session": "known", "users": "manage *",
     "add_user": "manage *", "remove_user": "manage *", "tokens": "known", "create_token": "known",
     "revoke_token": "known", "grants": "manage *", "add_grant": "manage *",
-    "remove_grant": "manage *", "audit_log": "audit *", "alive": "-", "ready": "-",
+    "remove_grant": "manage *", "audit_log": "audit *",
+    "query": "read some", "query_plan": "read some", "cancel_query": "known", "topology": "known",
+    "live": "known", "catalog": "known", "lineage": "known", "quality": "known", "epochs": "known",
+    "about_view": "read view", "system": "read job", "events": "read stream",
+    "event": "read stream", "alive": "-", "ready": "-",
     "metrics": "read job", "openapi": "-", "page": "-", "style": "-", "script": "-",
 }  # fmt: skip
 OWN = {"stream": "stream:own", "view": "view:own", "rule": "rule:own", "job": "job:shop"}

@@ -70,7 +70,9 @@ def test_a_stop_lets_a_request_in_progress_end(
 ) -> None:
     entered, answers = threading.Event(), list[httpx.Response]()
 
-    def slow(text: str, limit: int | None = None, caller: Any = None) -> Answer:
+    def slow(
+        text: str, limit: int | None = None, id: str | None = None, caller: Any = None
+    ) -> Answer:
         entered.set()
         time.sleep(0.3)
         return ANSWER

@@ -1,0 +1,84 @@
+"""Live topics are told to each as far as they may read, and no longer than they may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from headrace.access.access import Access
+from headrace.access.caller import Caller
+from headrace.api.live import ReadableHearing
+from headrace.api.shapes import StatusReport
+from headrace.core.errors import Unauthenticated
+from headrace.serving.feed import Heard, Hearer
+from tests.access.people import TEST, bearer, token_of
+
+from .conftest import STATUS, TOPOLOGY, Shop, condition
+
+
+@pytest.fixture
+def ada(access: Access) -> Any:
+    """Reads one view."""
+    secret = token_of(access, "ada-live", "read", on="view:visitors")
+    yield secret
+    access.remove_user("ada-live", TEST)
+
+
+def heard_by(caller: Caller, *events: Heard) -> list[Heard]:
+    hearer = Hearer(10, lambda: None, lambda hearer: None)
+    hearer.offer(list(events))
+    return ReadableHearing(hearer, lambda: caller).take()
+
+
+def raw(state: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(state))
+
+
+def test_a_view_and_alerts_are_heard_by_those_who_may_read_them(
+    stranger: httpx.Client, ada: str
+) -> None:
+    for topics in ("view:other", "status,view:other", "alerts"):
+        response = stranger.get("/v1/live", params={"topics": topics}, headers=bearer(ada))
+        assert (condition(response), response.status_code) == ("Forbidden", 403)
+    assert response.json()["message"] == "ada-live may not read the topic 'alerts'"
+
+
+def test_status_and_topology_are_cut(access: Access, ada: str) -> None:
+    caller = access.who(ada)
+    status, topology = heard_by(
+        caller,
+        Heard("status", raw(StatusReport.of(STATUS)), 1),
+        Heard("topology", raw(TOPOLOGY), 2),
+    )
+    assert (status.data.streams, [view.name for view in status.data.views]) == ([], ["visitors"])
+    assert ([node.id for node in topology.data.nodes], topology.data.edges) == (
+        ["view:visitors"], [],
+    )  # fmt: skip
+
+
+def test_a_change_of_what_is_cut_off_is_not_told(access: Access, ada: str) -> None:
+    before = StatusReport.of(STATUS)
+    after = msgspec.structs.replace(before, reason="'foreign' broke", streams=[])
+    heard = heard_by(
+        access.who(ada), Heard("status", raw(before), 1), Heard("status", raw(after), 2)
+    )
+    assert [event.id for event in heard] == [1]
+
+
+def test_an_error_and_the_end_are_told_as_they_are(access: Access, ada: str) -> None:
+    events = [Heard("status", raw({"error": {"condition": "NotReady"}}), 1), Heard("end", {}, None)]
+    assert heard_by(access.who(ada), *events) == events
+
+
+def test_who_is_not_known_any_more_hears_nothing_more(
+    stranger: httpx.Client, shop: Shop, access: Access, ada: str
+) -> None:
+    caller = access.who(ada)
+    access.revoke_token(caller.token, TEST)
+    hearer = Hearer(10, lambda: None, lambda hearer: None)
+    hearer.offer([Heard("status", raw(StatusReport.of(STATUS)), 1)])
+    with pytest.raises(Unauthenticated):
+        ReadableHearing(hearer, lambda: access.who(ada)).take()
