@@ -52,6 +52,7 @@ class Remote:
         self,
         url: str,
         *,
+        token: str | None = None,
         patience_s: float = PATIENCE_S,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -61,8 +62,9 @@ class Remote:
         # Proxies of the environment are not for us: the other process is on this machine.
         # Reading the certificates takes longer than a request, and plain HTTP has no use for them.
         verify = not self.url.startswith("http:")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.Client(
-            base_url=self.url, timeout=TIMEOUT, trust_env=False, verify=verify
+            base_url=self.url, timeout=TIMEOUT, trust_env=False, verify=verify, headers=headers
         )
 
     def __enter__(self) -> Remote:
@@ -79,7 +81,7 @@ class Remote:
         future: Future[Receipt] = Future()
         path = f"/v1/streams/{quote(stream, safe='')}/events"
         try:
-            future.set_result(_sum(self._post(path, *body) for body in _bodies(records)))
+            future.set_result(total(self._post(path, *body) for body in _bodies(records)))
         except HeadraceError as error:
             future.set_exception(error)
         return future
@@ -243,7 +245,8 @@ def _is_line(record: bytes) -> bool:
     return b"\n" not in record and b"\r" not in record and not record.isspace() and record != b""
 
 
-def _sum(receipts: Iterable[Receipt]) -> Receipt:
+def total(receipts: Iterable[Receipt]) -> Receipt:
+    """One receipt for what several requests carried."""
     known = list(receipts)
     if len(known) == 1:
         return known[0]

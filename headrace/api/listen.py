@@ -27,6 +27,7 @@ def subscribe(
     url: str = "http://127.0.0.1:8080",
     *,
     after: int | None = None,
+    token: str | None = None,
     retry_s: float = RETRY_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[dict[str, Any]]:
@@ -37,7 +38,7 @@ def subscribe(
 
     What it raises at once is an error of the text; later only what cannot be mended by trying.
     """
-    with Remote(url) as remote:
+    with Remote(url, token=token) as remote:
         hearing = remote.subscribe(text, after)
         while True:
             try:

@@ -192,8 +192,9 @@ def tail(
 ) -> int:
     """Show a view's changes as they happen, until Ctrl-C."""
     from headrace.cli import tail as body
+    from headrace.core.subscription import subscription
 
-    text = body.subscription(view, where, emit)
+    text = subscription(view, where, emit)
     return body.tail(found_folder(project), text, after=after, limit=limit, json=json)
 
 
