@@ -207,6 +207,19 @@ def status(project: ProjectOption = None, json: Json = False) -> int:
 
 
 @app.command()
+def top(
+    once: Annotated[bool, typer.Option("--once", help="print one frame and stop")] = False,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Watch a project live: streams, views, rules, problems."""
+    from headrace.cli import top as body
+
+    folder = found_folder(project)
+    return body.once(folder).say(json) if once or json else body.top(folder)
+
+
+@app.command()
 def rebuild(view: View, project: ProjectOption = None, json: Json = False) -> int:
     """Recompute a view from its whole history and swap it in."""
     from headrace.cli import upkeep as body

@@ -25,7 +25,8 @@ from headrace.compile.plan import Plan, StreamPlan, ViewPlan, WatchPlan
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.rule import shown_name
 from headrace.core.time import iso
-from headrace.define.definitions import WatchDefinition
+from headrace.define.definitions import StreamDefinition, WatchDefinition
+from headrace.define.pace import paced
 from headrace.define.project import Project
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
@@ -203,7 +204,13 @@ class ProjectService:
             time.held_by,
             [IdlePartition(partition, iso(since)) for partition, since in time.idle],
             shed,
+            (now_us - state.committed_at) // 1000 if state.committed_at else None,
+            self._trigger_us(definition) // 1000,
         )
+
+    def _trigger_us(self, definition: StreamDefinition | None) -> int:
+        speed = self.project.settings.speed
+        return paced(speed, definition.pace).trigger_us if definition else speed.trigger_us
 
     def _epoch_numbers(self, stream: str) -> tuple[int, int | None, int]:
         with self.store.db.read() as db:
