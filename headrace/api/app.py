@@ -21,6 +21,7 @@ from starlette.routing import Route as StarletteRoute
 from headrace.api.errors import Shield, on_error, on_http_exception
 from headrace.api.guard import Guard, SafeHeaders
 from headrace.api.handlers import Api, Gate
+from headrace.api.observed import ROUTE, Observed
 from headrace.api.openapi import document
 from headrace.api.page import render
 from headrace.api.routes import ROUTES, Route
@@ -43,6 +44,7 @@ def make_app(service: Service, http: HttpSettings) -> Starlette:
         middleware=[
             Middleware(SafeHeaders),
             Middleware(Shield),
+            Middleware(Observed),
             Middleware(Guard, host=http.host),
         ],
         exception_handlers={HeadraceError: on_error, HTTPException: on_http_exception},
@@ -60,6 +62,7 @@ def _route(api: Api, route: Route) -> StarletteRoute:
 
 def _endpoint(api: Api, route: Route) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
+        request.scope[ROUTE] = route.path
         return await route.handler(api, request)
 
     return endpoint

@@ -334,7 +334,7 @@ class Instance(ProjectService):
         return self.hub.join(text, after, news)
 
     def metrics(self) -> bytes:
-        return exposition(self.status())
+        return exposition(self.status(), self.layout.state, self.hub.open())
 
     # Numbers for the terminal
 

@@ -7,6 +7,7 @@ tests/run/test_runs.py and the kill tests run it whole.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,9 @@ import structlog
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan, whole
 from headrace.compile.plan import Plan, TablePlan
+from headrace.core import meters
 from headrace.core.position import Position
+from headrace.core.rule import shown_name
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition
@@ -86,7 +89,23 @@ class Pipeline:
             archive.step_to_end(self.settings.archive.step_events_max)
 
     def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
-        return self.builder.build(speed_runs=self.speed_runs, full=full)
+        began = time.monotonic()
+        try:
+            promoted = self.builder.build(speed_runs=self.speed_runs, full=full)
+        except Exception:
+            meters.BUILDS.labels(self.flow.name, meters.FAILED).inc()
+            raise
+        self._count_build(promoted, time.monotonic() - began)
+        return promoted
+
+    def _count_build(self, promoted: Promoted | None, seconds: float) -> None:
+        result = meters.PROMOTED if promoted else meters.NOTHING
+        meters.BUILDS.labels(self.flow.name, result).inc()
+        if promoted is None:
+            return
+        meters.GENERATION_SECONDS.labels(self.flow.name).observe(seconds)
+        for audit in promoted.audits:
+            meters.DIFFERENCES.labels(shown_name(audit.view)).inc(audit.differences)
 
     def catch_up(self) -> Promoted | None:
         """All that is in the log now goes through batch; speed goes on from there."""

@@ -22,6 +22,7 @@ from headrace.api.service import (
 from headrace.audit.oracle import audit_view
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan, WatchPlan
+from headrace.core import meters
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.rule import shown_name
 from headrace.core.time import iso
@@ -93,7 +94,8 @@ class ProjectService:
         until: str | None = None,
         limit: int | None = None,
     ) -> Answer:
-        return self.questions.reader.view(name, keys, since=since, until=until, limit=limit)
+        with meters.QUERY_SECONDS.labels(meters.STORE).time():
+            return self.questions.reader.view(name, keys, since=since, until=until, limit=limit)
 
     def late(
         self,
@@ -140,7 +142,7 @@ class ProjectService:
             audit_view(self.store, self.layout.state, plan, v.name, self.project, functions)
             for v in wanted
         )
-        return [replace(audit, view=shown_name(audit.view)) for audit in found]
+        return [_counted(replace(audit, view=shown_name(audit.view))) for audit in found]
 
     def _sources(self, plan: Plan, view: str) -> set[str]:
         found = plan.view(view)
@@ -297,6 +299,11 @@ class ProjectService:
 
     def close_questions(self) -> None:
         self.questions.close()
+
+
+def _counted(audit: AuditResult) -> AuditResult:
+    meters.AUDITS.labels(meters.DIFFERED if audit.differences else meters.AGREED).inc()
+    return audit
 
 
 def stopped_status(service: ProjectService) -> Status:

@@ -17,6 +17,7 @@ from sqlglot import exp
 from headrace.compile.plan import Plan
 from headrace.core.errors import BadQuery, NotReady
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
+from headrace.core.meters import QUERY_SECONDS, SPARK, STORE
 from headrace.core.position import Position
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace
@@ -41,11 +42,13 @@ class Questions:
     def answer(self, text: str, limit: int | None = None) -> Answer:
         names = _names(text, self.project.settings.query.text_max)
         if names and names <= self.reader.views():
-            return self.reader.sql(text, limit)
+            with QUERY_SECONDS.labels(STORE).time():
+                return self.reader.sql(text, limit)
         plan = self.store.deployed()
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return self._on_spark(text, plan, names, limit)
+        with QUERY_SECONDS.labels(SPARK).time():
+            return self._on_spark(text, plan, names, limit)
 
     def close(self) -> None:
         self.client.close()

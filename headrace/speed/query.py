@@ -22,9 +22,10 @@ from msgspec.structs import replace
 
 from headrace.compile.flow import FlowPlan, whole
 from headrace.core.failpoint import failpoint
+from headrace.core.meters import EPOCH_EVENTS, EPOCH_SECONDS
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
-from headrace.core.time import MILLISECOND, Clock, now_us
+from headrace.core.time import MILLISECOND, SECOND, Clock, now_us
 from headrace.define.definitions import Pace
 from headrace.define.pace import paced
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
@@ -124,6 +125,8 @@ class SpeedQuery:
         )
         failpoint("epoch.computed")
         self.store.commit_epoch(epoch)
+        EPOCH_SECONDS.labels(self.flow.name).observe((self.clock() - started_at) / SECOND)
+        EPOCH_EVENTS.labels(self.flow.name).inc(len(range))
 
     def _read(self, spark: Any, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
         """The events of a range that lies behind, of a flow of one stream. A streaming query has a
