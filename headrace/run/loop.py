@@ -57,7 +57,7 @@ def run(
     """
     began = time.monotonic()
     report("starting", {"name": project.settings.name})
-    keep_journal(Layout.of(project))
+    keep_journal(Layout.of(project), project.settings)
     instance = Instance(project, report)
     with _interrupt() as stop:
         try:

@@ -14,11 +14,14 @@ import shutil
 import threading
 import uuid
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import structlog
 from msgspec.structs import replace
+from structlog.contextvars import bound_contextvars
 
 from headrace.compile.flow import FlowPlan, whole
 from headrace.core.failpoint import failpoint
@@ -36,6 +39,8 @@ from headrace.spark.source import FORMAT, LogSource, end_of
 from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch, together
 from headrace.speed.memory import Memory
+
+log = structlog.get_logger()
 
 
 class SpeedQuery:
@@ -62,6 +67,7 @@ class SpeedQuery:
         self.checkpoint = self.checkpoints
         self.query: Any = None
         self.stopping = False
+        self._numbers = count(1)
         self.between_epochs = threading.Lock()  # held while no epoch may run
 
     def start(self, *, available_now: bool = False) -> Any:
@@ -107,7 +113,10 @@ class SpeedQuery:
         """Commit one micro-batch as an epoch."""
         with self.between_epochs:
             if not self.stopping:
-                self._epoch(frame, batch)
+                # A number of this process, for whoever reads the log; the store knows an epoch by
+                # its range.
+                with bound_contextvars(stream=self.flow.name, epoch=next(self._numbers)):
+                    self._epoch(frame, batch)
 
     def _epoch(self, frame: Any, batch: int) -> None:
         started_at = self.clock()
@@ -127,6 +136,7 @@ class SpeedQuery:
         self.store.commit_epoch(epoch)
         EPOCH_SECONDS.labels(self.flow.name).observe((self.clock() - started_at) / SECOND)
         EPOCH_EVENTS.labels(self.flow.name).inc(len(range))
+        log.debug("epoch.committed", range=str(range), counts=epoch.counts)
 
     def _read(self, spark: Any, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
         """The events of a range that lies behind, of a flow of one stream. A streaming query has a

@@ -29,6 +29,8 @@ DEFAULTS: dict[str, Any] = {
     "log.event_bytes_max": MB,
     "log.retention": "1 day",
     "log.free_bytes_min": 256 * MB,
+    "log.format": "json",
+    "log.level": "info",
     "dedup.horizon": "1 hour",
     "dedup.ids_max": 1_000_000,
     "spark.master": "local[*]",
@@ -91,6 +93,8 @@ DURATIONS = {
 # What Python has for what the file writes.
 READ: dict[str, Any] = {"notify.hosts": (), "notify.private": False, "notify.smtp_starttls": True}
 
+WORDS = {"log.format": "console", "log.level": "error"}  # others that there are
+
 
 def file_of(key: str, value: Any) -> dict[str, Any]:
     section, _, name = key.rpartition(".")
@@ -121,6 +125,8 @@ def test_setting_can_be_said_and_changes_nothing_else(key: str) -> None:
         said, kept = ["ops.example"], ("ops.example",)
     elif key in READ:
         said = kept = not READ[key]
+    elif key in WORDS:
+        said = kept = WORDS[key]
     elif isinstance(default, dict):
         said, kept = {"spark.ui.enabled": True, "n": 3}, {"spark.ui.enabled": "true", "n": "3"}
     else:
@@ -150,6 +156,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("http.port", "8080", "BadSetting: http.port must be a whole number, not '8080'"),
     ("http.port", True, "BadSetting: http.port must be a whole number, not True"),
     ("http.port", -1, "BadSetting: http.port must be at least 0, not -1"),
+    (
+        "log.level",
+        "loud",
+        "BadSetting: log.level must be one of debug, info, warning, error, not 'loud'",
+    ),
     ("http.host", 1, "BadSetting: http.host must be a text, not 1"),
     ("notify.hosts", "x", "BadSetting: notify.hosts must be a list of texts, not 'x'"),
     ("notify.hosts", [1], "BadSetting: notify.hosts must be a list of texts, not [1]"),
