@@ -1,4 +1,4 @@
-"""Counts and times each HTTP request, and says at debug what was answered.
+"""Counts, times and traces each HTTP request, and says at debug what was answered.
 
 The route is the one of the table, never the path that was asked for: paths are without number, and
 whoever sends requests could fill the memory with them. tests/api/test_observed.py asks for some.
@@ -7,11 +7,14 @@ whoever sends requests could fill the memory with them. tests/api/test_observed.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import get_contextvars
 
 from headrace.core.meters import HTTP_REQUESTS, HTTP_SECONDS
+from headrace.core.spans import span
 
 ROUTE = "headrace.route"  # where the router notes in the scope which route it has found
 UNKNOWN = "unknown"
@@ -34,10 +37,23 @@ class Observed:
                 status = message["status"]
             await send(message)
 
-        try:
-            await self._app(scope, receive, send_seen)
-        finally:
-            _note(scope, status, time.perf_counter() - began)
+        with span("request") as made:
+            try:
+                await self._app(scope, receive, send_seen)
+            finally:
+                _note(scope, status, time.perf_counter() - began)
+                if made is not None:
+                    _name(made, scope, status)
+
+
+def _name(made: Any, scope: Scope, status: int) -> None:
+    """Name a span by what the router has found, as OpenTelemetry has it for HTTP."""
+    route = scope.get(ROUTE, UNKNOWN)
+    made.update_name(f"{scope['method']} {route}")
+    made.set_attribute("http.request.method", scope["method"])
+    made.set_attribute("http.route", route)
+    made.set_attribute("http.response.status_code", status)
+    made.set_attribute("headrace.request_id", get_contextvars().get("request_id", ""))
 
 
 def _note(scope: Scope, status: int, seconds: float) -> None:

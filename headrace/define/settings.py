@@ -169,6 +169,11 @@ class NotifySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceSettings:
+    endpoint: str = _setting("", "where traces are sent by OTLP over HTTP; none are without it")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     name: str = field(metadata={"meaning": "the project's name", "text": ""})
     state: str = _setting(".headrace", "folder of the project's state, relative to the project")
@@ -183,6 +188,7 @@ class Settings:
     query: QuerySettings = field(default_factory=QuerySettings)
     subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
+    trace: TraceSettings = field(default_factory=TraceSettings)
 
 
 def key_of(item: Field[Any]) -> str:

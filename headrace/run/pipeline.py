@@ -19,6 +19,7 @@ from headrace.compile.plan import Plan, TablePlan
 from headrace.core import meters
 from headrace.core.position import Position
 from headrace.core.rule import shown_name
+from headrace.core.spans import span
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition
@@ -91,7 +92,8 @@ class Pipeline:
     def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
         began = time.monotonic()
         try:
-            promoted = self.builder.build(speed_runs=self.speed_runs, full=full)
+            with span("generation", stream=self.flow.name):
+                promoted = self.builder.build(speed_runs=self.speed_runs, full=full)
         except Exception:
             meters.BUILDS.labels(self.flow.name, meters.FAILED).inc()
             raise

@@ -28,6 +28,7 @@ from headrace.core.failpoint import failpoint
 from headrace.core.meters import EPOCH_EVENTS, EPOCH_SECONDS
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
+from headrace.core.spans import span
 from headrace.core.time import MILLISECOND, SECOND, Clock, now_us
 from headrace.define.definitions import Pace
 from headrace.define.pace import paced
@@ -115,28 +116,31 @@ class SpeedQuery:
             if not self.stopping:
                 # A number of this process, for whoever reads the log; the store knows an epoch by
                 # its range.
-                with bound_contextvars(stream=self.flow.name, epoch=next(self._numbers)):
+                said: dict[str, Any] = {"stream": self.flow.name, "epoch": next(self._numbers)}
+                with bound_contextvars(**said), span("epoch", **said):
                     self._epoch(frame, batch)
 
     def _epoch(self, frame: Any, batch: int) -> None:
         started_at = self.clock()
         failpoint("epoch.started")
-        state = self.store.stream(self.flow.name)
-        upper, shedding = self._end_of(batch, state.position)
+        with span("epoch.read"):
+            state = self.store.stream(self.flow.name)
+            upper, shedding = self._end_of(batch, state.position)
+            versions = self.store.versions(self.flow.name)
         if upper <= state.position:
             return
         range = PositionRange(state.position, upper)
-        versions = self.store.versions(self.flow.name)
         most = self.settings.rebase_events_max
         behind = Behind(self.store, state, self._read, most, self.processors)
         epoch = compute_epoch(
             frame, self.flow, versions, range, behind, started_at, self.memory, shedding
         )
         failpoint("epoch.computed")
-        self.store.commit_epoch(epoch)
+        with span("epoch.commit", events=len(range)):
+            self.store.commit_epoch(epoch)
         EPOCH_SECONDS.labels(self.flow.name).observe((self.clock() - started_at) / SECOND)
         EPOCH_EVENTS.labels(self.flow.name).inc(len(range))
-        log.debug("epoch.committed", range=str(range), counts=epoch.counts)
+        log.debug("epoch.committed", since=str(range.lower), upto=str(range.upper), **epoch.counts)
 
     def _read(self, spark: Any, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
         """The events of a range that lies behind, of a flow of one stream. A streaming query has a
