@@ -174,6 +174,14 @@ class TraceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LineageSettings:
+    file: str = _setting("", "file of the project that events of OpenLineage are appended to")
+    url: str = _setting(
+        "", "where events of OpenLineage are posted; its host is reached as webhooks are"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     name: str = field(metadata={"meaning": "the project's name", "text": ""})
     state: str = _setting(".headrace", "folder of the project's state, relative to the project")
@@ -189,6 +197,7 @@ class Settings:
     subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
     trace: TraceSettings = field(default_factory=TraceSettings)
+    lineage: LineageSettings = field(default_factory=LineageSettings)
 
 
 def key_of(item: Field[Any]) -> str:

@@ -34,6 +34,7 @@ from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.once import pipelines_of, rebuilt
+from headrace.run.outlet import lineage_of
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.rulebook import Kept
@@ -72,6 +73,7 @@ class Instance(ProjectService):
         self.alerts: Alerts | None = None
         self.watches: Watches | None = None
         self.server: HttpServer | None = None
+        self.lineage = lineage_of(project)
         self._stop = threading.Event()
         self._changing = threading.Lock()
         self._connectors: list[threading.Thread] = []
@@ -119,6 +121,9 @@ class Instance(ProjectService):
             plan, self.project, self.store.db, self.submit, self.report, self._close_watches
         )
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
+        self.lineage.deploy(plan)
+        for pipeline in self.pipelines.values():
+            pipeline.built = self.lineage.built
         before = self.schedule
         self.schedule = Schedule(
             self.pipelines,
@@ -275,6 +280,7 @@ class Instance(ProjectService):
             self.server.stop()
         self._stop_work()
         self.close_questions()
+        self.lineage.stop()
         if self.spark is not None:
             from headrace.spark.session import stop_session
 

@@ -7,7 +7,6 @@ tests/run/test_runs.py and the kill tests run it whole.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +26,7 @@ from headrace.define.project import Project
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive
 from headrace.run.layout import Layout
+from headrace.run.outlet import Built
 from headrace.serving.store import Store
 from headrace.spark.feed import Feed
 from headrace.spark.relations import register, reload
@@ -73,6 +73,7 @@ class Pipeline:
         )
         self._tables = {t for v in plan.views if v.stream == flow.name for t in v.tables}
         self.problem: str | None = None
+        self.built: Built = _nobody
         self._failures, self._retry_at = 0, 0
 
     @property
@@ -90,14 +91,17 @@ class Pipeline:
             archive.step_to_end(self.settings.archive.step_events_max)
 
     def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
-        began = time.monotonic()
+        began_us = self.clock()
         try:
             with span("generation", stream=self.flow.name):
                 promoted = self.builder.build(speed_runs=self.speed_runs, full=full)
-        except Exception:
+        except Exception as error:
             meters.BUILDS.labels(self.flow.name, meters.FAILED).inc()
+            self.built(self.flow.name, began_us, _sentence(error))
             raise
-        self._count_build(promoted, time.monotonic() - began)
+        self._count_build(promoted, (self.clock() - began_us) / SECOND)
+        if promoted is not None:
+            self.built(self.flow.name, began_us)
         return promoted
 
     def _count_build(self, promoted: Promoted | None, seconds: float) -> None:
@@ -173,6 +177,10 @@ class Pipeline:
 
     def stop(self) -> None:
         self.speed.stop()
+
+
+def _nobody(stream: str, began_us: int, problem: str = "") -> None:
+    """Nobody asks for the lineage."""
 
 
 def _sentence(error: Any) -> str:

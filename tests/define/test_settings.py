@@ -72,6 +72,8 @@ DEFAULTS: dict[str, Any] = {
     "notify.smtp_user": "",
     "notify.smtp_from": "",
     "trace.endpoint": "",
+    "lineage.file": "",
+    "lineage.url": "",
 }
 
 
@@ -202,7 +204,7 @@ def test_known_settings_are_named_where_none_is_near() -> None:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
         "known here: name, state, http, log, dedup, spark, speed, archive, batch, tables, query, "
-        "subscribe, notify, trace."
+        "subscribe, notify, trace, lineage."
     )
 
 
