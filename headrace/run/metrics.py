@@ -62,7 +62,10 @@ _STREAM_COUNTERS: Numbers = {
     "headrace_stream_shed_events": ("events that speed has passed over", lambda s: s.shed),
 }
 _VIEW_GAUGES: dict[str, tuple[str, Callable[[ViewStatus], float | None]]] = {
-    "headrace_view_rows": ("keys of a view", lambda v: v.rows),
+    "headrace_view_rows": (
+        "keys of a view",
+        lambda v: v.rows if v.kind != "read" else None,  # nothing is kept for it
+    ),
     "headrace_view_differences": (
         "differences that the newest promotion found; must be zero",
         lambda v: v.differences,

@@ -30,6 +30,7 @@ QUIET = StreamStatus("quiet", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance
 VIEWS = [
     ViewStatus("visitors", "mergeable", "live", "clicks", 12, 3, 2),
     ViewStatus("fresh", "mergeable", "building", "clicks", 0, 0),
+    ViewStatus("busiest", "read", "read", "", 0, 0),
 ]
 STATUS = Status("shop", "running", "", None, None, [STREAM, QUIET], VIEWS)
 
@@ -92,6 +93,8 @@ def test_numbers_are_in_base_units_and_what_is_not_known_is_left_out(tmp_path: P
     assert found["headrace_log_durable_offset", "1", "clicks"] == 9
     assert found["headrace_view_differences", "visitors"] == 2
     assert ("headrace_view_differences", "fresh") not in found
+    assert found["headrace_view_rows", "visitors"] == 12
+    assert ("headrace_view_rows", "busiest") not in found
     assert found["headrace_store_bytes",] == 120
     assert found["headrace_disk_free_bytes",] > 0
     assert found["process_resident_memory_bytes",] > 0
