@@ -11,12 +11,16 @@ from headrace.define.actions import action
 from headrace.define.functions import function
 from headrace.define.processors import processor
 
-__all__ = ["__version__", "action", "function", "processor", "subscribe"]
+__all__ = ["__version__", "action", "connect", "function", "processor", "subscribe"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     # Functions of a project are read in Spark's workers, which need no HTTP.
+    if name == "connect":
+        from headrace.client.client import connect
+
+        return connect
     if name == "subscribe":
         from headrace.api.listen import subscribe
 

@@ -22,6 +22,7 @@ from headrace.api.errors import Shield, on_error, on_http_exception
 from headrace.api.guard import Guard, SafeHeaders
 from headrace.api.handlers import Api
 from headrace.api.limits import Gate, Limits, overloaded
+from headrace.api.measured import Measured
 from headrace.api.openapi import document
 from headrace.api.page import render
 from headrace.api.route import Route
@@ -49,6 +50,7 @@ def make_app(
         middleware=[
             Middleware(SafeHeaders),
             Middleware(Shield),
+            Middleware(Measured),
             Middleware(Guard, host=http.host),
         ],
         exception_handlers={HeadraceError: on_error, HTTPException: on_http_exception},

@@ -38,6 +38,7 @@ from headrace.serving.answer import Answer
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 
+TOKEN_VARIABLE = "HEADRACE_TOKEN"
 PATIENCE_S = 30.0
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 WORK_TIMEOUT = httpx.Timeout(3600.0, connect=5.0)  # a rebuild reads the whole history
@@ -89,7 +90,7 @@ class Remote:
         future: Future[Receipt] = Future()
         path = f"/v1/streams/{quote(stream, safe='')}/events"
         try:
-            future.set_result(_sum(self._post(path, *body) for body in _bodies(records)))
+            future.set_result(total(self._post(path, *body) for body in _bodies(records)))
         except HeadraceError as error:
             future.set_exception(error)
         return future
@@ -276,7 +277,8 @@ def _is_line(record: bytes) -> bool:
     return b"\n" not in record and b"\r" not in record and not record.isspace() and record != b""
 
 
-def _sum(receipts: Iterable[Receipt]) -> Receipt:
+def total(receipts: Iterable[Receipt]) -> Receipt:
+    """One receipt for what several requests carried."""
     known = list(receipts)
     if len(known) == 1:
         return known[0]

@@ -13,6 +13,7 @@ from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
+from structlog.contextvars import bind_contextvars
 
 from headrace.access.audit_log import ALLOWED, NOBODY, REFUSED
 from headrace.access.caller import Caller, forbidden
@@ -21,9 +22,11 @@ from headrace.access.operation import Operation
 from headrace.api import needs
 from headrace.api.asking import CALLER, by, recognised
 from headrace.api.handlers import Api
+from headrace.api.measured import ROUTE
 from headrace.api.needs import Need
 from headrace.api.route import Route
 from headrace.core.errors import Forbidden, NotFound, Unauthenticated
+from headrace.core.meters import REQUESTS
 
 NOBODY_LOGGED_S = 1.0
 
@@ -36,6 +39,7 @@ class Door:
         self._nobody_at = -NOBODY_LOGGED_S
 
     async def answer(self, request: Request) -> Response:
+        request.scope[ROUTE] = self._route.path
         try:
             if self._route.needs.on != needs.ANYBODY:
                 await self._admit(request)
@@ -50,10 +54,12 @@ class Door:
     async def _admit(self, request: Request) -> None:
         caller = recognised(self._api.access, request)
         request.scope[CALLER] = caller
+        # Whatever is logged from here on for this request has the user.
+        bind_contextvars(user=caller.user)
         need = self._route.needs
         object = await self._object(need, caller, request)
         _check(need, caller, object)
-        self._api.counts.add(caller.user, need.operation, ALLOWED)
+        REQUESTS.labels(caller.user, need.operation, ALLOWED).inc()
         if need.logged:
             note = partial(self._api.access.log, by(request), self._route.name)
             await self._api.quick.run(partial(note, str(object), ALLOWED))
@@ -78,7 +84,7 @@ class Door:
 
     async def _refused(self, request: Request, error: Unauthenticated | Forbidden) -> None:
         who = by(request)
-        self._api.counts.add(who.user, self._route.needs.operation, REFUSED)
+        REQUESTS.labels(who.user, self._route.needs.operation, REFUSED).inc()
         if who.user == NOBODY and not self._nobody_is_due():
             return
         object = error.object if isinstance(error, Forbidden) else ""

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
 
 from headrace.api.asking import REQUEST_ID
 from headrace.core.errors import (
@@ -105,7 +106,9 @@ class Shield:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_id)
+            # Whatever is logged on the way, in a thread too, has the id.
+            with bound_contextvars(request_id=request_id):
+                await self._app(scope, receive, send_with_id)
         except ClientDisconnect:
             _log.info("client went away", request_id=request_id, path=scope["path"])
         except Exception:

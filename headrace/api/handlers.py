@@ -25,7 +25,6 @@ from headrace.access.object import object_of
 from headrace.access.operation import Operation
 from headrace.api.asking import caller
 from headrace.api.body import Body, read_body
-from headrace.api.counts import Counts
 from headrace.api.limits import Gate, Limits, overloaded
 from headrace.api.page import CSS, SCRIPT, render
 from headrace.api.readable import readable_status
@@ -73,7 +72,6 @@ class Api:
     access: Access
     gate: Gate
     limits: Limits
-    counts: Counts = field(default_factory=Counts)
     page: Callable[[str], bytes] = render
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
@@ -174,8 +172,7 @@ async def ready(api: Api, request: Request) -> Response:
 
 
 async def metrics(api: Api, request: Request) -> Response:
-    numbers = await api.quick.run(api.service.metrics)
-    return Response(numbers + api.counts.exposition(), media_type=METRICS_MEDIA)
+    return Response(await api.quick.run(api.service.metrics), media_type=METRICS_MEDIA)
 
 
 async def openapi(api: Api, request: Request) -> Response:

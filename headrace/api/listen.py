@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.api.client import Remote, error_of
+from headrace.api.client import TOKEN_VARIABLE, Remote, error_of
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
 from headrace.core.errors import Unavailable
@@ -40,22 +40,33 @@ def subscribe(
     Without a token it is the one in HEADRACE_TOKEN. What it raises at once is an error of the text;
     later only what cannot be mended by trying.
     """
-    with Remote(url, token or os.environ.get("HEADRACE_TOKEN")) as remote:
-        hearing = remote.subscribe(text, after)
-        while True:
-            try:
-                for heard in hearing.take():
-                    if heard.event == FAILED:
-                        raise error_of(msgspec.convert(heard.data, ErrorShape))
-                    after = heard.id if heard.id is not None else after
-                    if heard.event not in (SLOW, END):
-                        yield msgspec.to_builtins(heard)
-                if not hearing.ended:
-                    continue
-            except Unavailable:
-                pass
-            sleep(retry_s)
-            hearing = _again(remote, text, after) or hearing
+    with Remote(url, token or os.environ.get(TOKEN_VARIABLE)) as remote:
+        yield from listen(remote, text, after, retry_s, sleep)
+
+
+def listen(
+    remote: Remote,
+    text: str,
+    after: int | None = None,
+    retry_s: float = RETRY_S,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[dict[str, Any]]:
+    """`subscribe`, over a connection that somebody else has and closes."""
+    hearing = remote.subscribe(text, after)
+    while True:
+        try:
+            for heard in hearing.take():
+                if heard.event == FAILED:
+                    raise error_of(msgspec.convert(heard.data, ErrorShape))
+                after = heard.id if heard.id is not None else after
+                if heard.event not in (SLOW, END):
+                    yield msgspec.to_builtins(heard)
+            if not hearing.ended:
+                continue
+        except Unavailable:
+            pass
+        sleep(retry_s)
+        hearing = _again(remote, text, after) or hearing
 
 
 def _again(remote: Remote, text: str, after: int | None) -> RemoteHearing | None:

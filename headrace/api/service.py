@@ -68,6 +68,8 @@ class StreamStatus(msgspec.Struct, frozen=True):
     watermark_held_by: int | None = None  # the slowest partition of those that are not idle
     idle: list[IdlePartition] = []
     shed: int = 0  # passed over by speed since the beginning; batch counts them
+    age_ms: int | None = None  # since the newest epoch was committed
+    trigger_ms: int | None = None  # between the starts of two epochs
 
 
 class ViewStatus(msgspec.Struct, frozen=True):

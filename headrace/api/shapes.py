@@ -205,6 +205,8 @@ class StreamReport(msgspec.Struct, frozen=True):
     watermark_held_by: int | None = None
     idle: list[IdlePartition] = []
     shed: int = 0
+    age_ms: int | None = None
+    trigger_ms: int | None = None
 
 
 class StatusReport(msgspec.Struct, frozen=True):

@@ -205,8 +205,9 @@ def tail(
 ) -> int:
     """Show a view's changes as they happen, until Ctrl-C."""
     from headrace.cli import tail as body
+    from headrace.core.subscription import subscription
 
-    text = body.subscription(view, where, emit)
+    text = subscription(view, where, emit)
     return body.tail(found_folder(project), text, after=after, limit=limit, json=json)
 
 
@@ -216,6 +217,19 @@ def status(project: ProjectOption = None, json: Json = False) -> int:
     from headrace.cli import status as body
 
     return body.status(found_folder(project)).say(json)
+
+
+@app.command()
+def top(
+    once: Annotated[bool, typer.Option("--once", help="print one frame and stop")] = False,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Watch a project live: streams, views, rules, problems."""
+    from headrace.cli import top as body
+
+    folder = found_folder(project)
+    return body.once(folder).say(json) if once or json else body.top(folder)
 
 
 @app.command()

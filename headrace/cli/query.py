@@ -33,9 +33,12 @@ def query(folder: Path, sql: str, limit: int | None) -> Report:
 def shown(answer: Answer) -> list[RenderableType]:
     """The answer as a table and the lines below it."""
     lines = [freshness(stream, as_of) for stream, as_of in answer.as_of.items()]
-    exactness = _exactness(answer)
     cut = [Text("there are more rows; ask for fewer, or give --limit", style="yellow")]
-    return [_rows(answer), *map(dim, [*lines, exactness]), *(cut if answer.truncated else [])]
+    return [
+        _rows(answer),
+        *map(dim, [*lines, exactness(answer)]),
+        *(cut if answer.truncated else []),
+    ]
 
 
 def _rows(answer: Answer) -> RenderableType:
@@ -73,7 +76,8 @@ def _sample(sampled: Sampled) -> str:
     return f"sampled: {sampled.share:.1%} of the newest events, {passed} passed over"
 
 
-def _exactness(answer: Answer) -> str:
+def exactness(answer: Answer) -> str:
+    """How many rows there are, and which columns are estimates."""
     rows = counted(len(answer.rows), "row")
     columns = answer.columns.items()
     rough = [_rough(name, info) for name, info in columns if not info.exact]

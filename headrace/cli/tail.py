@@ -22,16 +22,6 @@ _STYLES = {"early": "cyan", "on_time": "green", "late": "yellow"}
 _WAIT_S = 1.0
 
 
-def subscription(view: str, where: str | None, emit: str | None) -> str:
-    """The text of the options.
-
-    >>> subscription("hits", "page = '/a'", "ON TIME RETRACTING")
-    "SUBSCRIBE TO hits WHERE page = '/a' EMIT ON TIME RETRACTING"
-    """
-    said = (f"SUBSCRIBE TO {view}", where and f"WHERE {where}", emit and f"EMIT {emit}")
-    return " ".join(part for part in said if part)
-
-
 def tail(folder: Path, text: str, *, after: int | None, limit: int | None, json: bool) -> int:
     """Hear a running project."""
     screen, panes = console(), 0

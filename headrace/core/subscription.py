@@ -71,6 +71,16 @@ class Subscription(msgspec.Struct, frozen=True):
         return any(every is not None and every.events for every in (self.early, self.late))
 
 
+def subscription(view: str, where: str | None, emit: str | None) -> str:
+    """The text of a subscription to a view.
+
+    >>> subscription("hits", "page = '/a'", "ON TIME RETRACTING")
+    "SUBSCRIBE TO hits WHERE page = '/a' EMIT ON TIME RETRACTING"
+    """
+    said = (f"SUBSCRIBE TO {view}", where and f"WHERE {where}", emit and f"EMIT {emit}")
+    return " ".join(part for part in said if part)
+
+
 def emission(asked: Subscription) -> str:
     """When and how a subscriber hears, in the words of SQL.
 

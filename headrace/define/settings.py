@@ -18,11 +18,20 @@ from headrace.core.errors import BadProject, BadSetting
 from headrace.core.origin import Origin
 from headrace.core.time import duration_us
 
+FORMATS, LEVELS = ("json", "console"), ("debug", "info", "warning", "error")
+
 
 def _setting(
-    default: Any, meaning: str, *, duration: bool = False, least: float | None = None
+    default: Any,
+    meaning: str,
+    *,
+    duration: bool = False,
+    least: float | None = None,
+    among: tuple[str, ...] = (),
 ) -> Any:
-    meta = {"meaning": meaning, "duration": duration, "least": least, "text": default}
+    meta = {
+        "meaning": meaning, "duration": duration, "least": least, "among": among, "text": default,
+    }  # fmt: skip
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=meta)
     if isinstance(default, list):
@@ -58,6 +67,12 @@ class LogSettings:
         "1 day", "how long archived segments are kept in the log", duration=True
     )
     free_bytes_min: int = _setting(256 << 20, "free disk below which ingest answers 507", least=0)
+    format: str = _setting(
+        "json", "how the project's own headrace.log is written: json or console", among=FORMATS
+    )
+    level: str = _setting(
+        "info", "the least that goes to headrace.log: debug, info, warning or error", among=LEVELS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +202,19 @@ class NotifySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceSettings:
+    endpoint: str = _setting("", "where traces are sent by OTLP over HTTP; none are without it")
+
+
+@dataclass(frozen=True, slots=True)
+class LineageSettings:
+    file: str = _setting("", "file of the project that events of OpenLineage are appended to")
+    url: str = _setting(
+        "", "where events of OpenLineage are posted; its host is reached as webhooks are"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     name: str = field(metadata={"meaning": "the project's name", "text": ""})
     state: str = _setting(".headrace", "folder of the project's state, relative to the project")
@@ -204,6 +232,8 @@ class Settings:
     alerts: AlertsSettings = field(default_factory=AlertsSettings)
     live: LiveSettings = field(default_factory=LiveSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
+    trace: TraceSettings = field(default_factory=TraceSettings)
+    lineage: LineageSettings = field(default_factory=LineageSettings)
 
 
 def key_of(item: Field[Any]) -> str:
@@ -296,6 +326,9 @@ def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
             bool: "true or false", list: "a list of texts",
         }  # fmt: skip
         raise BadSetting(f"{key} must be {words[expected]}, not {value!r}", origin=origin)
+    among = item.metadata.get("among")
+    if among and value not in among:
+        raise BadSetting(f"{key} must be one of {', '.join(among)}, not {value!r}", origin=origin)
     least = item.metadata.get("least")
     if least is not None and value < least:
         raise BadSetting(f"{key} must be at least {least}, not {value!r}", origin=origin)

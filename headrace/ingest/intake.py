@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from headrace.core.errors import LimitReached
+from headrace.core.errors import HeadraceError, LimitReached
 from headrace.core.event import Status
 from headrace.core.position import Interval
 from headrace.core.time import Clock, now_us
@@ -25,6 +25,7 @@ from headrace.ingest.dedup import Decision, IdMemory
 from headrace.ingest.disk import DiskGuard
 from headrace.ingest.fields import Value, field_reader
 from headrace.ingest.lag import LagGuard
+from headrace.ingest.meter import IntakeMeter
 from headrace.ingest.partitions import Partitioner
 from headrace.ingest.remember import remember_tail
 from headrace.ingest.waiting import failed, started, when_all_ended
@@ -100,7 +101,7 @@ class Intake:
         pace = definition.pace
         most = None if pace.sheds else pace.lag_events_max
         self._lag = LagGuard(definition.name, most, lag, clock)
-        self._counters = Counters()
+        self._counters, self._meter = Counters(), IntakeMeter(definition.name)
         # `_order` makes the order of decisions the order of appends. `_state` guards the memory and
         # the counters and is never held during an append, because the log's writer takes it to
         # report.
@@ -132,6 +133,15 @@ class Intake:
 
         A request that can be refused at once raises instead: LimitReached, DiskFull, Overloaded.
         """
+        try:
+            receipt = self._submit(records)
+        except HeadraceError:
+            self._meter.refused(records)
+            raise
+        self._meter.follow(records, receipt)
+        return receipt
+
+    def _submit(self, records: Sequence[bytes]) -> Future[Receipt]:
         receipt: Future[Receipt] = started()
         if not records:
             receipt.set_result(Receipt(0))

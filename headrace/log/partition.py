@@ -19,6 +19,7 @@ from pathlib import Path
 
 from headrace.core.errors import Unavailable
 from headrace.core.failpoint import failpoint
+from headrace.core.meters import LOG_APPEND_SECONDS
 from headrace.core.position import Interval
 from headrace.core.time import Clock
 from headrace.log.block import encode_block
@@ -55,6 +56,7 @@ class PartitionWriter:
         self._repair()
         self._index = IndexWriter(folder, files)
         self._index.make_sound(self._confirmed)
+        self._append_seconds = LOG_APPEND_SECONDS.labels(folder.parent.name)
         self._waiting: deque[Waiting] = deque()
         self._closing = False
         self._wake = threading.Condition()
@@ -140,9 +142,9 @@ class PartitionWriter:
         self._arrived_at_us = max(self._arrived_at_us, self._clock())
         start, offset = self._confirmed.length, self._confirmed.next_offset
         data = self._encoded(records, b"".join(item.statuses for item in group))
-        self._make_durable(
-            data, Mark(self._confirmed.segment, start + len(data), offset + len(records))
-        )
+        mark = Mark(self._confirmed.segment, start + len(data), offset + len(records))
+        with self._append_seconds.time():
+            self._make_durable(data, mark)
         segment = Segment(self.folder, self._confirmed.segment)
         self._index.note(segment, offset, start, self._arrived_at_us)
 

@@ -35,10 +35,32 @@ _PLACE = re.compile(r" - at `\$\.(.*?)(?:\[(\d+)\])?`$", re.DOTALL)
 _WRONG_TYPE = re.compile(r"Expected `[^`]*`, got `([^`]*)`")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHOWN_CHARS = 60
+# A value that is quoted comes after "should", so that is looked for first.
+_KINDS = (
+    (" should be ", "wrong_type"),
+    (" should hold ", "wrong_type"),
+    ("not JSON", "not_json"),
+    ("not CSV", "not_csv"),
+    ("fields and", "not_csv"),
+    (" is missing", "missing"),
+    (" must not be null", "null"),
+    (" is out of range", "out_of_range"),
+    ("nested too deep", "too_deep"),
+    ("with this id", "conflict"),
+)
 
 
 class BadEventError(Exception):
     """An event that becomes a dead letter; its text is the reason."""
+
+
+def kind_of(reason: str) -> str:
+    """The kind of a reason; there are few, while reasons name fields and values.
+
+    >>> kind_of("field 'ts' is missing"), kind_of("not JSON: the body is empty")
+    ('missing', 'not_json')
+    """
+    return next((kind for words, kind in _KINDS if words in reason), "other")
 
 
 def reason_of(error: Exception, line: bytes, schema: Schema) -> str:

@@ -10,6 +10,7 @@ lost or doubled.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.compile.plan import StreamPlan
-from headrace.core.event import ARRIVED_AT, OFFSET, STATUS, Status
+from headrace.core.event import ARRIVED_AT, OFFSET, REASON, STATUS, Status
 from headrace.core.failpoint import failpoint
+from headrace.core.meters import DEAD_LETTERS
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.core.time import DAY as DAY_US
 from headrace.core.time import iso
@@ -29,6 +31,7 @@ from headrace.define.definitions import Watermark
 from headrace.log.block import Block
 from headrace.log.decode import Decoder
 from headrace.log.reader import TopicReader
+from headrace.log.refusals import kind_of
 from headrace.master.table import MasterFile, MasterTable, file_schema
 
 CHUNK_EVENTS = 65_536
@@ -80,9 +83,11 @@ class Archive:
         ]
         results = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(run_task).collect()
         failpoint("archive.written")
-        for task, (_, high) in zip(tasks, results, strict=True):
+        for task, (_, high, _) in zip(tasks, results, strict=True):
             highs[task.partition] = high
-        self.table.append(range, [file for files, _ in results for file in files], highs)
+        self.table.append(range, [file for files, *_ in results for file in files], highs)
+        for kind, many in sum((refused for *_, refused in results), Counter()).items():
+            DEAD_LETTERS.labels(self.stream.name, kind).inc(many)
         return len(range)
 
     def step_to_end(self, events_max: int) -> Position:
@@ -93,16 +98,27 @@ class Archive:
         return self.table.position()
 
 
-def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None]:
-    """Decode a partition's range and write it as Parquet; runs in a Spark executor."""
+def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None, Counter[str]]:
+    """Decode a partition's range and write it as Parquet; runs in a Spark executor.
+
+    The files, the highest event time after them, and the dead letters among them by kind.
+    """
     writers = _Writers(task)
     blocks = TopicReader(task.log).blocks(task.partition, task.interval)
-    high = task.high_us
+    high, refused = task.high_us, Counter[str]()
     for chunk in _chunks(blocks):
         decoded = task.decoder.decode(chunk, task.partition, high, raw=True)
         high = decoded.high_us
         writers.write(decoded.table)
-    return writers.close(), high
+        refused.update(_kinds(decoded.table))
+    return writers.close(), high, refused
+
+
+def _kinds(table: pa.Table) -> Iterator[str]:
+    """The kinds of the reasons in it."""
+    reasons = table[REASON]
+    if reasons.null_count < len(reasons):
+        yield from map(kind_of, reasons.drop_null().to_pylist())
 
 
 def _chunks(blocks: Iterator[Block]) -> Iterator[list[Block]]:

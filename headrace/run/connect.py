@@ -15,14 +15,13 @@ from urllib.parse import urlsplit
 
 from headrace.access.access import Access
 from headrace.api.accessbook import AccessBook
-from headrace.api.client import Remote
+from headrace.api.client import TOKEN_VARIABLE, Remote
 from headrace.api.tls import trusting
 from headrace.define.project import Project
 from headrace.run.layout import Layout
 from headrace.run.lock import running_token, running_url
 from headrace.run.offline import Offline
 
-TOKEN_VARIABLE = "HEADRACE_TOKEN"
 PATIENCE_S = 5.0
 _LOOK_S = 0.1
 
@@ -37,7 +36,7 @@ def connect(project: Project, patience_s: float = PATIENCE_S) -> Remote | Offlin
     deadline = time.monotonic() + patience_s
     while url := running(project):
         if _listens(url) or time.monotonic() >= deadline:
-            return _remote(project, url)
+            return reached(project, url)
         time.sleep(_LOOK_S)
     return Offline(project)
 
@@ -46,7 +45,7 @@ def connect(project: Project, patience_s: float = PATIENCE_S) -> Remote | Offlin
 def connect_access(project: Project) -> Iterator[AccessBook]:
     """The users of a project: of the instance that runs, or in its file."""
     if url := running(project):
-        with _remote(project, url) as remote:
+        with reached(project, url) as remote:
             yield remote.access
         return
     access = Access(Layout.of(project).access, project.settings.name)
@@ -56,9 +55,11 @@ def connect_access(project: Project) -> Iterator[AccessBook]:
         access.close()
 
 
-def _remote(project: Project, url: str) -> Remote:
-    """Whoever says a token means that one; else it is the one that lies beside the address."""
-    token = os.environ.get(TOKEN_VARIABLE) or running_token(Layout.of(project))
+def reached(project: Project, url: str, token: str | None = None) -> Remote:
+    """The instance that runs. Whoever says a token means that one; else it is the one that lies
+    beside the address.
+    """
+    token = token or os.environ.get(TOKEN_VARIABLE) or running_token(Layout.of(project))
     certificate = project.settings.http.tls_cert
     verify = trusting(str(project.folder / certificate)) if url.startswith("https:") else None
     return Remote(url, token, verify=verify)

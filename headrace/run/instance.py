@@ -40,6 +40,7 @@ from headrace.run.metrics import exposition
 from headrace.run.observatory.live import LiveObservatory
 from headrace.run.observatory.subject import Signs
 from headrace.run.once import pipelines_of, rebuilt
+from headrace.run.outlet import lineage_of
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.rulebook import Kept
@@ -86,6 +87,7 @@ class Instance(ProjectService):
             session_life_us=project.settings.access.session_life_us,
         )
         self.server: HttpServer | None = None
+        self.lineage = lineage_of(project)
         self._stop = threading.Event()
         self._changing = threading.Lock()
         self._connectors: list[threading.Thread] = []
@@ -142,6 +144,9 @@ class Instance(ProjectService):
             plan, self.project, self.store.db, self.submit, self.report, self._close_watches
         )
         self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
+        self.lineage.deploy(plan)
+        for pipeline in self.pipelines.values():
+            pipeline.built = self.lineage.built
         before = self.schedule
         self.schedule = Schedule(
             self.pipelines,
@@ -300,6 +305,7 @@ class Instance(ProjectService):
             self.server.stop()
         self._stop_work()
         self.close_questions()
+        self.lineage.stop()
         if self.spark is not None:
             from headrace.spark.session import stop_session
 
@@ -379,7 +385,8 @@ class Instance(ProjectService):
         return self.hub.join(text, after, news)
 
     def metrics(self) -> bytes:
-        return exposition(self.status(), self.rulebook.tally())
+        tally, open = self.rulebook.tally(), self.hub.open()
+        return exposition(self.status(), tally, self.layout.state, open)
 
     # Numbers for the terminal
 

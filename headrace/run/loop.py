@@ -25,6 +25,7 @@ from headrace.run.instance import Instance
 from headrace.run.journal import keep_journal
 from headrace.run.layout import Layout
 from headrace.run.schedule import Report
+from headrace.run.tracing import traced
 
 PROGRESS_S = 1.0
 DRAIN_SECONDS_MAX = 60.0
@@ -57,9 +58,9 @@ def run(
     """
     began = time.monotonic()
     report("starting", {"name": project.settings.name})
-    keep_journal(Layout.of(project))
+    keep_journal(Layout.of(project), project.settings)
     instance = Instance(project, report)
-    with _interrupt() as stop:
+    with _interrupt() as stop, traced(project.settings):
         try:
             instance.open()
             if until_idle:

@@ -1,41 +1,56 @@
-"""Numbers for Prometheus, read from where they are kept when they are asked for.
+"""Numbers for Prometheus: those of the status, read from where they are kept when they are asked
+for, and those that were counted while things happened (headrace/core/meters.py).
 
-tests/run/test_metrics.py reads a whole page of rules and watches; tests/docs/test_complete.py
-compares names and meanings with docs/operations.md.
+tests/run/test_metrics.py checks every name, unit and label; docs/metrics.md lists them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
-from headrace.api.rulebook import RuleStatus
-from headrace.api.service import Status, StreamStatus
-from headrace.serving.tally import Sent, Tally
+import headrace
+from headrace.api.service import Status, StreamStatus, ViewStatus
+from headrace.core.meters import REGISTRY
+from headrace.run.rule_metrics import TallyCollector
+from headrace.serving.tally import Tally
 
-Numbers = dict[str, tuple[str, Callable[[StreamStatus], float]]]
+Numbers = dict[str, tuple[str, Callable[[StreamStatus], float | None]]]
 
+# A number that is None is not there yet; a zero would be a lie.
 _STREAM_GAUGES: Numbers = {
     "headrace_stream_lag_events": (
         "events in the log that speed has not taken",
         lambda s: s.lag_events,
     ),
+    "headrace_stream_lag_seconds": (
+        "time since the newest epoch while events wait; 0 while none do",
+        lambda s: _seconds(s.age_ms) if s.lag_events else 0.0,
+    ),
     "headrace_stream_generation": ("number of the newest generation", lambda s: s.generation),
     "headrace_stream_balance_off_events": ("must be zero", lambda s: s.balance.off),
-    "headrace_stream_epoch_seconds": (
-        "time of the newest epoch",
-        lambda s: (s.last_epoch_ms or 0) / 1000,
-    ),
-    "headrace_stream_watermark_age_seconds": (
+    "headrace_stream_watermark_gap_seconds": (
         "now less the watermark",
-        lambda s: (s.watermark_gap_ms or 0) / 1000,
+        lambda s: _seconds(s.watermark_gap_ms),
     ),
     "headrace_stream_idle_partitions": (
         "partitions that do not hold the watermark back",
         lambda s: len(s.idle),
+    ),
+    "headrace_stream_trigger_seconds": (
+        "time between the starts of two epochs",
+        lambda s: _seconds(s.trigger_ms),
     ),
 }
 _STREAM_COUNTERS: Numbers = {
@@ -48,40 +63,46 @@ _STREAM_COUNTERS: Numbers = {
     "headrace_stream_late_events": ("events marked late by speed", lambda s: s.late),
     "headrace_stream_shed_events": ("events that speed has passed over", lambda s: s.shed),
 }
-
-
-_ACTION_GAUGES: dict[str, tuple[str, Callable[[Sent], float]]] = {
-    "headrace_notifications_waiting": (
-        "notifications that are still to be delivered",
-        lambda s: s.waiting,
+_VIEW_GAUGES: dict[str, tuple[str, Callable[[ViewStatus], float | None]]] = {
+    "headrace_view_rows": (
+        "keys of a view",
+        lambda v: v.rows if v.kind != "read" else None,  # nothing is kept for it
     ),
-    "headrace_notifications_failed": (
-        "notifications that were given up and can be retried",
-        lambda s: s.failed,
-    ),
-    "headrace_notifications_oldest_waiting_seconds": (
-        "how long the oldest waiting notification has waited",
-        lambda s: s.oldest_s,
+    "headrace_view_differences": (
+        "differences that the newest promotion found; must be zero",
+        lambda v: v.differences,
     ),
 }
 
 
-def exposition(status: Status, tally: Tally) -> bytes:
-    """The status, and what rules and watches have done, as Prometheus text."""
+def exposition(
+    status: Status, tally: Tally, state: Path | None = None, subscriptions: int = 0
+) -> bytes:
+    """The status, what rules and watches have done, and all that was counted, as Prometheus text;
+    `state` is the state folder.
+    """
     registry = CollectorRegistry()
-    registry.register(_StatusCollector(status))
-    registry.register(_TallyCollector(status.rules, tally))
-    return bytes(generate_latest(registry))
+    registry.register(_StatusCollector(status, state, subscriptions))
+    registry.register(TallyCollector(status.rules, tally))
+    ProcessCollector(registry=registry)
+    return bytes(generate_latest(registry) + generate_latest(REGISTRY))
 
 
 class _StatusCollector(Collector):
-    def __init__(self, status: Status) -> None:
-        self.status = status
+    def __init__(self, status: Status, state: Path | None, subscriptions: int) -> None:
+        self.status, self.state, self.subscriptions = status, state, subscriptions
 
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("headrace_running", "1 while all parts run")
-        up.add_metric([], float(self.status.state == "running"))
-        yield up
+        yield _one("headrace_running", "1 while all parts run", self.status.state == "running")
+        yield _one("headrace_subscriptions_open", "subscriptions open now", self.subscriptions)
+        yield from self._streams()
+        yield from self._views()
+        if self.state is not None:
+            yield from _disk(self.state)
+        build = {"version": headrace.__version__, "python": platform.python_version()}
+        yield InfoMetricFamily("headrace_build", "the version that runs", value=build)
+
+    def _streams(self) -> Iterator[Metric]:
         for table, family in (
             (_STREAM_GAUGES, GaugeMetricFamily),
             (_STREAM_COUNTERS, CounterMetricFamily),
@@ -89,43 +110,42 @@ class _StatusCollector(Collector):
             for name, (meaning, value) in table.items():
                 metric = family(name, meaning, labels=["stream"])
                 for stream in self.status.streams:
-                    metric.add_metric([stream.name], float(value(stream)))
+                    if (number := value(stream)) is not None:
+                        metric.add_metric([stream.name], float(number))
                 yield metric
-        rows = GaugeMetricFamily("headrace_view_rows", "keys of a view", labels=["view"])
-        for view in self.status.views:
-            rows.add_metric([view.name], float(view.rows))
-        yield rows
-
-
-class _TallyCollector(Collector):
-    def __init__(self, rules: Sequence[RuleStatus], tally: Tally) -> None:
-        self.tally = tally
-        # A rule that has raised nothing yet is told too, so that its first alert is a change.
-        self.raised = {(rule.name, rule.severity): 0 for rule in rules} | tally.raised
-
-    def collect(self) -> Iterator[Metric]:
-        labels = ["rule", "severity"]
-        raised = CounterMetricFamily("headrace_alerts_raised", "alerts raised", labels=labels)
-        for pair, count in self.raised.items():
-            raised.add_metric(pair, float(count))
-        yield raised
-        yield from self.notifications()
-        live = GaugeMetricFamily("headrace_watches_live", "watches that have not ended")
-        live.add_metric([], float(self.tally.watches))
-        yield live
-        matches = CounterMetricFamily("headrace_watches_matches", "matches of all watches")
-        matches.add_metric([], float(self.tally.matches))
-        yield matches
-
-    def notifications(self) -> Iterator[Metric]:
-        delivered = CounterMetricFamily(
-            "headrace_notifications_delivered", "notifications delivered", labels=["action"]
+        mark = GaugeMetricFamily(
+            "headrace_log_durable_offset",
+            "offset up to which a partition's log is durable",
+            labels=["stream", "partition"],
         )
-        for kind, sent in self.tally.sent.items():
-            delivered.add_metric([kind], float(sent.delivered))
-        yield delivered
-        for name, (meaning, value) in _ACTION_GAUGES.items():
-            gauge = GaugeMetricFamily(name, meaning, labels=["action"])
-            for kind, sent in self.tally.sent.items():
-                gauge.add_metric([kind], float(value(sent)))
-            yield gauge
+        for stream in self.status.streams:
+            for partition, end in enumerate(stream.end):
+                mark.add_metric([stream.name, str(partition)], float(end))
+        yield mark
+
+    def _views(self) -> Iterator[Metric]:
+        for name, (meaning, value) in _VIEW_GAUGES.items():
+            metric = GaugeMetricFamily(name, meaning, labels=["view"])
+            for view in self.status.views:
+                if (number := value(view)) is not None:
+                    metric.add_metric([view.name], float(number))
+            yield metric
+
+
+def _disk(state: Path) -> Iterator[Metric]:
+    files = [path for path in state.glob("serving.db*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    yield _one("headrace_store_bytes", "size of the serving store", size)
+    if state.exists():
+        free = shutil.disk_usage(state).free
+        yield _one("headrace_disk_free_bytes", "free space on the disk of the state folder", free)
+
+
+def _one(name: str, meaning: str, value: float) -> Metric:
+    metric = GaugeMetricFamily(name, meaning)
+    metric.add_metric([], float(value))
+    return metric
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000

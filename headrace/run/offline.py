@@ -104,7 +104,7 @@ class Offline(ProjectService):
         return rebuild_once(self, view)
 
     def metrics(self) -> bytes:
-        return exposition(self.status(), self.rulebook.tally())
+        return exposition(self.status(), self.rulebook.tally(), self.layout.state)
 
     def close(self) -> None:
         self.inlets.close()

@@ -15,7 +15,10 @@ import structlog
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan, whole
 from headrace.compile.plan import Plan, TablePlan
+from headrace.core import meters
 from headrace.core.position import Position
+from headrace.core.rule import shown_name
+from headrace.core.spans import span
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition
@@ -23,6 +26,7 @@ from headrace.define.project import Project
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive
 from headrace.run.layout import Layout
+from headrace.run.outlet import Built
 from headrace.serving.store import Store
 from headrace.spark.feed import Feed
 from headrace.spark.relations import register, reload
@@ -69,6 +73,7 @@ class Pipeline:
         )
         self._tables = {t for v in plan.views if v.stream == flow.name for t in v.tables}
         self.problem: str | None = None
+        self.built: Built = _nobody
         self._failures, self._retry_at = 0, 0
 
     @property
@@ -86,7 +91,27 @@ class Pipeline:
             archive.step_to_end(self.settings.archive.step_events_max)
 
     def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
-        return self.builder.build(speed_runs=self.speed_runs, full=full)
+        began_us = self.clock()
+        try:
+            with span("generation", stream=self.flow.name):
+                promoted = self.builder.build(speed_runs=self.speed_runs, full=full)
+        except Exception as error:
+            meters.BUILDS.labels(self.flow.name, meters.FAILED).inc()
+            self.built(self.flow.name, began_us, _sentence(error))
+            raise
+        self._count_build(promoted, (self.clock() - began_us) / SECOND)
+        if promoted is not None:
+            self.built(self.flow.name, began_us)
+        return promoted
+
+    def _count_build(self, promoted: Promoted | None, seconds: float) -> None:
+        result = meters.PROMOTED if promoted else meters.NOTHING
+        meters.BUILDS.labels(self.flow.name, result).inc()
+        if promoted is None:
+            return
+        meters.GENERATION_SECONDS.labels(self.flow.name).observe(seconds)
+        for audit in promoted.audits:
+            meters.DIFFERENCES.labels(shown_name(audit.view)).inc(audit.differences)
 
     def catch_up(self) -> Promoted | None:
         """All that is in the log now goes through batch; speed goes on from there."""
@@ -152,6 +177,10 @@ class Pipeline:
 
     def stop(self) -> None:
         self.speed.stop()
+
+
+def _nobody(stream: str, began_us: int, problem: str = "") -> None:
+    """Nobody asks for the lineage."""
 
 
 def _sentence(error: Any) -> str:

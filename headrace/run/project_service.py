@@ -24,10 +24,12 @@ from headrace.api.service import (
 from headrace.audit.oracle import audit_view
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan, WatchPlan
+from headrace.core import meters
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.rule import shown_name
 from headrace.core.time import iso
-from headrace.define.definitions import WatchDefinition
+from headrace.define.definitions import StreamDefinition, WatchDefinition
+from headrace.define.pace import paced
 from headrace.define.project import Project
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
@@ -97,7 +99,8 @@ class ProjectService:
         until: str | None = None,
         limit: int | None = None,
     ) -> Answer:
-        return self.questions.reader.view(name, keys, since=since, until=until, limit=limit)
+        with meters.QUERY_SECONDS.labels(meters.STORE).time():
+            return self.questions.reader.view(name, keys, since=since, until=until, limit=limit)
 
     def late(
         self,
@@ -152,7 +155,7 @@ class ProjectService:
             audit_view(self.store, self.layout.state, plan, v.name, self.project, functions)
             for v in wanted
         )
-        return [replace(audit, view=shown_name(audit.view)) for audit in found]
+        return [_counted(replace(audit, view=shown_name(audit.view))) for audit in found]
 
     def _sources(self, plan: Plan, view: str) -> set[str]:
         found = plan.view(view)
@@ -223,7 +226,13 @@ class ProjectService:
             time.held_by,
             [IdlePartition(partition, iso(since)) for partition, since in time.idle],
             shed,
+            (now_us - state.committed_at) // 1000 if state.committed_at else None,
+            self._trigger_us(definition) // 1000,
         )
+
+    def _trigger_us(self, definition: StreamDefinition | None) -> int:
+        speed = self.project.settings.speed
+        return paced(speed, definition.pace).trigger_us if definition else speed.trigger_us
 
     def _epoch_numbers(self, stream: str) -> tuple[int, int | None, int]:
         with self.store.db.read() as db:
@@ -310,6 +319,11 @@ class ProjectService:
 
     def close_questions(self) -> None:
         self.questions.close()
+
+
+def _counted(audit: AuditResult) -> AuditResult:
+    meters.AUDITS.labels(meters.DIFFERED if audit.differences else meters.AGREED).inc()
+    return audit
 
 
 def stopped_status(service: ProjectService) -> Status:

@@ -28,6 +28,7 @@ from headrace.api.observed.asking import QueryPlan
 from headrace.compile.plan import Plan
 from headrace.core.errors import BadQuery, NotReady
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
+from headrace.core.meters import QUERY_SECONDS, SPARK, STORE
 from headrace.core.position import Position
 from headrace.core.stopping import Stopping
 from headrace.core.time import from_iso, iso
@@ -74,8 +75,11 @@ class Questions:
         with self.running.entered(id, caller.user) as stopping:
             names, plan = self._readable(text, caller)
             if self._about_views(names):
-                return self.reader.sql(text, limit, stopping, partial(reads, caller, plan))
-            return self._on_spark(_Asked(text, names, _deployed(plan), caller), limit, stopping)
+                with QUERY_SECONDS.labels(STORE).time():
+                    return self.reader.sql(text, limit, stopping, partial(reads, caller, plan))
+            asked = _Asked(text, names, _deployed(plan), caller)
+            with QUERY_SECONDS.labels(SPARK).time():
+                return self._on_spark(asked, limit, stopping)
 
     def plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
         """How a query would be answered."""

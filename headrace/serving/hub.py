@@ -63,11 +63,15 @@ class Hub:
             raise NotReady("nothing is deployed yet", hint="try again in a moment.")
         return plan
 
+    def open(self) -> int:
+        """How many hear something now."""
+        return sum(len(feed.hearers) for feed in list(self._feeds.values()))
+
     def _check_room(self) -> None:
         if self._stop.is_set():
             raise Unavailable("the project is stopping")
         most = self.settings.connections_max
-        if sum(len(feed.hearers) for feed in self._feeds.values()) >= most:
+        if self.open() >= most:
             raise Overloaded(
                 f"more than {most} subscriptions are open",
                 hint="close one, or raise subscribe.connections_max.",

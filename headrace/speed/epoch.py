@@ -8,17 +8,19 @@ split.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from headrace.compile.flow import FlowPlan, watermark_of
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import LATE, PARTITION, STATUS, Status
 from headrace.core.position import PositionRange
 from headrace.core.shedding import Shedding
+from headrace.core.spans import span
 from headrace.serving.store import NOW, CarriedEpoch, Epoch, Row, Version
 from headrace.spark.feed import high_sql
 from headrace.spark.joined import marks, with_new
@@ -28,6 +30,8 @@ from headrace.speed.memory import Memory, moments
 
 COUNTS = ("events", "late", "duplicates", "dead_letters")
 Highs = tuple[int | None, ...]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +64,14 @@ def compute_epoch(
         # Small jobs wait more than they work, so all of them run at once over the one read.
         with ThreadPoolExecutor(max_workers=len(parts) + 2 * len(versions)) as pool:
             each = zip(parts, flow.streams, flow.parts(highs), strict=True)
-            counting = [pool.submit(_count, *given) for given in each]
+            counting = [_submit(pool, "count", _count, *given) for given in each]
             joined = memory and _Joined(memory, versions, [job.result() for job in counting], highs)
             relations = joined.relations(range, events) if joined else events
             for stream, relation in zip(flow.streams, relations, strict=True):
                 relation.createOrReplaceTempView(f"`{stream.name}`")
             given = joined.marks if joined else {}
             jobs = {
-                v: pool.submit(_work, spark, v, behind, counting, given, len(range))
+                v: _submit(pool, "views", _work, spark, v, behind, counting, given, len(range))
                 for v in versions
             }
             withdrawn = {v.id: pool.submit(_withdrawn, spark, v, given) for v in versions}
@@ -89,6 +93,18 @@ def compute_epoch(
         {id: count for id, job in withdrawn.items() if (count := job.result())},
         shedding,
     )
+
+
+def _submit(
+    pool: ThreadPoolExecutor, phase: str, call: Callable[P, T], *args: P.args, **more: P.kwargs
+) -> Future[T]:
+    """Run it with the context of this thread, so that what it says and measures has its epoch."""
+
+    def run() -> T:
+        with span(f"epoch.{phase}"):
+            return call(*args, **more)
+
+    return pool.submit(copy_context().run, run)
 
 
 def _work(

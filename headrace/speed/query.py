@@ -14,17 +14,22 @@ import shutil
 import threading
 import uuid
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import structlog
 from msgspec.structs import replace
+from structlog.contextvars import bound_contextvars
 
 from headrace.compile.flow import FlowPlan, whole
 from headrace.core.failpoint import failpoint
+from headrace.core.meters import EPOCH_EVENTS, EPOCH_SECONDS
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
-from headrace.core.time import MILLISECOND, Clock, now_us
+from headrace.core.spans import span
+from headrace.core.time import MILLISECOND, SECOND, Clock, now_us
 from headrace.define.definitions import Pace
 from headrace.define.pace import paced
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
@@ -35,6 +40,8 @@ from headrace.spark.source import FORMAT, LogSource, end_of
 from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch, together
 from headrace.speed.memory import Memory
+
+log = structlog.get_logger()
 
 
 class SpeedQuery:
@@ -61,6 +68,7 @@ class SpeedQuery:
         self.checkpoint = self.checkpoints
         self.query: Any = None
         self.stopping = False
+        self._numbers = count(1)
         self.between_epochs = threading.Lock()  # held while no epoch may run
 
     def start(self, *, available_now: bool = False) -> Any:
@@ -106,24 +114,33 @@ class SpeedQuery:
         """Commit one micro-batch as an epoch."""
         with self.between_epochs:
             if not self.stopping:
-                self._epoch(frame, batch)
+                # A number of this process, for whoever reads the log; the store knows an epoch by
+                # its range.
+                said: dict[str, Any] = {"stream": self.flow.name, "epoch": next(self._numbers)}
+                with bound_contextvars(**said), span("epoch", **said):
+                    self._epoch(frame, batch)
 
     def _epoch(self, frame: Any, batch: int) -> None:
         started_at = self.clock()
         failpoint("epoch.started")
-        state = self.store.stream(self.flow.name)
-        upper, shedding = self._end_of(batch, state.position)
+        with span("epoch.read"):
+            state = self.store.stream(self.flow.name)
+            upper, shedding = self._end_of(batch, state.position)
+            versions = self.store.versions(self.flow.name)
         if upper <= state.position:
             return
         range = PositionRange(state.position, upper)
-        versions = self.store.versions(self.flow.name)
         most = self.settings.rebase_events_max
         behind = Behind(self.store, state, self._read, most, self.processors)
         epoch = compute_epoch(
             frame, self.flow, versions, range, behind, started_at, self.memory, shedding
         )
         failpoint("epoch.computed")
-        self.store.commit_epoch(epoch)
+        with span("epoch.commit", events=len(range)):
+            self.store.commit_epoch(epoch)
+        EPOCH_SECONDS.labels(self.flow.name).observe((self.clock() - started_at) / SECOND)
+        EPOCH_EVENTS.labels(self.flow.name).inc(len(range))
+        log.debug("epoch.committed", since=str(range.lower), upto=str(range.upper), **epoch.counts)
 
     def _read(self, spark: Any, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
         """The events of a range that lies behind, of a flow of one stream. A streaming query has a

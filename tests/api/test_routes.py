@@ -116,8 +116,7 @@ def test_alive_and_ready_are_two_things(client: httpx.Client, shop: Shop) -> Non
 
 def test_metrics_are_given_as_they_are(client: httpx.Client) -> None:
     response = client.get("/metrics")
-    assert response.content.startswith(METRICS)
-    assert b'headrace_requests_total{decision="allowed"' in response.content
+    assert response.content == METRICS
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
 
 

@@ -16,9 +16,9 @@ from headrace.cli.main import app
 from .conftest import document
 
 COMMANDS = (
-    "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "rebuild",
-    "audit", "why", "replay", "dead-letters", "doctor", "audit-log", "rules", "rule", "watch",
-    "alerts", "import", "user", "token", "grant",
+    "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "top",
+    "rebuild", "audit", "why", "replay", "dead-letters", "doctor", "audit-log", "rules", "rule",
+    "watch", "alerts", "import", "user", "token", "grant",
 )  # fmt: skip
 GROUPS = {
     "rule": ("list", "show", "add", "disable", "enable", "remove", "history"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.cli import tail as body
+from headrace.core.subscription import subscription
 from headrace.serving.feed import Heard
 
 PANE = {
@@ -92,7 +93,7 @@ def test_failure_is_an_exit_code(service: Service, capsys: pytest.CaptureFixture
 
 
 def test_options_become_one_text() -> None:
-    assert body.subscription("hits", None, None) == "SUBSCRIBE TO hits"
-    assert body.subscription("hits", "n = 1", "INSERTS") == (
+    assert subscription("hits", None, None) == "SUBSCRIBE TO hits"
+    assert subscription("hits", "n = 1", "INSERTS") == (
         "SUBSCRIBE TO hits WHERE n = 1 EMIT INSERTS"
     )

@@ -34,6 +34,8 @@ DEFAULTS: dict[str, Any] = {
     "log.event_bytes_max": MB,
     "log.retention": "1 day",
     "log.free_bytes_min": 256 * MB,
+    "log.format": "json",
+    "log.level": "info",
     "dedup.horizon": "1 hour",
     "dedup.ids_max": 1_000_000,
     "spark.master": "local[*]",
@@ -80,6 +82,9 @@ DEFAULTS: dict[str, Any] = {
     "notify.smtp_starttls": "true",
     "notify.smtp_user": "",
     "notify.smtp_from": "",
+    "trace.endpoint": "",
+    "lineage.file": "",
+    "lineage.url": "",
 }
 
 
@@ -102,6 +107,8 @@ DURATIONS = {
 }  # fmt: skip
 # What Python has for what the file writes.
 READ: dict[str, Any] = {"notify.hosts": (), "notify.private": False, "notify.smtp_starttls": True}
+
+WORDS = {"log.format": "console", "log.level": "error"}  # others that there are
 
 
 def file_of(key: str, value: Any) -> dict[str, Any]:
@@ -133,6 +140,8 @@ def test_setting_can_be_said_and_changes_nothing_else(key: str) -> None:
         said, kept = ["ops.example"], ("ops.example",)
     elif key in READ:
         said = kept = not READ[key]
+    elif key in WORDS:
+        said = kept = WORDS[key]
     elif isinstance(default, dict):
         said, kept = {"spark.ui.enabled": True, "n": 3}, {"spark.ui.enabled": "true", "n": "3"}
     else:
@@ -162,6 +171,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("http.port", "8080", "BadSetting: http.port must be a whole number, not '8080'"),
     ("http.port", True, "BadSetting: http.port must be a whole number, not True"),
     ("http.port", -1, "BadSetting: http.port must be at least 0, not -1"),
+    (
+        "log.level",
+        "loud",
+        "BadSetting: log.level must be one of debug, info, warning, error, not 'loud'",
+    ),
     ("http.host", 1, "BadSetting: http.host must be a text, not 1"),
     ("notify.hosts", "x", "BadSetting: notify.hosts must be a list of texts, not 'x'"),
     ("notify.hosts", [1], "BadSetting: notify.hosts must be a list of texts, not [1]"),
@@ -202,7 +216,7 @@ def test_known_settings_are_named_where_none_is_near() -> None:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
         "known here: name, state, http, access, log, dedup, spark, speed, archive, batch, tables, "
-        "query, subscribe, alerts, live, notify."
+        "query, subscribe, alerts, live, notify, trace, lineage."
     )
 
 

@@ -11,12 +11,12 @@ import pytest
 import typer.main
 
 import headrace
-from headrace.api.counts import Counts
 from headrace.api.routes import ROUTES
 from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
 from headrace.cli.main import app
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import HeadraceError, InternalError
+from headrace.core.meters import REGISTRY
 from headrace.core.time import duration_us
 from headrace.define.definitions import Pace, StreamDefinition, Watermark
 from headrace.define.settings import documented
@@ -152,16 +152,24 @@ def test_every_option_of_a_connector_is_documented() -> None:
     assert rows == shown
 
 
-def test_every_metric_is_documented_with_its_meaning() -> None:
+def test_every_metric_is_documented_with_its_kind_and_meaning(tmp_path: Path) -> None:
     stream = StreamStatus("s", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance(0, 0, 0, 0, 0))
     view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
     status = Status("p", "running", "", None, None, [stream], [view])
-    text = exposition(status, Tally({("r", "low"): 0}, {"file": Sent()})).decode()
-    text += Counts().exposition().decode()
+    text = exposition(status, Tally({("r", "low"): 0}, {"file": Sent()}), tmp_path).decode()
     exposed = dict(re.findall(r"^# HELP (headrace_\w+) (.+)$", text, re.MULTILINE))
-    assert {
-        code(name): meaning for name, meaning in table("docs/operations.md", "metric")
-    } == exposed
+    kinds = dict(re.findall(r"^# TYPE (headrace_\w+) (.+)$", text, re.MULTILINE))
+    assert [
+        (code(name), kind, meaning) for name, kind, _, meaning in table("docs/metrics.md", "metric")
+    ] == [(name, kinds[name], meaning) for name, meaning in exposed.items()]
+
+
+def test_every_label_of_a_metric_is_documented() -> None:
+    told = {code(row[0]): tuple(codes(row[2])) for row in table("docs/metrics.md", "metric")}
+    for meter in REGISTRY._collector_to_names:
+        family = meter.describe()[0]  # type: ignore[attr-defined]
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        assert told[name] == meter._labelnames, name  # type: ignore[attr-defined]
 
 
 def test_every_place_in_the_state_folder_is_documented() -> None:

@@ -22,6 +22,7 @@ from headrace.core.time import from_iso
 from headrace.define.definitions import Watermark
 from headrace.log.block import Block
 from headrace.log.decode import CONFLICT, Decoder
+from headrace.log.refusals import kind_of
 
 SCHEMA = Schema(
     (
@@ -256,3 +257,10 @@ def test_decoders_that_cannot_be_are_refused() -> None:
 def test_a_decoder_is_pickled_as_what_it_was_made_from() -> None:
     again = pickle.loads(pickle.dumps(TIMED))
     assert rows(again, event(ms=4)) == rows(TIMED, event(ms=4))
+
+
+def test_every_reason_has_a_kind() -> None:
+    reasons = [reason for _, reason in BAD] + list(CSV_BAD.values()) + [CONFLICT]
+    assert "other" not in {kind_of(reason) for reason in reasons}
+    assert kind_of(CONFLICT) == "conflict"
+    assert kind_of("field 'ts' should be a time, not 'it is missing'") == "wrong_type"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from headrace.core.event import Status
+from headrace.core.meters import REGISTRY
 from headrace.core.position import Position
 from headrace.core.time import DAY
 from headrace.master import archive
@@ -62,6 +63,13 @@ def test_each_record_has_the_status_that_it_deserves(archived: Bench) -> None:
     assert [row["_status"] for row in archived.rows()] == words
     for row in archived.rows():
         assert bool(row["_reason"]) == (row["_status"] == "dead_letter"), row
+
+
+def test_dead_letters_are_counted_by_kind(archived: Bench) -> None:
+    kinds = ("not_json", "null", "out_of_range", "conflict")
+    labels = [{"stream": archived.archive.stream.name, "reason": kind} for kind in kinds]
+    found = [REGISTRY.get_sample_value("headrace_dead_letters_total", each) for each in labels]
+    assert all(found)
 
 
 def test_events_are_typed_columns(archived: Bench) -> None:

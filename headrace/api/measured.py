@@ -1,0 +1,72 @@
+"""Counts, times and traces each HTTP request, and says at debug what was answered.
+
+The route is the one of the table, never the path that was asked for: paths are without number, and
+whoever sends requests could fill the memory with them. tests/api/test_measured.py asks for some.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headrace.api.asking import CALLER, REQUEST_ID
+from headrace.core.meters import HTTP_REQUESTS, HTTP_SECONDS
+from headrace.core.spans import span
+
+ROUTE = "headrace.route"  # where the router notes in the scope which route it has found
+UNKNOWN = "unknown"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_log = structlog.get_logger()
+
+
+class Measured:
+    """Middleware that sees each request and what became of it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status = time.perf_counter(), 500  # what an exception becomes
+
+        async def send_seen(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        with span("request") as made:
+            try:
+                await self._app(scope, receive, send_seen)
+            finally:
+                _note(scope, status, time.perf_counter() - began)
+                if made is not None:
+                    _name(made, scope, status)
+
+
+def _name(made: Any, scope: Scope, status: int) -> None:
+    """Name a span by what the router has found, as OpenTelemetry has it for HTTP."""
+    route = scope.get(ROUTE, UNKNOWN)
+    made.update_name(f"{scope['method']} {route}")
+    made.set_attribute("http.request.method", scope["method"])
+    made.set_attribute("http.route", route)
+    made.set_attribute("http.response.status_code", status)
+    made.set_attribute("headrace.request_id", scope.get(REQUEST_ID, ""))
+    if CALLER in scope:
+        made.set_attribute("headrace.user", scope[CALLER].user)
+
+
+def _note(scope: Scope, status: int, seconds: float) -> None:
+    route = scope.get(ROUTE, UNKNOWN)
+    method = scope["method"] if scope["method"] in _METHODS else UNKNOWN
+    HTTP_REQUESTS.labels(method, route, status).inc()
+    HTTP_SECONDS.labels(route).observe(seconds)
+    _log.debug(
+        "request answered",
+        method=method,
+        path=scope["path"],
+        status=status,
+        milliseconds=round(seconds * 1000, 2),
+    )

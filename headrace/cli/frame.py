@@ -1,0 +1,203 @@
+"""One frame of `headrace top`: what a person on call looks for first, from top to bottom.
+
+The state, then streams, views, rules and the newest alerts, and last what is wrong. A narrow
+screen has the columns that decide whether to worry; a wide one has the rest too. Yellow is behind
+what it should be, red is wrong. tests/cli/test_top.py reads whole frames at 80 and 160 columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headrace.api.rulebook import RuleStatus
+from headrace.api.service import Status, StreamStatus, ViewStatus
+from headrace.cli.rates import Rates
+from headrace.cli.report import bad, dim, good
+from headrace.cli.words import cell, counted, second
+from headrace.core.time import MILLISECOND, duration_text
+from headrace.serving.ledger import Alert
+
+WIDE = 120
+_CURVE = 20
+_SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow"}
+# An epoch that takes longer than its trigger is late, and one of several triggers has stopped.
+_STALE_TRIGGERS = 10
+Cell = str | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its head, and whether it holds numbers, or is for wide screens only."""
+
+    head: str
+    number: bool = True
+    wide: bool = False
+
+
+_STREAMS = (
+    Column("stream", number=False),
+    Column("source", number=False, wide=True),
+    Column("events/s"),
+    Column("", number=False, wide=True),
+    Column("lag"),
+    Column("behind"),
+    Column("epoch"),
+    Column("trigger"),
+    Column("age"),
+    Column("accepted", wide=True),
+    Column("late", wide=True),
+    Column("dead letters", wide=True),
+    Column("off"),
+)
+_VIEWS = (
+    Column("view", number=False),
+    Column("kind", number=False, wide=True),
+    Column("state", number=False),
+    Column("stream", number=False, wide=True),
+    Column("rows"),
+    Column("age"),
+    Column("generation"),
+    Column("differences"),
+)
+_RULES = (
+    Column("rule", number=False),
+    Column("state", number=False),
+    Column("severity", number=False),
+    Column("alerts"),
+    Column("open"),
+    Column("suppressed", wide=True),
+    Column("missed", wide=True),
+    Column("withdrawn", wide=True),
+    Column("waiting"),
+    Column("failed"),
+)
+
+
+def frame(found: Status, alerts: Sequence[Alert], rates: Rates, width: int) -> RenderableType:
+    """The whole screen, one below the other."""
+    streams = {stream.name: stream for stream in found.streams}
+    views = [_view(view, streams.get(view.stream)) for view in found.views]
+    parts: list[RenderableType] = [_head(found)]
+    parts += _table(_STREAMS, [_stream(s, rates) for s in found.streams], width)
+    parts += _table(_VIEWS, views, width)
+    parts += _table(_RULES, [_rule(rule) for rule in found.rules], width)
+    if alerts:
+        parts += ["", Text("newest alerts", style="bold"), *map(_alert, alerts)]
+    return Group(*parts, "", *_problems(found))
+
+
+def _head(found: Status) -> Text:
+    line = Text(found.name, style="bold", no_wrap=True, overflow="ellipsis")
+    style = "green" if found.state == "running" else "yellow"
+    line.append(f"  {found.state}", style=style)
+    line.append(f"  {found.url}" if found.url else "", style="not bold")
+    since = f"  since {second(found.started_at)} UTC" if found.started_at else ""
+    return line.append(since, style="not bold dim")
+
+
+def _table(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int
+) -> list[Table | str]:
+    if not rows:
+        return []
+    shown = [n for n, column in enumerate(columns) if width >= WIDE or not column.wide]
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in (columns[n] for n in shown):
+        # Names give way before numbers do: a number that is cut is a wrong one.
+        most = None if column.number else max(12, width // 4)
+        side: JustifyMethod = "right" if column.number else "left"
+        made.add_column(Text(column.head), justify=side, no_wrap=True, max_width=most)
+    for row in rows:
+        made.add_row(*(row[n] if isinstance(row[n], Text) else Text(str(row[n])) for n in shown))
+    return ["", made]
+
+
+def _stream(stream: StreamStatus, rates: Rates) -> list[Cell]:
+    rate, trigger = rates.rate(stream.name), stream.trigger_ms
+    slow = trigger is not None and (stream.last_epoch_ms or 0) > trigger
+    return [
+        stream.name,
+        stream.source,
+        dim("–") if rate is None else f"{rate:,.0f}",
+        Text(rates.curve(stream.name, _CURVE), style="cyan"),
+        _warned(f"{stream.lag_events:,}", _behind(stream, rate)),
+        _length(stream.watermark_gap_ms),
+        _warned(_length(stream.last_epoch_ms), slow),
+        _length(trigger),
+        _length(stream.age_ms),
+        f"{stream.balance.accepted:,}",
+        f"{stream.late:,}",
+        f"{stream.balance.dead_letters:,}",
+        bad(f"{stream.balance.off:,}") if stream.balance.off else good("0"),
+    ]
+
+
+def _behind(stream: StreamStatus, rate: float | None) -> bool:
+    """Whether more waits than comes in during some triggers."""
+    trigger_s = (stream.trigger_ms or 0) / 1000
+    return stream.lag_events > (rate or 0.0) * trigger_s * _STALE_TRIGGERS + 1_000
+
+
+def _view(view: ViewStatus, stream: StreamStatus | None) -> list[Cell]:
+    state = good(view.state) if view.state == "live" else Text(view.state, style="yellow")
+    if view.kind == "read":
+        # Nothing is kept for it, so there is nothing to count.
+        return [view.name, view.kind, dim(view.state), view.stream, "", "", "", ""]
+    differences = dim("none yet") if view.differences is None else good("0")
+    return [
+        view.name,
+        view.kind,
+        state,
+        view.stream,
+        f"{view.rows:,}",
+        _length(stream.age_ms if stream else None),
+        str(view.generation),
+        bad(f"{view.differences:,}") if view.differences else differences,
+    ]
+
+
+def _rule(rule: RuleStatus) -> list[Cell]:
+    n = rule.numbers
+    numbers = (n.alerts, n.open, n.suppressed, n.missed, n.withdrawn, n.waiting)
+    return [
+        rule.name,
+        good(rule.state) if rule.state == "enabled" else Text(rule.state, style="yellow"),
+        Text(rule.severity, style=_SEVERITIES.get(rule.severity, "")),
+        *(f"{number:,}" for number in numbers),
+        bad(f"{n.failed:,}") if n.failed else "0",
+    ]
+
+
+def _alert(alert: Alert) -> Text:
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append(f"{second(alert.raised_at)}  ", style="dim")
+    line.append(f"{alert.severity:<9}", style=_SEVERITIES.get(alert.severity, ""))
+    line.append(f"{alert.rule}  ", style="bold")
+    said = "  ".join(f"{name}={cell(value, '')}" for name, value in alert.body.items())
+    return line.append(said)
+
+
+def _problems(found: Status) -> list[Text]:
+    told = [found.reason] if found.reason else []
+    told += [s.problem for s in found.streams if s.problem and s.problem not in found.reason]
+    told += [
+        f"{s.name}: {counted(s.shed, 'event')} passed over by speed"
+        for s in found.streams
+        if s.shed
+    ]
+    return [bad(f"problem: {text}") for text in told] or [good("no problems")]
+
+
+def _length(ms: int | None) -> str:
+    if ms is None:
+        return "–"
+    return f"{'-' if ms < 0 else ''}{duration_text(abs(ms) * MILLISECOND)}"
+
+
+def _warned(text: str, warned: bool) -> Text:
+    return Text(text, style="yellow" if warned else "")

@@ -1,0 +1,135 @@
+"""What the values of a column are in Python and in Arrow, from its type as an answer writes it.
+
+A moment is a datetime in UTC, a date a date, a window its start and end, a DECIMAL a Decimal, bytes
+are bytes; inside of arrays, structs and maps too. JSON has none of these, so the type decides and
+never the look of a value: a text that looks like a time stays a text. A type that is not known
+here leaves its values as JSON has them.
+tests/client/test_kinds.py has one value of each.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+
+class Window(NamedTuple):
+    """[start, end); one that began at a landmark has no end."""
+
+    start: datetime
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a value that is not null is read from JSON, and its type in Arrow."""
+
+    read: Callable[[Any], Any]
+    arrow: Any
+    window: bool = False
+
+    def value(self, found: Any) -> Any:
+        return None if found is None else self.read(found)
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+MOMENT = Kind(_moment, pa.timestamp("us", tz="UTC"))
+_TEXT = Kind(_same, pa.string())
+_SCALARS = {
+    "STRING": _TEXT,
+    "BOOLEAN": Kind(bool, pa.bool_()),
+    "TINYINT": Kind(int, pa.int8()),
+    "SMALLINT": Kind(int, pa.int16()),
+    "INT": Kind(int, pa.int32()),
+    "BIGINT": Kind(int, pa.int64()),
+    "FLOAT": Kind(float, pa.float32()),
+    "DOUBLE": Kind(float, pa.float64()),
+    "TIMESTAMP": MOMENT,
+    "TIMESTAMP_NTZ": Kind(datetime.fromisoformat, pa.timestamp("us")),
+    "DATE": Kind(date.fromisoformat, pa.date32()),
+    "BINARY": Kind(base64.b64decode, pa.binary()),
+    "VOID": Kind(_same, pa.null()),
+}
+_DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
+_NESTED = re.compile(r"(ARRAY|STRUCT|MAP)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+
+
+def _window(found: dict[str, Any]) -> Window:
+    return Window(_moment(found["start"]), MOMENT.value(found["end"]))
+
+
+WINDOW = Kind(_window, pa.struct([("start", MOMENT.arrow), ("end", MOMENT.arrow)]), window=True)
+
+
+def kind_of(type: str) -> Kind:
+    """The kind of a type.
+
+    >>> kind_of("TIMESTAMP").value("2026-11-15T19:00:00Z")
+    datetime.datetime(2026, 11, 15, 19, 0, tzinfo=datetime.timezone.utc)
+    >>> kind_of("array<struct<item:decimal(9,2)>>").value([{"item": "1.50"}])
+    [{'item': Decimal('1.50')}]
+    """
+    word = type.strip()
+    if word.upper() == "WINDOW":
+        return WINDOW
+    if inner := _NESTED.fullmatch(word):
+        return _nested(inner[1].upper(), _parts(inner[2]))
+    if decimal := _DECIMAL.fullmatch(word.upper()):
+        return Kind(Decimal, pa.decimal128(int(decimal[1]), int(decimal[2])))
+    return _SCALARS.get(word.upper(), _TEXT)
+
+
+def _nested(word: str, parts: list[str]) -> Kind:
+    if word == "ARRAY":
+        element = kind_of(",".join(parts))
+        return Kind(lambda values: [element.value(v) for v in values], pa.list_(element.arrow))
+    if word == "MAP":
+        # The keys of a JSON object are texts, whatever they were before.
+        kind = kind_of(parts[-1])
+        read = partial(_read_fields, default=kind)
+        return Kind(read, pa.map_(pa.string(), kind.arrow))
+    named = [part.split(":", 1) for part in parts]
+    fields = {name.strip(): kind_of(type) for name, type in named}
+    if list(fields) == ["start", "end"] and set(fields.values()) == {MOMENT}:
+        return WINDOW
+    arrow = pa.struct([(name, kind.arrow) for name, kind in fields.items()])
+    return Kind(partial(_read_fields, fields=fields), arrow)
+
+
+def _read_fields(
+    value: dict[str, Any], fields: dict[str, Kind] | None = None, default: Kind = _TEXT
+) -> dict[str, Any]:
+    known = fields or {}
+    return {name: known.get(name, default).value(found) for name, found in value.items()}
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the outermost commas.
+
+    >>> _parts("a: INT, b: MAP<STRING, DECIMAL(9, 2)>")
+    ['a: INT', 'b: MAP<STRING, DECIMAL(9, 2)>']
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]

@@ -1,0 +1,39 @@
+"""Counts what was sent to one stream, and what became of it: accepted, refused at once, or failed
+while it was written. tests/ingest/test_meter.py sends one of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from headrace.core import meters
+
+
+class IntakeMeter:
+    """The numbers of one stream; looked up once, because a busy stream counts often."""
+
+    def __init__(self, stream: str) -> None:
+        numbers = (meters.INGEST_REQUESTS, meters.INGEST_EVENTS, meters.INGEST_BYTES)
+        self._by_result = {
+            result: [number.labels(stream, result) for number in numbers]
+            for result in (meters.ACCEPTED, meters.REFUSED, meters.FAILED)
+        }
+
+    def refused(self, records: Sequence[bytes]) -> None:
+        self._count(meters.REFUSED, records)
+
+    def follow(self, records: Sequence[bytes], receipt: Future[Any]) -> None:
+        """Count the records when it is known what became of them."""
+        receipt.add_done_callback(
+            lambda done: self._count(
+                meters.FAILED if done.exception() else meters.ACCEPTED, records
+            )
+        )
+
+    def _count(self, result: str, records: Sequence[bytes]) -> None:
+        requests, events, size = self._by_result[result]
+        requests.inc()
+        events.inc(len(records))
+        size.inc(sum(map(len, records)))

@@ -1,0 +1,133 @@
+"""Where events of lineage go: a file, a URL, or both, from a thread of their own.
+
+A URL is reached like a webhook (headrace/run/actions/webhook.py): one host, its addresses looked at
+first, no redirects, bounded. Lineage never holds up a build: so many events wait at most, each
+is tried a few times, and what is given up is in the log. tests/run/test_outlet.py has a receiver.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+import structlog
+
+from headrace.compile.plan import Plan
+from headrace.core.errors import BadSetting
+from headrace.core.time import Clock, now_us
+from headrace.define.project import Project
+from headrace.run.actions.file import FileAction
+from headrace.run.actions.protocol import Action, Undeliverable
+from headrace.run.actions.webhook import WebhookAction
+from headrace.run.alerts import SECRET
+from headrace.run.openlineage import Event, deployed, generation
+from headrace.serving.notices import Notice
+
+log = structlog.get_logger()
+WAITING_MAX, ATTEMPTS, PAUSE_S = 1_000, 3, 1.0
+STOP_S_MAX = 5.0
+
+
+class Built(Protocol):
+    """What is told of a build that has ended: of which stream, when it began, and its problem."""
+
+    def __call__(self, stream: str, began_us: int, problem: str = "") -> None: ...
+
+
+class Lineage:
+    """Tells what is deployed and built."""
+
+    def __init__(
+        self,
+        actions: Sequence[Action],
+        clock: Clock = now_us,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._actions, self._clock, self._sleep = actions, clock, sleep
+        self._plan: Plan | None = None
+        self._waiting: queue.Queue[Event | None] = queue.Queue(WAITING_MAX)
+        self._thread = threading.Thread(target=self._run, name="lineage", daemon=True)
+        if actions:
+            self._thread.start()
+
+    def deploy(self, plan: Plan) -> None:
+        """Tell what each view of a plan is made of."""
+        self._plan = plan
+        self._tell(deployed(plan, self._clock(), iter(_run_id, "")))
+
+    def built(self, stream: str, began_us: int, problem: str = "") -> None:
+        """Tell of a run of batch, when it has ended: one that finds nothing to do is none."""
+        if self._plan is None:
+            return
+        run, end = _run_id(), "FAIL" if problem else "COMPLETE"
+        first = generation(self._plan, stream, "START", began_us, run)
+        last = generation(self._plan, stream, end, self._clock(), run, problem)
+        self._tell([first, last])
+
+    def stop(self) -> None:
+        """Deliver what waits, for a few seconds at most."""
+        if self._thread.is_alive():
+            self._waiting.put(None)
+            self._thread.join(STOP_S_MAX)
+
+    def _tell(self, events: Iterable[Event]) -> None:
+        for event in events if self._actions else ():
+            try:
+                self._waiting.put_nowait(event)
+            except queue.Full:
+                log.warning("lineage.dropped", job=event["job"]["name"])
+
+    def _run(self) -> None:
+        while (event := self._waiting.get()) is not None:
+            key = f"{event['run']['runId']}.{event['eventType']}"
+            notice = Notice(0, key, msgspec.json.encode(event), 0)
+            for action in self._actions:
+                self._deliver(action, notice)
+
+    def _deliver(self, action: Action, notice: Notice) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                action.deliver([notice])
+                return
+            except Undeliverable as error:
+                log.warning("lineage.undelivered", reason=str(error))
+                return
+            except Exception as error:
+                if attempt == ATTEMPTS:
+                    log.warning("lineage.undelivered", reason=repr(error))
+                else:
+                    self._sleep(PAUSE_S * attempt)
+
+
+def _run_id() -> str:
+    return str(uuid.uuid4())
+
+
+def lineage_of(project: Project) -> Lineage:
+    """Lineage as the settings say; none is told without them."""
+    said, actions = project.settings.lineage, list[Action]()
+    if said.file:
+        actions.append(FileAction(project.folder / said.file))
+    if said.url:
+        actions.append(_webhook(project))
+    return Lineage(actions)
+
+
+def _webhook(project: Project) -> WebhookAction:
+    url, notify = project.settings.lineage.url, project.settings.notify
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadSetting(
+            f"lineage.url is not a URL: {url!r}", hint='write url = "https://host/api/v1/lineage"'
+        )
+    # Whoever writes the settings has named the host by that.
+    ours = replace(notify, hosts=(parts.hostname,))
+    return WebhookAction(url, ours, os.environ.get(SECRET, notify.secret))

@@ -1,0 +1,195 @@
+"""The live screen: whole frames, keys, and a project that goes away."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import termios
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+from typer.testing import Result
+
+from headrace.api.rulebook import RuleStatus
+from headrace.api.service import Balance, Status
+from headrace.cli import top as body
+from headrace.cli.folder import loaded
+from headrace.cli.frame import frame
+from headrace.cli.rates import Rates
+from headrace.core.errors import Unavailable
+from headrace.serving.ledger import Alert, Numbers, Wanted
+
+from .conftest import STATUS, Told, document
+
+AT = "2026-11-15T19:00:00Z"
+RULE = RuleStatus(
+    "break_in", 1, "enabled", "critical", False, AT, "ann", "CREATE RULE", Numbers(7, 4, failed=1)
+)
+ALERT = Alert("9c1f", "break_in", 1, "critical", "open", {"user": "ann"}, AT, AT, "speed")
+STREAM = msgspec.structs.replace(
+    STATUS.streams[0], last_epoch_ms=700, trigger_ms=500, age_ms=1_200, shed=1_000
+)
+BUSY = msgspec.structs.replace(STATUS, streams=[STREAM], rules=[RULE])
+
+
+def text_of(
+    found: Status, width: int, alerts: list[Alert], rates: Rates | None = None
+) -> list[str]:
+    screen = Console(file=StringIO(), width=width, highlight=False, markup=False)
+    screen.print(frame(found, alerts, rates or seen(found), width))
+    assert isinstance(screen.file, StringIO)
+    return [line.rstrip() for line in screen.file.getvalue().splitlines()]
+
+
+def seen(found: Status) -> Rates:
+    """Two looks a second apart, between which each stream has got a hundred events a partition."""
+    rates = Rates(iter([0.0, 1.0]).__next__)
+    before = [msgspec.structs.replace(s, end=[end - 100 for end in s.end]) for s in found.streams]
+    rates.see(before)
+    rates.see(found.streams)
+    return rates
+
+
+def test_a_narrow_frame_has_what_decides_whether_to_worry() -> None:
+    assert text_of(BUSY, 80, [ALERT]) == [
+        "shop  running  http://127.0.0.1:8080  since 2026-11-15 18:59 UTC",
+        "",
+        "stream  events/s  lag  behind  epoch  trigger   age  off",
+        "clicks       200   10   1.58m  700ms    500ms  1.2s    0",
+        "",
+        "view      state     rows   age  generation  differences",
+        "visitors  live        42  1.2s           3            0",
+        "fresh     building     0  1.2s           0     none yet",
+        "busiest   read",
+        "",
+        "rule      state    severity  alerts  open  waiting  failed",
+        "break_in  enabled  critical       7     4        0       1",
+        "",
+        "newest alerts",
+        "2026-11-15 19:00  critical break_in  user=ann",
+        "",
+        "problem: clicks: 1,000 events passed over by speed",
+    ]
+
+
+def test_a_wide_frame_has_the_rest_too() -> None:
+    lines = text_of(BUSY, 160, [])
+    assert lines[2].split() == [
+        "stream", "source", "events/s", "lag", "behind", "epoch", "trigger", "age", "accepted",
+        "late", "dead", "letters", "off",
+    ]  # fmt: skip
+    assert lines[3].split()[:4] == ["clicks", "http", "200", "█"]
+    assert max(map(len, lines)) <= 160
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_no_line_is_wider_than_the_screen_whatever_the_names(width: int) -> None:
+    long = msgspec.structs.replace(STREAM, name="a_very_long_name_of_a_stream" * 3, end=[10**12])
+    found = msgspec.structs.replace(BUSY, streams=[long], reason="")
+    lines = text_of(found, width, [msgspec.structs.replace(ALERT, body={"x": "y" * 400})])
+    assert all(len(line) <= width for line in lines)
+    row = next(line for line in lines if line.startswith("a_very"))
+    assert row.split()[-1] == "0"  # names give way before numbers do
+
+
+def test_numbers_that_are_wrong_are_red_and_a_slow_epoch_is_yellow() -> None:
+    off = msgspec.structs.replace(STREAM, balance=Balance(9, 8, 0, 0, 0), lag_events=50_000)
+    screen = Console(file=StringIO(), width=80, force_terminal=True, color_system="standard")
+    screen.print(frame(msgspec.structs.replace(BUSY, streams=[off]), [], seen(BUSY), 80))
+    assert isinstance(screen.file, StringIO)
+    colours = screen.file.getvalue()
+    assert re.findall(r"\x1b\[33m *([\w,]+)\x1b", colours) == ["50,000", "700ms", "building"]
+    assert re.findall(r"\x1b\[31m *(\d+)\x1b", colours) == ["1", "1"]
+
+
+def test_rates_are_of_the_newest_seconds() -> None:
+    rates = Rates(iter([0.0, 10.0, 11.0]).__next__)
+    found = []
+    for end in (0, 1_000, 1_010):
+        rates.see([msgspec.structs.replace(STREAM, end=[end])])
+        found.append(rates.rate("clicks"))
+    assert found == [None, None, 10.0]
+
+
+def test_once_prints_one_frame_with_rates(
+    told: Told, call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "LOOK_S", 0.0)
+    result = call("top", "--once")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.stdout
+    assert "clicks" in result.stdout
+    assert "q quits" not in result.stdout
+    said = document(call("top", "--json"))
+    assert (said["name"], said["alerts"]) == ("shop", [])
+    assert said["streams"][0]["balance"]["off"] == 0
+
+
+class Going:
+    """A project that answers, goes away, and answers again."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def __call__(self, project: Any) -> Any:
+        self.looks += 1
+        if self.looks == 2:
+            raise Unavailable("nothing answers at http://127.0.0.1:1")
+        return self
+
+    def status(self) -> Status:
+        return msgspec.structs.replace(BUSY, name=f"look{self.looks}")
+
+    @property
+    def rulebook(self) -> Any:
+        return self
+
+    def alerts(self, wanted: Wanted) -> list[Alert]:
+        assert wanted.limit == body.ALERTS
+        return [ALERT]
+
+
+def test_a_project_that_goes_away_is_waited_for(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.run.connect.connect", Going())
+    keys = iter(["", "x", "q"])
+    screen = Console(file=StringIO(), width=80)
+    shown: list[list[str]] = []
+    view = body.Screen(loaded(shop))
+
+    def press(seconds: float) -> str:
+        assert seconds <= body.LOOK_S
+        with screen.capture() as captured:
+            screen.print(*view.shown(80), sep="\n")
+        shown.append(captured.get().splitlines())
+        return next(keys)
+
+    body.watch(view, screen, press)
+    assert [lines[0].split()[0] for lines in shown] == ["look1", "look1", "look3"]
+    assert [lines[-1] for lines in shown] == [
+        "q quits",
+        "nothing answers at http://127.0.0.1:1; these are its last numbers",
+        "q quits",
+    ]
+
+
+def test_q_is_read_without_enter_and_the_terminal_is_left_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    person, terminal = pty.openpty()
+    with open(terminal) as stdin:
+        monkeypatch.setattr(body.sys, "stdin", stdin)
+        before = termios.tcgetattr(terminal)
+        with body.keyboard() as keys:
+            assert keys(0.0) == ""
+            os.write(person, b"xq")
+            assert [keys(5.0), keys(5.0), keys(0.0)] == ["x", "q", ""]
+        assert termios.tcgetattr(terminal) == before
+    os.close(person)

@@ -1,0 +1,32 @@
+"""What a notebook and a terminal show of an answer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from headrace.client.shown import as_html, as_text
+
+from .conftest import ANSWER
+
+
+def test_text_says_rows_freshness_and_exactness() -> None:
+    lines = as_text(ANSWER).splitlines()
+    assert lines[0].split() == ["url", "hour", "hits", "users"]
+    assert lines[1].split()[-1] == "~8"
+    assert lines[-2].startswith("clicks: generation 3 · position 6,5")
+    assert lines[-1] == "2 rows; estimated: users (± 1.6%); every other column exact"
+
+
+def test_html_escapes_what_came_from_events() -> None:
+    page = as_html(ANSWER)
+    assert "&lt;b&gt;/home&lt;/b&gt;" in page
+    assert "<b>" not in page
+    assert "<td>~8</td>" in page
+    assert "clicks: generation 3" in page
+
+
+def test_html_of_many_rows_counts_the_rest() -> None:
+    many = msgspec.structs.replace(ANSWER, rows=ANSWER.rows * 30, truncated=True)
+    page = as_html(many)
+    assert page.count("<tr>") == 51
+    assert "10 rows not shown<br>there are more rows than these" in page

@@ -1,0 +1,40 @@
+"""What was sent is counted by what became of it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import pytest
+
+from headrace.core.meters import REGISTRY
+from headrace.ingest.meter import IntakeMeter
+
+
+def _numbers(result: str) -> list[float | None]:
+    return [
+        REGISTRY.get_sample_value(
+            f"headrace_ingest_{unit}_total", {"stream": "metered", "result": result}
+        )
+        for unit in ("requests", "events", "bytes")
+    ]
+
+
+def test_each_result_is_counted_once_it_is_known() -> None:
+    meter = IntakeMeter("metered")
+    meter.refused([b"12", b"3"])
+    done: Future[None] = Future()
+    failed: Future[None] = Future()
+    meter.follow([b"1234"], done)
+    meter.follow([b"1"], failed)
+    assert _numbers("accepted") == [0, 0, 0]
+    done.set_result(None)
+    failed.set_exception(OSError())
+    assert _numbers("accepted") == [1, 1, 4]
+    assert _numbers("refused") == [1, 2, 3]
+    assert _numbers("failed") == [1, 1, 1]
+
+
+@pytest.mark.parametrize("result", ["accepted", "refused", "failed"])
+def test_every_result_is_there_from_the_start(result: str) -> None:
+    IntakeMeter("metered")
+    assert None not in _numbers(result)
