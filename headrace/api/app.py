@@ -7,7 +7,7 @@ tests/api/test_routes.py runs it on a real server.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -16,7 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
+from starlette.types import Lifespan
 
 from headrace.api.errors import Shield, on_error, on_http_exception
 from headrace.api.guard import Guard, SafeHeaders
@@ -38,14 +40,22 @@ def make_app(service: Service, http: HttpSettings) -> Starlette:
         page=partial(render, routes=ROUTES),
         openapi=msgspec.json.encode(document(ROUTES)),
     )
+    return guarded_app([_route(api, route) for route in ROUTES], http.host)
+
+
+def guarded_app(
+    routes: Sequence[BaseRoute], host: str, lifespan: Lifespan[Starlette] | None = None
+) -> Starlette:
+    """These routes behind the guard."""
     app = Starlette(
-        routes=[_route(api, route) for route in ROUTES],
+        routes=routes,
         middleware=[
             Middleware(SafeHeaders),
             Middleware(Shield),
-            Middleware(Guard, host=http.host),
+            Middleware(Guard, host=host),
         ],
         exception_handlers={HeadraceError: on_error, HTTPException: on_http_exception},
+        lifespan=lifespan,
     )
     # A redirect would turn a mistyped POST into a GET; it is told that there is no such route.
     app.router.redirect_slashes = False

@@ -27,6 +27,7 @@ from headrace.core.errors import (
     MethodNotAllowed,
     NotFound,
     Overloaded,
+    Restarting,
 )
 
 RETRY_AFTER_S = 1
@@ -44,7 +45,8 @@ class ErrorShape(msgspec.Struct, frozen=True):
 
 
 def error_response(error: HeadraceError) -> Response:
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Overloaded) else None
+    passing = isinstance(error, Overloaded | Restarting)
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if passing else None
     return Response(
         msgspec.json.encode(error.as_dict()),
         error.http_status,
@@ -87,6 +89,9 @@ class Shield:
         self._process, self._numbers = secrets.token_hex(3), count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
         request_id = f"{self._process}-{next(self._numbers):x}"
         begun = False
 

@@ -8,19 +8,43 @@ tests/api/test_openapi.py checks the document against the table and the referenc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from headrace import __version__
 from headrace.api.errors import ErrorShape
-from headrace.api.routes import Parameter, Route
+from headrace.api.routes import BodyKind, Parameter
+
+
+class Described(Protocol):
+    """What the document says of a route."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def response(self) -> Any: ...
+    @property
+    def media(self) -> str: ...
+    @property
+    def parameters(self) -> tuple[Parameter, ...]: ...
+    @property
+    def bodies(self) -> tuple[BodyKind, ...]: ...
+    @property
+    def body_required(self) -> bool: ...
+
 
 Schemas = dict[int, dict[str, Any]]
 _REFERENCE = "#/components/schemas/{name}"
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
+def document(routes: Sequence[Described]) -> dict[str, Any]:
     types = [ErrorShape, *(type for route in routes for type in _types(route))]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     given = iter(schemas)
@@ -36,14 +60,14 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _types(route: Route) -> Iterator[Any]:
+def _types(route: Described) -> Iterator[Any]:
     """The types of a route, in the order in which `_operation` takes their schemas."""
     yield route.response
     yield from (parameter.type for parameter in route.parameters)
     yield from (body.type for body in route.bodies)
 
 
-def _operation(route: Route, given: Iterator[Any], error: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: Described, given: Iterator[Any], error: dict[str, Any]) -> dict[str, Any]:
     answer = _content(route.media, next(given))
     operation: dict[str, Any] = {
         "operationId": route.name,

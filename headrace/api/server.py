@@ -15,6 +15,7 @@ import time
 from ipaddress import ip_address
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from headrace.api.app import make_app
 from headrace.api.service import Service
@@ -27,16 +28,11 @@ STOP_S_MAX, GRACE_S = 5.0, 3
 _LOOK_S = 0.005
 
 
-class HttpServer:
-    """Serves a service over HTTP from a thread of its own.
+class AppServer:
+    """Serves an application over HTTP from a thread of its own."""
 
-    server = HttpServer(instance, settings.http)
-    server.start()
-    print(server.url)
-    """
-
-    def __init__(self, service: Service, http: HttpSettings) -> None:
-        self._service, self._http = service, http
+    def __init__(self, app: ASGIApp, http: HttpSettings) -> None:
+        self._app, self._http = app, http
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self.url = ""
@@ -45,7 +41,7 @@ class HttpServer:
         listening = bind(self._http.host, self._http.port)
         host, port = listening.getsockname()[:2]
         self.url = f"http://{_reachable(host)}:{port}"
-        server = uvicorn.Server(_config(self._service, self._http))
+        server = uvicorn.Server(_config(self._app))
         thread = threading.Thread(
             target=server.run, args=([listening],), name="headrace-http", daemon=True
         )
@@ -63,12 +59,24 @@ class HttpServer:
         thread.join(STOP_S_MAX)
 
 
-def _config(service: Service, http: HttpSettings) -> uvicorn.Config:
+class HttpServer(AppServer):
+    """Serves a project's service.
+
+    server = HttpServer(instance, settings.http)
+    server.start()
+    print(server.url)
+    """
+
+    def __init__(self, service: Service, http: HttpSettings) -> None:
+        super().__init__(make_app(service, http), http)
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        make_app(service, http),
+        app,
         log_config=None,
         access_log=False,
-        lifespan="off",
+        lifespan="on",
         ws="none",
         # Loopback clients could otherwise choose their own address and scheme.
         proxy_headers=False,

@@ -53,9 +53,9 @@ REBUILD_SECONDS_MAX = 3_600
 class Instance(ProjectService):
     """`Service` for a project that runs in this process."""
 
-    def __init__(self, project: Project, report: Report) -> None:
+    def __init__(self, project: Project, report: Report, turn: int = 0) -> None:
         layout = Layout.of(project)
-        self.lock = RunLock(layout)
+        self.lock = RunLock(layout, turn)
         self.lock.take()
         super().__init__(
             project, SqliteStore(layout.store, group_us=project.settings.speed.group_us)

@@ -51,6 +51,7 @@ def run(
     seconds: float | None = None,
     until_idle: bool = False,
     report: Report = lambda kind, fields: None,
+    turn: int = 0,
 ) -> Summary:
     """Run a project until it is told to stop, for some seconds, or until its log is worked
     through.
@@ -58,7 +59,7 @@ def run(
     began = time.monotonic()
     report("starting", {"name": project.settings.name})
     keep_journal(Layout.of(project))
-    instance = Instance(project, report)
+    instance = Instance(project, report, turn)
     with _interrupt() as stop:
         try:
             instance.open()

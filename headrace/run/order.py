@@ -1,0 +1,49 @@
+"""What the process of a job is told: which folder it runs, with which state, where, and its turn.
+
+It is one argument of a command line, as JSON. The project's own settings give way to it: a job's
+state is shared by its versions, and it listens on loopback alone, on a free port.
+tests/run/test_order.py checks it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from headrace.define.project import Project, load_project
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One start of one version of a job.
+
+    >>> Order.read(Order("v/1", "state", 3, "local[2]", "1g").text()).turn
+    3
+    """
+
+    folder: str
+    state: str
+    turn: int = 0
+    master: str = ""
+    memory: str = ""
+
+    @staticmethod
+    def read(text: str) -> Order:
+        return msgspec.json.decode(text, type=Order)
+
+    def text(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    def project(self) -> Project:
+        """The project as this start runs it."""
+        project = load_project(Path(self.folder))
+        settings = project.settings
+        spark = replace(
+            settings.spark,
+            master=self.master or settings.spark.master,
+            memory=self.memory or settings.spark.memory,
+        )
+        http = replace(settings.http, host="127.0.0.1", port=0)
+        made = replace(settings, state=self.state, spark=spark, http=http)
+        return replace(project, settings=made)
