@@ -17,10 +17,11 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "rebuild",
-    "audit", "why", "replay", "dead-letters", "doctor", "rules", "rule", "watch", "alerts",
-    "import",
+    "audit", "why", "replay", "dead-letters", "doctor", "serve", "submit", "jobs", "apply",
+    "rollback", "rules", "job", "rule", "watch", "alerts", "import",
 )  # fmt: skip
 GROUPS = {
+    "job": ("show", "cancel", "restart", "pause", "resume", "logs"),
     "rule": ("list", "show", "add", "disable", "enable", "remove", "history"),
     "rules": ("test",),
     "watch": ("list", "show", "add", "remove"),

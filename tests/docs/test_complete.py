@@ -23,6 +23,8 @@ from headrace.define.statements import _STREAM_OPTIONS
 from headrace.ingest.connector import documented_options
 from headrace.run.layout import Layout
 from headrace.run.metrics import exposition
+from headrace.server.routes import ROUTES as SERVER_ROUTES
+from headrace.server.settings import documented as server_documented
 
 from .pages import code, codes, page, prose, sections, table
 
@@ -39,6 +41,22 @@ def test_every_setting_is_documented_with_its_default_and_meaning() -> None:
         for key, default, meaning in documented()
     ]
     assert rows == shown
+
+
+def test_every_setting_of_a_server_is_documented_with_its_default_and_meaning() -> None:
+    rows = [
+        (code(key), code(default), meaning)
+        for key, default, meaning in table("docs/settings.md", "server setting")
+    ]
+    assert rows == [(key, str(default), meaning) for key, default, meaning in server_documented()]
+
+
+def test_every_route_of_a_server_is_documented() -> None:
+    rows = [(code(row[0]), *row[1:]) for row in table("docs/server.md", "route")]
+    assert rows == [
+        (f"{route.method} {route.path}", route.summary, route.operation, route.object)
+        for route in SERVER_ROUTES
+    ]
 
 
 def test_every_error_condition_is_documented_with_its_codes() -> None:
