@@ -1,7 +1,7 @@
 """`headrace serve`: serves a domain until it is told to stop.
 
 With `--json` each report is one JSON line {"kind": …}. The end of the server is no end of its jobs.
-tests/server/test_serve.py starts it.
+tests/server/test_story.py starts it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What is there is found: jobs that run are watched, those that should and
 do not are started. The end of the server, by a signal or by kill -9, ends no job.
-tests/server/test_serve.py kills it.
+tests/server/test_serve.py kills it, tests/server/test_story.py with real jobs.
 """
 
 from __future__ import annotations

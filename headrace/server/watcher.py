@@ -135,7 +135,8 @@ class Watcher:
         if self._run is None or self._run.turn != found.turn:
             now = self._tools.clock()
             self._run = Run(found.turn, now, now)
-        self._run.held = True
+        # A child that ended because another process had the lock is not the one that is watched.
+        self._run.held, self._code = True, None
         return self._run
 
     def _tend(self, found: Holder) -> None:
