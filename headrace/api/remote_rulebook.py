@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from headrace.api.rulebook import Muted, RuleStatus
-from headrace.api.shapes import USER, Alerts, RuleHistory, Rules
+from headrace.api.shapes import USER, Alerts, Mutes, Retried, RuleHistory, Rules
 from headrace.serving.ledger import Alert, Wanted
 from headrace.serving.rules import RuleVersion
 
@@ -57,6 +57,10 @@ class RemoteRulebook:
         found: Muted = self._ask(Muted, "POST", _path(name, "mute"), json=said, headers={USER: who})
         return found
 
+    def unmute(self, name: str, keys: Mapping[str, str]) -> list[Muted]:
+        found: Mutes = self._ask(Mutes, "POST", _path(name, "unmute"), json={"keys": dict(keys)})
+        return found.mutes
+
     def alerts(self, wanted: Wanted) -> list[Alert]:
         asked: dict[str, Any] = {"limit": wanted.limit}
         asked |= {n: v for n in ("rule", "state") if (v := getattr(wanted, n))}
@@ -72,6 +76,11 @@ class RemoteRulebook:
         path = f"/v1/alerts/{quote(id, safe='')}/ack"
         found: Alert = self._ask(Alert, "POST", path, json={"note": note}, headers={USER: who})
         return found
+
+    def retry(self, alert: str | None = None, rule: str | None = None) -> int:
+        said = {"alert": alert, "rule": rule}
+        found: Retried = self._ask(Retried, "POST", "/v1/alerts/retry", json=said)
+        return found.notifications
 
 
 def _path(name: str, *rest: str) -> str:

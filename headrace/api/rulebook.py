@@ -15,6 +15,19 @@ from headrace.serving.ledger import Alert, Numbers, Wanted
 from headrace.serving.rules import RuleVersion
 
 
+class Muted(msgspec.Struct, frozen=True):
+    """Alerts with these values are recorded and not notified."""
+
+    rule: str
+    keys: dict[str, str]
+    until: str
+
+    @property
+    def values(self) -> str:
+        """Such as user=ada; nothing where all of the rule is muted."""
+        return ", ".join(f"{key}={value}" for key, value in self.keys.items())
+
+
 class RuleStatus(msgspec.Struct, frozen=True):
     """A rule as it is now, and how many alerts and notifications it has."""
 
@@ -27,14 +40,7 @@ class RuleStatus(msgspec.Struct, frozen=True):
     changed_by: str
     text: str
     numbers: Numbers = Numbers()
-
-
-class Muted(msgspec.Struct, frozen=True):
-    """Alerts with these values are recorded and not notified."""
-
-    rule: str
-    keys: dict[str, str]
-    until: str
+    mutes: list[Muted] = []
 
 
 class Rulebook(Protocol):
@@ -56,9 +62,15 @@ class Rulebook(Protocol):
     def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> Muted:
         """Record and do not notify for a time, such as 1h."""
 
+    def unmute(self, name: str, keys: Mapping[str, str]) -> list[Muted]:
+        """Notify again: end the mute of these values, or all of the rule."""
+
     def alerts(self, wanted: Wanted) -> list[Alert]:
         """The newest first."""
 
     def alert(self, id: str) -> Alert: ...
 
     def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert: ...
+
+    def retry(self, alert: str | None = None, rule: str | None = None) -> int:
+        """Try failed notifications again, of an alert, a rule, a watch or all; how many."""

@@ -17,9 +17,13 @@ from headrace.api.shapes import (
     Acknowledgement,
     Alerts,
     MuteQuestion,
+    Mutes,
+    Retried,
+    RetryQuestion,
     RuleHistory,
     Rules,
     RuleText,
+    UnmuteQuestion,
 )
 from headrace.core.errors import BadRequest
 from headrace.serving.ledger import LISTED, Wanted
@@ -75,6 +79,12 @@ async def mute(api: Api, request: Request) -> Response:
     return json_response(await api.quick.run(call))
 
 
+async def unmute(api: Api, request: Request) -> Response:
+    said = await decoded(api, request, UnmuteQuestion)
+    call = partial(api.service.rulebook.unmute, request.path_params["rule"], said.keys)
+    return json_response(Mutes(await api.quick.run(call)))
+
+
 async def alerts(api: Api, request: Request) -> Response:
     asked = parameters(request)
     if unknown := set(asked) - _ASKED:
@@ -99,6 +109,12 @@ async def acknowledge(api: Api, request: Request) -> Response:
     id, by = request.path_params["alert"], who(request)
     call = partial(api.service.rulebook.acknowledge, id, by, said.note)
     return json_response(await api.quick.run(call))
+
+
+async def retry(api: Api, request: Request) -> Response:
+    said = await decoded(api, request, RetryQuestion)
+    call = partial(api.service.rulebook.retry, said.alert, said.rule)
+    return json_response(Retried(await api.quick.run(call)))
 
 
 def _flag(asked: dict[str, str], name: str) -> bool:

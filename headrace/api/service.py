@@ -21,6 +21,7 @@ from headrace.serving.answer import Answer
 from headrace.serving.feed import Heard
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
+from headrace.serving.watches import WatchNumbers
 
 
 class Balance(msgspec.Struct, frozen=True):
@@ -110,6 +111,7 @@ class Status(msgspec.Struct, frozen=True):
     sinks: list[SinkStatus] = []
     tables: list[TableStatus] = []
     rules: list[RuleStatus] = []
+    watches: WatchNumbers | None = None
 
 
 class DeadLetter(msgspec.Struct, frozen=True):

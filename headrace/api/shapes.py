@@ -10,13 +10,20 @@ from typing import Annotated
 
 import msgspec
 
-from headrace.api.rulebook import RuleStatus
-from headrace.api.service import DeadLetter, IdlePartition, SinkStatus, Status, ViewStatus
+from headrace.api.rulebook import Muted, RuleStatus
+from headrace.api.service import (
+    DeadLetter,
+    IdlePartition,
+    SinkStatus,
+    Status,
+    TableStatus,
+    ViewStatus,
+)
 from headrace.ingest.intake import Receipt
 from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
-from headrace.serving.watches import WatchStatus
+from headrace.serving.watches import WatchNumbers, WatchStatus
 
 USER = "X-Headrace-User"
 LIMIT_MAX = 10_000
@@ -133,6 +140,31 @@ class MuteQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: dict[str, str] = {}
 
 
+class UnmuteQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of which values; of all if none are named."""
+
+    keys: dict[str, str] = {}
+
+
+class Mutes(msgspec.Struct, frozen=True):
+    """Mutes that have ended."""
+
+    mutes: list[Muted]
+
+
+class RetryQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose failed notifications; all if nothing is named."""
+
+    alert: str | None = None
+    rule: str | None = None
+
+
+class Retried(msgspec.Struct, frozen=True):
+    """How many notifications are tried again."""
+
+    notifications: int
+
+
 class Alerts(msgspec.Struct, frozen=True):
     """The newest alerts first."""
 
@@ -189,7 +221,9 @@ class StatusReport(msgspec.Struct, frozen=True):
     streams: list[StreamReport]
     views: list[ViewStatus]
     sinks: list[SinkStatus] = []
+    tables: list[TableStatus] = []
     rules: list[RuleStatus] = []
+    watches: WatchNumbers | None = None
 
     @staticmethod
     def of(status: Status) -> StatusReport:

@@ -149,9 +149,9 @@ class _Matching:
         return next((n for n, row in enumerate(rows) if row[0] >= mark_us), len(rows))
 
     def give(self, given: Any, group: int) -> None:
-        _, (_, *place), values = given.row
+        time, (_, *place), values = given.row
         passed = [values[n] for n in self.passed]
-        self.outputs.append((*passed, *given.measures, *place, group))
+        self.outputs.append((*passed, *given.measures, *place, group, time))
 
     def keep(self, search: Any, waiting: list[Row], disordered: bool, cut: int | None) -> None:
         """Give the key's state, if it has one, had one, or has something to say."""
@@ -174,7 +174,7 @@ class _Matching:
     def given(self) -> pa.RecordBatch:
         names = [name for name, _ in self.plan.outputs]
         values = zip(*self.outputs, strict=True)
-        columns = dict(zip([*names, *PLACE, CUT], values, strict=True))
+        columns = dict(zip([*names, *PLACE, CUT, TIME], values, strict=True))
         count, self.outputs = len(self.outputs), []
         arrays = [
             _typed(columns[f.name], f.type) if f.name in columns else pa.nulls(count, f.type)

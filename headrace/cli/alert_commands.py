@@ -9,8 +9,13 @@ import typer
 from headrace.cli.folder import found_folder
 from headrace.cli.options import Json, ProjectOption
 
-alerts_app = typer.Typer(no_args_is_help=True, help="See, acknowledge and mute alerts.")
+alerts_app = typer.Typer(no_args_is_help=True, help="See, acknowledge and mute alerts, and retry.")
 Alert = Annotated[str, typer.Argument(metavar="ID", help="the alert's id, or its beginning")]
+Rule = Annotated[str, typer.Argument(metavar="RULE", help="the rule's name")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="KEY=VALUE", help="only alerts with this value"),
+]
 
 
 @alerts_app.command("list")
@@ -56,12 +61,9 @@ def ack(
 
 @alerts_app.command()
 def mute(
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="the rule's name")],
+    rule: Rule,
     time: Annotated[str, typer.Option("--for", metavar="1h", help="for how long")],
-    where: Annotated[
-        list[str] | None,
-        typer.Option("--where", metavar="KEY=VALUE", help="only alerts with this value"),
-    ] = None,
+    where: Where = None,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
@@ -69,3 +71,30 @@ def mute(
     from headrace.cli import alerts as body
 
     return body.mute(found_folder(project), rule, time, where or []).say(json)
+
+
+@alerts_app.command()
+def unmute(
+    rule: Rule, where: Where = None, project: ProjectOption = None, json: Json = False
+) -> int:
+    """Notify alerts of a rule again."""
+    from headrace.cli import alerts as body
+
+    return body.unmute(found_folder(project), rule, where or []).say(json)
+
+
+@alerts_app.command()
+def retry(
+    id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="only of this alert: its id or its beginning")
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(metavar="RULE", help="only of this rule or watch")
+    ] = None,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Try notifications again that have failed."""
+    from headrace.cli import alerts as body
+
+    return body.retry(found_folder(project), id, rule).say(json)

@@ -12,6 +12,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
+from headrace.api.rulebook import Muted
 from headrace.cli.folder import connected, loaded
 from headrace.cli.late import keys_of
 from headrace.cli.report import Report, dim, good, table
@@ -74,6 +75,22 @@ def _alert(alert: Alert) -> Report:
 def mute(folder: Path, rule: str, time: str, where: Sequence[str]) -> Report:
     with connected(loaded(folder)) as service:
         found = service.rulebook.mute(rule, time, keys_of(where), os_user())
-    said = ", ".join(f"{key}={value}" for key, value in found.keys.items())
-    of = f"{found.rule} ({said})" if said else found.rule
-    return Report(found, [good(f"{of}: nobody is notified until {moment(found.until)} UTC")])
+    line = f"{_of(found)}: nobody is notified until {moment(found.until)} UTC"
+    return Report(found, [good(line)])
+
+
+def unmute(folder: Path, rule: str, where: Sequence[str]) -> Report:
+    with connected(loaded(folder)) as service:
+        found = service.rulebook.unmute(rule, keys_of(where))
+    return Report({"mutes": found}, [good(f"{_of(mute)}: notified again") for mute in found])
+
+
+def _of(mute: Muted) -> str:
+    return f"{mute.rule} ({mute.values})" if mute.values else mute.rule
+
+
+def retry(folder: Path, id: str | None, rule: str | None) -> Report:
+    with connected(loaded(folder)) as service:
+        count = service.rulebook.retry(id, rule)
+    said = "notification is" if count == 1 else "notifications are"
+    return Report({"notifications": count}, [good(f"{count:,} {said} tried again")])

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from headrace.api.rulebook import RuleStatus
+from headrace.api.rulebook import Muted, RuleStatus
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import Report, dim, good, table
 from headrace.cli.words import moment
@@ -48,7 +48,13 @@ def shown(folder: Path, name: str) -> Report:
         found = service.rulebook.rule(name)
     where = "added while it ran" if found.kept else "in the project's files"
     by = f"{where}, by {found.changed_by} at {moment(found.changed_at)} UTC"
-    return Report(found, [rule_table([found]), "", Text(found.text), dim(by)])
+    muted = [Text(_muted(mute), style="yellow") for mute in found.mutes]
+    return Report(found, [rule_table([found]), "", Text(found.text), *muted, dim(by)])
+
+
+def _muted(mute: Muted) -> str:
+    of = f" ({mute.values})" if mute.values else ""
+    return f"muted{of} until {moment(mute.until)} UTC"
 
 
 def add(folder: Path, file: Path) -> Report:

@@ -1,4 +1,4 @@
-"""`headrace status`: the state, the streams with their balance, the views and sinks.
+"""`headrace status`: the state, the streams with their balance, views, sinks, rules and watches.
 
 The balance is written out as an equation, because a sum that anyone can check is worth more than a
 green light. What is off is red.
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from headrace.api.service import Balance, SinkStatus, Status, StreamStatus, ViewStatus
@@ -20,11 +21,12 @@ from headrace.cli.report import Report, bad, dim, good, table
 from headrace.cli.rules import rule_table
 from headrace.cli.words import equation, second
 from headrace.core.time import MILLISECOND, duration_text
+from headrace.serving.watches import WatchNumbers
 
 _STREAM = ("stream", "source", "log end", "lag", "watermark", "generation", "late")
 _SINK = ("sink", "view", "into", "guarantee", "delivered", "waiting", "dropped")
 _VIEW = ("view", "kind", "state", "stream", "rows", "generation", "last audit")
-
+_WATCHES = ("", "live", "ended", "matches", "waiting", "failed")
 _TABLE = ("table", "version", "loaded at")
 
 
@@ -68,6 +70,9 @@ def shown(found: Status) -> list[RenderableType]:
         parts += ["", table(*_SINK, rows=sinks, right=("delivered", "waiting", "dropped"))]
     if found.rules:
         parts += ["", rule_table(found.rules)]
+    if found.watches:
+        parts += ["", _watches(found.watches)]
+        parts += [bad(problem) for problem in found.watches.problems]
     if found.tables:
         tables = [[t.name, t.version, second(t.loaded_at)] for t in found.tables]
         parts += ["", table(*_TABLE, rows=tables)]
@@ -126,6 +131,11 @@ def _view(view: ViewStatus) -> list[str | Text]:
 def _sink(sink: SinkStatus) -> list[str]:
     numbers = (sink.delivered, sink.waiting, sink.dropped)
     return [sink.name, sink.view, sink.into, sink.guarantee, *(f"{n:,}" for n in numbers)]
+
+
+def _watches(found: WatchNumbers) -> Table:
+    numbers = (found.live, found.ended, found.matches, found.waiting, found.failed)
+    return table(*_WATCHES, rows=[["watches", *(f"{n:,}" for n in numbers)]], right=_WATCHES[1:])
 
 
 def _audit(differences: int | None) -> Text:

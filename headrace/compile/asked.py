@@ -1,11 +1,11 @@
-"""A query with a pattern, over all events that a stream has: the same plan, with the end known.
+"""A query with a pattern, over all rows of any relation: the same plan, with the end known.
 
+What a stream brings by itself is made here of the order that the query says: each row has its
+number in its key as its place, and that number or, for WITHIN, its timestamp as its time.
 tests/spark/test_query_worker.py asks such queries.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from sqlglot import exp
 
@@ -13,28 +13,92 @@ from headrace.compile.carry import Carried
 from headrace.compile.lower import Analyse
 from headrace.compile.matched import matched_stream
 from headrace.compile.resolve import Resolved
-from headrace.core.errors import BadQuery
+from headrace.core.errors import Unsupported
+from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
 from headrace.core.origin import Origin
-from headrace.define.dialect import parse_query
+from headrace.define.definitions import MatchDefinition
+from headrace.define.dialect import parse_query, sql_of
 from headrace.define.queries import query_of
 
+ROWS, MOMENT = "_rows", "_moment"
 
-def asked_matches(
-    text: str, times: Mapping[str, str | None], name: str, analyse: Analyse
-) -> Carried:
-    """A query with a pattern over all events of one of the streams, whose time columns `times`
-    gives.
-    """
+
+def asked_matches(text: str, name: str, analyse: Analyse) -> Carried:
+    """A query with a pattern; `name` is what its matches are called."""
     origin = Origin("query", 1)
-    definition = query_of("stream", "asked", text, origin, origin)
-    source = parse_query(definition.query, origin)
-    assert isinstance(source, exp.Select)
-    stream = next(table.name for table in source.find_all(exp.Table))
-    known = {known.lower(): known for known in times}
-    if stream.lower() not in known:
-        raise BadQuery(
-            f"there is no stream '{stream}'", hint=f"there are: {', '.join(known.values())}."
+    definition = query_of("query", "query", text, origin, origin)
+    assert definition.match is not None
+    relation = _relation(parse_query(definition.query, origin), definition.match, origin)
+    source = _numbered(relation, definition.match, analyse, origin)
+    resolved = Resolved(definition, source, ROWS, ROWS, (), ())
+    return matched_stream(resolved, source, MOMENT, name, analyse, closed=True)
+
+
+def _relation(source: exp.Query, match: MatchDefinition, origin: Origin) -> exp.Query:
+    """SELECT * FROM what the pattern reads, with what the query names by WITH written out."""
+    if source.args.get("joins"):
+        raise Unsupported(
+            "MATCH_RECOGNIZE stands alone in FROM",
+            hint="put a join into parentheses: FROM (SELECT … FROM a JOIN b …) MATCH_RECOGNIZE …",
+            origin=origin,
         )
-    resolved = Resolved(definition, source, known[stream.lower()], stream, (), ())
-    time = times[known[stream.lower()]]
-    return matched_stream(resolved, source, time, name, analyse, closed=True)
+    written: dict[str, exp.Expr] = {}
+
+    def write(node: exp.Expr) -> exp.Expr:
+        found = written.get(node.name.lower()) if isinstance(node, exp.Table) else None
+        if found is None:
+            return node
+        made = found.copy()
+        made.set("alias", node.args.get("alias") or made.args["alias"])
+        return made
+
+    for given in parse_query(match.select, origin).ctes:
+        body, alias = given.this.transform(write), given.args["alias"].copy()
+        written[given.alias.lower()] = exp.Subquery(this=body, alias=alias)
+    made: exp.Query = source.transform(write)  # type: ignore[assignment]
+    return made
+
+
+def _numbered(
+    relation: exp.Query, match: MatchDefinition, analyse: Analyse, origin: Origin
+) -> exp.Select:
+    """The relation's rows, each with its place and its moment."""
+    columns = [column for column, _ in analyse(sql_of(relation), origin)]
+    order = [phrase.sql for phrase in match.order]
+    # Events of one moment follow their place in the log.
+    order += [place for place in (PARTITION, OFFSET) if place in columns]
+    keys = ", ".join(f"`{key}`" for key in match.keys) or "1"
+    number = f"row_number() OVER (PARTITION BY {keys} ORDER BY {', '.join(order)})"
+    items = [f"`{column}`" for column in columns if not column.startswith("_")]
+    items += [
+        f"CAST(0 AS INT) AS {PARTITION}",
+        f"CAST({number} AS BIGINT) AS {OFFSET}",
+        f"TIMESTAMP '1970-01-01 00:00:00' AS {ARRIVED_AT}",
+        f"FALSE AS {LATE}",
+        f"CAST(0 AS BIGINT) AS {LATENESS}",
+        f"{_moment(relation, match, analyse) or f'timestamp_micros({number})'} AS {MOMENT}",
+    ]
+    made = relation.copy()
+    made.set("expressions", parse_query(f"SELECT {', '.join(items)}", origin).expressions)
+    whole = exp.select("*").from_(exp.alias_(exp.Subquery(this=made), ROWS, table=True))
+    assert isinstance(whole, exp.Select)
+    return whole
+
+
+def _moment(relation: exp.Query, match: MatchDefinition, analyse: Analyse) -> str | None:
+    """What WITHIN measures; None if nothing is measured."""
+    if match.within_us is None:
+        return None
+    first = match.order[0]
+    made = relation.copy()
+    words = first.sql.split()
+    sql = first.sql.removesuffix(words[-1]) if words[-1].upper() in {"ASC", "DESC"} else first.sql
+    made.set("expressions", parse_query(f"SELECT {sql} AS e", first.origin).expressions)
+    [(_, type)] = analyse(sql_of(made), first.origin)
+    if type != "timestamp" or words[-1].upper() == "DESC":
+        raise Unsupported(
+            f"WITHIN measures time, and ORDER BY {first.sql} does not go with it",
+            hint="order by a TIMESTAMP first, ascending.",
+            origin=first.origin,
+        )
+    return sql

@@ -248,7 +248,7 @@ def relation_ddl(plan: CarryPlan, analyse: Analyse, origin: Origin) -> str:
     passed = analyse(plan.sql, origin)
     made = [(step.output, step.type) for step in plan.steps]
     if plan.made is not None:
-        passed = [(name, type) for name, type in passed if name in HIDDEN]
+        passed = [(name, type) for name, type in passed if name in (*HIDDEN, TIME)]
         made = list(plan.made)
     columns = [*passed, *made, (CUT, "int")]
     return ", ".join(f"`{name}` {type}" for name, type in columns)

@@ -18,7 +18,7 @@ from headrace.compile.calls import aggregates_in
 from headrace.compile.join import KINDS, NEW, Side, StreamJoin, changed, place
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import Unsupported
-from headrace.core.event import CUT
+from headrace.core.event import CUT, DATED, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import Rows
 from headrace.core.schema import Schema
@@ -26,6 +26,7 @@ from headrace.define.dialect import parse_query
 from headrace.define.project import Project
 
 REACHED = ("began", "ended")  # what a stream of thresholds has beside its keys
+MADE = (*HIDDEN, CUT, f"timestamp_micros({TIME}) AS {DATED}")  # with each row that a pattern makes
 NOTHING: Mapping[str, exp.Select] = MappingProxyType({})
 _NOT_STATELESS = ("group", "having", "order", "limit", "distinct", "qualify", "windows", "offset")
 
@@ -90,14 +91,20 @@ def _with_hidden(
     if any(item.is_star for item in inner.expressions):
         return inner
     single = joins is not None and len(base_streams(source, ordered)) == 1
-    folded = any(below.definition.name in written for below in streams_below(source, ordered))
-    for name in (*HIDDEN, *([NEW] if single else []), *([CUT] if folded else [])):
+    folds = [below for below in streams_below(source, ordered) if below.definition.name in written]
+    made = [CUT] * any(folds) + [DATED] * any(map(dates_its_rows, folds))
+    for name in (*HIDDEN, *([NEW] if single else []), *made):
         if name not in passed:
             text = f"SELECT {place(_seen(source), name)}"
             item = parse_query(text, Origin("hidden", 1)).expressions[0]
             named = item if isinstance(item, exp.Column) else exp.alias_(item, name)
             inner.select(named, copy=False)
     return inner
+
+
+def dates_its_rows(resolved: Resolved) -> bool:
+    """Whether a stream's rows are made of several events, and say of which time they are."""
+    return resolved.definition.match is not None or resolved.definition.threshold is not None
 
 
 def _seen(resolved: Resolved) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headrace.compile.carry import Carried, Order, relation_ddl
-from headrace.compile.derive import check_stateless
+from headrace.compile.derive import MADE, check_stateless
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.match_conditions import Conditions
@@ -22,7 +22,7 @@ from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import HeadraceError, Unsupported
-from headrace.core.event import CUT, TIME
+from headrace.core.event import CUT, DATED, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
     Expression,
@@ -109,9 +109,9 @@ class _Matching:
         keys = known_keys(self.resolved, self.match.keys, columns)
         if self.match.rows is Rows.ONE:
             return keys
-        moment = needed_time(self.resolved, self.time).lower()
-        first = [*keys, *(name for name in columns if name.lower() == moment)]
-        return first + [name for name in columns if name not in first]
+        ordered = {_plain(phrase.sql) for phrase in self.match.order}
+        order = [name for name in columns if name.lower() in ordered and name not in keys]
+        return [*keys, *order, *(name for name in columns if name not in (*keys, *order))]
 
     def input(self, inputs: Inputs, name: str) -> tuple[str, Type]:
         return inputs.column(exp.column(name), self.origin)
@@ -130,13 +130,14 @@ class _Matching:
         return select_of(self.source, items, [f"{TIME} IS NOT NULL"])
 
     def check_order(self) -> None:
+        """The rows of a query may be in any order, those of a stream are in that of events."""
         moment = needed_time(self.resolved, self.time)
-        said = self.match.order.sql.replace(" ", "").lower().removesuffix("asc")
-        if said.split(".")[-1] != moment.lower():
+        said = [phrase.sql for phrase in self.match.order]
+        if not self.closed and [_plain(sql) for sql in said] != [moment.lower()]:
             raise self.refused(
-                f"ORDER BY {self.match.order.sql} is not the order of events",
+                f"ORDER BY {', '.join(said)} is not the order of events",
                 f"write ORDER BY {moment}; events of one moment follow their place in the log.",
-                self.match.order.origin,
+                self.match.order[0].origin,
             )
 
     # The pattern
@@ -221,7 +222,9 @@ class _Matching:
         folded = [name.lower() for name in names]
         if twice := [name for name in folded if folded.count(name) > 1]:
             raise self.refused(f"two columns of the matches are named '{twice[0]}'")
-        first = len(self.match.keys) + (self.match.rows is not Rows.ONE)
+        ordered = {_plain(phrase.sql) for phrase in self.match.order} & {n.lower() for n in given}
+        keys = {key.lower() for key in self.match.keys}
+        first = len(keys | ordered) if self.match.rows is not Rows.ONE else len(keys)
         columns = list(given.items())
         return {**dict(columns[:first]), **measures, **dict(columns[first:])}
 
@@ -246,18 +249,19 @@ class _Matching:
         assert isinstance(select, exp.Select)
         table = next(t for t in select.find_all(exp.Table) if t.name == MATCHED)
         alias = table.alias or MATCHED
-        items = [*(f"{sql} AS `{name}`" for name, sql in rows.items()), *HIDDEN, CUT]
+        items = [f"{sql} AS `{name}`" for name, sql in rows.items()]
+        items += [] if self.closed else [*MADE]
         inner = parse_query(f"SELECT {', '.join(items)} FROM {self.name}", self.origin)
         table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
+        if self.closed:
+            return select  # a query may do with the matches what it likes
         if len(list(select.find_all(exp.Subquery))) > 1 or select.args.get("joins"):
             raise self.refused("MATCH_RECOGNIZE stands alone in FROM", "join what it makes.")
         expressions: list[exp.Expr] = []
         for item in select.expressions:
             expressions += [exp.column(name) for name in rows] if item.is_star else [item]
-        if not self.closed:
-            # A query may do with the matches what it likes; a stream gives them on one by one.
-            check_stateless(replace(self.resolved, select=select))
-            expressions += [exp.column(name, table=alias) for name in (*HIDDEN, CUT)]
+        check_stateless(replace(self.resolved, select=select))
+        expressions += [exp.column(name, table=alias) for name in (*HIDDEN, CUT, DATED)]
         select.set("expressions", expressions)
         return select
 
@@ -270,6 +274,11 @@ class _Matching:
         self, message: str, hint: str | None = None, origin: Origin | None = None
     ) -> Unsupported:
         return Unsupported(message, hint=hint, origin=origin or self.origin)
+
+
+def _plain(order: str) -> str:
+    """The column of an ORDER BY item, as far as it is one."""
+    return order.replace(" ", "").lower().removesuffix("asc").split(".")[-1].strip("`")
 
 
 def _sent(sql: str, type: Type) -> str:

@@ -53,21 +53,16 @@ from headrace.compile.plan import (
     ViewPlan,
     digest,
 )
+from headrace.compile.raised import dated, nested_columns, raised_rows
 from headrace.compile.resolve import HIDDEN, Resolved, resolve, resolve_one
-from headrace.compile.rules import (
-    alert_rows,
-    in_words_of_rules,
-    ledger_view,
-    nested_columns,
-    rule_plans,
-)
+from headrace.compile.rules import in_words_of_rules, ledger_view, rule_plans
 from headrace.compile.sinks import refuse_circles, sink_plans
 from headrace.compile.split import Split, split
 from headrace.compile.translate import translate
 from headrace.compile.watches import (
+    MATCHED,
     expanded,
     in_words_of_watches,
-    match_rows,
     shape_plan,
     shaped,
     shapes_of,
@@ -201,30 +196,25 @@ class _Compiler:
             name = stream_of(rule.name)
             if name not in self.ordered:
                 continue  # it reads views, so its SELECT is the view
-            text = f"SELECT * FROM {name}"
-            columns = self.analyser.analyse(text, rule.query_origin)
-            self.nested[rule.name] = nested_columns(columns)
-            time = event_time(name, self.ordered, self.project)
-            select, types = alert_rows(rule, columns, time)
-            view = QueryDefinition(
-                view_of(rule.name), "view", sql_of(select), rule.origin, rule.query_origin
-            )
-            self.add_mergeable(Resolved(view, select, name, name, (), ()), types)
+            self.nested[rule.name] = self.add_raised(name, view_of(rule.name), {})
         if self.project.rules or self.project.watches:
             self.views[ALERTS] = ledger_view()
 
     def add_watches(self) -> None:
         """The matches of each shape as a view."""
-        for key, made in self.shapes.items():
-            name, origin = matches_of(key), made.watch.query_origin
-            columns = self.analyser.analyse(f"SELECT * FROM {name}", origin)
-            self.nested[name] = nested_columns(columns)
-            time = event_time(name, self.ordered, self.project)
-            select, types = match_rows(made, columns, time)
-            view = QueryDefinition(
-                watched_of(key), "view", sql_of(select), made.watch.origin, origin
-            )
-            self.add_mergeable(Resolved(view, select, name, name, (), ()), types)
+        for key in self.shapes:
+            name = matches_of(key)
+            self.nested[name] = self.add_raised(name, watched_of(key), MATCHED)
+
+    def add_raised(self, stream: str, view: str, also: Mapping[str, str]) -> tuple[str, ...]:
+        """A view of the stream's rows as alerts; the columns that are kept as JSON."""
+        said = self.ordered[stream].definition
+        columns = self.analyser.analyse(f"SELECT * FROM {stream}", said.query_origin)
+        self.ordered[stream], time = dated(self.ordered[stream], self.ordered, self.project)
+        select, types = raised_rows(stream, columns, time, said.query_origin, also)
+        kept = QueryDefinition(view, "view", sql_of(select), said.origin, said.query_origin)
+        self.add_mergeable(Resolved(kept, select, stream, stream, (), ()), types)
+        return nested_columns(columns)
 
     def add(self, resolved: Resolved) -> None:
         if resolved.definition.rules:

@@ -25,7 +25,6 @@ from headrace.core.errors import (
     UnknownName,
     Unsupported,
 )
-from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.rule import ALERTS, Kind, hidden, stream_of, view_of
 from headrace.define.definitions import (
     ActionDefinition,
@@ -37,8 +36,6 @@ from headrace.define.dialect import parse_query, sql_of
 from headrace.define.project import Project
 from headrace.define.queries import query_of
 
-TIME = "_time"  # of an alert: its event's, or when that arrived
-Types = list[tuple[str, str]]
 Notifier = RuleDefinition | WatchDefinition
 _HIDDEN_NAME = re.compile(r"(?:stream |view )?'_(?:rule|alerts)_(\w+)'")
 _LEDGER = (
@@ -78,31 +75,6 @@ def in_words_of_rules() -> Iterator[None]:
         raise
 
 
-def alert_rows(rule: RuleDefinition, columns: Types, time: str | None) -> tuple[exp.Select, Types]:
-    """SELECT of the place, the time and all columns of the rule's stream, and their types."""
-    own = [(name, type) for name, type in columns if not hidden(name)]
-    items = [PARTITION, OFFSET, f"{quoted_name(time or ARRIVED_AT)} AS {TIME}"]
-    items += [column_item(name, type) for name, type in own]
-    text = f"SELECT DISTINCT {', '.join(items)} FROM {stream_of(rule.name)}"
-    select = parse_query(text, rule.query_origin)
-    assert isinstance(select, exp.Select)
-    placed = [(PARTITION, "int"), (OFFSET, "bigint"), (TIME, "timestamp")]
-    return select, [*placed, *((name, "string" if _nested(t) else t) for name, t in own)]
-
-
-def column_item(name: str, type: str) -> str:
-    plain = quoted_name(name)
-    return f"to_json({plain}) AS {plain}" if _nested(type) else plain
-
-
-def _nested(type: str) -> bool:
-    return type.startswith(("array", "struct", "map"))
-
-
-def quoted_name(name: str) -> str:
-    return f"`{name}`"
-
-
 def ledger_view() -> ViewPlan:
     """`alerts`: the ledger as a view that can be asked and subscribed to."""
     outputs = tuple(OutputPlan(name, type, "") for name, type in _LEDGER)
@@ -124,10 +96,6 @@ def check_names(project: Project) -> None:
 def rule_plans(project: Project, plan: Plan, nested: dict[str, tuple[str, ...]]) -> list[RulePlan]:
     """What is done with the alerts of each rule; `nested` has the columns that are JSON."""
     return [_rule_plan(project, plan, rule, nested) for rule in project.rules.values()]
-
-
-def nested_columns(columns: Types) -> tuple[str, ...]:
-    return tuple(name for name, type in columns if not hidden(name) and _nested(type))
 
 
 def _rule_plan(

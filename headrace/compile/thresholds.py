@@ -10,12 +10,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.compile.carry import Carried, Order, relation_ddl
-from headrace.compile.derive import REACHED
+from headrace.compile.derive import MADE, REACHED
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.event import CUT, TIME
+from headrace.core.event import TIME
 from headrace.core.pattern import Threshold
 from headrace.define.definitions import Phrase
 from headrace.define.dialect import parse_query, sql_of
@@ -48,7 +48,7 @@ def threshold_stream(
     )
     given = [f"c{n} AS `{key}`" for n, key in enumerate(keys)]
     given += [f"timestamp_micros({column}) AS {column}" for column in REACHED]
-    select = parse_query(f"SELECT {', '.join([*given, *HIDDEN, CUT])} FROM {name}", origin)
+    select = parse_query(f"SELECT {', '.join([*given, *MADE])} FROM {name}", origin)
     assert isinstance(select, exp.Select)
     return Carried(plan, select, relation_ddl(plan, analyse, origin))
 

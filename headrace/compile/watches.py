@@ -23,16 +23,9 @@ import msgspec
 from sqlglot import exp
 
 from headrace.compile.plan import Plan, ShapePlan, WatchPlan, digest
-from headrace.compile.rules import (
-    TIME,
-    Types,
-    action_plan,
-    column_item,
-    nested_columns,
-    quoted_name,
-)
+from headrace.compile.rules import action_plan
 from headrace.core.errors import HeadraceError, Unsupported
-from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
+from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.rule import hidden, matches_of, watched_of
 from headrace.core.schema import Column, Schema, Type
@@ -47,7 +40,8 @@ from headrace.define.dialect import parse_query, sql_of
 from headrace.define.project import Project
 
 CONSTANTS, BOUNDS = "_constants", "_bounds"
-WATCH, DONE, ARRIVED = "_watch", "_done", "_arrived"
+WATCH, DONE = "_watch", "_done"
+MATCHED = {WATCH: "bigint", DONE: "int"}  # what a match says beside its row
 FOLDER = "watches"  # of the state: the constants that Spark reads
 _LESS = (exp.LT, exp.LTE)
 _MORE = (exp.GT, exp.GTE)
@@ -308,25 +302,6 @@ def _place(stream: str, edge: str, many: int) -> str:
     sign = ">=" if edge == "from" else "<"
     cases = " ".join(f"WHEN {n} THEN {CONSTANTS}._{edge}{n}" for n in range(many))
     return f"{stream}.{OFFSET} {sign} CASE {stream}.{PARTITION} {cases} END"
-
-
-def match_rows(made: Shaped, columns: Types, time: str | None) -> tuple[exp.Select, Types]:
-    """SELECT of place, time, arrival, watch, its end and all values of a match, and their types."""
-    own = [(name, type) for name, type in columns if not hidden(name)]
-    items = [PARTITION, OFFSET, f"{quoted_name(time or ARRIVED_AT)} AS {TIME}"]
-    items += [f"{ARRIVED_AT} AS {ARRIVED}", WATCH, DONE]
-    items += [column_item(name, type) for name, type in own]
-    text = f"SELECT DISTINCT {', '.join(items)} FROM {matches_of(made.shape.key)}"
-    select = parse_query(text, made.watch.query_origin)
-    assert isinstance(select, exp.Select)
-    nested = nested_columns(columns)
-    return select, [*_PLACED, *((name, "string" if name in nested else t) for name, t in own)]
-
-
-_PLACED = (
-    (PARTITION, "int"), (OFFSET, "bigint"), (TIME, "timestamp"), (ARRIVED, "timestamp"),
-    (WATCH, "bigint"), (DONE, "int"),
-)  # fmt: skip
 
 
 def shape_plan(plan: Plan, key: str, made: Shaped, nested: tuple[str, ...]) -> ShapePlan:

@@ -17,6 +17,7 @@ STATUS, REASON = "_status", "_reason"
 # What a carried step adds to an event: its key, event time and place in the order of its key, and
 # which group of epochs it belongs to.
 KEY, TIME, SEQ, CUT = "_key", "_time", "_seq", "_cut"
+DATED = "_dated"  # the event time of a row that a pattern or threshold has made
 # What the row has that ends a key.
 STATE, TIMER, DISORDERED = "_state", "_timer", "_disordered"
 # Beside `Status`, and only within an epoch: of the events that speed passes over, the one whose

@@ -100,7 +100,7 @@ class MatchDefinition:
     """`MATCH_RECOGNIZE ( … )`, and `select`: the SELECT over what it makes, from `MATCHED`."""
 
     keys: tuple[str, ...]
-    order: Phrase
+    order: tuple[Phrase, ...]
     measures: tuple[Phrase, ...]
     rows: Rows
     skip: Skip

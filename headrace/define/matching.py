@@ -48,7 +48,7 @@ class _Clauses:
         tokens = self.tokens
         keys = self.names("a column") if tokens.took("PARTITION BY") else ()
         tokens.expect("ORDER BY")
-        order = self.phrase()
+        order = self.phrases(self.phrase)
         measures = self.phrases(self.measure) if tokens.took("MEASURES") else ()
         rows, skip = self.rows(), self.skip()
         tokens.expect("PATTERN")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlglot.tokenizer_core import Token
+
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.define.definitions import MATCHED, ProcessorCall, QueryDefinition
@@ -74,27 +76,38 @@ def _processed(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:
 def _matched(tokens: Tokens, kind: str, name: str, origin: Origin, at: int) -> QueryDefinition:
     """SELECT … FROM stream MATCH_RECOGNIZE ( … ) …"""
     place, start = tokens.origin, tokens.tokens[tokens.at].start
-    source = tokens.tokens[at - 1]
-    if tokens.tokens[at - 2].text.upper() != "FROM" or not source.text.isidentifier():
+    first = _relation(tokens, at)
+    source = tokens.text[first.start : tokens.tokens[at - 1].end + 1]
+    if kind != "query" and not source.isidentifier():
         raise tokens.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream", place)
     if kind == "view":
         raise Unsupported(
             f"view '{name}' has a pattern of its own",
             hint="make a stream of its matches with CREATE STREAM … AS SELECT … FROM "
-            f"{source.text} MATCH_RECOGNIZE (…), and read that in the view.",
+            f"{source} MATCH_RECOGNIZE (…), and read that in the view.",
             origin=place,
         )
     tokens.at = at + 1
     match = read_match(tokens)
     end = tokens.tokens[tokens.at - 1].end + 1
     # The lines of the clause stay, so that a mistake after it is told at its own.
-    lines = "\n" * tokens.text[source.start : end].count("\n")
+    lines = "\n" * tokens.text[first.start : end].count("\n")
     after = tokens.text[end : tokens.tokens[-1].end + 1]
-    select = f"{tokens.text[start : source.start]}{MATCHED}{lines} {after}"
-    query = f"SELECT * FROM {source.text}"
+    select = f"{tokens.text[start : first.start]}{MATCHED}{lines} {after}"
+    query = f"SELECT * FROM {source}"
     return QueryDefinition(
         name, "stream", query, origin, place, match=replace(match, select=select)
     )
+
+
+def _relation(tokens: Tokens, at: int) -> Token:
+    """The first word of what stands between FROM and the word at that place."""
+    depth, words = 0, tokens.tokens
+    for before in range(at - 1, 0, -1):
+        depth += (words[before].text == ")") - (words[before].text == "(")
+        if depth == 0 and words[before - 1].text.upper() == "FROM":
+            return words[before]
+    raise tokens.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream")
 
 
 def _counted(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:

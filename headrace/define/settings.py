@@ -113,6 +113,13 @@ class SubscribeSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertsSettings:
+    keep_us: int = _setting(
+        "365 days", "how long alerts stay in the ledger once all is settled", duration=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class NotifySettings:
     hosts: tuple[str, ...] = _setting([], "hosts that rules may notify by webhook")
     private: bool = _setting(
@@ -156,6 +163,7 @@ class Settings:
     tables: TablesSettings = field(default_factory=TablesSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)
+    alerts: AlertsSettings = field(default_factory=AlertsSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
 
 

@@ -43,6 +43,7 @@ from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables
 from headrace.run.watches import Watches, with_watches
 from headrace.serving.hub import Hub
+from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import add, deploy_files, remove
 
@@ -126,6 +127,7 @@ class Instance(ProjectService):
             self.project.settings,
             self.report,
             tables=Tables(plan.tables, self.project.folder, self.pipelines, self.store),
+            retention=Retention(self.store.db, self.project.settings.alerts.keep_us),
         )
         if before is not None:
             self.schedule.go_on_from(before)
@@ -303,6 +305,7 @@ class Instance(ProjectService):
             self.sink_statuses(plan) if plan else [],
             self.table_statuses(plan) if plan else [],
             self.rulebook.rules(),
+            self.watchbook.numbers(list(self.watches.problems.values()) if self.watches else []),
         )
 
     def problems(self) -> dict[str, str]:
@@ -334,7 +337,7 @@ class Instance(ProjectService):
         return self.hub.join(text, after, news)
 
     def metrics(self) -> bytes:
-        return exposition(self.status())
+        return exposition(self.status(), self.rulebook.tally())
 
     # Numbers for the terminal
 

@@ -103,7 +103,7 @@ class Offline(ProjectService):
         return rebuild_once(self, view)
 
     def metrics(self) -> bytes:
-        return exposition(self.status())
+        return exposition(self.status(), self.rulebook.tally())
 
     def close(self) -> None:
         self.inlets.close()

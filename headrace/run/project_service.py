@@ -299,6 +299,6 @@ def stopped_status(service: ProjectService) -> Status:
     views = service.view_statuses(plan) if plan else []
     sinks = service.sink_statuses(plan) if plan else []
     tables = service.table_statuses(plan) if plan else []
-    rules = service.rulebook.rules()
+    rules, watches = service.rulebook.rules(), service.watchbook.numbers()
     name, why = service.project.settings.name, "the project does not run"
-    return Status(name, "stopped", why, None, None, streams, views, sinks, tables, rules)
+    return Status(name, "stopped", why, None, None, streams, views, sinks, tables, rules, watches)

@@ -63,8 +63,7 @@ class Questions:
             sql, moments = _without_time_travel(text)
             relations, positions = self._relations(plan, moments, Path(folder))
             functions = self.project.functions_file
-            times = {s.name: s.watermark[0] if s.watermark else None for s in plan.streams}
-            request = QueryRequest(sql, relations, str(functions) if functions else None, times)
+            request = QueryRequest(sql, relations, str(functions) if functions else None)
             result = self.client.run(request)
         names_ = [column.name for column in result.columns]
         rows = [dict(zip(names_, row, strict=True)) for row in result.rows]

@@ -7,20 +7,22 @@ tests/run/test_rulebook.py checks each.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Mapping
 from typing import Protocol
 
 from headrace.api.rulebook import Muted, RuleStatus
-from headrace.core.errors import BadDefinition, BadRequest
+from headrace.core.errors import BadDefinition, BadRequest, NotFound
 from headrace.core.time import duration_us, iso
 from headrace.define.definitions import RuleDefinition
 from headrace.define.project import Project
 from headrace.run.rules import kept_rules, read_rules
-from headrace.serving import ledger, rules
+from headrace.serving import ledger, mutes, notices, rules
 from headrace.serving.ledger import Alert, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.tally import Tally, tally
 
 Kept = Mapping[str, RuleDefinition]
 
@@ -43,14 +45,20 @@ class StoreRulebook:
 
     def rules(self) -> list[RuleStatus]:
         with self.store.db.read() as db:
-            found = rules.newest(db)
-            numbers = {name: ledger.numbers(db, name) for name in found}
-        return [_status(rule, numbers[rule.name]) for rule in found.values()]
+            return [self._status(db, rule) for rule in rules.newest(db).values()]
 
     def rule(self, name: str) -> RuleStatus:
         with self.store.db.read() as db:
-            found = rules.known(db, name)
-            return _status(found, ledger.numbers(db, found.name))
+            return self._status(db, rules.known(db, name))
+
+    def _status(self, db: sqlite3.Connection, rule: RuleVersion) -> RuleStatus:
+        (said,) = read_rules(rule.text, f"rule {rule.name}")
+        muted = mutes.active_mutes(db, rule.name, self.store.clock())
+        return RuleStatus(
+            rule.name, rule.version, rule.state, said.severity.value, rule.kept, rule.changed_at,
+            rule.changed_by, rule.text, ledger.numbers(db, rule.name),
+            [_muted(rule.name, mute) for mute in muted],
+        )  # fmt: skip
 
     def history(self, name: str) -> list[RuleVersion]:
         with self.store.db.read() as db:
@@ -95,8 +103,19 @@ class StoreRulebook:
         self._check_keys(found.name, keys)
         self.deployer.writing()
         with self.store.db.write() as db:
-            ledger.mute(db, found.name, dict(keys), until, who, now)
+            mutes.mute(db, found.name, dict(keys), until, who, now)
         return Muted(found.name, dict(keys), iso(until))
+
+    def unmute(self, name: str, keys: Mapping[str, str]) -> list[Muted]:
+        found = self.rule(name)
+        self.deployer.writing()
+        with self.store.db.write() as db:
+            ended = mutes.unmute(db, found.name, keys, self.store.clock())
+        if not ended:
+            there = "; ".join(mute.values or "all of it" for mute in found.mutes)
+            hint = f"muted are: {there or 'none'}."
+            raise NotFound(f"rule '{found.name}' is not muted so", hint=hint)
+        return [_muted(found.name, mute) for mute in ended]
 
     def _check_keys(self, name: str, keys: Mapping[str, str]) -> None:
         plan = self.store.deployed()
@@ -121,13 +140,21 @@ class StoreRulebook:
         with self.store.db.write() as db:
             return ledger.acknowledge(db, id, who, note, self.store.clock())
 
+    def tally(self) -> Tally:
+        """What rules, watches and actions have done since the beginning."""
+        with self.store.db.read() as db:
+            return tally(db, self.store.clock())
 
-def _status(rule: RuleVersion, numbers: ledger.Numbers) -> RuleStatus:
-    (said,) = read_rules(rule.text, f"rule {rule.name}")
-    return RuleStatus(
-        rule.name, rule.version, rule.state, said.severity.value, rule.kept, rule.changed_at,
-        rule.changed_by, rule.text, numbers,
-    )  # fmt: skip
+    def retry(self, alert: str | None = None, rule: str | None = None) -> int:
+        plan = self.store.deployed()
+        id = self.alert(alert).id if alert is not None else None
+        self.deployer.writing()
+        with self.store.db.write() as db:
+            return notices.retry(db, plan.rules if plan else (), rule, id, self.store.clock())
+
+
+def _muted(rule: str, mute: mutes.Mute) -> Muted:
+    return Muted(rule, mute.keys, iso(mute.until_us))
 
 
 def _length(text: str) -> int:

@@ -21,6 +21,7 @@ from headrace.define.settings import Settings
 from headrace.log.topic import Topic
 from headrace.run.pipeline import Pipeline
 from headrace.run.tables import Tables
+from headrace.serving.retention import Retention
 
 log = structlog.get_logger()
 TICK_S = 0.1
@@ -39,9 +40,11 @@ class Schedule:
         report: Report,
         clock: Clock = now_us,
         tables: Tables | None = None,
+        retention: Retention | None = None,
     ) -> None:
         self.pipelines, self.topics, self.settings = pipelines, topics, settings
         self.report, self.clock, self.tables = report, clock, tables
+        self.retention = retention
         self.generations = 0
         self.events = 0
         self.differences: Counter[str] = Counter()  # by view
@@ -97,7 +100,7 @@ class Schedule:
             self._each("speed", lambda name, pipeline: pipeline.mend())
             self._grant_wishes()
             if now >= reload_at:
-                self._reload()
+                self._alone("tables were not reloaded", self._reload)
                 reload_at = now + self.settings.tables.interval_us
             if now >= archive_at:
                 self._each("archive", lambda name, pipeline: pipeline.archive())
@@ -107,6 +110,8 @@ class Schedule:
                 build_at = now + self.settings.batch.interval_us
             if now >= tidy_at:
                 self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
+                if self.retention:
+                    self._alone("the ledger was not tidied", self.retention.tidy)
                 tidy_at = now + TIDY_US
 
     def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
@@ -123,15 +128,19 @@ class Schedule:
                 self._note(what, name, error)
 
     def _reload(self) -> None:
+        for name, version in (self.tables.reload() if self.tables else {}).items():
+            self.report("table", {"table": name, "version": version})
+
+    def _alone(self, failed: str, action: Callable[[], object]) -> None:
+        """What is done for all streams at once."""
         try:
-            for name, version in (self.tables.reload() if self.tables else {}).items():
-                self.report("table", {"table": name, "version": version})
-            self.problems.pop("tables", None)
+            action()
+            self.problems.pop(failed, None)
         except Exception as error:
-            sentence = f"tables were not reloaded: {error}".splitlines()[0][:300]
-            if self.problems.get("tables") != sentence:
-                self.problems["tables"] = sentence
-                log.error("schedule.failed", what="tables", exc_info=error)
+            sentence = f"{failed}: {error}".splitlines()[0][:300]
+            if self.problems.get(failed) != sentence:
+                self.problems[failed] = sentence
+                log.error("schedule.failed", what=failed, exc_info=error)
                 self.report("problem", {"message": sentence})
 
     def _note(self, what: str, name: str, error: Exception) -> None:

@@ -24,7 +24,7 @@ from headrace.run.rules import kept_rules
 from headrace.run.watches import read_watches
 from headrace.serving import watches
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.watches import WatchStatus
+from headrace.serving.watches import WatchNumbers, WatchStatus
 
 
 class WatchDeployer(Protocol):
@@ -52,6 +52,11 @@ class StoreWatchbook:
     def watch(self, name: str) -> WatchStatus:
         with self.store.db.read() as db:
             return watches.status(db, name)
+
+    def numbers(self, problems: Sequence[str] = ()) -> WatchNumbers | None:
+        """All watches in numbers, with what is wrong with them; None if there are none."""
+        with self.store.db.read() as db:
+            return watches.numbers(db, problems)
 
     def add(self, text: str, who: str) -> list[WatchStatus]:
         said = read_watches(text, "watch")

@@ -26,6 +26,7 @@ from headrace.serving.catalog import read_plan, read_stream, tables_of
 from headrace.serving.finish import quoted
 
 CHUNK = 1_000
+FLOOR = "alerts_floor"  # of `_meta`: what arrived before is raised by no generation any more
 Row = Sequence[Any]
 
 
@@ -39,6 +40,14 @@ class Standing:
     generation: int
     joined: bool  # a row's place is in one of several streams, and not said which
 
+    @property
+    def placed(self) -> bool:
+        """Whether a row is known as soon as the answer has come to its place; one that a pattern
+        or a processor makes may be decided later.
+        """
+        made_later = self.view.carry is not None and self.view.carry.made is not None
+        return not self.joined and not made_later
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -48,6 +57,7 @@ class Candidate:
     body: dict[str, Any]
     fresh: bool  # speed has it
     time_us: int | None = None
+    arrived_us: int | None = None
     place: tuple[int, int] | None = None  # partition and offset
 
 
@@ -94,11 +104,7 @@ def candidates(
 def _of_stream(
     db: sqlite3.Connection, rule: RulePlan, view: ViewPlan, promoted: bool
 ) -> Iterator[list[Candidate]]:
-    generation, speed, _ = tables_of(view)
-    columns = ", ".join(f"{output.key}" for output in view.outputs)
-    rows = f"SELECT _key, 1 AS _fresh, {columns} FROM {speed}"
-    if promoted:
-        rows += f" UNION ALL SELECT _key, 0, {columns} FROM {generation}"
+    rows = placed_rows(db, view, promoted)
     partition, offset, time = (output.key for output in view.outputs[:3])
     known = "SELECT 1 FROM _alerts a WHERE a.rule = ? AND a.row_key = t._key"
     cursor = db.execute(
@@ -108,11 +114,30 @@ def _of_stream(
     )
     bodies = [output for output in view.outputs if not hidden(output.name)]
     while part := cursor.fetchmany(CHUNK):
-        said = bodies_of(rule.nested, bodies, [row[5:] for row in part])
+        said = bodies_of(rule.nested, bodies, [row[6:] for row in part])
         yield [
-            Candidate(row[0], body, bool(row[1]), row[4], (row[2], row[3]))
+            Candidate(row[0], body, bool(row[1]), row[4], row[5], (row[2], row[3]))
             for row, body in zip(part, said, strict=True)
         ]
+
+
+def placed_rows(db: sqlite3.Connection, view: ViewPlan, promoted: bool) -> str:
+    """SELECT of the rows of a hidden view over a stream: `_key`, whether speed has it, and its
+    columns. Those of a generation are asked for after a promotion, and from the floor on.
+    """
+    generation, speed, _ = tables_of(view)
+    columns = ", ".join(str(output.key) for output in view.outputs)
+    rows = f"SELECT _key, 1 AS _fresh, {columns} FROM {speed}"
+    if not promoted:
+        return rows
+    known = f"{view.outputs[3].key} >= {floor_of(db)}"
+    return f"{rows} UNION ALL SELECT _key, 0, {columns} FROM {generation} WHERE {known}"
+
+
+def floor_of(db: sqlite3.Connection) -> int:
+    """The arrival before which the ledger need not be complete (serving/retention.py)."""
+    row = db.execute("SELECT value FROM _meta WHERE key = ?", (FLOOR,)).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _of_view(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:

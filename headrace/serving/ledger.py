@@ -1,4 +1,4 @@
-"""The ledger of alerts: read, acknowledged and muted.
+"""The ledger of alerts: read and acknowledged.
 
 An alert is written once, when it is raised (serving/raising.py). After that only what people and
 batch say of it changes: who has acknowledged it, and whether it was withdrawn. `alerts` is the same
@@ -8,7 +8,6 @@ ledger as a view. tests/run/test_rulebook.py checks it.
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -66,20 +65,6 @@ class Numbers(msgspec.Struct, frozen=True):
     withdrawn: int = 0
     waiting: int = 0
     failed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Mute:
-    """Alerts with these values are recorded and not notified, until a moment."""
-
-    keys: dict[str, str]
-
-    def covers(self, body: dict[str, Any]) -> bool:
-        return all(_text(body.get(name)) == value for name, value in self.keys.items())
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def changed(db: sqlite3.Connection) -> None:
@@ -162,23 +147,6 @@ def acknowledge(db: sqlite3.Connection, id: str, who: str, note: str | None, now
     )
     changed(db)
     return alert(db, found.id)
-
-
-def mute(
-    db: sqlite3.Connection, rule: str, keys: dict[str, str], until_us: int, who: str, now_us: int
-) -> None:
-    db.execute(
-        "INSERT INTO _mutes VALUES (NULL, ?, ?, ?, ?, ?)",
-        (rule, msgspec.json.encode(keys).decode(), until_us, who, now_us),
-    )
-
-
-def active_mutes(db: sqlite3.Connection, rule: str, now_us: int) -> list[Mute]:
-    rows = db.execute(
-        "SELECT keys FROM _mutes WHERE rule = ? AND until_us > ? AND muted_at <= ?",
-        (rule, now_us, now_us),
-    )
-    return [Mute(msgspec.json.decode(keys)) for (keys,) in rows]
 
 
 def numbers(db: sqlite3.Connection, rule: str) -> Numbers:

@@ -80,7 +80,8 @@ def _queue(
     db: sqlite3.Connection, rule: Notifier, key: str, ids: list[str], body: bytes, now_us: int
 ) -> None:
     db.executemany(
-        "INSERT OR IGNORE INTO _notices VALUES (NULL, ?, ?, ?, ?, ?, 'waiting', 0, ?, NULL, NULL)",
+        "INSERT OR IGNORE INTO _notices "
+        "VALUES (NULL, ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, NULL, NULL, ?6)",
         [
             (action.name, key, rule.name, msgspec.json.encode(ids).decode(), body, now_us)
             for action in rule.actions
@@ -144,23 +145,53 @@ def due_actions(db: sqlite3.Connection, now_us: int) -> list[str]:
     return [action for (action,) in rows]
 
 
+def _named(db: sqlite3.Connection, rules: Sequence[RulePlan]) -> set[tuple[str, str]]:
+    """The rules and watches, each with an action that it names."""
+    named = {(rule.name, action.name) for rule in rules for action in rule.actions}
+    for name, actions in db.execute("SELECT name, actions FROM _watches WHERE state <> 'removed'"):
+        plans = msgspec.json.decode(actions, type=tuple[ActionPlan, ...])
+        named |= {(name, action.name) for action in plans}
+    return named
+
+
 def forget_other_actions(db: Sqlite, rules: Sequence[RulePlan], now_us: int) -> None:
     """End what waits for an action that no rule names any more."""
-    known = {(rule.name, action.name) for rule in rules for action in rule.actions}
     with db.write() as connection:
-        watches = connection.execute("SELECT name, actions FROM _watches WHERE state <> 'removed'")
-        for name, actions in watches:
-            plans = msgspec.json.decode(actions, type=tuple[ActionPlan, ...])
-            known |= {(name, action.name) for action in plans}
         waiting = connection.execute(
             "SELECT DISTINCT rule, action FROM _notices WHERE state = 'waiting'"
         ).fetchall()
-        for rule, action in set(waiting) - known:
+        for rule, action in set(waiting) - _named(connection, rules):
             connection.execute(
                 "UPDATE _notices SET state = 'failed', reason = ?, ended_at = ? "
                 "WHERE state = 'waiting' AND rule = ? AND action = ?",
                 ("the rule does not name it any more", now_us, rule, action),
             )
+
+
+def retry(
+    db: sqlite3.Connection,
+    rules: Sequence[RulePlan],
+    rule: str | None,
+    alert: str | None,
+    now_us: int,
+) -> int:
+    """Let what has failed be tried again, of one rule or watch, of one alert, or of all; how many.
+    What nobody names any more has nowhere to go.
+    """
+    failed = db.execute(
+        "SELECT number, rule, action FROM _notices n WHERE state = 'failed' "
+        "AND (?1 IS NULL OR rule = ?1 COLLATE NOCASE) "
+        "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM json_each(n.alerts) a WHERE a.value = ?2))",
+        (rule, alert),
+    ).fetchall()
+    named = _named(db, rules)
+    again = [(now_us, number) for number, *pair in failed if tuple(pair) in named]
+    db.executemany(
+        "UPDATE _notices SET state = 'waiting', attempts = 0, due_at = ?, reason = NULL, "
+        "ended_at = NULL WHERE number = ?",
+        again,
+    )
+    return len(again)
 
 
 def deliveries(db: sqlite3.Connection, rule: str, alert: str) -> list[Delivery]:

@@ -27,7 +27,8 @@ from headrace.core.rule import Coupling
 from headrace.core.time import Clock, iso, now_us
 from headrace.serving.candidates import Candidate, Standing, candidates, keyed, standing
 from headrace.serving.catalog import tables_of
-from headrace.serving.ledger import Mute, active_mutes, alert_document, changed
+from headrace.serving.ledger import alert_document, changed
+from headrace.serving.mutes import Mute, active_mutes
 from headrace.serving.notices import MISSED, RAISED, WITHDRAWN, notify
 from headrace.serving.rules import Looked, read_look
 from headrace.serving.sqlite import Sqlite
@@ -134,7 +135,7 @@ class _Look:
         seen = self.before.position
         if found.fresh or seen is None or found.place is None:
             return False
-        return self.at.boundary <= seen if self.at.joined else _precedes(found.place, seen)
+        return _precedes(found.place, seen) if self.at.placed else self.at.boundary <= seen
 
 
 def _seen(before: Looked, at: Standing) -> bool:
@@ -166,11 +167,12 @@ class _Deciding:
         by = "speed" if found.fresh else f"generation {self.look.at.generation}"
         added = self.db.execute(
             "INSERT OR IGNORE INTO _alerts VALUES "
-            "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL)",
+            "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL, ?)",
             (
                 id, rule.name, self.look.version, found.row_key, rule.severity, body, time, per,
                 self.now, by, str(self.look.at.position), quiet,
                 leader if quiet == SUPPRESSED else None, missed and not old,
+                found.arrived_us,
             ),
         ).rowcount  # fmt: skip
         document = {
@@ -184,11 +186,12 @@ class _Deciding:
     def _id(self, found: Candidate, body: str) -> str:
         said = [self.look.rule.name, found.row_key]
         if found.place is None:
-            # A row that has left and comes in again is another alert, whatever it says.
+            # A row that has left and comes in again is another alert, whatever it says, also if
+            # the ones before have been removed.
             times = self.db.execute(
                 "SELECT count(*) FROM _alerts WHERE rule = ? AND row_key = ?", said
             ).fetchone()
-            said += [body, str(times[0])]
+            said += [body, str(times[0]), str(self.now)]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()[:32]
 
     def _quiet(self, found: Candidate, old: bool, missed: bool, leader: str | None) -> str | None:

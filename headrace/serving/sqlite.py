@@ -71,9 +71,10 @@ CREATE TABLE IF NOT EXISTS _alerts (
   event_time INTEGER NOT NULL, per TEXT NOT NULL, raised_at INTEGER NOT NULL,
   raised_by TEXT NOT NULL, position TEXT NOT NULL, quiet TEXT, suppressed_by TEXT,
   missed INTEGER NOT NULL, withdrawn_at INTEGER, left_at INTEGER, acknowledged_by TEXT,
-  acknowledged_at INTEGER, note TEXT);
+  acknowledged_at INTEGER, note TEXT, arrived_at INTEGER);
 CREATE INDEX IF NOT EXISTS _alerts_rows ON _alerts (rule, row_key);
 CREATE INDEX IF NOT EXISTS _alerts_times ON _alerts (rule, per, event_time);
+CREATE INDEX IF NOT EXISTS _alerts_ages ON _alerts (raised_at);
 CREATE VIEW IF NOT EXISTS _ledger AS SELECT id, rule, version, severity,
   CASE WHEN acknowledged_at IS NOT NULL THEN 'acknowledged' ELSE coalesce(quiet, 'open') END state,
   body, event_time, raised_at, raised_by, suppressed_by, missed, withdrawn_at, acknowledged_by,
@@ -85,9 +86,13 @@ CREATE TABLE IF NOT EXISTS _notices (
   number INTEGER PRIMARY KEY AUTOINCREMENT, action TEXT NOT NULL, key TEXT NOT NULL,
   rule TEXT NOT NULL, alerts TEXT NOT NULL, body BLOB, state TEXT NOT NULL,
   attempts INTEGER NOT NULL, due_at INTEGER NOT NULL, reason TEXT, ended_at INTEGER,
-  UNIQUE (action, key));
+  queued_at INTEGER NOT NULL, UNIQUE (action, key));
 CREATE INDEX IF NOT EXISTS _notices_due ON _notices (action, due_at) WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS _notices_rules ON _notices (rule);
+CREATE INDEX IF NOT EXISTS _notices_ages ON _notices (ended_at);
+CREATE TABLE IF NOT EXISTS _removed (
+  what TEXT, name TEXT, kind TEXT, count INTEGER NOT NULL,
+  PRIMARY KEY (what, name, kind)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _watches (
   number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, text TEXT NOT NULL,
   shape TEXT NOT NULL, constants TEXT NOT NULL, severity TEXT NOT NULL, actions TEXT NOT NULL,

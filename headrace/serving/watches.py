@@ -49,6 +49,17 @@ class WatchStatus(msgspec.Struct, frozen=True):
     text: str
 
 
+class WatchNumbers(msgspec.Struct, frozen=True):
+    """How many watches there are of each kind, their matches, and their notifications."""
+
+    live: int
+    ended: int
+    matches: int
+    waiting: int
+    failed: int
+    problems: list[str] = []
+
+
 @dataclass(frozen=True, slots=True)
 class Watching:
     """What is needed of a watch to raise its matches."""
@@ -257,6 +268,28 @@ def status(db: sqlite3.Connection, name: str) -> WatchStatus:
     if row is None:
         raise NotFound(f"there is no watch '{name}'", hint="`headrace watch list` shows all.")
     return _status(row)
+
+
+def numbers(db: sqlite3.Connection, problems: Sequence[str] = ()) -> WatchNumbers | None:
+    """All watches in numbers; None if there are none."""
+    found = {
+        state: (count, matches)
+        for state, count, matches in db.execute(
+            f"SELECT state, count(*), sum(matches) FROM _watches WHERE number IN ({_KNOWN}) "
+            "AND state <> 'removed' GROUP BY state"
+        )
+    }
+    if not found:
+        return None
+    sent = dict(
+        db.execute(
+            "SELECT state, count(*) FROM _notices WHERE rule IN (SELECT name FROM _watches) "
+            "GROUP BY state"
+        )
+    )
+    live, ended = found.get(ACTIVE, (0, 0)), found.get(ENDED, (0, 0))
+    waiting, failed = sent.get("waiting", 0), sent.get("failed", 0)
+    return WatchNumbers(live[0], ended[0], live[1] + ended[1], waiting, failed, list(problems))
 
 
 def _status(row: Sequence[Any]) -> WatchStatus:

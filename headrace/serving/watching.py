@@ -23,8 +23,7 @@ from headrace.compile.plan import ShapePlan, ViewPlan
 from headrace.core.failpoint import failpoint
 from headrace.core.rule import hidden
 from headrace.core.time import Clock, iso, now_us
-from headrace.serving.candidates import CHUNK, Standing, bodies_of, standing
-from headrace.serving.catalog import tables_of
+from headrace.serving.candidates import CHUNK, Standing, bodies_of, placed_rows, standing
 from headrace.serving.ledger import changed
 from headrace.serving.notices import RAISED, notify
 from headrace.serving.sqlite import Sqlite
@@ -102,11 +101,7 @@ def _matches(
     db: sqlite3.Connection, shape: ShapePlan, view: ViewPlan, promoted: bool
 ) -> Iterator[list[Match]]:
     """New rows of active watches in the order of their times, a part at a time."""
-    generation, speed, _ = tables_of(view)
-    columns = ", ".join(str(output.key) for output in view.outputs)
-    rows = f"SELECT _key, 1 AS _fresh, {columns} FROM {speed}"
-    if promoted:
-        rows += f" UNION ALL SELECT _key, 0, {columns} FROM {generation}"
+    rows = placed_rows(db, view, promoted)
     partition, offset, time, _, watch = (output.key for output in view.outputs[:5])
     cursor = db.execute(
         f"SELECT t.* FROM ({rows}) t JOIN _watches w ON w.number = t.{watch} "
@@ -131,20 +126,22 @@ def _raised(
         return watch
     id = hashlib.sha256(f"{watch.name}\n{match.row_key}".encode()).hexdigest()[:32]
     by = "speed" if match.fresh else f"generation {at.generation}"
-    time = match.time_us if match.time_us is not None else match.arrived_us
     added = db.execute(
         "INSERT OR IGNORE INTO _alerts VALUES "
-        "(NULL, ?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL)",
+        "(NULL, ?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, "
+        "?)",
         (
             id, watch.name, watch.number, match.row_key, watch.severity,
-            msgspec.json.encode(match.body).decode(), time, now, by, str(at.position),
+            msgspec.json.encode(match.body).decode(), match.time_us, now, by, str(at.position),
+            match.arrived_us,
         ),
     ).rowcount  # fmt: skip
     if not added:
         return watch
     document = {
-        "id": id, "rule": watch.name, "severity": watch.severity, "event_time": iso(time),
-        "raised_at": iso(now), "raised_by": by, "body": match.body,
+        "id": id, "rule": watch.name, "severity": watch.severity,
+        "event_time": iso(match.time_us), "raised_at": iso(now), "raised_by": by,
+        "body": match.body,
     }  # fmt: skip
     notify(db, watch, RAISED, [document], now)
     db.execute("UPDATE _watches SET matches = matches + 1 WHERE number = ?", (watch.number,))

@@ -1,4 +1,4 @@
-"""An ad-hoc query with a pattern: the search over all events that there are, behind the fence.
+"""An ad-hoc query with a pattern: the search over all rows that there are, behind the fence.
 
 Every piece of SQL that is made of the user's text passes the fence before Spark's analyser sees it.
 The end of each key is known here, so nothing waits. tests/spark/test_query_worker.py asks.
@@ -7,7 +7,7 @@ The end of each key is known here, so nothing waits. tests/spark/test_query_work
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -32,7 +32,7 @@ def asks_for_matches(sql: str) -> bool:
     return _WORD.search(sql) is not None
 
 
-def matches(spark: Any, sql: str, times: Mapping[str, str | None], fence: Fence) -> Any:
+def matches(spark: Any, sql: str, fence: Fence) -> Any:
     """The frame of the query's rows."""
 
     def analyse(text: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ def matches(spark: Any, sql: str, times: Mapping[str, str | None], fence: Fence)
             raise translated(error, origin) from error
         return [(field.name, field.dataType.simpleString()) for field in fields]
 
-    carried = asked_matches(sql, times, MATCHES, analyse)
+    carried = asked_matches(sql, MATCHES, analyse)
     select = sql_of(carried.select)
     fence(select)
     Carrying(spark, carried.plan, {}, 0, marks=[(0, None)], ended=True).fold([])

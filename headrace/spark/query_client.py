@@ -51,7 +51,6 @@ class QueryRequest(msgspec.Struct, frozen=True):
     sql: str
     relations: list[Relation] = []
     functions_file: str | None = None
-    times: dict[str, str | None] = {}  # the event time column of each stream
 
 
 class ResultColumn(msgspec.Struct, frozen=True):

@@ -105,7 +105,7 @@ class Queries:
             for relation in request.relations:
                 relation_frame(self._spark, relation).createOrReplaceTempView(f"`{relation.name}`")
             shown = [relation.name for relation in request.relations if not relation.hidden]
-            return Reply(result=self._run(request.sql, shown, request.times))
+            return Reply(result=self._run(request.sql, shown))
         except HeadraceError as error:
             return Reply(error=error.as_dict())
         except (PySparkException, Py4JError, OSError, ValueError) as error:
@@ -121,22 +121,22 @@ class Queries:
         register_functions(self._spark, self._functions)
         self._functions_key = key
 
-    def _frame(self, sql: str, names: list[str], times: dict[str, str | None]) -> DataFrame:
+    def _frame(self, sql: str, names: list[str]) -> DataFrame:
         """What the query asks for, once the fence has let it through."""
         limits = FenceLimits(text_max=self._settings.text_max)
         functions = [definition.name for definition in self._functions]
+        known = [*names, MATCHES] if asks_for_matches(sql) else names
 
         def fence(text: str) -> None:
-            known = [*names, MATCHES] if times else names
             check(self._spark, text, relations=known, functions=functions, limits=limits)
 
         if asks_for_matches(sql):
-            return matches(self._spark, sql, times, fence)
+            return matches(self._spark, sql, fence)
         fence(sql)
         return self._spark.sql(sql)
 
-    def _run(self, sql: str, names: list[str], times: dict[str, str | None]) -> QueryResult:
-        frame = self._frame(sql, names, times)
+    def _run(self, sql: str, names: list[str]) -> QueryResult:
+        frame = self._frame(sql, names)
         columns = [ResultColumn(f.name, f.dataType.simpleString()) for f in frame.schema.fields]
         rows_max = self._settings.rows_max
         rows = json_rows(as_text_columns(frame).limit(rows_max + 1).toArrow(), frame.schema)

@@ -63,7 +63,11 @@ def test_each_change_says_who_made_it(served: tuple[Any, StoreRulebook, str]) ->
     assert [rule.name for rule in remote.add(OTHER, "dan")] == ["other"]
     assert remote.remove("other", "eve").state == "removed"
     assert remote.mute("slow", "1h", {"user": "ann"}, "bob").keys == {"user": "ann"}
+    assert remote.unmute("slow", {"user": "ann"})[0].keys == {"user": "ann"}
+    with pytest.raises(NotFound, match="rule 'slow' is not muted so"):
+        remote.unmute("slow", {})
     id = book.alerts(Wanted())[0].id
+    assert (remote.retry(id), remote.retry(rule="slow")) == (0, 0)
     seen = remote.acknowledge(id, "bob", "on it")
     assert (seen.acknowledged_by, seen.note) == ("bob", "on it")
     with pytest.raises(BadDefinition, match="only CREATE RULE can be added"):
@@ -75,6 +79,7 @@ def test_who_does_not_say_a_name_is_api(served: tuple[Any, StoreRulebook, str]) 
     assert httpx.post(f"{url}/v1/rules/slow/disable").json()["changed_by"] == "api"
     long = httpx.post(f"{url}/v1/rules/slow/enable", headers={"X-Headrace-User": "x" * 101})
     assert (long.status_code, long.json()["condition"]) == (400, "BadRequest")
+    assert httpx.post(f"{url}/v1/alerts/retry").json() == {"notifications": 0}
     id = book.alerts(Wanted())[0].id
     assert httpx.post(f"{url}/v1/alerts/{id}/ack").json()["acknowledged_by"] == "api"
 

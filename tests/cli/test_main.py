@@ -25,7 +25,7 @@ GROUPS = {
     "rule": ("list", "show", "add", "disable", "enable", "remove", "history"),
     "rules": ("test",),
     "watch": ("list", "show", "add", "remove"),
-    "alerts": ("list", "show", "ack", "mute"),
+    "alerts": ("list", "show", "ack", "mute", "unmute", "retry"),
     "import": ("sigma",),
 }
 HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console", "httpx", "numpy"}

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import Result
 
 from headrace.run.rulebook import StoreRulebook
-from tests.run.test_rulebook import OTHER, Deployer
+from tests.run.test_rulebook import OTHER, Deployer, fail
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, RuleBench, rule_project
 
@@ -80,4 +80,19 @@ def test_alerts_are_listed_acknowledged_and_muted(bench: RuleBench, call: Call) 
     assert f"acknowledged by {getpass.getuser()}: on it" in seen
     said = lines(call("alerts", "mute", "slow", "--for", "1h", "--where", "user=ann"))
     assert said == ["slow (user=ann): nobody is notified until 2026-01-01 02:00 UTC"]
+    assert "muted (user=ann) until 2026-01-01 02:00 UTC" in lines(call("rule", "show", "slow"))
+    unmuted = lines(call("alerts", "unmute", "slow", "--where", "user=ann"))
+    assert unmuted == ["slow (user=ann): notified again"]
+    assert call("alerts", "unmute", "slow").exit_code == 3
     assert call("alerts", "show", "zz").exit_code == 3
+
+
+def test_failed_notifications_are_tried_again(bench: RuleBench, call: Call) -> None:
+    assert lines(call("alerts", "retry")) == ["0 notifications are tried again"]
+    fail(bench)
+    assert lines(call("alerts", "retry", bench.alerts()[0].id[:8])) == [
+        "1 notification is tried again"
+    ]
+    fail(bench)
+    said = document(call("alerts", "retry", "--rule", "slow", "--json"))
+    assert said == {"notifications": 1}

@@ -8,6 +8,7 @@ import msgspec
 from typer.testing import Result
 
 from headrace.api.service import Balance, IdlePartition, SinkStatus, Status, TableStatus
+from headrace.serving.watches import WatchNumbers
 
 from .conftest import STATUS, Told, document
 
@@ -111,3 +112,15 @@ def test_sinks_are_shown_with_how_far_they_are(told: Told, call: Callable[..., R
     assert [
         "hourly", "visitors", "file", "out/x.jsonl", "exactly_once", "1,203", "1", "7",
     ] in lines  # fmt: skip
+
+
+def test_watches_are_shown_in_numbers_with_what_is_wrong(
+    told: Told, call: Callable[..., Result]
+) -> None:
+    assert "watches" not in call("status").stdout
+    numbers = WatchNumbers(9_998, 2, 1204, 3, 1, ["the end of watches failed: it is full"])
+    told.found = msgspec.structs.replace(STATUS, watches=numbers)
+    lines = [line.split() for line in call("status").stdout.splitlines() if line.strip()]
+    assert ["live", "ended", "matches", "waiting", "failed"] in lines
+    assert ["watches", "9,998", "2", "1,204", "3", "1"] in lines
+    assert ["the", "end", "of", "watches", "failed:", "it", "is", "full"] in lines

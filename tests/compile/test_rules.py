@@ -26,12 +26,29 @@ def test_rule_over_a_stream_is_a_view_of_places_and_values() -> None:
     view = plan.view("_alerts_slow")
     assert view is not None
     assert [output.name for output in view.outputs] == [
-        "_partition", "_offset", "_time", "page", "user", "ms", "ts",
+        "_partition", "_offset", "_time", "_arrived", "page", "user", "ms", "ts",
     ]  # fmt: skip
     assert (view.kind, view.stream, view.partials) == ("mergeable", "clicks", ())
     (rule,) = plan.rules
     assert (rule.columns, rule.per, rule.keys) == (("page", "user", "ms", "ts"), ("user",), None)
     assert (rule.severity, rule.streams) == ("high", ("clicks",))
+
+
+@pytest.mark.parametrize(
+    ("sql", "time"),
+    [
+        ("CREATE RULE r AS SELECT page FROM clicks", "coalesce(_dated, _arrived_at)"),
+        ("CREATE RULE r AS SELECT page FROM times", "coalesce(_dated, _arrived_at)"),
+        ("CREATE RULE r AS SELECT page FROM pages", "_arrived_at"),
+    ],
+)
+def test_alert_is_dated_by_its_event_where_the_stream_says_when_it_was(sql: str, time: str) -> None:
+    streams = "CREATE STREAM times AS SELECT page, ts AS at FROM clicks;"
+    streams += "CREATE STREAM pages AS SELECT page FROM clicks;"
+    view = rule_plan(streams + sql).view("_alerts_r")
+    assert view is not None
+    assert time in view.keys[2].sql
+    assert ("_dated" in view.keys[2].sql) == ("_dated" in time)
 
 
 def test_rule_over_a_view_knows_rows_by_the_views_keys() -> None:
@@ -131,8 +148,9 @@ def test_spark_knows_every_type_of_a_rules_columns(compiled: Compile) -> None:
     view = plan.view("_alerts_dear_one")
     assert view is not None
     assert {output.name: output.type for output in view.outputs} == {
-        "_partition": "INT", "_offset": "BIGINT", "_time": "TIMESTAMP", "user": "STRING",
-        "url": "STRING", "ms": "INT", "bytes": "BIGINT", "price": "DOUBLE", "ok": "BOOLEAN",
+        "_partition": "INT", "_offset": "BIGINT", "_time": "TIMESTAMP",
+        "_arrived": "TIMESTAMP", "user": "STRING", "url": "STRING", "ms": "INT",
+        "bytes": "BIGINT", "price": "DOUBLE", "ok": "BOOLEAN",
         "tags": "STRING", "day": "DATE", "ts": "TIMESTAMP", "twice": "DOUBLE",
     }  # fmt: skip
     assert plan.rules[0].nested == ("tags",)

@@ -56,6 +56,7 @@ DEFAULTS: dict[str, Any] = {
     "subscribe.waiting_max": 10_000,
     "subscribe.rows_max": 100_000,
     "subscribe.linger": "60 seconds",
+    "alerts.keep": "365 days",
     "notify.hosts": [],
     "notify.private": "false",
     "notify.secret": "",
@@ -86,7 +87,7 @@ def values(settings: Settings) -> dict[str, Any]:
 
 DURATIONS = {
     "log.retention", "dedup.horizon", "speed.trigger", "speed.group", "archive.interval",
-    "batch.interval", "tables.interval", "subscribe.linger",
+    "batch.interval", "tables.interval", "subscribe.linger", "alerts.keep",
     "notify.connect", "notify.answer", "notify.pause", "notify.pause_max",
 }  # fmt: skip
 # What Python has for what the file writes.
@@ -191,7 +192,7 @@ def test_known_settings_are_named_where_none_is_near() -> None:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
         "known here: name, state, http, log, dedup, spark, speed, archive, batch, tables, query, "
-        "subscribe, notify."
+        "subscribe, alerts, notify."
     )
 
 

@@ -25,6 +25,7 @@ from headrace.run.layout import Layout
 from headrace.run.metrics import exposition
 from headrace.server.routes import ROUTES as SERVER_ROUTES
 from headrace.server.settings import documented as server_documented
+from headrace.serving.tally import Sent, Tally
 
 from .pages import code, codes, page, prose, sections, table
 
@@ -171,7 +172,8 @@ def test_every_option_of_a_connector_is_documented() -> None:
 def test_every_metric_is_documented_with_its_meaning() -> None:
     stream = StreamStatus("s", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance(0, 0, 0, 0, 0))
     view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
-    text = exposition(Status("p", "running", "", None, None, [stream], [view])).decode()
+    status = Status("p", "running", "", None, None, [stream], [view])
+    text = exposition(status, Tally({("r", "low"): 0}, {"file": Sent()})).decode()
     exposed = dict(re.findall(r"^# HELP (headrace_\w+) (.+)$", text, re.MULTILINE))
     assert {
         code(name): meaning for name, meaning in table("docs/operations.md", "metric")

@@ -12,6 +12,7 @@ from headrace.define.definitions import RuleDefinition
 from headrace.run.rulebook import StoreRulebook
 from headrace.run.rules import kept_rules, with_rules
 from headrace.serving.ledger import Wanted
+from headrace.serving.notices import Queue
 from headrace.serving.rules import keep_rules
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SELECT, SLOW, RuleBench, rule_project
@@ -124,6 +125,7 @@ def test_rule_is_muted_for_a_time_or_for_some_values(book: StoreRulebook, bench:
     bench.send(Click("/a", "ann", 7, 99), Click("/a", "bob", 8, 99))
     bench.look()
     assert [a.state for a in bench.alerts()] == ["open", "open", "muted", "open"]
+    assert book.rule("slow").mutes == [muted]
     for length, keys, sentence in (
         ("soon", {}, "'soon' is not a time such as 1h"),
         ("0s", {}, "a time to mute must be longer than nothing"),
@@ -131,3 +133,55 @@ def test_rule_is_muted_for_a_time_or_for_some_values(book: StoreRulebook, bench:
     ):
         with pytest.raises(BadRequest, match=sentence):
             book.mute("slow", length, keys, "bob")
+
+
+def test_mute_is_taken_back_by_its_values_or_with_all_others(
+    book: StoreRulebook, bench: RuleBench
+) -> None:
+    ann, whole = book.mute("slow", "1h", {"user": "ann"}, "bob"), book.mute("slow", "2h", {}, "bob")
+    with pytest.raises(NotFound) as refused:
+        book.unmute("slow", {"user": "cid"})
+    assert (refused.value.message, refused.value.hint) == (
+        "rule 'slow' is not muted so", "muted are: user=ann; all of it.",
+    )  # fmt: skip
+    assert book.unmute("slow", {"user": "ann"}) == [ann]
+    assert book.rule("slow").mutes == [whole]
+    book.mute("slow", "1h", {"user": "ann"}, "bob")
+    assert len(book.unmute("SLOW", {})) == 2
+    bench.send(Click("/a", "ann", 7, 99))
+    bench.look()
+    assert [a.state for a in bench.alerts()] == ["open"] * 3
+
+
+def fail(bench: RuleBench) -> None:
+    """Give up on all that waits."""
+    queue = Queue(bench.store.db, bench.plan.rules[0].actions[0])
+    queue.failed(queue.due(bench.clock(), 10), "it is dead", bench.clock())
+
+
+def test_failed_notifications_are_tried_again(book: StoreRulebook, bench: RuleBench) -> None:
+    first, second = (alert.id for alert in bench.alerts())
+    assert book.retry() == 0
+    fail(bench)
+    assert book.retry(rule="other") == 0
+    assert book.retry(alert=first[:10]) == 1
+    assert [alert[0] for alert in states(book, first, second)] == ["waiting", "failed"]
+    assert states(book, first)[0][1:] == (0, None), "with all its attempts"
+    assert book.retry(rule="SLOW") == 1
+    queue = Queue(bench.store.db, bench.plan.rules[0].actions[0])
+    assert [notice.key for notice in queue.due(bench.clock(), 10)] == [first, second]
+    with pytest.raises(NotFound, match="there is no alert 'zz'"):
+        book.retry(alert="zz")
+
+
+def states(book: StoreRulebook, *ids: str) -> list[tuple[str, int, str | None]]:
+    found = [book.alert(id).deliveries[0] for id in ids]
+    return [(delivery.state, delivery.attempts, delivery.reason) for delivery in found]
+
+
+def test_what_no_rule_names_any_more_is_not_tried_again(
+    book: StoreRulebook, bench: RuleBench
+) -> None:
+    fail(bench)
+    bench.redeploy(f"{SLOW} NOTIFY FILE 'b.ndjson'")
+    assert book.retry() == 0

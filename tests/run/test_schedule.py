@@ -118,6 +118,31 @@ def test_each_kind_of_work_is_done_when_it_is_due(bench: Bench) -> None:
     assert (a.times("tidy log a"), a.times("build")) == (1, 2)
 
 
+class Tidied:
+    """A ledger that cannot be tidied as long as it is told so."""
+
+    def __init__(self) -> None:
+        self.times, self.fails = 0, True
+
+    def tidy(self) -> int:
+        self.times += 1
+        if self.fails:
+            raise DiskFull("the disk is full")
+        return 0
+
+
+def test_the_ledger_is_tidied_and_says_if_it_cannot_be(bench: Bench) -> None:
+    ledger = Tidied()
+    bench.schedule.retention = ledger  # type: ignore[assignment]
+    bench.start()
+    bench.pass_s(TIDY_US / SECOND)
+    said = list(bench.schedule.problems.values())
+    assert (ledger.times, said) == (1, ["the ledger was not tidied: DiskFull: the disk is full"])
+    ledger.fails = False
+    bench.pass_s(TIDY_US / SECOND)
+    assert (ledger.times, bench.schedule.problems) == (2, {})
+
+
 def test_a_build_archives_first(bench: Bench) -> None:
     bench.start()
     bench.pass_s(30)

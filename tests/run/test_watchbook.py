@@ -17,6 +17,8 @@ from headrace.run.rulebook import Kept
 from headrace.run.watchbook import StoreWatchbook
 from headrace.run.watches import with_watches
 from headrace.serving import watches
+from headrace.serving.watches import WatchNumbers
+from tests.serving.bench import Click
 from tests.serving.rule_bench import rule_plan
 from tests.serving.watch_bench import SELECT, WatchBench, watch
 
@@ -148,3 +150,20 @@ def test_spark_reads_a_line_for_each_watch_and_one_of_bounds(
         (1, 10.0, 0), (2, 50.0, 0),
     ]  # fmt: skip
     assert msgspec.json.decode(bounds.read_bytes()) == {"_c0": 10.0}
+
+
+def test_watches_are_counted_with_their_matches_and_notifications(
+    book: StoreWatchbook, bench: WatchBench
+) -> None:
+    book.add(watch("one", 10, "AFTER 1 MATCH"), "bob")
+    book.add(watch("gone", 10, ENDLESS), "bob")
+    book.remove("gone", "bob")
+    bench.send(Click("/a", "ann", 5, 99), Click("/a", "bob", 6, 98))
+    bench.look()
+    assert book.numbers(["it is full"]) == WatchNumbers(1, 1, 3, 4, 0, ["it is full"])
+
+
+def test_without_watches_there_are_no_numbers(book: StoreWatchbook, bench: WatchBench) -> None:
+    with bench.store.db.write() as db:
+        watches.deploy_files(db, [], "ann", 1)
+    assert book.numbers() is None

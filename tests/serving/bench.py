@@ -69,7 +69,9 @@ DEFINITIONS = definitions()
 class HeldAnalyser:
     """Knows the types of plain columns and aggregates, which is all that the views here ask."""
 
-    _BY_NAME = {"page": "string", "user": "string", "ms": "bigint", "ts": "timestamp"}  # noqa: RUF012
+    _BY_NAME = {  # noqa: RUF012
+        "page": "string", "user": "string", "ms": "bigint", "ts": "timestamp", "_dated": "timestamp"
+    }  # fmt: skip
     _COUNTS = (exp.Count, exp.ApproxDistinct, exp.Sum)
 
     def relation(self, name: str, ddl: str) -> None:
@@ -80,7 +82,7 @@ class HeldAnalyser:
         return [(item.alias_or_name, self._type(item.unalias())) for item in items]
 
     def _type(self, item: Any) -> str:
-        if isinstance(item, exp.Max | exp.Paren):
+        if isinstance(item, exp.Max | exp.Paren | exp.Coalesce):
             return self._type(item.this)
         if isinstance(item, exp.Column):
             return self._BY_NAME.get(item.name, "bigint")

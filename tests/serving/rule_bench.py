@@ -85,7 +85,7 @@ class RuleBench(Bench):
             ends[click.partition] += 1
             if (click.ms or 0) > 50 and click.user not in unseen:
                 at = click.at_us
-                found.append((*place, at, click.page, click.user, click.ms, at))
+                found.append((*place, at, at, click.page, click.user, click.ms, at))
         return found
 
     def build(self, **said: Any) -> Any:

@@ -12,11 +12,11 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.time import MINUTE
 from headrace.define.subscribing import read_subscription
 from headrace.serving.account import Account
-from headrace.serving.ledger import mute
+from headrace.serving.mutes import mute
 from headrace.serving.rules import DISABLED, ENABLED, begin, change
 from headrace.serving.watch import Watch
 from tests.serving.bench import Click
-from tests.serving.rule_bench import BUSY, SELECT, SLOW, RuleBench
+from tests.serving.rule_bench import BUSY, SLOW, RuleBench
 
 FILE = " NOTIFY FILE 'alerts.ndjson'"
 Open = Callable[..., RuleBench]
@@ -256,13 +256,6 @@ def test_alerts_can_be_asked_for_in_sql(opened: Open) -> None:
         }
     ]  # fmt: skip
     assert bench.reader.view("alerts").rows[0]["body"].startswith('{"page":"/a"')
-
-
-def test_rule_without_its_watermark_column_goes_by_arrival(opened: Open) -> None:
-    bench = opened(f"CREATE RULE slow AS {SELECT.replace(', ts', '')}")
-    view = bench.plan.view("_alerts_slow")
-    assert view is not None
-    assert [key.sql for key in view.keys[:3]] == ["_partition", "_offset", "`_arrived_at`"]
 
 
 def test_alerts_can_be_subscribed_to(opened: Open) -> None:

@@ -22,6 +22,7 @@ from headrace.core.errors import (
     BadProject,
     BadQuery,
     EngineFailed,
+    HeadraceError,
     LimitReached,
     Refused,
     Unavailable,
@@ -314,7 +315,7 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> Relation:
 
 
 def matched(client: QueryClient, visits: Relation, sql: str) -> list[list[Any]]:
-    return client.run(QueryRequest(sql, [visits], times={"visits": "ts"})).rows
+    return client.run(QueryRequest(sql, [visits])).rows
 
 
 def test_a_pattern_is_searched_in_all_events_and_knows_their_end(
@@ -331,6 +332,69 @@ def test_a_pattern_is_searched_in_all_events_and_knows_their_end(
 
 def ask_again(client: QueryClient, visits: Relation) -> list[list[Any]]:
     return matched(client, visits, "SELECT count(*) AS n FROM visits")
+
+
+PRICES = "(VALUES (1, 90), (2, 80), (3, 70), (4, 80), (5, 60), (6, 70)) AS t (id, price)"
+VEE = """MEASURES match_number() AS m, classifier() AS c, running last(price) AS p
+         ALL ROWS PER MATCH PATTERN (a b+ c+)
+         DEFINE b AS price < prev(price), c AS price > prev(price)"""
+
+
+def test_a_pattern_is_searched_in_any_relation(client: QueryClient, visits: Relation) -> None:
+    sql = f"SELECT * FROM {PRICES} MATCH_RECOGNIZE (ORDER BY id {VEE})"
+    assert matched(client, visits, sql) == [
+        [1, 1, "A", 90, 90], [2, 1, "B", 80, 80], [3, 1, "B", 70, 70], [4, 1, "C", 80, 80],
+    ]  # fmt: skip
+
+
+def test_a_pattern_reads_what_the_query_names_and_in_any_order(
+    client: QueryClient, visits: Relation
+) -> None:
+    sql = f"""
+        WITH u AS (SELECT * FROM {PRICES}), t AS (SELECT id, price FROM u)
+        SELECT m.id FROM t MATCH_RECOGNIZE (ORDER BY id DESC {VEE}) AS m ORDER BY 1
+    """
+    assert matched(client, visits, sql) == [[4], [5], [6]]
+
+
+def test_a_query_does_with_matches_what_it_likes(client: QueryClient, visits: Relation) -> None:
+    rows = "(VALUES (1, 'a', 5), (1, 'b', 6), (2, 'a', 7)) AS t (k, g, v)"
+    sql = f"""
+        SELECT x.name, y.gs FROM (SELECT k, gs FROM {rows} MATCH_RECOGNIZE (
+          PARTITION BY k ORDER BY v DESC, g MEASURES array_agg(g) AS gs PATTERN (a+))) y
+        JOIN (VALUES (1, 'one'), (2, 'two')) AS x (k, name) ON x.k = y.k ORDER BY 1
+    """
+    assert matched(client, visits, sql) == [["one", ["b", "a"]], ["two", ["a"]]]
+
+
+def test_within_measures_the_first_column_of_the_order(
+    client: QueryClient, visits: Relation
+) -> None:
+    rows = ", ".join(f"(TIMESTAMP '2026-01-01 00:0{m}:00', {m})" for m in (0, 2, 3))
+    sql = f"""
+        SELECT * FROM (VALUES {rows}) AS t (ts, v) MATCH_RECOGNIZE (ORDER BY ts
+          MEASURES first(v) AS f, last(v) AS l PATTERN (a b) WITHIN INTERVAL 90 SECONDS)
+    """
+    assert matched(client, visits, sql) == [[2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            f"FROM {PRICES} MATCH_RECOGNIZE (ORDER BY id PATTERN (a) WITHIN INTERVAL 1 MINUTE)",
+            "WITHIN measures time, and ORDER BY id does not go with it",
+        ),
+        (f"FROM visits, {PRICES} MATCH_RECOGNIZE (ORDER BY id PATTERN (a))", "stands alone"),
+        (f"FROM {PRICES} MATCH_RECOGNIZE (PATTERN (a))", "ORDER BY is expected"),
+        (f"FROM {PRICES} MATCH_RECOGNIZE (ORDER BY size PATTERN (a))", "no column 'size'"),
+    ],
+)
+def test_a_pattern_without_an_order_it_can_use_is_refused(
+    client: QueryClient, visits: Relation, text: str, sentence: str
+) -> None:
+    with pytest.raises(HeadraceError, match=sentence):
+        matched(client, visits, f"SELECT * {text}")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""Mutes: which alerts of a rule are recorded and not notified, and until when.
+
+A mute is a row that is added once; taking it back ends it now. tests/run/test_rulebook.py checks
+it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Alerts with these values, until a moment."""
+
+    number: int
+    keys: dict[str, str]
+    until_us: int
+
+    def covers(self, body: dict[str, Any]) -> bool:
+        return all(_text(body.get(name)) == value for name, value in self.keys.items())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def mute(
+    db: sqlite3.Connection, rule: str, keys: dict[str, str], until_us: int, who: str, now_us: int
+) -> None:
+    db.execute(
+        "INSERT INTO _mutes VALUES (NULL, ?, ?, ?, ?, ?)",
+        (rule, msgspec.json.encode(keys).decode(), until_us, who, now_us),
+    )
+
+
+def active_mutes(db: sqlite3.Connection, rule: str, now_us: int) -> list[Mute]:
+    rows = db.execute(
+        "SELECT number, keys, until_us FROM _mutes "
+        "WHERE rule = ? AND until_us > ? AND muted_at <= ? ORDER BY number",
+        (rule, now_us, now_us),
+    )
+    return [Mute(number, msgspec.json.decode(keys), until) for number, keys, until in rows]
+
+
+def unmute(db: sqlite3.Connection, rule: str, keys: Mapping[str, str], now_us: int) -> list[Mute]:
+    """End the mute of these values, or all of the rule if none are named; those that ended."""
+    found = [mute for mute in active_mutes(db, rule, now_us) if not keys or mute.keys == keys]
+    ended = [(now_us, mute.number) for mute in found]
+    db.executemany("UPDATE _mutes SET until_us = ? WHERE number = ?", ended)
+    return found

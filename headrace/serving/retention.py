@@ -1,0 +1,139 @@
+"""The end of alerts: what is old is removed from the ledger, and is never raised again.
+
+An alert is removed when it was raised before the floor, its notifications are settled, and nothing
+can raise it again:
+  over a stream   its event arrived before the floor, and a generation has taken its row. Speed has
+                  only rows that were decided after the boundary, and of a generation's rows those
+                  whose events arrived before the floor are no candidates (serving/candidates.py);
+  over views      its row has left the answer, so it would come in as another alert;
+  else            its rule or watch is no more.
+The floor is `alerts.keep` before now. It is saved in the transaction that removes, and never goes
+back. tests/serving/test_retention.py checks each, and kills it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from headrace.compile.plan import Plan, RulePlan, ShapePlan
+from headrace.core.failpoint import failpoint
+from headrace.core.position import Position
+from headrace.core.time import Clock, now_us
+from headrace.serving.candidates import FLOOR, floor_of, standing
+from headrace.serving.catalog import read_plan
+from headrace.serving.ledger import changed
+from headrace.serving.sqlite import Sqlite
+from headrace.serving.tally import ALERT, DELIVERED, kind_of, note_removed
+
+CHUNK = 1_000  # alerts of a rule that one transaction removes
+_SETTLED = (
+    "id NOT IN (SELECT j.value FROM _notices n, json_each(n.alerts) j "
+    "WHERE n.rule = ?1 AND n.state = 'waiting')"
+)
+
+
+class Retention:
+    """Removes the alerts of one store."""
+
+    def __init__(self, db: Sqlite, keep_us: int, clock: Clock = now_us) -> None:
+        self.db, self.keep_us, self.clock = db, keep_us, clock
+
+    def tidy(self) -> int:
+        """Remove all that can go, a part at a time; how many alerts."""
+        removed = 0
+        while part := self._step():
+            removed += part
+        return removed
+
+    def _step(self) -> int:
+        now = self.clock()
+        with self.db.write() as db:
+            _raise_floor(db, now - self.keep_us)
+            step = _Step(db, floor_of(db), now)
+            removed = step.remove_alerts()
+            step.remove_notices()
+            if removed:
+                changed(db)
+            failpoint("alerts.removing")
+        failpoint("alerts.removed")
+        return removed
+
+
+def _raise_floor(db: sqlite3.Connection, floor_us: int) -> None:
+    db.execute(
+        "INSERT INTO _meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value "
+        "WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)",
+        (FLOOR, str(floor_us)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One part of the work, inside a transaction."""
+
+    db: sqlite3.Connection
+    floor_us: int
+    now_us: int
+
+    def remove_alerts(self) -> int:
+        old = self.db.execute(
+            "SELECT DISTINCT rule FROM _alerts WHERE raised_at < ?", (self.floor_us,)
+        ).fetchall()
+        plan = read_plan(self.db) if old else None
+        found = [id for (name,) in old for id in self._removable(name, plan)]
+        delete = "DELETE FROM _alerts WHERE id = ? RETURNING rule, severity"
+        note_removed(self.db, ALERT, [self.db.execute(delete, (id,)).fetchone() for id in found])
+        return len(found)
+
+    def _removable(self, name: str, plan: Plan | None) -> list[str]:
+        raiser = self._raiser(name, plan)
+        if raiser is None:
+            return [id for id, _ in self._old(name, self.floor_us, "1")]
+        if isinstance(raiser, RulePlan) and raiser.keys is not None:
+            return [id for id, _ in self._old(name, self._age(raiser), "left_at IS NOT NULL")]
+        if (at := standing(self.db, raiser)) is None:
+            return []
+        found = self._old(name, self._age(raiser), f"arrived_at < {self.floor_us}")
+        return [id for id, position in found if _taken(Position.parse(position), at.boundary)]
+
+    def _raiser(self, name: str, plan: Plan | None) -> RulePlan | ShapePlan | None:
+        """What could raise the alerts of this name again."""
+        rule = next((rule for rule in plan.rules if rule.name == name), None) if plan else None
+        if plan is None or rule is not None:
+            return rule
+        shapes = {shape.name: shape for shape in plan.shapes}
+        row = self.db.execute(
+            "SELECT shape FROM _watches WHERE name = ? AND state = 'active'", (name,)
+        ).fetchone()
+        return shapes.get(row[0]) if row else None
+
+    def _age(self, raiser: RulePlan | ShapePlan) -> int:
+        """When the youngest was raised that may go; what may suppress another stays."""
+        suppress = raiser.suppress_us if isinstance(raiser, RulePlan) else None
+        return min(self.floor_us, self.now_us - suppress) if suppress else self.floor_us
+
+    def _old(self, name: str, age_us: int, condition: str) -> list[tuple[str, str]]:
+        rows = self.db.execute(
+            f"SELECT id, position FROM _alerts WHERE rule = ?1 AND raised_at < ?2 "
+            f"AND {condition} AND {_SETTLED} ORDER BY number LIMIT {CHUNK}",
+            (name, age_us),
+        )
+        return rows.fetchall()
+
+    def remove_notices(self) -> None:
+        """A notification goes with the last of its alerts."""
+        removed = self.db.execute(
+            "DELETE FROM _notices WHERE ended_at < ? AND NOT EXISTS "
+            "(SELECT 1 FROM json_each(alerts) j JOIN _alerts a ON a.id = j.value) "
+            "RETURNING action, state",
+            (self.floor_us,),
+        ).fetchall()
+        delivered = [(kind_of(action), "") for action, state in removed if state == DELIVERED]
+        note_removed(self.db, DELIVERED, delivered)
+
+
+def _taken(position: Position, boundary: Position) -> bool:
+    """Whether what was known at a position is the generation's; another number of partitions is
+    that of another stream, from which nothing can come any more."""
+    return len(position.offsets) != len(boundary.offsets) or position <= boundary

@@ -1,0 +1,96 @@
+"""What rules, watches and actions have done since the beginning, in numbers that never go back.
+
+What is removed from the ledger is counted where it is removed, in the same transaction:
+    raised = in the ledger + removed.
+tests/serving/test_tally.py checks the equation.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headrace.core.time import SECOND
+
+ALERT, DELIVERED = "alert", "delivered"
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The notifications of one kind of action."""
+
+    delivered: int = 0
+    failed: int = 0  # given up, until somebody lets them be tried again
+    waiting: int = 0
+    oldest_s: float = 0.0  # how long the one has waited that has waited longest
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    raised: dict[Pair, int]  # by rule and severity
+    sent: dict[str, Sent]  # by kind of action
+    watches: int = 0  # that are live
+    matches: int = 0  # of all watches that ever were
+
+
+def note_removed(db: sqlite3.Connection, what: str, removed: Iterable[Pair]) -> None:
+    """Count what is removed, inside the caller's transaction."""
+    db.executemany(
+        "INSERT INTO _removed VALUES (?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        [(what, *pair, count) for pair, count in Counter(removed).items()],
+    )
+
+
+def tally(db: sqlite3.Connection, now_us: int) -> Tally:
+    live, matches = db.execute(
+        "SELECT count(*) FILTER (WHERE state = 'active'), coalesce(sum(matches), 0) FROM _watches"
+    ).fetchone()
+    return Tally(_raised(db), _sent(db, now_us), live, matches)
+
+
+def _raised(db: sqlite3.Connection) -> dict[Pair, int]:
+    """Of rules; watches may be too many to be told one by one."""
+    rows = db.execute(
+        "SELECT name, kind, sum(count) FROM ("
+        "SELECT rule AS name, severity AS kind, count(*) AS count FROM _alerts GROUP BY 1, 2 "
+        "UNION ALL SELECT name, kind, count FROM _removed WHERE what = ?) "
+        "WHERE name NOT IN (SELECT name FROM _watches) GROUP BY 1, 2",
+        (ALERT,),
+    )
+    return {(rule, severity): count for rule, severity, count in rows}
+
+
+def _sent(db: sqlite3.Connection, now_us: int) -> dict[str, Sent]:
+    counts, oldest = Counter[Pair](), dict[str, int]()
+    for action, state, count, queued_us in db.execute(
+        "SELECT action, state, count(*), min(queued_at) FROM _notices GROUP BY 1, 2"
+    ):
+        kind = kind_of(action)
+        counts[kind, state] += count
+        if state == "waiting":
+            oldest[kind] = min(queued_us, oldest.get(kind, queued_us))
+    for kind, count in db.execute(
+        "SELECT name, sum(count) FROM _removed WHERE what = ? GROUP BY 1", (DELIVERED,)
+    ):
+        counts[kind, DELIVERED] += count
+    return {
+        kind: Sent(
+            counts[kind, DELIVERED],
+            counts[kind, "failed"],
+            counts[kind, "waiting"],
+            max(0, now_us - oldest.get(kind, now_us)) / SECOND,
+        )
+        for kind, _ in sorted(counts)
+    }
+
+
+def kind_of(action: str) -> str:
+    """
+    >>> kind_of("file alerts.ndjson")
+    'file'
+    """
+    return action.partition(" ")[0]
