@@ -19,6 +19,7 @@ from headrace.access.caller import Caller
 from headrace.access.file import AccessFile
 from headrace.access.object import read_object
 from headrace.access.operation import Operation, operations_of
+from headrace.access.passing import read_pass
 from headrace.access.secret import digest
 from headrace.access.token import NewToken, Token, TokenAsked
 from headrace.access.user import Grant, User
@@ -34,7 +35,8 @@ _OF_SESSION = (
 
 
 class Access:
-    """The users of a project and what they may do; `job` is the project's name.
+    """The users of a project and what they may do; `job` is the project's name. A project that is
+    a job has no users but `local`, and a key that it shares with its server.
 
     access = Access(state / "access.db", "shop")
     access.who(secret).check(Operation.READ, object_of("view", "visitors"))
@@ -46,8 +48,10 @@ class Access:
         job: str,
         clock: Clock = now_us,
         session_life_us: int = 12 * HOUR,
+        server_key: bytes | None = None,
     ) -> None:
         self.job, self.clock, self.session_life_us = job.lower(), clock, session_life_us
+        self._server_key = server_key
         self._file = AccessFile(path)
         self._codes = session.Codes()
         self._remembered: dict[bytes, tuple[Caller, int]] = {}
@@ -65,6 +69,12 @@ class Access:
     def who_browses(self, secret: str) -> Caller:
         """The caller that a session stands for."""
         return self._caller(digest(secret), _OF_SESSION)
+
+    def who_was_passed(self, text: str, asked: str) -> Caller:
+        """The caller that the job's server has recognised, for one request."""
+        if self._server_key is None:
+            raise Unauthenticated("this project has no server that could vouch for anybody")
+        return read_pass(text, asked, self._server_key, self.clock())
 
     def _caller(self, key: bytes, query: str) -> Caller:
         now = self.clock()

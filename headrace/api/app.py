@@ -8,16 +8,19 @@ tests/api/test_routes.py runs it on a real server.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
+from starlette.types import Lifespan
 
 from headrace.access.access import Access
-from headrace.api.door import Door
+from headrace.api.door import door
 from headrace.api.errors import Shield, on_error, on_http_exception
 from headrace.api.guard import Guard, SafeHeaders
 from headrace.api.handlers import Api
@@ -45,22 +48,30 @@ def make_app(
         page=partial(render, routes=ROUTES),
         openapi=msgspec.json.encode(document(ROUTES)),
     )
+    return guarded_app([_route(api, route) for route in ROUTES], http.host)
+
+
+def guarded_app(
+    routes: Sequence[BaseRoute], host: str, lifespan: Lifespan[Starlette] | None = None
+) -> Starlette:
+    """These routes behind the guard."""
     app = Starlette(
-        routes=[_route(api, route) for route in ROUTES],
+        routes=routes,
         middleware=[
             Middleware(SafeHeaders),
             Middleware(Shield),
             Middleware(Measured),
-            Middleware(Guard, host=http.host),
+            Middleware(Guard, host=host),
         ],
         exception_handlers={HeadraceError: on_error, HTTPException: on_http_exception},
+        lifespan=lifespan,
     )
     # A redirect would turn a mistyped POST into a GET; it is told that there is no such route.
     app.router.redirect_slashes = False
     return app
 
 
-def _route(api: Api, route: Route) -> StarletteRoute:
+def _route(api: Api, route: Route[Api]) -> StarletteRoute:
     return StarletteRoute(
-        route.path, Door(api, route).answer, methods=[route.method], name=route.name
+        route.path, door(api, route).answer, methods=[route.method], name=route.name
     )

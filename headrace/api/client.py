@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -54,6 +54,8 @@ class Remote:
         remote.submit("clicks", [b'{"user":"ada"}']).result().accepted
     """
 
+    starts_with = "headrace run"
+
     def __init__(
         self,
         url: str,
@@ -76,7 +78,7 @@ class Remote:
             headers={"Authorization": f"Bearer {token}"} if token else {},
         )
 
-    def __enter__(self) -> Remote:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -239,7 +241,7 @@ class Remote:
             raise Unavailable(
                 f"nothing answers at {self.url}",
                 detail=str(error),
-                hint="is it running? start it with `headrace run`",
+                hint=f"is it running? start it with `{self.starts_with}`",
             ) from error
         except (httpx.TransportError, httpx.InvalidURL) as error:
             # It may have been done or not. Sending it again is for one who knows that its events

@@ -9,19 +9,22 @@ tests/api/test_needs.py asks every route as every role, tests/api/test_door.py r
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 from structlog.contextvars import bind_contextvars
 
+from headrace.access.access import Access
 from headrace.access.audit_log import ALLOWED, NOBODY, REFUSED
 from headrace.access.caller import Caller, forbidden
 from headrace.access.object import EVERYTHING, Object, object_of
 from headrace.access.operation import Operation
 from headrace.api import needs
 from headrace.api.asking import CALLER, by, recognised
-from headrace.api.handlers import Api
+from headrace.api.handlers import Api, Threads
 from headrace.api.measured import ROUTE
 from headrace.api.needs import Need
 from headrace.api.route import Route
@@ -31,11 +34,38 @@ from headrace.core.meters import REQUESTS
 NOBODY_LOGGED_S = 1.0
 
 
-class Door:
-    """Lets requests to one route in, or not."""
+class Guarded(Protocol):
+    """A route, as a door sees it."""
 
-    def __init__(self, api: Api, route: Route) -> None:
-        self._api, self._route = api, route
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def needs(self) -> Need: ...
+
+
+def door(api: Api, route: Route[Api]) -> Door:
+    """The door of a route of a project."""
+    handler = partial(route.handler, api)
+    return Door(api.access, api.quick, route, handler, partial(_rule_of, api))
+
+
+class Door:
+    """Lets requests to one route in, or not. `rule_of` finds the rule that an alert is of, where
+    that can be known.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        quick: Threads,
+        route: Guarded,
+        handler: Callable[[Request], Awaitable[Response]],
+        rule_of: Callable[[str, Caller], Awaitable[Object]] | None = None,
+    ) -> None:
+        self._access, self._quick, self._route = access, quick, route
+        self._handler, self._rule_of = handler, rule_of
         self._nobody_at = -NOBODY_LOGGED_S
 
     async def answer(self, request: Request) -> Response:
@@ -43,7 +73,7 @@ class Door:
         try:
             if self._route.needs.on != needs.ANYBODY:
                 await self._admit(request)
-            return await self._route.handler(self._api, request)
+            return await self._handler(request)
         except (Unauthenticated, Forbidden) as error:
             await self._refused(request, error)
             raise
@@ -52,7 +82,7 @@ class Door:
             raise
 
     async def _admit(self, request: Request) -> None:
-        caller = recognised(self._api.access, request)
+        caller = recognised(self._access, request)
         request.scope[CALLER] = caller
         # Whatever is logged from here on for this request has the user.
         bind_contextvars(user=caller.user)
@@ -61,8 +91,8 @@ class Door:
         _check(need, caller, object)
         REQUESTS.labels(caller.user, need.operation, ALLOWED).inc()
         if need.logged:
-            note = partial(self._api.access.log, by(request), self._route.name)
-            await self._api.quick.run(partial(note, str(object), ALLOWED))
+            note = partial(self._access.log, by(request), self._route.name)
+            await self._quick.run(partial(note, str(object), ALLOWED))
 
     async def _object(self, need: Need, caller: Caller, request: Request) -> Object:
         if need.on == needs.SERVER:
@@ -70,17 +100,9 @@ class Door:
         if need.on not in needs.PARAMETERS:
             return caller.whole_job
         name: str = request.path_params[need.on]
-        if need.on == "alert":
+        if need.on == "alert" and self._rule_of is not None:
             return await self._rule_of(name, caller)
         return object_of(needs.PARAMETERS[need.on], name)
-
-    async def _rule_of(self, alert: str, caller: Caller) -> Object:
-        try:
-            found = await self._api.quick.run(partial(self._api.service.rulebook.alert, alert))
-        except NotFound:
-            # Only who may see every alert is told that there is none like this.
-            return caller.whole_job
-        return object_of("rule", found.rule)
 
     async def _refused(self, request: Request, error: Unauthenticated | Forbidden) -> None:
         who = by(request)
@@ -88,8 +110,8 @@ class Door:
         if who.user == NOBODY and not self._nobody_is_due():
             return
         object = error.object if isinstance(error, Forbidden) else ""
-        note = partial(self._api.access.log, who, self._route.name, object, REFUSED, error.message)
-        await self._api.quick.run(note)
+        note = partial(self._access.log, who, self._route.name, object, REFUSED, error.message)
+        await self._quick.run(note)
 
     def _nobody_is_due(self) -> bool:
         """Whoever has no token could otherwise fill the disk with refusals."""
@@ -97,6 +119,15 @@ class Door:
         due = now - self._nobody_at >= NOBODY_LOGGED_S
         self._nobody_at = now if due else self._nobody_at
         return due
+
+
+async def _rule_of(api: Api, alert: str, caller: Caller) -> Object:
+    try:
+        found = await api.quick.run(partial(api.service.rulebook.alert, alert))
+    except NotFound:
+        # Only who may see every alert is told that there is none like this.
+        return caller.whole_job
+    return object_of("rule", found.rule)
 
 
 def _check(need: Need, caller: Caller, object: Object) -> None:

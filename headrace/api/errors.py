@@ -29,6 +29,7 @@ from headrace.core.errors import (
     MethodNotAllowed,
     NotFound,
     Overloaded,
+    Restarting,
     Unauthenticated,
 )
 
@@ -55,7 +56,7 @@ def error_response(error: HeadraceError) -> Response:
 
 
 def _headers(error: HeadraceError) -> dict[str, str] | None:
-    if isinstance(error, Overloaded):
+    if isinstance(error, Overloaded | Restarting):
         return {"Retry-After": str(error.retry_after_s)}
     return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthenticated) else None
 
@@ -94,6 +95,9 @@ class Shield:
         self._process, self._numbers = secrets.token_hex(3), count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
         request_id = f"{self._process}-{next(self._numbers):x}"
         scope[REQUEST_ID] = request_id
         begun = False

@@ -52,6 +52,9 @@ class Guard:
         self._any_address = _unspecified(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
         refused = self._refusal(scope["method"], Headers(scope=scope))
         app = error_response(refused) if refused else self._app
         await app(scope, receive, send)

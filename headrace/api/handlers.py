@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -76,6 +76,17 @@ class Api:
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
+
+
+class Reception(Protocol):
+    """What the routes of users and sessions need, in a project and in a server of jobs."""
+
+    @property
+    def access(self) -> Access: ...
+    @property
+    def http(self) -> HttpSettings: ...
+    @property
+    def quick(self) -> Threads: ...
 
 
 def json_response(value: Any) -> Response:
@@ -211,7 +222,7 @@ def limit_of(text: str | None) -> int | None:
     raise BadRequest(f"limit must be a whole number from 1 to {LIMIT_MAX}, not '{shown}'")
 
 
-async def decoded(api: Api, request: Request, question: type[T]) -> T:
+async def decoded(api: Reception, request: Request, question: type[T]) -> T:
     """The body of a request; BadRequest if it is of another form."""
     limit = api.http.body_bytes_max
     data = (await read_body(request, limit)).plain(limit)

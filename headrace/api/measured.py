@@ -29,6 +29,9 @@ class Measured:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
         began, status = time.perf_counter(), 500  # what an exception becomes
 
         async def send_seen(message: Message) -> None:

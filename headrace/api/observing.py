@@ -81,7 +81,7 @@ _TOPICS = Parameter("topics", "query", str, "status, topology, alerts, view:NAME
 _OF_STREAM = Parameter("stream", "query", str, "only epochs and generations of this stream")
 _LISTED = Parameter("limit", "query", Limit, "epochs, and generations, wanted at most")
 
-OBSERVING: tuple[Route, ...] = (
+OBSERVING: tuple[Route[Api], ...] = (
     Route(
         "GET", "/v1/topology", "topology",
         "What events flow through, how fast, and what is wrong where.",

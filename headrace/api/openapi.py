@@ -22,7 +22,7 @@ _BEARER = {"type": "http", "scheme": "bearer"}
 _REFERENCE = "#/components/schemas/{name}"
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
+def document(routes: Sequence[Route[Any]]) -> dict[str, Any]:
     types = [ErrorShape, *(type for route in routes for type in _types(route))]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     given = iter(schemas)
@@ -38,14 +38,14 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _types(route: Route) -> Iterator[Any]:
+def _types(route: Route[Any]) -> Iterator[Any]:
     """The types of a route, in the order in which `_operation` takes their schemas."""
     yield route.response
     yield from (parameter.type for parameter in route.parameters)
     yield from (body.type for body in route.bodies)
 
 
-def _operation(route: Route, given: Iterator[Any], error: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: Route[Any], given: Iterator[Any], error: dict[str, Any]) -> dict[str, Any]:
     answer = _content(route.media, next(given))
     operation: dict[str, Any] = {
         "operationId": route.name,

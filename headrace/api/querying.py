@@ -41,7 +41,7 @@ async def plan(api: Api, request: Request) -> Response:
     return json_response(await queried(api, request, call))
 
 
-QUERYING: tuple[Route, ...] = (
+QUERYING: tuple[Route[Api], ...] = (
     Route(
         "POST", "/v1/sql", "query",
         "Answer an ad-hoc SQL query; as CSV or Parquet where Accept asks for it.",

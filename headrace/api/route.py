@@ -1,24 +1,23 @@
 """A route: what it takes, what it answers, what it needs, and what is said of it.
 
-Routes of one subject stand in the file of their handlers; headrace/api/routes.py puts them all in
-one table.
+Routes of one subject stand in the file of their handlers; headrace/api/routes.py and
+headrace/server/routes.py put them in one table each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.api.body import JSON
-from headrace.api.handlers import Api
 from headrace.api.needs import Need
 from headrace.api.shapes import Limit
 
-Handler = Callable[[Api, Request], Awaitable[Response]]
+A = TypeVar("A", contravariant=True)  # what handlers share: the Api, or a server's Desk
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +37,12 @@ class BodyKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Route(Generic[A]):
     method: Literal["GET", "POST"]
     path: str
     name: str
     summary: str
-    handler: Handler
+    handler: Callable[[A, Request], Awaitable[Response]]
     response: Any = str  # the type of the answer's body
     media: str = JSON  # the answer's media type
     needs: Need = Need()

@@ -12,23 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.access.operation import Operation
-from headrace.access.token import NewToken, Token, TokenAsked
-from headrace.access.user import Grant, User
-from headrace.api import handlers, ruling, sessions, users, watching
-from headrace.api.access_shapes import (
-    AuditLog,
-    Done,
-    GrantQuestion,
-    Grants,
-    SessionQuestion,
-    SessionReport,
-    Tokens,
-    UserQuestion,
-    Users,
-)
+from headrace.api import handlers, ruling, watching
+from headrace.api.access_routes import ACCESS_ROUTES
 from headrace.api.body import JSON, NDJSON, ONE
 from headrace.api.events import EVENTS_MEDIA, subscribe
-from headrace.api.needs import FOR_KNOWN, JOB, NAMED, OPEN, SERVER, Need, reads
+from headrace.api.handlers import Api
+from headrace.api.needs import JOB, NAMED, OPEN, Need, reads
 from headrace.api.observing import OBSERVING
 from headrace.api.querying import QUERYING
 from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Parameter, Route
@@ -82,9 +71,6 @@ _WANTED = (
     Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
     LIMIT,
 )
-_TOKEN = Parameter("token", "path", str, "id of a token")
-_OF_USER = Parameter("user", "query", str, "only those of this user")
-_MANAGES = Need(SERVER, Operation.MANAGE)
 
 
 def _defines(on: str) -> Need:
@@ -99,7 +85,7 @@ _EVENTS = (
 )
 
 # The busiest route is first, because the router looks at them in this order.
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[Route[Api], ...] = (
     Route(
         "POST", "/v1/streams/{stream}/events", "send_events",
         "Append events: one JSON object, an array, or one event a line; gzip is welcome. "
@@ -257,76 +243,7 @@ ROUTES: tuple[Route, ...] = (
         ruling.retry, Retried, bodies=(BodyKind(JSON, RetryQuestion),), body_required=False,
         needs=Need(JOB, Operation.MUTE),
     ),
-    Route(
-        "GET", "/v1/session", "session", "Who one is, and what one may do.",
-        sessions.session, SessionReport,
-        needs=FOR_KNOWN,
-    ),
-    Route(
-        "POST", "/v1/session", "open_session",
-        "Open a session of a browser, with a token or the code of the link that a run prints.",
-        sessions.open_session, SessionReport, bodies=(BodyKind(JSON, SessionQuestion),),
-        needs=OPEN,
-    ),
-    Route(
-        "POST", "/v1/session/end", "end_session", "End the session of a browser.",
-        sessions.end_session, Done,
-        needs=FOR_KNOWN,
-    ),
-    Route(
-        "GET", "/v1/users", "users", "All users.", users.users, Users,
-        needs=_MANAGES,
-    ),
-    Route(
-        "POST", "/v1/users", "add_user",
-        "Add a user, who may do nothing, or has a role on everything.",
-        users.add_user, User, bodies=(BodyKind(JSON, UserQuestion),),
-        needs=_MANAGES,
-    ),
-    Route(
-        "POST", "/v1/users/{user}/remove", "remove_user",
-        "Remove a user, with all tokens, sessions and grants.",
-        users.remove_user, Done, parameters=(Parameter("user", "path", str, "name of a user"),),
-        needs=_MANAGES,
-    ),
-    Route(
-        "GET", "/v1/tokens", "tokens",
-        "The tokens of the one who asks; for those who manage users, all.",
-        users.tokens, Tokens, parameters=(_OF_USER,),
-        needs=FOR_KNOWN,
-    ),
-    Route(
-        "POST", "/v1/tokens", "create_token", "Make a token. Its secret is told this once.",
-        users.create_token, NewToken, bodies=(BodyKind(JSON, TokenAsked),), body_required=False,
-        needs=FOR_KNOWN,
-    ),
-    Route(
-        "POST", "/v1/tokens/{token}/revoke", "revoke_token",
-        "Let a token, and the sessions that it opened, be valid no more.",
-        users.revoke_token, Token, parameters=(_TOKEN,),
-        needs=FOR_KNOWN,
-    ),
-    Route(
-        "GET", "/v1/grants", "grants", "Who may do what on which object.",
-        users.grants, Grants, parameters=(_OF_USER,),
-        needs=_MANAGES,
-    ),
-    Route(
-        "POST", "/v1/grants", "add_grant",
-        "Let a user do something: a role or one operation, on an object.",
-        users.add_grant, Grant, bodies=(BodyKind(JSON, GrantQuestion),),
-        needs=_MANAGES,
-    ),
-    Route(
-        "POST", "/v1/grants/remove", "remove_grant", "Take a grant back.",
-        users.remove_grant, Done, bodies=(BodyKind(JSON, GrantQuestion),),
-        needs=_MANAGES,
-    ),
-    Route(
-        "GET", "/v1/audit-log", "audit_log", "The newest changes and refusals.",
-        users.audit_log, AuditLog, parameters=(_OF_USER, LIMIT),
-        needs=Need(SERVER, Operation.AUDIT),
-    ),
+    *ACCESS_ROUTES,
     *QUERYING,
     *OBSERVING,
     *SEARCHING,

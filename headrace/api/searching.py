@@ -124,7 +124,7 @@ _WANTED = (
     Parameter("status", "query", RecordStatus, "only records of which this became"),
 )
 
-SEARCHING: tuple[Route, ...] = (
+SEARCHING: tuple[Route[Api], ...] = (
     Route(
         "GET", "/v1/streams/{stream}/events", "events",
         "The newest events of a stream, or those that say something.",

@@ -12,11 +12,10 @@ import errno
 import socket
 import threading
 import time
-from functools import partial
 from ipaddress import ip_address
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from headrace.access.access import Access
 from headrace.api.app import make_app
@@ -31,23 +30,11 @@ STOP_S_MAX, GRACE_S = 5.0, 3
 _LOOK_S = 0.005
 
 
-class HttpServer:
-    """Serves a service over HTTP from a thread of its own.
+class AppServer:
+    """Serves an application over HTTP from a thread of its own."""
 
-    server = HttpServer(instance, settings.http, access)
-    server.start()
-    print(server.url)
-    """
-
-    def __init__(
-        self,
-        service: Service,
-        http: HttpSettings,
-        access: Access,
-        limits: AccessSettings | None = None,
-    ) -> None:
-        self._http = http
-        self._app = partial(make_app, service, http, access, limits or AccessSettings())
+    def __init__(self, app: ASGIApp, http: HttpSettings) -> None:
+        self._app, self._http = app, http
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self.url = ""
@@ -58,7 +45,7 @@ class HttpServer:
         host, port = listening.getsockname()[:2]
         scheme = "https" if self._http.tls_cert else "http"
         self.url = f"{scheme}://{_reachable(host)}:{port}"
-        server = uvicorn.Server(_config(self._app(), self._http))
+        server = uvicorn.Server(_config(self._app, self._http))
         thread = threading.Thread(
             target=server.run, args=([listening],), name="headrace-http", daemon=True
         )
@@ -76,12 +63,30 @@ class HttpServer:
         thread.join(STOP_S_MAX)
 
 
-def _config(app: Starlette, http: HttpSettings) -> uvicorn.Config:
+class HttpServer(AppServer):
+    """Serves a project's service.
+
+    server = HttpServer(instance, settings.http, access)
+    server.start()
+    print(server.url)
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        http: HttpSettings,
+        access: Access,
+        limits: AccessSettings | None = None,
+    ) -> None:
+        super().__init__(make_app(service, http, access, limits or AccessSettings()), http)
+
+
+def _config(app: ASGIApp, http: HttpSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
-        lifespan="off",
+        lifespan="on",
         ws="none",
         # Loopback clients could otherwise choose their own address and scheme.
         proxy_headers=False,

@@ -16,19 +16,19 @@ from headrace.access.audit_log import By
 from headrace.access.operation import operations_of
 from headrace.api.access_shapes import Allowed, Done, SessionQuestion, SessionReport
 from headrace.api.asking import CALLER, by, caller, cookie_name
-from headrace.api.handlers import Api, decoded, json_response
+from headrace.api.handlers import Reception, decoded, json_response
 from headrace.core.errors import BadRequest
 from headrace.core.time import SECOND
 
 
-async def open_session(api: Api, request: Request) -> Response:
+async def open_session(api: Reception, request: Request) -> Response:
     said = await decoded(api, request, SessionQuestion)
     if (said.token is None) == (said.code is None):
         raise BadRequest("a session is opened with a token or with a code")
     return await api.quick.run(partial(_opened, api, request, said))
 
 
-def _opened(api: Api, request: Request, said: SessionQuestion) -> Response:
+def _opened(api: Reception, request: Request, said: SessionQuestion) -> Response:
     if said.token is not None:
         found = api.access.who(said.token)
         user, id = found.user, found.token
@@ -49,11 +49,11 @@ def _opened(api: Api, request: Request, said: SessionQuestion) -> Response:
     return response
 
 
-async def session(api: Api, request: Request) -> Response:
+async def session(api: Reception, request: Request) -> Response:
     return await api.quick.run(partial(_report, api, request))
 
 
-def _report(api: Api, request: Request) -> Response:
+def _report(api: Reception, request: Request) -> Response:
     asks = caller(request)
     granted = [
         Allowed(grant.may, sorted(operations_of(grant.may)), grant.on)
@@ -64,7 +64,7 @@ def _report(api: Api, request: Request) -> Response:
     return json_response(SessionReport(asks.user, asks.job, granted, may, on))
 
 
-async def end_session(api: Api, request: Request) -> Response:
+async def end_session(api: Reception, request: Request) -> Response:
     secret = request.cookies.get(cookie_name(request))
     if secret:
         await api.quick.run(partial(api.access.end_session, secret, by(request)))

@@ -27,45 +27,45 @@ from headrace.api.access_shapes import (
     Users,
 )
 from headrace.api.asking import by, caller
-from headrace.api.handlers import Api, decoded, json_response, limit_of, parameters
+from headrace.api.handlers import Reception, decoded, json_response, limit_of, parameters
 from headrace.core.errors import NotFound
 
 
-async def users(api: Api, request: Request) -> Response:
+async def users(api: Reception, request: Request) -> Response:
     return json_response(Users(await api.quick.run(api.access.users)))
 
 
-async def add_user(api: Api, request: Request) -> Response:
+async def add_user(api: Reception, request: Request) -> Response:
     said = await decoded(api, request, UserQuestion)
     call = partial(api.access.add_user, said.name, said.role, by(request))
     return json_response(await api.quick.run(call))
 
 
-async def remove_user(api: Api, request: Request) -> Response:
+async def remove_user(api: Reception, request: Request) -> Response:
     call = partial(api.access.remove_user, request.path_params["user"], by(request))
     await api.quick.run(call)
     return json_response(Done(True))
 
 
-async def grants(api: Api, request: Request) -> Response:
+async def grants(api: Reception, request: Request) -> Response:
     call = partial(api.access.grants, parameters(request).get("user"))
     return json_response(Grants(await api.quick.run(call)))
 
 
-async def add_grant(api: Api, request: Request) -> Response:
+async def add_grant(api: Reception, request: Request) -> Response:
     said = await decoded(api, request, GrantQuestion)
     call = partial(api.access.grant, said.user, said.may, said.on, by(request))
     return json_response(await api.quick.run(call))
 
 
-async def remove_grant(api: Api, request: Request) -> Response:
+async def remove_grant(api: Reception, request: Request) -> Response:
     said = await decoded(api, request, GrantQuestion)
     call = partial(api.access.take_back, said.user, said.may, said.on, by(request))
     await api.quick.run(call)
     return json_response(Done(True))
 
 
-async def tokens(api: Api, request: Request) -> Response:
+async def tokens(api: Reception, request: Request) -> Response:
     """All tokens for those who manage users; for others their own."""
     asks, of = caller(request), parameters(request).get("user")
     if not _manages(asks):
@@ -75,13 +75,13 @@ async def tokens(api: Api, request: Request) -> Response:
     return json_response(Tokens(await api.quick.run(partial(api.access.tokens, of))))
 
 
-async def create_token(api: Api, request: Request) -> Response:
+async def create_token(api: Reception, request: Request) -> Response:
     asks, said = caller(request), await decoded(api, request, TokenAsked)
     _check_own(asks, said.user or asks.user)
     return json_response(await api.quick.run(partial(api.access.create_token, said, by(request))))
 
 
-async def revoke_token(api: Api, request: Request) -> Response:
+async def revoke_token(api: Reception, request: Request) -> Response:
     asks, id = caller(request), request.path_params["token"]
     try:
         owner = (await api.quick.run(partial(api.access.token, id))).user
@@ -93,7 +93,7 @@ async def revoke_token(api: Api, request: Request) -> Response:
     return json_response(await api.quick.run(partial(api.access.revoke_token, id, by(request))))
 
 
-async def audit_log(api: Api, request: Request) -> Response:
+async def audit_log(api: Reception, request: Request) -> Response:
     asked = parameters(request)
     limit = limit_of(asked.get("limit")) or LISTED
     call = partial(api.access.audit_log, limit, asked.get("user"))

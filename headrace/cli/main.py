@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from headrace.cli import job_commands
 from headrace.cli.alert_commands import alerts_app
 from headrace.cli.failure import guarded
 from headrace.cli.folder import found_folder
@@ -323,6 +324,15 @@ def doctor(project: ProjectOption = None, json: Json = False) -> int:
     return body.doctor(found_folder(project)).say(json)
 
 
+for command in (
+    job_commands.serve,
+    job_commands.submit,
+    job_commands.jobs,
+    job_commands.apply,
+    job_commands.rollback,
+):
+    app.command()(command)
+app.add_typer(job_commands.job_app, name="job")
 app.add_typer(rule_app, name="rule")
 app.add_typer(watch_app, name="watch")
 app.add_typer(alerts_app, name="alerts")

@@ -128,6 +128,12 @@ class NotFound(HeadraceError):
     http_status = 404
 
 
+class Conflict(HeadraceError):
+    """What is asked for does not go together with what is there now."""
+
+    http_status = 409
+
+
 class MethodNotAllowed(HeadraceError):
     """The API has the path, but not for this method."""
 
@@ -150,6 +156,12 @@ class Overloaded(Unavailable):
 
 class NotReady(Unavailable):
     """The view is being built for the first time."""
+
+
+class Restarting(Unavailable):
+    """A job is on its way back; nothing was done for this request."""
+
+    retry_after_s = 1
 
 
 class PortInUse(Unavailable):

@@ -7,36 +7,18 @@ tests/define/test_settings.py checks each default and each refusal.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headrace.core.errors import BadProject, BadSetting
+from headrace.core.errors import BadProject
 from headrace.core.origin import Origin
-from headrace.core.time import duration_us
+from headrace.define.setting import Documented, documented_of, read_into
+from headrace.define.setting import setting as _setting
 
 FORMATS, LEVELS = ("json", "console"), ("debug", "info", "warning", "error")
-
-
-def _setting(
-    default: Any,
-    meaning: str,
-    *,
-    duration: bool = False,
-    least: float | None = None,
-    among: tuple[str, ...] = (),
-) -> Any:
-    meta = {
-        "meaning": meaning, "duration": duration, "least": least, "among": among, "text": default,
-    }  # fmt: skip
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=meta)
-    if isinstance(default, list):
-        return field(default=tuple(default), metadata=meta)
-    return field(default=duration_us(default) if duration else default, metadata=meta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,21 +218,9 @@ class Settings:
     lineage: LineageSettings = field(default_factory=LineageSettings)
 
 
-def key_of(item: Field[Any]) -> str:
-    """The key in the file: durations are text there, so their unit is not in the name."""
-    return item.name.removesuffix("_us") if item.metadata.get("duration") else item.name
-
-
-def documented() -> Iterator[tuple[str, Any, str]]:
+def documented() -> Iterator[Documented]:
     """Each setting as (dotted key, default as the file writes it, meaning)."""
-    for item in fields(Settings):
-        if item.default_factory is not MISSING and is_dataclass(item.default_factory):
-            for inner in fields(item.default_factory):
-                text, meaning = inner.metadata["text"], inner.metadata["meaning"]
-                said = str(text).lower() if isinstance(text, bool) else text
-                yield f"{item.name}.{key_of(inner)}", said, meaning
-        else:
-            yield item.name, item.metadata["text"], item.metadata["meaning"]
+    return documented_of(Settings)
 
 
 def load_settings(folder: Path) -> Settings:
@@ -278,64 +248,4 @@ def load_settings(folder: Path) -> Settings:
 
 def read_settings(table: dict[str, Any], origin: Origin) -> Settings:
     """Settings from the tables of a TOML file, each value checked."""
-    settings = Settings(name=table["name"])
-    known = {item.name: item for item in fields(Settings)}
-    for key, value in table.items():
-        if key not in known:
-            raise _unknown(key, list(known), origin)
-        current = getattr(settings, key)
-        if not is_dataclass(current):
-            settings = replace(settings, **{key: _checked(known[key], key, value, origin)})
-            continue
-        if not isinstance(value, dict):
-            raise BadSetting(f"[{key}] is a table of settings, not a value", origin=origin)
-        section = _read_section(current, key, value, origin)
-        settings = replace(settings, **{key: section})
-    return settings
-
-
-def _read_section(section: Any, name: str, table: dict[str, Any], origin: Origin) -> Any:
-    known = {key_of(item): item for item in fields(section)}
-    for key, value in table.items():
-        if key not in known:
-            raise _unknown(f"{name}.{key}", [f"{name}.{k}" for k in known], origin)
-        checked = _checked(known[key], f"{name}.{key}", value, origin)
-        section = replace(section, **{known[key].name: checked})
-    return section
-
-
-def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
-    if item.metadata.get("duration"):
-        try:
-            return duration_us(value)
-        except (ValueError, TypeError) as error:
-            hint = f'write {key.rpartition(".")[2]} = "{item.metadata["text"]}"'
-            raise BadSetting(
-                f"{key} is not a duration: {value!r}", hint=hint, origin=origin
-            ) from error
-    if isinstance(item.metadata["text"], dict) and isinstance(value, dict):
-        return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
-    expected = type(item.metadata["text"])
-    if expected is list and isinstance(value, list) and all(type(v) is str for v in value):
-        return tuple(value)
-    if expected is float and type(value) is int:
-        value = float(value)
-    if type(value) is not expected or expected is list:
-        words = {
-            int: "a whole number", float: "a number", str: "a text", dict: "a table",
-            bool: "true or false", list: "a list of texts",
-        }  # fmt: skip
-        raise BadSetting(f"{key} must be {words[expected]}, not {value!r}", origin=origin)
-    among = item.metadata.get("among")
-    if among and value not in among:
-        raise BadSetting(f"{key} must be one of {', '.join(among)}, not {value!r}", origin=origin)
-    least = item.metadata.get("least")
-    if least is not None and value < least:
-        raise BadSetting(f"{key} must be at least {least}, not {value!r}", origin=origin)
-    return value
-
-
-def _unknown(key: str, known: list[str], origin: Origin) -> BadSetting:
-    close = difflib.get_close_matches(key, known, 1)
-    hint = f"did you mean '{close[0]}'?" if close else f"known here: {', '.join(known)}."
-    return BadSetting(f"there is no setting '{key}'", hint=hint, origin=origin)
+    return read_into(Settings(name=table["name"]), table, origin)

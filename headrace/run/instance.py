@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from headrace.access.access import Access
-from headrace.access.run import ADMIN, begin_run, end_run, first_token
+from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
 from headrace.api.server import HttpServer
 from headrace.api.service import Status
 from headrace.api.tls import exposed, with_paths
@@ -62,9 +62,15 @@ REBUILD_SECONDS_MAX = 3_600
 class Instance(ProjectService):
     """`Service` for a project that runs in this process."""
 
-    def __init__(self, project: Project, report: Report) -> None:
+    def __init__(
+        self,
+        project: Project,
+        report: Report,
+        turn: int = 0,
+        server_key: bytes | None = None,
+    ) -> None:
         layout = Layout.of(project)
-        self.lock = RunLock(layout)
+        self.lock = RunLock(layout, turn)
         self.lock.take()
         super().__init__(
             project, SqliteStore(layout.store, group_us=project.settings.speed.group_us)
@@ -85,7 +91,9 @@ class Instance(ProjectService):
             layout.access,
             project.settings.name,
             session_life_us=project.settings.access.session_life_us,
+            server_key=server_key,
         )
+        self.served = server_key is not None
         self.server: HttpServer | None = None
         self.lineage = lineage_of(project)
         self._stop = threading.Event()
@@ -107,9 +115,13 @@ class Instance(ProjectService):
         http = http if port is None else replace(http, port=port)
         self.server = HttpServer(self, http, self.access, settings.access)
         self.server.start()
-        url, token = self.server.url, begin_run(self.access)
-        self.lock.announce(url, token)
+        begin, url = begin_job if self.served else begin_run, self.server.url
+        self.lock.announce(url, token := begin(self.access))
         self.seen.start()
+        if self.served:
+            # What is reported goes into a log that others read, so it opens nothing.
+            self.report("serving", {"url": url})
+            return url
         self.report("serving", {"url": url, "login": f"{url}/#login={self.access.code(token)}"})
         if first := first_token(self.access):
             self.report("first_token", {"user": ADMIN, "token": first})

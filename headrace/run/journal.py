@@ -15,13 +15,13 @@ from typing import Any
 import structlog
 from structlog.typing import Processor
 
-from headrace.define.settings import Settings
+from headrace.define.settings import LogSettings
 from headrace.run.layout import Layout
 
 BYTES_MAX = 16 << 20
 
 
-def keep_journal(layout: Layout, settings: Settings) -> None:
+def keep_journal(layout: Layout, name: str, log: LogSettings) -> None:
     """Write what is logged from now on to the project's file; a long one is begun anew."""
     layout.state.mkdir(parents=True, exist_ok=True)
     path = layout.state / "headrace.log"
@@ -30,13 +30,13 @@ def keep_journal(layout: Layout, settings: Settings) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
-            _of(settings.name),
+            _of(name),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *_written_as(settings.log.format),
+            *_written_as(log.format),
         ],
         # A level that is left out costs a call that does nothing.
-        wrapper_class=structlog.make_filtering_bound_logger(settings.log.level),
+        wrapper_class=structlog.make_filtering_bound_logger(log.level),
         logger_factory=structlog.WriteLoggerFactory(
             file=path.open("a", buffering=1, encoding="utf-8")
         ),

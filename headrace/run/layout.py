@@ -50,6 +50,11 @@ class Layout:
         return self.state / "access.db"
 
     @property
+    def server_key(self) -> Path:
+        """What a job shares with its server, if it has one."""
+        return self.state / "server.key"
+
+    @property
     def ingest(self) -> Path:
         return self.state / "ingest"
 

@@ -1,9 +1,9 @@
 """One process runs a project. The kernel holds the lock, so it is gone when the process is,
 however it ended.
 
-`run.json` says where the running instance answers, and `run.token` has the token for commands on
-this machine, for the owner's eyes only; they count only while the lock is held.
-tests/run/test_lock.py checks both, with a process that is killed.
+The lock's file says who holds it, `run.json` where the running instance answers, and `run.token`
+has the token for commands on this machine, for the owner's eyes only; all count only while the lock
+is held. tests/run/test_lock.py checks it, with a process that is killed.
 """
 
 from __future__ import annotations
@@ -11,32 +11,49 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from pathlib import Path
+
+import msgspec
 
 from headrace.core.errors import AlreadyRunning
 from headrace.run.layout import Layout
+
+# A look at the lock holds it for an instant, which must not keep a process from its start.
+_TRIES, _PAUSE_S = 10, 0.02
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """The process that holds a lock. Its start tells it from a later process of the same number;
+    its turn is the one that whoever started it gave it.
+    """
+
+    pid: int
+    started: int
+    turn: int = 0
 
 
 class RunLock:
     """Held by the process that runs a project."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self, layout: Layout, turn: int = 0) -> None:
+        self.layout, self.turn = layout, turn
         self._handle: int | None = None
 
     def take(self) -> None:
         self.layout.state.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.layout.lock, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not _locked(handle):
             os.close(handle)
             url = running_url(self.layout)
             raise AlreadyRunning(
                 "this project is already running" + (f" at {url}" if url else ""),
                 hint="stop it first, or use another folder.",
-            ) from error
+            )
         self._handle = handle
+        said = Holder(os.getpid(), started_at(os.getpid()) or 0, self.turn)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, msgspec.json.encode(said), 0)
 
     def announce(self, url: str, token: str) -> None:
         """Say where this instance answers, and to which token."""
@@ -77,6 +94,37 @@ def running_url(layout: Layout) -> str | None:
         return str(json.loads(layout.running.read_text("utf-8"))["url"])
     except (json.JSONDecodeError, KeyError, TypeError):
         return None
+
+
+def holder(layout: Layout) -> Holder | None:
+    """The process that runs the project, if one does."""
+    if not _held(layout.lock):
+        return None
+    try:
+        return msgspec.json.decode(layout.lock.read_bytes(), type=Holder)
+    except msgspec.DecodeError:
+        return Holder(0, 0)  # it holds the lock and has not said its name yet
+
+
+def started_at(pid: int) -> int | None:
+    """When a process was started, in ticks since the boot; None where that cannot be read."""
+    try:
+        # The program's name comes before, in parentheses, and may have any character.
+        after = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2]
+    except OSError:
+        return None
+    return int(after.split()[19])
+
+
+def _locked(handle: int) -> bool:
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE_S)
+        else:
+            return True
+    return False
 
 
 def _held(path: Path) -> bool:

@@ -52,14 +52,16 @@ def run(
     seconds: float | None = None,
     until_idle: bool = False,
     report: Report = lambda kind, fields: None,
+    turn: int = 0,
+    server_key: bytes | None = None,
 ) -> Summary:
     """Run a project until it is told to stop, for some seconds, or until its log is worked
     through.
     """
     began = time.monotonic()
     report("starting", {"name": project.settings.name})
-    keep_journal(Layout.of(project), project.settings)
-    instance = Instance(project, report)
+    keep_journal(Layout.of(project), project.settings.name, project.settings.log)
+    instance = Instance(project, report, turn, server_key)
     with _interrupt() as stop, traced(project.settings):
         try:
             instance.open()

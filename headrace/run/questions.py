@@ -22,7 +22,6 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
 from headrace.access.caller import OWNER, Caller
-from headrace.access.object import EVERYTHING
 from headrace.access.operation import Operation
 from headrace.api.observed.asking import QueryPlan
 from headrace.compile.plan import Plan
@@ -73,7 +72,7 @@ class Questions:
     ) -> Answer:
         """Answer a query, which the caller can stop by its id from another thread."""
         with self.running.entered(id, caller.user) as stopping:
-            names, plan = self._readable(text, caller)
+            names, plan = self.readable(text, caller)
             if self._about_views(names):
                 with QUERY_SECONDS.labels(STORE).time():
                     return self.reader.sql(text, limit, stopping, partial(reads, caller, plan))
@@ -83,7 +82,7 @@ class Questions:
 
     def plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
         """How a query would be answered."""
-        names, plan = self._readable(text, caller)
+        names, plan = self.readable(text, caller)
         if self._about_views(names):
             relations, sql, steps = self.reader.plan(text, partial(reads, caller, plan))
             return QueryPlan("store", list(relations), sql, steps)
@@ -93,10 +92,10 @@ class Questions:
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
         """Stop the caller's query of this id, or anybody's for one who manages users."""
-        everybody = caller.allows(Operation.MANAGE, EVERYTHING)
+        everybody = caller.allows(Operation.MANAGE, caller.whole_job)
         return self.running.stop(id, None if everybody else caller.user)
 
-    def _readable(self, text: str, caller: Caller) -> tuple[set[str], Plan | None]:
+    def readable(self, text: str, caller: Caller) -> tuple[set[str], Plan | None]:
         """The names that a query speaks of, each of which the caller may read."""
         names = _names(text, self.project.settings.query.text_max)
         plan = self.store.deployed()

@@ -164,7 +164,7 @@ def _deploy_flow(db: sqlite3.Connection, flow: FlowPlan) -> None:
     if row:
         before = msgspec.json.decode(row[0], type=FlowPlan)
         for old, new in zip(before.streams, flow.streams, strict=True):
-            _check_history(old, new)
+            check_history(old, new)
         db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, flow.name))
         return
     start = Position.start(flow.partitions)
@@ -176,7 +176,15 @@ def _deploy_flow(db: sqlite3.Connection, flow: FlowPlan) -> None:
     db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL, NULL)", rows)
 
 
-def _check_history(old: StreamPlan, new: StreamPlan) -> None:
+def check_histories(deployed: Plan | None, plan: Plan) -> None:
+    """Refuse a plan that the history of a deployed stream does not allow."""
+    before = {stream.name: stream for stream in deployed.streams} if deployed else {}
+    for stream in plan.streams:
+        if stream.name in before:
+            check_history(before[stream.name], stream)
+
+
+def check_history(old: StreamPlan, new: StreamPlan) -> None:
     """History does not change: columns may be added, and nothing that is there may mean another
     thing.
     """

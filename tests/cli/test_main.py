@@ -17,10 +17,12 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "top",
-    "rebuild", "audit", "why", "replay", "dead-letters", "doctor", "audit-log", "rules", "rule",
-    "watch", "alerts", "import", "user", "token", "grant",
+    "rebuild", "audit", "why", "replay", "dead-letters", "doctor", "audit-log", "serve", "submit",
+    "jobs", "apply", "rollback", "rules", "job", "rule", "watch", "alerts", "import", "user",
+    "token", "grant",
 )  # fmt: skip
 GROUPS = {
+    "job": ("show", "cancel", "restart", "pause", "resume", "logs"),
     "rule": ("list", "show", "add", "disable", "enable", "remove", "history"),
     "rules": ("test",),
     "watch": ("list", "show", "add", "remove"),

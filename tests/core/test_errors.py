@@ -179,6 +179,20 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             503,
         ),
         (
+            errors.Conflict(
+                "job 'shop' is paused", hint="`headrace job resume shop` goes on with it."
+            ),
+            "Conflict: job 'shop' is paused\n  hint: `headrace job resume shop` goes on with it.",
+            1,
+            409,
+        ),
+        (
+            errors.Restarting("job 'shop' is restarting", detail="nothing was accepted."),
+            "Restarting: job 'shop' is restarting\n  detail: nothing was accepted.",
+            5,
+            503,
+        ),
+        (
             errors.Fenced("another process has taken over this project"),
             "Fenced: another process has taken over this project",
             5,

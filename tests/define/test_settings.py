@@ -11,7 +11,8 @@ import pytest
 from headrace.core.errors import BadProject, BadSetting, HeadraceError
 from headrace.core.origin import Origin
 from headrace.core.time import duration_us
-from headrace.define.settings import Settings, documented, key_of, load_settings, read_settings
+from headrace.define.setting import key_of
+from headrace.define.settings import Settings, documented, load_settings, read_settings
 
 AT = Origin("headrace.toml", 1)
 MB = 1 << 20

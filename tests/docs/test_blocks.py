@@ -17,15 +17,18 @@ from typer._click.exceptions import ClickException
 from headrace.api.routes import ROUTES
 from headrace.cli.main import app
 from headrace.core.origin import Origin
+from headrace.define.setting import read_into
 from headrace.define.settings import read_settings
 from headrace.define.statements import read_statements
 from headrace.define.subscribing import read_subscription
+from headrace.server.routes import ROUTES as SERVER_ROUTES
+from headrace.server.settings import ServerSettings
 from headrace.testing import load
 
 from .pages import ROOT, Block, blocks, shell_lines, write_files
 
 _KNOWN = {"sql", "csv", "sh", "json", "toml", "python", "yaml", ""}
-_OTHER_COMMANDS = {"make", "cd", "sqlite3", ".venv/bin/python"}
+_OTHER_COMMANDS = {"make", "cd", "sqlite3", "tar", ".venv/bin/python"}
 
 
 def each(*languages: str, mark: str | None = None) -> pytest.MarkDecorator:
@@ -53,7 +56,11 @@ def test_subscriptions_are_read(block: Block) -> None:
 
 @each("toml")
 def test_settings_are_read(block: Block) -> None:
-    read_settings(tomllib.loads(block.text), Origin(block.page, block.line))
+    said, origin = tomllib.loads(block.text), Origin(block.page, block.line)
+    if block.mark == "server":
+        read_into(ServerSettings(), said, origin)
+    else:
+        read_settings(said, origin)
 
 
 @each("json")
@@ -104,7 +111,8 @@ def _check_curl(arguments: list[str]) -> None:
     url = urlsplit(next(argument for argument in arguments if argument.startswith("http://")))
     method = arguments[arguments.index("-X") + 1] if "-X" in arguments else "GET"
     parts = unquote(url.path).split("/")
-    assert any(method == route.method and _matches(route.path, parts) for route in ROUTES), url.path
+    known = {(route.method, route.path) for route in (*ROUTES, *SERVER_ROUTES)}
+    assert any(method == m and _matches(path, parts) for m, path in known), url.path
     if "--data-binary" in arguments:
         body: Any = arguments[arguments.index("--data-binary") + 1]
         assert body.startswith("@") or json.loads(body)
@@ -112,6 +120,8 @@ def _check_curl(arguments: list[str]) -> None:
 
 def _matches(pattern: str, parts: list[str]) -> bool:
     wanted = pattern.split("/")
+    if wanted[-1].endswith(":path}"):  # takes any number of parts
+        wanted[-1:] = ["{part}"] * (len(parts) - len(wanted) + 1)
     return len(wanted) == len(parts) and all(
         w == p or (w.startswith("{") and p) for w, p in zip(wanted, parts, strict=True)
     )

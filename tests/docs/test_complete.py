@@ -11,6 +11,7 @@ import pytest
 import typer.main
 
 import headrace
+from headrace.api.needs import ANYBODY, KNOWN, SERVER, Need
 from headrace.api.routes import ROUTES
 from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
 from headrace.cli.main import app
@@ -24,6 +25,8 @@ from headrace.define.statements import _STREAM_OPTIONS
 from headrace.ingest.connector import documented_options
 from headrace.run.layout import Layout
 from headrace.run.metrics import exposition
+from headrace.server.routes import ROUTES as SERVER_ROUTES
+from headrace.server.settings import documented as server_documented
 from headrace.serving.tally import Sent, Tally
 
 from .pages import code, codes, page, prose, sections, table
@@ -41,6 +44,29 @@ def test_every_setting_is_documented_with_its_default_and_meaning() -> None:
         for key, default, meaning in documented()
     ]
     assert rows == shown
+
+
+def test_every_setting_of_a_server_is_documented_with_its_default_and_meaning() -> None:
+    rows = [
+        (code(key), code(default), meaning)
+        for key, default, meaning in table("docs/settings.md", "server setting")
+    ]
+    assert rows == [(key, str(default), meaning) for key, default, meaning in server_documented()]
+
+
+def test_every_route_of_a_server_is_documented() -> None:
+    rows = [(code(row[0]), *row[1:]) for row in table("docs/server.md", "route")]
+    assert rows == [
+        (f"{route.method} {route.path}", route.summary, needed(route.needs))
+        for route in SERVER_ROUTES
+    ]
+
+
+def needed(need: Need) -> str:
+    """What a route needs, as a page says it."""
+    if need.on in (ANYBODY, KNOWN):
+        return {ANYBODY: "nothing", KNOWN: "a token"}[need.on]
+    return f"`{need.operation}` on {'everything' if need.on == SERVER else f'the {need.on}'}"
 
 
 def test_every_error_condition_is_documented_with_its_codes() -> None:
@@ -175,7 +201,7 @@ def test_every_label_of_a_metric_is_documented() -> None:
 def test_every_place_in_the_state_folder_is_documented() -> None:
     layout, told = Layout(Path("state")), prose(page("docs/operations.md"))
     places = (layout.store, layout.lock, layout.running, layout.ingest, layout.work("run").parent)
-    places += (layout.access, layout.token)
+    places += (layout.access, layout.token, layout.server_key)
     for place in (*places, layout.log("s").parent, layout.master("s").parent):
         assert place.name in told
 

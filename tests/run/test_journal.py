@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from headrace.api.server import HttpServer
-from headrace.define.settings import HttpSettings, LogSettings, Settings
+from headrace.define.settings import HttpSettings, LogSettings
 from headrace.run.journal import BYTES_MAX, keep_journal
 from headrace.run.layout import Layout
 from tests.access.people import bearer, open_access
@@ -27,7 +27,7 @@ def _as_before() -> Iterator[None]:
 
 
 def journal(folder: Path, **log: Any) -> Path:
-    keep_journal(Layout(folder), Settings("shop", log=LogSettings(**log)))
+    keep_journal(Layout(folder), "shop", LogSettings(**log))
     return folder / "headrace.log"
 
 

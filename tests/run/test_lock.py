@@ -7,17 +7,19 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from headrace.core.errors import AlreadyRunning
 from headrace.run.layout import Layout
-from headrace.run.lock import RunLock, running_token, running_url
+from headrace.run.lock import Holder, RunLock, holder, running_token, running_url, started_at
 
 URL = "http://127.0.0.1:8080"
 HOLDER = """
 import sys
+import threading
 from pathlib import Path
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
@@ -99,3 +101,50 @@ def test_a_run_json_that_cannot_be_read_names_no_address(layout: Layout, text: s
 def test_a_project_that_never_ran_does_not_run(layout: Layout) -> None:
     assert running_url(layout) is None
     assert not layout.state.exists(), "a question makes no files"
+
+
+def test_the_lock_says_who_holds_it_and_of_which_turn(layout: Layout) -> None:
+    assert holder(layout) is None
+    lock = RunLock(layout, turn=7)
+    lock.take()
+    assert holder(layout) == Holder(os.getpid(), started_at(os.getpid()) or 0, 7)
+    lock.release()
+    assert holder(layout) is None, "what is written counts only while the lock is held"
+
+
+def test_a_holder_that_has_not_said_its_name_yet_is_there_all_the_same(layout: Layout) -> None:
+    lock = RunLock(layout)
+    lock.take()
+    layout.lock.write_bytes(b"")
+    assert holder(layout) == Holder(0, 0)
+    lock.release()
+
+
+def test_a_process_that_is_gone_was_started_at_no_time() -> None:
+    ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    ended.wait()
+    assert started_at(ended.pid) is None
+    assert started_at(os.getpid()) == started_at(os.getpid())
+
+
+def test_a_look_at_the_lock_does_not_keep_a_process_from_taking_it(layout: Layout) -> None:
+    layout.state.mkdir(parents=True)
+    layout.lock.touch()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            holder(layout)
+
+    looking = [threading.Thread(target=look) for _ in range(2)]
+    for thread in looking:
+        thread.start()
+    try:
+        for _ in range(50):
+            lock = RunLock(layout)
+            lock.take()
+            lock.release()
+    finally:
+        stop.set()
+        for thread in looking:
+            thread.join()

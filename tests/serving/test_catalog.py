@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.errors import BadDefinition, NotFound, NotReady
 from headrace.core.position import Position
-from headrace.serving.catalog import changes_of, read_highs
+from headrace.serving.catalog import changes_of, check_histories, read_highs
 
 from .bench import CLICKS, PLAN, STREAM, VIEWS, Bench, definitions, plan_of
 
@@ -158,6 +158,8 @@ def test_a_stream_cannot_change_what_its_history_means(live: Bench, stream: str)
     )
     assert (live.store.stream("clicks"), live.store.versions("clicks")) == (state, versions)
     assert live.store.deployed() == PLAN
+    with pytest.raises(BadDefinition):
+        check_histories(PLAN, plan_of(definitions(views, stream)))
 
 
 def test_a_stream_may_get_a_column_that_may_be_null(live: Bench) -> None:

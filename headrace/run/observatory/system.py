@@ -15,7 +15,8 @@ from typing import Any
 import headrace
 from headrace.api.observed.system import ProcessShape, SettingShape, SparkShape, System
 from headrace.core.time import SECOND, duration_text, iso
-from headrace.define.settings import Settings, documented, key_of
+from headrace.define.setting import key_of
+from headrace.define.settings import Settings, documented
 from headrace.run.observatory.disk import Growth, disk_of
 from headrace.run.observatory.subject import Signs, Subject
 

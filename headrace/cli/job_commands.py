@@ -1,0 +1,169 @@
+"""`headrace serve`, `submit`, `jobs`, `apply`, `rollback` and `job …`: the commands and their
+options; what they do is in cli/jobs.py and cli/serving.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.cli.options import Json
+
+job_app = typer.Typer(no_args_is_help=True, help="See and steer one job of a server.")
+Job = Annotated[str, typer.Argument(metavar="JOB", help="the job's name")]
+Project = Annotated[Path, typer.Argument(metavar="DIR", help="the project's folder")]
+Server = Annotated[
+    str | None, typer.Option(metavar="URL", help="the server; else HEADRACE_SERVER, else --home")
+]
+Home = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="the domain's folder; else HEADRACE_HOME, else ~/.headrace"),
+]
+Id = Annotated[
+    str | None,
+    typer.Option("--id", help="the command's id; the same id is carried out once only"),
+]
+Cores = Annotated[int | None, typer.Option(min=1, help="cores of its Spark")]
+Memory = Annotated[str | None, typer.Option(metavar="2g", help="memory of its driver")]
+Pool = Annotated[str | None, typer.Option(help="Spark pool of the server")]
+Tag = Annotated[
+    list[str] | None, typer.Option(help="what the server must have; may be given again")
+]
+
+
+def serve(
+    home: Home = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 takes a free one")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Serve jobs until Ctrl-C; jobs go on without it."""
+    from headrace.cli import serving as body
+
+    return body.serve(home, port, json=json)
+
+
+def submit(
+    folder: Project,
+    name: Annotated[str | None, typer.Option(help="the job's name; else the project's")] = None,
+    cores: Cores = None,
+    memory: Memory = None,
+    pool: Pool = None,
+    tag: Tag = None,
+    server: Server = None,
+    home: Home = None,
+    id: Id = None,
+    json: Json = False,
+) -> int:
+    """Make a job of a project, on a server."""
+    from headrace.cli import jobs as body
+
+    wish = body.wish(cores, memory, pool, tag)
+    return body.submit(body.found(server, home), folder, name, wish, id).say(json)
+
+
+def jobs(server: Server = None, home: Home = None, json: Json = False) -> int:
+    """Show the jobs of a server."""
+    from headrace.cli import jobs as body
+
+    return body.listed(body.found(server, home)).say(json)
+
+
+def apply(
+    folder: Project,
+    job: Job,
+    cores: Cores = None,
+    memory: Memory = None,
+    pool: Pool = None,
+    tag: Tag = None,
+    server: Server = None,
+    home: Home = None,
+    id: Id = None,
+    json: Json = False,
+) -> int:
+    """Make a project the next version of a job."""
+    from headrace.cli import jobs as body
+
+    wish = body.wish(cores, memory, pool, tag)
+    return body.apply(body.found(server, home), folder, job, wish, id).say(json)
+
+
+def rollback(
+    job: Job,
+    version: Annotated[
+        int | None, typer.Argument(metavar="[VERSION]", help="else the one before")
+    ] = None,
+    server: Server = None,
+    home: Home = None,
+    id: Id = None,
+    json: Json = False,
+) -> int:
+    """Make an earlier version of a job the current one."""
+    from headrace.cli import jobs as body
+
+    return body.rollback(body.found(server, home), job, version, id).say(json)
+
+
+@job_app.command()
+def show(job: Job, server: Server = None, home: Home = None, json: Json = False) -> int:
+    """Show one job and its versions."""
+    from headrace.cli import jobs as body
+
+    return body.shown(body.found(server, home), job).say(json)
+
+
+@job_app.command()
+def cancel(
+    job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
+) -> int:
+    """Stop a job for good; its state and versions stay."""
+    return _switch("cancel", job, server, home, id, json)
+
+
+@job_app.command()
+def restart(
+    job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
+) -> int:
+    """Stop a job's process and start it anew; also one that failed."""
+    return _switch("restart", job, server, home, id, json)
+
+
+@job_app.command()
+def pause(
+    job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
+) -> int:
+    """Stop a job until it is resumed; it still answers reads."""
+    return _switch("pause", job, server, home, id, json)
+
+
+@job_app.command()
+def resume(
+    job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
+) -> int:
+    """Go on with a job that is paused."""
+    return _switch("resume", job, server, home, id, json)
+
+
+@job_app.command()
+def logs(
+    job: Job,
+    tail: Annotated[int, typer.Option(min=1, max=10_000, help="the last so many lines")] = 100,
+    server: Server = None,
+    home: Home = None,
+    json: Json = False,
+) -> int:
+    """Show the end of a job's log."""
+    from headrace.cli import jobs as body
+
+    return body.logs(body.found(server, home), job, tail).say(json)
+
+
+def _switch(
+    verb: str, job: str, server: str | None, home: Path | None, id: str | None, json: bool
+) -> int:
+    from headrace.cli import jobs as body
+
+    return body.switch(body.found(server, home), job, verb, id).say(json)

@@ -1,0 +1,119 @@
+"""`headrace submit`, `jobs`, `job`, `apply` and `rollback`: what a server's jobs are and become.
+
+tests/cli/test_jobs.py reads the pages.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from headrace.cli.folder import loaded
+from headrace.cli.report import Report, bad, dim, good, table, waiting
+from headrace.cli.words import second
+from headrace.server.client import Address, found_server
+from headrace.server.commands import Done
+from headrace.server.package import pack
+from headrace.server.place import Place
+from headrace.server.shapes import JobStatus, Versions
+from headrace.server.wish import Wish
+
+_HEADS = ("job", "state", "version", "owner", "place", "since", "reason")
+_VERSION_HEADS = ("version", "submitted", "by", "views", "streams", "rules")
+
+
+def found(server: str | None, home: Path | None) -> Address:
+    """The server that a command is about."""
+    return found_server(server, home)
+
+
+def wish(cores: int | None, memory: str | None, pool: str | None, tags: list[str] | None) -> Wish:
+    return Wish(cores, memory, pool, tags or None)
+
+
+def listed(at: Address) -> Report:
+    with at.open() as server:
+        jobs = server.jobs().jobs
+    return Report({"jobs": jobs}, [job_table(jobs) if jobs else Text("no jobs")])
+
+
+def job_table(jobs: list[JobStatus]) -> RenderableType:
+    return table(*_HEADS, rows=[_row(job) for job in jobs], right=("version",))
+
+
+def _row(job: JobStatus) -> list[str | Text]:
+    since = f"{second(job.changed_at)} UTC"
+    place = _place_words(job.place)
+    return [job.name, _state(job), str(job.version), job.owner, place, since, job.reason]
+
+
+def _state(job: JobStatus) -> Text:
+    if job.state == "failed":
+        return bad(job.state)
+    return good(job.state) if job.state == "running" else Text(job.state, style="yellow")
+
+
+def _place_words(place: Place) -> str:
+    where = place.pool or f"{place.cores} {'core' if place.cores == 1 else 'cores'}"
+    return ", ".join([where, place.memory, *place.tags])
+
+
+def shown(at: Address, job: str) -> Report:
+    with at.open() as server:
+        status, versions = server.job(job), server.versions(job)
+    parts = [job_table([status]), "", _version_table(versions)]
+    return Report({"job": status, **_versions_document(versions)}, parts)
+
+
+def _versions_document(versions: Versions) -> dict[str, object]:
+    return {"current": versions.current, "versions": versions.versions}
+
+
+def _version_table(versions: Versions) -> RenderableType:
+    rows = [
+        [
+            f"{v.number} (current)" if v.number == versions.current else str(v.number),
+            f"{second(v.submitted_at)} UTC",
+            v.submitted_by,
+            *(", ".join(names) for names in (v.names.views, v.names.streams, v.names.rules)),
+        ]
+        for v in versions.versions
+    ]
+    return table(*_VERSION_HEADS, rows=rows)
+
+
+def submit(at: Address, folder: Path, name: str | None, wish: Wish, id: str | None) -> Report:
+    job = name or loaded(folder).settings.name
+    with at.open() as server, waiting("the server checks the project"):
+        return _done(server.submit_job(job, pack(folder), wish, id))
+
+
+def apply(at: Address, folder: Path, job: str, wish: Wish, id: str | None) -> Report:
+    loaded(folder)  # what can be seen here need not be sent
+    with at.open() as server, waiting("the server checks the project"):
+        return _done(server.apply(job, pack(folder), wish, id))
+
+
+def rollback(at: Address, job: str, version: int | None, id: str | None) -> Report:
+    with at.open() as server, waiting("the server checks the version"):
+        return _done(server.rollback(job, version, id))
+
+
+def switch(at: Address, job: str, verb: str, id: str | None) -> Report:
+    with at.open() as server:
+        return _done(server.switch(job, verb, id))
+
+
+def _done(done: Done) -> Report:
+    job = done.job
+    line = good(f"{done.verb} {job.name}: version {job.version} is to be {job.desired}")
+    look = f"look: headrace job show {job.name}"
+    return Report(done, [line, dim(f"  command {done.command}; {look}")])
+
+
+def logs(at: Address, job: str, lines: int) -> Report:
+    with at.open() as server:
+        found = server.logs(job, lines)
+    return Report({"lines": found}, [Text(line) for line in found])

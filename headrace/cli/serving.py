@@ -1,0 +1,43 @@
+"""`headrace serve`: serves a domain until it is told to stop.
+
+With `--json` each report is one JSON line {"kind": …}. The end of the server is no end of its jobs.
+tests/server/test_story.py starts it.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from headrace.cli.report import console, good, print_json
+from headrace.cli.running import line_of
+
+
+def serve(home: Path | None, port: int | None, *, json: bool) -> int:
+    from headrace.server.home import found_home
+    from headrace.server.serve import serve as run
+
+    folder = found_home(home)
+
+    def report(kind: str, fields: dict[str, Any]) -> None:
+        if json:
+            print_json({"kind": kind, **fields})
+        else:
+            console().print(_line(kind, fields), soft_wrap=True)
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    run(folder, port=port, wait=stop.wait, report=report)
+    return 0
+
+
+def _line(kind: str, fields: dict[str, Any]) -> Text:
+    if kind != "serving":
+        return line_of(kind, fields)
+    line = good(f"serving at {fields['url']}; stop with Ctrl-C, jobs go on")
+    return line.append(f"\n  jobs are kept in {fields['home']}", style="dim")

@@ -1,0 +1,1 @@
+"""A long-lived server to which a team submits projects as jobs."""

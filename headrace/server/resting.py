@@ -1,0 +1,107 @@
+"""What a job answers while its process is not there: reads, from its store, by this server.
+
+The routes are the job's own, with their doors, and so are the answers; only the state in the status
+is the server's.
+Whatever would write, run the project's code or start Spark is refused, with the time to try again
+if the job is on its way back. tests/server/test_resting.py asks a job that is down.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.access.access import Access
+from headrace.access.caller import OWNER, Caller
+from headrace.api.door import door
+from headrace.api.handlers import QUICK_THREADS, SLOW_THREADS, Api, Threads
+from headrace.api.limits import Gate, Limits, overloaded
+from headrace.api.route import Route
+from headrace.api.service import Status
+from headrace.core.errors import HeadraceError, Restarting, Unavailable
+from headrace.define.project import Project
+from headrace.define.settings import AccessSettings, HttpSettings
+from headrace.run.offline import Offline
+from headrace.run.order import Order
+from headrace.run.reading import reads
+from headrace.server.watcher import SILENT, Seen
+from headrace.serving.answer import Answer
+
+ANSWERED = frozenset({
+    "read_view", "late", "query", "status", "rules", "rule", "rule_history", "watches", "watch",
+    "alerts", "alert",
+})  # fmt: skip
+JOB_STATE = "X-Headrace-Job"
+_COMING = frozenset({"starting", "running", SILENT, "restarting", "stopping"})
+
+
+def shown_state(seen: Seen) -> str:
+    """The state of a job whose process was not reached."""
+    return "restarting" if seen.state in _COMING else seen.state
+
+
+def down(job: str, seen: Seen) -> HeadraceError:
+    """Why a job cannot do what only its process could."""
+    detail = "nothing of this request was accepted."
+    if seen.state in _COMING:
+        return Restarting(
+            f"job '{job}' is restarting",
+            detail=f"{seen.reason}; {detail}" if seen.reason else detail,
+            hint="send it again after the time in Retry-After.",
+        )
+    return Unavailable(
+        f"job '{job}' is {seen.state}",
+        detail=f"{seen.reason}; {detail}" if seen.reason else detail,
+        hint=f"`headrace job show {job}` says more.",
+    )
+
+
+class Resting(Offline):
+    """The store of a job, to be read."""
+
+    def __init__(self, project: Project, seen: Seen) -> None:
+        super().__init__(project)
+        self._seen = seen
+
+    def sql(
+        self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
+    ) -> Answer:
+        """Of views alone: streams are Spark's."""
+        _, plan = self.questions.readable(text, caller)
+        return self.questions.reader.sql(text, limit, readable=partial(reads, caller, plan))
+
+    def status(self) -> Status:
+        said = super().status()
+        return replace(said, state=shown_state(self._seen), reason=self._seen.reason)
+
+
+class Answers:
+    """The routes of a job that its store can answer."""
+
+    def __init__(self, http: HttpSettings, access: Access, limits: AccessSettings) -> None:
+        self._http, self._gate = http, Gate(http.waiting_max, overloaded)
+        self._access, self._limits = access, Limits(limits)
+        self._quick, self._slow = Threads(QUICK_THREADS), Threads(SLOW_THREADS)
+
+    async def answer(
+        self, job: str, order: Order, seen: Seen, route: Route[Api], asked: Request
+    ) -> Response:
+        """The answer that the job would give, or why there is none."""
+        if route.name not in ANSWERED or not Path(order.state, "serving.db").is_file():
+            raise down(job, seen)
+        response = await self._ask(route, order, seen, asked)
+        response.headers[JOB_STATE] = shown_state(seen)
+        return response
+
+    async def _ask(self, route: Route[Api], order: Order, seen: Seen, asked: Request) -> Response:
+        service = await self._quick.run(lambda: Resting(order.project(), seen))
+        try:
+            shared = self._access, self._gate, self._limits
+            api = Api(service, self._http, *shared, quick=self._quick, slow=self._slow)
+            return await door(api, route).answer(asked)
+        finally:
+            service.close()

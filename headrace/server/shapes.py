@@ -1,0 +1,75 @@
+"""The JSON of the server's own routes, where it is not a noun of another file.
+
+Each answer is an object, so that a field can be added later.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from headrace.server.place import Place, Room
+from headrace.server.records import Job, Named, Version
+from headrace.server.watcher import Seen
+
+
+class JobStatus(msgspec.Struct, frozen=True):
+    """What a job is to be, and how it is."""
+
+    name: str
+    state: str  # starting, running, silent, restarting, stopping, paused, cancelled, failed
+    reason: str
+    desired: str  # running, paused, cancelled
+    version: int
+    owner: str
+    place: Place
+    submitted_at: str
+    changed_at: str
+    pid: int | None = None
+
+    @staticmethod
+    def of(job: Job, seen: Seen) -> JobStatus:
+        known = job.desired, job.version, job.owner, job.place, job.submitted_at, job.changed_at
+        return JobStatus(job.name, seen.state, seen.reason, *known, seen.pid)
+
+
+class Jobs(msgspec.Struct, frozen=True):
+    """All jobs of a domain."""
+
+    jobs: list[JobStatus]
+
+
+class Versions(msgspec.Struct, frozen=True):
+    """All versions of a job, the newest first, and which of them is current."""
+
+    current: int
+    versions: list[Version]
+
+
+class Logs(msgspec.Struct, frozen=True):
+    """The last lines of a job's log."""
+
+    lines: list[str]
+
+
+class Catalog(msgspec.Struct, frozen=True):
+    """Every stream, view and rule, and the job that it is of."""
+
+    names: list[Named]
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """A server of the domain, and how much of it is in use."""
+
+    name: str
+    url: str
+    pid: int
+    started_at: str
+    room: Room
+    cores_used: int
+    memory_used: int
+
+
+class DomainStatus(msgspec.Struct, frozen=True):
+    """The servers of a domain."""
+
+    instances: list[Instance]

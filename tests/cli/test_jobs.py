@@ -1,0 +1,158 @@
+"""The pages of the commands of jobs, and what they send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from typer.testing import Result
+
+from headrace.core.errors import Conflict
+from headrace.run.job import Names
+from headrace.server import client
+from headrace.server.commands import Done
+from headrace.server.package import unpack
+from headrace.server.place import Place
+from headrace.server.records import RUNNING, Job, Version
+from headrace.server.settings import SubmitSettings
+from headrace.server.shapes import Jobs, JobStatus, Versions
+from headrace.server.wish import Wish
+
+from .conftest import document
+
+AT = "2026-11-15T19:00:00Z"
+JOB = Job("shop", "ada", RUNNING, 2, 3, Place(2, "1g", tags=["ssd"]), AT, AT)
+STATUS = JobStatus("shop", "running", "", "running", 2, "ada", JOB.place, AT, AT, 7)
+FAILED = JobStatus("bank", "failed", "it died 8 times", "running", 1, "bob", Place(), AT, AT)
+VERSIONS = Versions(2, [
+    Version(2, "d2", Names(["clicks"], ["visitors"], ["rule"]), "bob", AT),
+    Version(1, "d1", Names(["clicks"], ["visitors"]), "ada", AT),
+])  # fmt: skip
+
+
+class Server:
+    """A server that answers as told and remembers what it was asked."""
+
+    asked: ClassVar[list[tuple[Any, ...]]] = []
+
+    def __init__(self, url: str, token: str | None, verify: Any) -> None:
+        self.url = url
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def jobs(self) -> Jobs:
+        return Jobs([STATUS, FAILED])
+
+    def job(self, job: str) -> JobStatus:
+        return STATUS
+
+    def versions(self, job: str) -> Versions:
+        return VERSIONS
+
+    def logs(self, job: str, lines: int) -> list[str]:
+        return ["one", "two"][-lines:]
+
+    def submit_job(self, job: str, project: bytes, wish: Wish, id: str | None) -> Done:
+        return self._done("submit", job, project, wish, id)
+
+    def apply(self, job: str, project: bytes, wish: Wish, id: str | None) -> Done:
+        return self._done("apply", job, project, wish, id)
+
+    def rollback(self, job: str, version: int | None, id: str | None) -> Done:
+        return self._done("rollback", job, version, id)
+
+    def switch(self, job: str, verb: str, id: str | None) -> Done:
+        if job == "bank":
+            raise Conflict("job 'bank' is paused", hint="resume it.")
+        return self._done(verb, job, id)
+
+    def _done(self, verb: str, *asked: Any) -> Done:
+        self.asked.append((verb, self.url, *asked))
+        return Done(asked[-1] or "c1", verb, JOB)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    monkeypatch.setattr(client, "ServerRemote", Server)
+    monkeypatch.setenv("HEADRACE_SERVER", "http://team:8080")
+    Server.asked = []
+    return Server.asked
+
+
+def test_jobs_are_a_table_with_their_reasons(asked: list[Any], call: Callable[..., Result]) -> None:
+    lines = call("jobs").stdout.splitlines()
+    assert lines[0].split() == [
+        "job", "state", "version", "owner", "place", "since", "reason",
+    ]  # fmt: skip
+    assert lines[1].split() == [
+        "shop", "running", "2", "ada", "2", "cores,", "1g,", "ssd", "2026-11-15", "19:00", "UTC",
+    ]  # fmt: skip
+    assert lines[2].endswith("it died 8 times")
+    assert [job["name"] for job in document(call("jobs", "--json"))["jobs"]] == ["shop", "bank"]
+
+
+def test_one_job_is_shown_with_its_versions(asked: list[Any], call: Callable[..., Result]) -> None:
+    page = call("job", "show", "shop").stdout
+    assert "2 (current)  2026-11-15 19:00 UTC  bob  visitors  clicks   rule" in page
+    said = document(call("job", "show", "shop", "--json"))
+    assert (said["job"]["pid"], said["current"]) == (7, 2)
+
+
+def test_a_project_is_sent_with_its_place_and_its_name(
+    asked: list[Any], call: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "headrace.toml").write_text('name = "shop"\n')
+    folder = str(tmp_path)
+    result = call("submit", folder, "--cores", "2", "--memory", "1g", "--tag", "ssd", "--id", "x")
+    assert result.stdout.splitlines() == [
+        "submit shop: version 2 is to be running",
+        "  command x; look: headrace job show shop",
+    ]
+    verb, url, job, project, wish, id = asked[0]
+    assert (verb, url, job, id) == ("submit", "http://team:8080", "shop", "x")
+    assert wish == Wish(2, "1g", None, ["ssd"])
+    assert set(unpack(project, SubmitSettings())) == {"headrace.toml"}
+    call("submit", folder, "--name", "other", "--server", "http://here:1")
+    assert asked[1][1:3] == ("http://here:1", "other")
+    call("apply", folder, "shop")
+    assert asked[2][2:] == ("shop", project, Wish(), None)
+
+
+def test_a_folder_that_is_no_project_is_not_sent(
+    asked: list[Any], call: Callable[..., Result], tmp_path: Path
+) -> None:
+    assert call("submit", str(tmp_path)).exit_code == 1
+    assert call("apply", str(tmp_path), "shop").exit_code == 1
+    assert asked == []
+
+
+@pytest.mark.parametrize("verb", ["cancel", "restart", "pause", "resume"])
+def test_switches_are_sent(asked: list[Any], call: Callable[..., Result], verb: str) -> None:
+    assert document(call("job", verb, "shop", "--json"))["verb"] == verb
+    assert asked == [(verb, "http://team:8080", "shop", None)]
+    refused = call("job", verb, "bank")
+    assert refused.exit_code == 1
+    assert "Conflict: job 'bank' is paused" in refused.stderr
+
+
+def test_a_version_is_rolled_back_to_and_a_log_is_shown(
+    asked: list[Any], call: Callable[..., Result]
+) -> None:
+    call("rollback", "shop")
+    call("rollback", "shop", "1")
+    assert [each[3] for each in asked] == [None, 1]
+    assert call("job", "logs", "shop", "--tail", "1").stdout == "two\n"
+    assert document(call("job", "logs", "shop", "--json")) == {"lines": ["one", "two"]}
+
+
+def test_without_a_server_it_is_told_how_to_start_one(
+    call: Callable[..., Result], tmp_path: Path
+) -> None:
+    result = call("jobs", "--home", str(tmp_path))
+    assert result.exit_code == 5
+    assert f"Unavailable: no server runs in {tmp_path}" in result.stderr

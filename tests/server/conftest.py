@@ -1,0 +1,156 @@
+"""A domain whose jobs are stand-ins: real processes and signals, and no Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from headrace.access.access import Access
+from headrace.run.lock import holder
+from headrace.run.order import Order
+from headrace.server.commands import Command, Done
+from headrace.server.database import Database
+from headrace.server.domain import Domain
+from headrace.server.home import Home
+from headrace.server.line import Line
+from headrace.server.package import pack
+from headrace.server.place import Room
+from headrace.server.settings import SubmitSettings, SuperviseSettings
+from headrace.server.supervisor import Supervisor
+from headrace.server.watcher import Seen, Tools
+from headrace.server.wish import Wish
+from tests.access.people import token_of
+
+PROGRAM = Path(__file__).with_name("stand_in.py")
+SHOP = "CREATE STREAM clicks (n BIGINT);\nCREATE VIEW visitors AS SELECT 1;\n"
+# As short as a busy machine allows; what is killed for silence says so in its own test.
+QUICK = SuperviseSettings(
+    pause_us=100_000, pause_max_us=400_000, deaths_max=3, stop_us=1_000_000, start_us=30_000_000
+)
+
+
+def stand_in(verb: str, order: Order) -> list[str]:
+    return [sys.executable, "-S", "-E", str(PROGRAM), verb, order.text()]
+
+
+def make_project(folder: Path, sql: str = SHOP, behaviour: str | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "headrace.toml").write_text('name = "shop"\n')
+    (folder / "shop.sql").write_text(sql)
+    if behaviour:
+        (folder / "behaviour").write_text(behaviour)
+    return folder
+
+
+@dataclass
+class Site:
+    """A domain with its supervisor, and short ways to use it."""
+
+    tools: Tools
+    scratch: Path
+    supervisor: Supervisor = field(init=False)
+    domain: Domain = field(init=False)
+    after: Site | None = None
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self.supervisor = Supervisor(self.tools)
+        self.domain = Domain(self.tools, SubmitSettings(), self.supervisor.watch)
+
+    def body(self, sql: str = SHOP, behaviour: str | None = None) -> bytes:
+        self.count += 1
+        return pack(make_project(self.scratch / f"project{self.count}", sql, behaviour))
+
+    def submit(self, name: str = "shop", behaviour: str | None = None, **wish: int) -> Done:
+        command = Command("submit", name, "ada")
+        return self.domain.submit(command, self.body(behaviour=behaviour), Wish(**wish))
+
+    def switch(self, verb: str, name: str = "shop") -> Done:
+        return self.domain.switch(Command(verb, name, "ada"))
+
+    def seen(self, name: str = "shop") -> Seen:
+        return self.supervisor.seen(name)
+
+    def state(self, name: str = "shop") -> Path:
+        return self.tools.home.state(name).state
+
+    def starts(self, name: str = "shop") -> list[list[str]]:
+        """Of each start so far: pid, turn, version."""
+        path = self.state(name) / "starts"
+        lines = path.read_text().splitlines() if path.is_file() else []
+        return [line.split() for line in lines]
+
+    def again(self) -> Site:
+        """Another server on the same domain, after this one is gone."""
+        self.supervisor.stop()
+        self.after = Site(self.tools, self.scratch)
+        return self.after
+
+    def end(self) -> None:
+        """Kill all jobs, and let the kernel forget those that are our children."""
+        self.supervisor.stop()
+        kill_jobs(self.tools.home)
+        for watcher in self.supervisor._watchers.values():
+            if watcher._child is not None:
+                watcher._child.kill()
+                watcher._child.wait()
+        if self.after is not None:
+            self.after.end()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A domain's folder; whatever runs in it is killed at the end."""
+    home = Home(tmp_path / "home")
+    yield home
+    kill_jobs(home)
+
+
+def kill_jobs(home: Home) -> None:
+    for folder in home.folder.glob("jobs/*"):
+        found = holder(home.state(folder.name))
+        if found is not None and found.pid:
+            os.kill(found.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def make_site(home: Home, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    made: list[Site] = []
+    line = Line()
+
+    def make(room: Room | None = None, **settings: int) -> Site:
+        supervise = replace(QUICK, **settings)
+        room = room or Room(4, 8 << 30, ["ssd"], {"big": "spark://big:7077"})
+        tools = Tools(home, Database(home.database), supervise, room, stand_in, line)
+        made.append(Site(tools, tmp_path))
+        return made[-1]
+
+    yield make
+    for site in made:
+        site.end()
+    line.close()
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> Iterator[Access]:
+    """The users of the domain."""
+    made = Access(tmp_path / "access.db", "")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def token(access: Access) -> str:
+    """The token of ada, who may do everything."""
+    return token_of(access, "ada", "admin")
+
+
+@pytest.fixture
+def site(make_site: Callable[..., Site]) -> Site:
+    return make_site()

@@ -1,0 +1,254 @@
+"""Each route of the server, asked over HTTP, with stand-ins for jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from run.waiting import wait
+
+from headrace.access.access import Access
+from headrace.access.passing import SCHEME, asked_for, read_pass
+from headrace.api.server import AppServer
+from headrace.core.time import now_us
+from headrace.define.settings import HttpSettings
+from headrace.run.server_key import read_key
+from headrace.server.app import make_server_app
+from headrace.server.office import Office
+from headrace.server.routes import ROUTES
+from headrace.server.settings import ServerSettings, SubmitSettings
+from tests.access.people import TEST, bearer, token_of
+
+from .conftest import SHOP, Site
+
+LIMITS = SubmitSettings(bytes_max=100_000)
+SETTINGS = ServerSettings(http=HttpSettings(port=0), submit=LIMITS)
+
+
+@pytest.fixture
+def client(site: Site, access: Access, token: str) -> Iterator[httpx.Client]:
+    office = Office(site.domain, site.supervisor, site.tools.line)
+    server = AppServer(make_server_app(office, SETTINGS, access), SETTINGS.http)
+    server.start()
+    who = bearer(token)
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=60, headers=who) as client:
+        yield client
+    server.stop()
+
+
+def done(answer: httpx.Response) -> dict[str, Any]:
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def refused(answer: httpx.Response, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    assert list(answer.json()) == ["condition", "message", "detail", "hint", "origin"]
+    return str(answer.json()["message"])
+
+
+def submit(client: httpx.Client, site: Site, name: str = "shop", sql: str = SHOP) -> dict[str, Any]:
+    answer = client.post(f"/v1/jobs?name={name}", content=site.body(sql))
+    found = done(answer)
+    wait(lambda: client.get(f"/v1/jobs/{name}").json()["state"] == "running")
+    return found
+
+
+def test_a_job_is_submitted_listed_and_shown(client: httpx.Client, site: Site) -> None:
+    answer = client.post(
+        "/v1/jobs?name=shop&cores=2&memory=1g&tags=ssd",
+        content=site.body(),
+    )
+    said = done(answer)
+    assert (said["verb"], said["job"]["owner"]) == ("submit", "ada")
+    assert said["job"]["place"] == {"cores": 2, "memory": "1g", "pool": "", "tags": ["ssd"]}
+    wait(lambda: client.get("/v1/jobs/shop").json()["state"] == "running")
+    (listed,) = done(client.get("/v1/jobs"))["jobs"]
+    assert listed == done(client.get("/v1/jobs/shop"))
+    assert (listed["name"], listed["desired"], listed["version"]) == ("shop", "running", 1)
+
+
+def test_each_switch_is_a_route(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    for verb, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
+        assert done(client.post(f"/v1/jobs/shop/{verb}"))["verb"] == verb
+        wait(lambda wanted=state: client.get("/v1/jobs/shop").json()["state"] == wanted)
+    assert refused(client.post("/v1/jobs/shop/restart"), 409) == "job 'shop' is cancelled"
+
+
+def test_versions_are_applied_listed_and_rolled_back(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    other = SHOP.replace("visitors", "guests")
+    assert (
+        done(client.post("/v1/jobs/shop/versions", content=site.body(other)))["job"]["version"] == 2
+    )
+    broken = client.post("/v1/jobs/shop/versions", content=site.body("CREATE VIEW BROKEN"))
+    assert refused(broken, 400) == "view 'v' reads 'broken'"
+    assert broken.json()["origin"] == "shop.sql:3"
+    found = done(client.get("/v1/jobs/shop/versions"))
+    assert (found["current"], [v["number"] for v in found["versions"]]) == (2, [2, 1])
+    assert done(client.post("/v1/jobs/shop/rollback"))["job"]["version"] == 1
+    assert done(client.post("/v1/jobs/shop/rollback?version=2"))["job"]["version"] == 2
+    assert refused(client.post("/v1/jobs/shop/rollback?version=x"), 400) == (
+        "version must be a whole number from 0 to 1000000000, not 'x'"
+    )
+
+
+def test_a_command_sent_twice_with_one_id_is_carried_out_once(
+    client: httpx.Client, site: Site
+) -> None:
+    submit(client, site)
+    key = {"Idempotency-Key": "c1"}
+    first = done(client.post("/v1/jobs/shop/restart", headers=key))
+    assert done(client.post("/v1/jobs/shop/restart", headers=key)) == first
+    assert first["command"] == "c1"
+    assert first["job"]["turn"] == 2
+    assert "another command" in refused(client.post("/v1/jobs/shop/pause", headers=key), 409)
+    assert refused(client.post("/v1/jobs/shop/pause", headers={"Idempotency-Key": "a b"}), 400)
+
+
+def test_a_jobs_own_routes_are_behind_its_name(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    pid = client.get("/v1/jobs/shop").json()["pid"]
+    said = done(client.get("/v1/jobs/shop/api/v1/views/x?limit=3"))
+    assert (said["pid"], said["path"]) == (pid, "/v1/views/x?limit=3")
+    scheme, _, text = said["said"].partition(" ")
+    asked = asked_for("GET", b"/v1/views/x?limit=3")
+    caller = read_pass(text, asked, read_key(site.tools.home.state("shop")), now_us())
+    assert (scheme, caller.user, caller.job) == (SCHEME, "ada", "shop")
+    said = done(client.get("/v1/jobs/shop/api/v1/views/a%2Fb%3Fc"))
+    assert said["path"] == "/v1/views/a%2Fb%3Fc"
+    said = done(client.post("/v1/jobs/shop/api/v1/streams/clicks/events", content=b"12345"))
+    assert (said["path"], said["bytes"]) == ("/v1/streams/clicks/events", 5)
+    assert refused(client.get("/v1/jobs/bank/api/livez"), 404) == "there is no job 'bank'"
+
+
+def test_views_and_streams_are_found_by_their_names(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    submit(client, site, "bank", SHOP.replace("visitors", "accounts"))
+    bank = client.get("/v1/jobs/bank").json()["pid"]
+    assert done(client.get("/v1/views/accounts?limit=1"))["pid"] == bank
+    names = done(client.get("/v1/catalog/names"))["names"]
+    assert {"name": "accounts", "kind": "view", "job": "bank"} in names
+    sent = client.post("/v1/streams/clicks/events", content=b"{}")
+    assert refused(sent, 409) == "the stream 'clicks' is of more than one job: 'bank' and 'shop'"
+    assert refused(client.get("/v1/views/none"), 404) == "no job has a view 'none'"
+    done(client.post("/v1/jobs/bank/cancel"))
+    assert done(client.post("/v1/streams/clicks/events", content=b"{}"))["bytes"] == 2
+
+
+def test_a_job_that_is_down_refuses_events_with_the_time_to_try_again(
+    client: httpx.Client, site: Site
+) -> None:
+    submit(client, site)
+    (site.state() / "behaviour").write_text("mute")
+    os.kill(client.get("/v1/jobs/shop").json()["pid"], signal.SIGKILL)
+    wait(lambda: client.get("/v1/jobs/shop").json()["state"] != "running")
+    answer = client.post("/v1/streams/clicks/events", content=b"{}")
+    assert refused(answer, 503) == "job 'shop' is restarting"
+    assert answer.headers["retry-after"] == "1"
+
+
+def test_the_end_of_a_log_is_shown(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    (line,) = done(client.get("/v1/jobs/shop/logs?tail=1"))["lines"]
+    assert '"kind":"start"' in line
+    assert refused(client.get("/v1/jobs/shop/logs?tail=0"), 400) == (
+        "tail must be a whole number from 1 to 10000, not '0'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status", "message"),
+    [
+        ("", b"", 400, "the parameter name is missing"),
+        ("?name=Shop", b"", 400, "'Shop' is no name for a job"),
+        ("?name=..%2Fx", b"", 400, "'../x' is no name for a job"),
+        ("?name=shop&cores=two", b"", 400, "cores must be a whole number from 0 to 1"),
+        ("?name=shop&name=bank", b"", 400, "a query parameter is given twice"),
+        ("?name=shop", b"no gzip", 400, "the body is no valid gzip"),
+        ("?name=shop", bytes(100_001), 413, "the project has more than 100000 bytes, packed"),
+    ],
+)
+def test_a_submission_that_is_none_is_refused(
+    client: httpx.Client, query: str, body: bytes, status: int, message: str
+) -> None:
+    assert refused(client.post("/v1/jobs" + query, content=body), status).startswith(message)
+    assert done(client.get("/v1/jobs")) == {"jobs": []}
+
+
+def test_a_place_that_is_not_there_is_refused(client: httpx.Client, site: Site) -> None:
+    body = site.body()
+    assert "needs 99 cores" in refused(client.post("/v1/jobs?name=x&cores=99", content=body), 409)
+    assert "'gpu'" in refused(client.post("/v1/jobs?name=x&tags=gpu", content=body), 409)
+    assert "'no'" in refused(client.post("/v1/jobs?name=x&pool=no", content=body), 409)
+    assert refused(client.post("/v1/jobs?name=x&memory=2", content=body), 400)
+
+
+def test_the_document_lists_each_route(client: httpx.Client) -> None:
+    said = done(client.get("/openapi.json"))
+    listed = {(method.upper(), path) for path, item in said["paths"].items() for method in item}
+    assert listed == {(route.method, route.path) for route in ROUTES}
+    assert done(client.get("/livez")) == {"ok": True}
+
+
+def test_a_page_of_another_site_is_refused(client: httpx.Client) -> None:
+    answer = client.post("/v1/jobs/shop/cancel", headers={"Origin": "http://evil.example"})
+    assert refused(answer, 403)
+
+
+def test_whoever_submits_a_job_may_change_and_run_it(
+    client: httpx.Client, site: Site, access: Access
+) -> None:
+    eve = bearer(token_of(access, "eve", "submit"))
+    done(client.post("/v1/jobs?name=shop", content=site.body(), headers=eve))
+    assert [(grant.may, grant.on) for grant in access.grants("eve")] == [
+        ("submit", "*"), ("developer", "job:shop"), ("operator", "job:shop"),
+    ]  # fmt: skip
+    done(client.post("/v1/jobs/shop/restart", headers=eve))
+    submit(client, site, "bank", SHOP.replace("visitors", "accounts"))
+    assert refused(client.post("/v1/jobs/bank/restart", headers=eve), 403) == (
+        "eve may not restart job 'bank'"
+    )
+    assert [job["name"] for job in client.get("/v1/jobs", headers=eve).json()["jobs"]] == ["shop"]
+    names = client.get("/v1/catalog/names", headers=eve).json()["names"]
+    assert {name["job"] for name in names} == {"shop"}
+
+
+def test_a_route_of_a_job_needs_what_it_needs_there(
+    client: httpx.Client, site: Site, access: Access
+) -> None:
+    submit(client, site)
+    eve = bearer(token_of(access, "eve", "read", on="job:shop"))
+    api = "/v1/jobs/shop/api"
+    done(client.get(f"{api}/v1/views/visitors", headers=eve))
+    done(client.post(f"{api}/v1/sql", json={"sql": "SELECT 1"}, headers=eve))
+    sent = client.post(f"{api}/v1/streams/clicks/events", content=b"{}", headers=eve)
+    assert refused(sent, 403) == "eve may not send stream 'clicks'"
+    assert refused(client.get("/v1/jobs/none/api/v1/status", headers=eve), 403)
+    assert refused(client.get(f"{api}/v1/users"), 404) == "a job has no route GET /v1/users"
+
+
+def test_users_are_the_servers(client: httpx.Client, access: Access) -> None:
+    done(client.post("/v1/users", json={"name": "bob", "role": "viewer"}))
+    assert [user["name"] for user in client.get("/v1/users").json()["users"]] == ["ada", "bob"]
+    assert done(client.get("/v1/session"))["user"] == "ada"
+    bob = bearer(token_of(access, "bob-too", "read"))
+    assert refused(client.get("/v1/users", headers=bob), 403)
+
+
+def test_who_is_not_known_is_told_so(client: httpx.Client, access: Access, token: str) -> None:
+    for route in ROUTES:
+        path = route.path.replace(":path", "").format_map({
+            "job": "shop", "path": "v1/status", "stream": "s", "view": "v", "user": "u",
+            "token": "t",
+        })  # fmt: skip
+        answer = httpx.request(route.method, f"{client.base_url}{path}", trust_env=False)
+        known = route.needs.on == "anybody"
+        assert (answer.status_code == 401) == (not known), route.name
+    access.revoke_token(access.who(token).token, TEST)
+    assert refused(client.get("/v1/jobs"), 401)
