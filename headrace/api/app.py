@@ -8,7 +8,6 @@ tests/api/test_routes.py runs it on a real server.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 import msgspec
 from starlette.applications import Starlette
@@ -22,7 +21,6 @@ from headrace.api.errors import Shield, on_error, on_http_exception
 from headrace.api.guard import Guard, SafeHeaders
 from headrace.api.handlers import Api, Gate
 from headrace.api.openapi import document
-from headrace.api.page import render
 from headrace.api.routes import ROUTES, Route
 from headrace.api.service import Service
 from headrace.core.errors import HeadraceError
@@ -35,7 +33,6 @@ def make_app(service: Service, http: HttpSettings) -> Starlette:
         service,
         http,
         Gate(http.waiting_max),
-        page=partial(render, routes=ROUTES),
         openapi=msgspec.json.encode(document(ROUTES)),
     )
     app = Starlette(

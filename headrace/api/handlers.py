@@ -21,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.api.body import Body, read_body
-from headrace.api.page import CSS, render
 from headrace.api.service import Service
 from headrace.api.shapes import (
     LIMIT_MAX,
@@ -34,7 +33,8 @@ from headrace.api.shapes import (
     SqlQuestion,
     StatusReport,
 )
-from headrace.core.errors import BadRequest, Overloaded, Unavailable
+from headrace.console import Console, load
+from headrace.core.errors import BadRequest, NotFound, Overloaded, Unavailable
 from headrace.define.settings import HttpSettings
 from headrace.ingest.intake import Receipt
 
@@ -88,7 +88,7 @@ class Api:
     service: Service
     http: HttpSettings
     gate: Gate
-    page: Callable[[str], bytes] = render
+    console: Console = field(default_factory=load)
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
@@ -188,12 +188,19 @@ async def openapi(api: Api, request: Request) -> Response:
     return Response(api.openapi, media_type="application/json")
 
 
-async def page(api: Api, request: Request) -> Response:
-    return Response(api.page(request.headers["host"]), media_type="text/html")
+async def console(api: Api, request: Request) -> Response:
+    # Asked for each time: it names the assets, and after an update it names others.
+    headers = {"Cache-Control": "no-cache"}
+    return Response(api.console.page, media_type="text/html", headers=headers)
 
 
-async def style(api: Api, request: Request) -> Response:
-    return Response(CSS, media_type="text/css")
+async def asset(api: Api, request: Request) -> Response:
+    name = request.path_params["file"]
+    found = api.console.assets.get(name)
+    if found is None:
+        raise NotFound(f"the console has no file '{name}'")
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(found.body, media_type=found.media, headers=headers)
 
 
 def parameters(request: Request) -> dict[str, str]:

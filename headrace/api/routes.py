@@ -1,7 +1,7 @@
 """The one table of routes.
 
-What the server answers, what the OpenAPI document says and what the page at `/` lists are all made
-from `ROUTES`, so that none of them can say something else than the others.
+What the server answers and what the OpenAPI document says are both made from `ROUTES`, so that
+neither of them can say something else than the other.
 tests/api/test_openapi.py compares the document with the table.
 """
 
@@ -80,6 +80,7 @@ class Route:
     body_required: bool = True
 
 
+_FILE = Parameter("file", "path", str, "name of a file that the console's page names")
 _STREAM = Parameter("stream", "path", str, "name of a stream")
 _VIEW = Parameter("view", "path", str, "name of a view")
 _LIMIT = Parameter("limit", "query", Limit, "rows wanted at most")
@@ -239,6 +240,10 @@ ROUTES: tuple[Route, ...] = (
         "GET", "/openapi.json", "openapi", "This table as an OpenAPI document.",
         handlers.openapi, dict[str, Any],
     ),
-    Route("GET", "/", "page", "This list as a page.", handlers.page, media="text/html"),
-    Route("GET", "/style.css", "style", "The style of the page.", handlers.style, media="text/css"),
+    Route("GET", "/", "console", "The web console.", handlers.console, media="text/html"),
+    Route(
+        "GET", "/assets/{file}", "asset",
+        "A file of the console; under one name it never changes.",
+        handlers.asset, media=ONE, parameters=(_FILE,),
+    ),
 )  # fmt: skip

@@ -1,0 +1,3 @@
+export function LineagePage() {
+  return null;
+}

@@ -1,0 +1,3 @@
+export function QualityPage() {
+  return null;
+}
