@@ -21,7 +21,8 @@ from headrace.api.errors import Shield, on_error, on_http_exception
 from headrace.api.guard import Guard, SafeHeaders
 from headrace.api.handlers import Api, Gate
 from headrace.api.openapi import document
-from headrace.api.routes import ROUTES, Route
+from headrace.api.route import Route
+from headrace.api.routes import ROUTES
 from headrace.api.service import Service
 from headrace.core.errors import HeadraceError
 from headrace.define.settings import HttpSettings

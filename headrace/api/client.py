@@ -21,6 +21,8 @@ import msgspec
 from headrace.api.body import JSON, NDJSON, ONE, is_json
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
+from headrace.api.observed.asking import QueryPlan, Stopped
+from headrace.api.remote_observatory import RemoteObservatory
 from headrace.api.remote_rulebook import RemoteRulebook
 from headrace.api.remote_watchbook import RemoteWatchbook
 from headrace.api.service import DeadLetter, Status
@@ -108,14 +110,26 @@ class Remote:
         path = f"/v1/views/{quote(name, safe='')}/late"
         return self._ask(LateAnswer, "GET", path, params=_asked(keys, since, until, limit))
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
-        return self._ask(Answer, "POST", "/v1/sql", json={"sql": text, "limit": limit})
+    def sql(self, text: str, limit: int | None = None, id: str | None = None) -> Answer:
+        return self._ask(Answer, "POST", "/v1/sql", json={"sql": text, "limit": limit, "id": id})
+
+    def cancel(self, id: str) -> bool:
+        path = f"/v1/sql/{quote(id, safe='')}/cancel"
+        return self._ask(Stopped, "POST", path).stopped
+
+    def query_plan(self, text: str) -> QueryPlan:
+        return self._ask(QueryPlan, "POST", "/v1/sql/plan", json={"sql": text})
 
     def subscribe(
         self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
     ) -> RemoteHearing:
         """One connection, whose `take` waits for what comes; `news` is not needed for it."""
-        return RemoteHearing(self._http, text, after, _error)
+        return self._hear("/v1/subscribe", {"sql": text}, after)
+
+    def _hear(
+        self, path: str, params: Mapping[str, str], after: int | None = None
+    ) -> RemoteHearing:
+        return RemoteHearing(self._http, path, params, after, _error)
 
     @property
     def rulebook(self) -> RemoteRulebook:
@@ -124,6 +138,10 @@ class Remote:
     @property
     def watchbook(self) -> RemoteWatchbook:
         return RemoteWatchbook(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
+
+    @property
+    def observatory(self) -> RemoteObservatory:
+        return RemoteObservatory(self._ask, self._hear)
 
     def status(self) -> Status:
         return self._ask(Status, "GET", "/v1/status")

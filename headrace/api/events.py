@@ -32,12 +32,13 @@ async def subscribe(api: Api, request: Request) -> Response:
         raise BadRequest("the parameter sql is missing", hint="?sql=SUBSCRIBE TO view")
     after = _sequence(request.headers.get("last-event-id"))
     loop, news = asyncio.get_running_loop(), asyncio.Event()
-    ring = partial(_ring, loop, news)
-    hearing = await api.quick.run(partial(api.service.subscribe, text, after, ring))
+    news_ring = partial(ring, loop, news)
+    hearing = await api.quick.run(partial(api.service.subscribe, text, after, news_ring))
     return EventStream(hearing, news)
 
 
-def _ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+def ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+    """Say to a loop, from another thread, that something has come."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(news.set)
 

@@ -30,7 +30,6 @@ from headrace.api.shapes import (
     Audits,
     DeadLetters,
     Ready,
-    SqlQuestion,
     StatusReport,
 )
 from headrace.console import Console, load
@@ -141,11 +140,6 @@ async def _traced(api: Api, request: Request, ask: Callable[..., Any]) -> Respon
     window, limit = asked.pop("window", None), limit_of(asked.pop("limit", None))
     call = partial(ask, request.path_params["view"], asked or None, window=window)
     return json_response(await api.slow.run(partial(call, limit=limit) if limit else call))
-
-
-async def query(api: Api, request: Request) -> Response:
-    asked = await decoded(api, request, SqlQuestion)
-    return json_response(await api.slow.run(partial(api.service.sql, asked.sql, asked.limit)))
 
 
 async def status(api: Api, request: Request) -> Response:

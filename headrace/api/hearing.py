@@ -6,7 +6,7 @@ it breaks. tests/api/test_events.py reads both on a real server.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import httpx
 import msgspec
@@ -21,11 +21,16 @@ class RemoteHearing:
     """One connection's events."""
 
     def __init__(
-        self, http: httpx.Client, text: str, after: int | None, refused: Callable[..., Exception]
+        self,
+        http: httpx.Client,
+        path: str,
+        params: Mapping[str, str],
+        after: int | None,
+        refused: Callable[..., Exception],
     ) -> None:
         headers = {"Last-Event-ID": str(after)} if after is not None else {}
         request = http.build_request(
-            "GET", "/v1/subscribe", params={"sql": text}, headers=headers, timeout=READ_TIMEOUT
+            "GET", path, params=dict(params), headers=headers, timeout=READ_TIMEOUT
         )
         try:
             self._response = http.send(request, stream=True)

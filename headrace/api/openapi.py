@@ -14,7 +14,7 @@ import msgspec
 
 from headrace import __version__
 from headrace.api.errors import ErrorShape
-from headrace.api.routes import Parameter, Route
+from headrace.api.route import Parameter, Route
 
 Schemas = dict[int, dict[str, Any]]
 _REFERENCE = "#/components/schemas/{name}"

@@ -7,18 +7,16 @@ tests/api/test_openapi.py compares the document with the table.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from starlette.requests import Request
-from starlette.responses import Response
+from typing import Any
 
 from headrace.api import handlers, ruling, watching
 from headrace.api.body import JSON, NDJSON, ONE
 from headrace.api.events import EVENTS_MEDIA, subscribe
-from headrace.api.handlers import Api
+from headrace.api.observing import OBSERVING
+from headrace.api.querying import QUERYING
+from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Parameter, Route
 from headrace.api.rulebook import Muted, RuleStatus
+from headrace.api.searching import SEARCHING
 from headrace.api.shapes import (
     Accepted,
     Acknowledgement,
@@ -34,7 +32,6 @@ from headrace.api.shapes import (
     RuleHistory,
     Rules,
     RuleText,
-    SqlQuestion,
     StatusReport,
     Watches,
     WatchText,
@@ -47,43 +44,7 @@ from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
 from headrace.serving.watches import WatchStatus
 
-Handler = Callable[[Api, Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    name: str
-    where: Literal["path", "query"]
-    type: Any
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class BodyKind:
-    """A media type that a route takes, and the type of what it holds."""
-
-    media: str
-    type: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    method: Literal["GET", "POST"]
-    path: str
-    name: str
-    summary: str
-    handler: Handler
-    response: Any = str  # the type of the answer's body
-    media: str = JSON  # the answer's media type
-    parameters: tuple[Parameter, ...] = ()
-    bodies: tuple[BodyKind, ...] = ()
-    body_required: bool = True
-
-
 _FILE = Parameter("file", "path", str, "name of a file that the console's page names")
-_STREAM = Parameter("stream", "path", str, "name of a stream")
-_VIEW = Parameter("view", "path", str, "name of a view")
-_LIMIT = Parameter("limit", "query", Limit, "rows wanted at most")
 _KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value it must have")
 _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
@@ -99,7 +60,7 @@ _WANTED = (
     Parameter("state", "query", str, "only alerts in this state"),
     Parameter("missed", "query", bool, "only alerts that batch alone has found"),
     Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
-    _LIMIT,
+    LIMIT,
 )
 _EVENTS = (
     BodyKind(JSON, dict[str, Any] | list[dict[str, Any]]),
@@ -114,31 +75,27 @@ ROUTES: tuple[Route, ...] = (
         "POST", "/v1/streams/{stream}/events", "send_events",
         "Append events: one JSON object, an array, or one event a line; gzip is welcome. "
         "Answered when they are durable.",
-        handlers.send_events, Accepted, parameters=(_STREAM,), bodies=_EVENTS,
+        handlers.send_events, Accepted, parameters=(STREAM,), bodies=_EVENTS,
     ),
     Route(
         "GET", "/v1/views/{view}", "read_view",
         "The rows of a view, by key values and window range.",
-        handlers.read_view, Answer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
+        handlers.read_view, Answer, parameters=(VIEW, _KEYS, _FROM, _TO, LIMIT),
     ),
     Route(
         "GET", "/v1/views/{view}/late", "late",
         "How late the events of each window were, and which generation absorbed them.",
-        handlers.late, LateAnswer, parameters=(_VIEW, _KEYS, _FROM, _TO, _LIMIT),
+        handlers.late, LateAnswer, parameters=(VIEW, _KEYS, _FROM, _TO, LIMIT),
     ),
     Route(
         "GET", "/v1/views/{view}/why", "why",
         "The events behind one row of a view, and those left out, with the reason.",
-        handlers.why, Why, parameters=(_VIEW, _KEYS, _WINDOW, _LISTED),
+        handlers.why, Why, parameters=(VIEW, _KEYS, _WINDOW, _LISTED),
     ),
     Route(
         "GET", "/v1/views/{view}/replay", "replay",
         "How one row of a view came about, epoch by epoch and generation by generation.",
-        handlers.replay, Replay, parameters=(_VIEW, _KEYS, _WINDOW, _LISTED),
-    ),
-    Route(
-        "POST", "/v1/sql", "query", "Answer an ad-hoc SQL query.",
-        handlers.query, Answer, bodies=(BodyKind(JSON, SqlQuestion),),
+        handlers.replay, Replay, parameters=(VIEW, _KEYS, _WINDOW, _LISTED),
     ),
     Route(
         "GET", "/v1/subscribe", "subscribe",
@@ -153,12 +110,12 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/v1/streams/{stream}/dead-letters", "dead_letters",
         "The newest events that could not be read, with the reason and their bytes.",
-        handlers.dead_letters, DeadLetters, parameters=(_STREAM, _LIMIT),
+        handlers.dead_letters, DeadLetters, parameters=(STREAM, LIMIT),
     ),
     Route(
         "POST", "/v1/views/{view}/rebuild", "rebuild",
         "Recompute a view from its whole history and swap it in.",
-        handlers.rebuild, Rebuilt, parameters=(_VIEW,),
+        handlers.rebuild, Rebuilt, parameters=(VIEW,),
     ),
     Route(
         "POST", "/v1/audit", "audit",
@@ -230,6 +187,9 @@ ROUTES: tuple[Route, ...] = (
         ruling.acknowledge, Alert, parameters=(_ALERT,),
         bodies=(BodyKind(JSON, Acknowledgement),), body_required=False,
     ),
+    *QUERYING,
+    *OBSERVING,
+    *SEARCHING,
     Route("GET", "/livez", "alive", "Whether the process lives.", handlers.alive, Alive),
     Route("GET", "/readyz", "ready", "Whether questions can be answered.", handlers.ready, Ready),
     Route(

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from headrace.api.observatory import Observatory
+from headrace.api.observed.asking import QueryPlan
 from headrace.api.rulebook import Rulebook, RuleStatus
 from headrace.api.watchbook import Watchbook
 from headrace.audit.trace import LISTED, Replay, Why
@@ -142,6 +144,10 @@ class Service(Protocol):
     def watchbook(self) -> Watchbook:
         """Watches."""
 
+    @property
+    def observatory(self) -> Observatory:
+        """What is seen of the project as a whole."""
+
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""
 
@@ -167,8 +173,14 @@ class Service(Protocol):
     ) -> LateAnswer:
         """How late the events of a view's windows were, and which generation absorbed them."""
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
+    def sql(self, text: str, limit: int | None = None, id: str | None = None) -> Answer:
         """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced)."""
+
+    def cancel(self, id: str) -> bool:
+        """Stop the query of this id, which its caller chose; False if none such runs."""
+
+    def query_plan(self, text: str) -> QueryPlan:
+        """How a query would be answered; it is not run."""
 
     def subscribe(
         self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import msgspec
 
+from headrace.api.observed.balance import BalanceReport
 from headrace.api.rulebook import RuleStatus
 from headrace.api.service import DeadLetter, IdlePartition, SinkStatus, Status, ViewStatus
 from headrace.ingest.intake import Receipt
@@ -21,6 +22,7 @@ from headrace.serving.watches import WatchStatus
 USER = "X-Headrace-User"
 LIMIT_MAX = 10_000
 Limit = Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)]
+QueryId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
 
 
 class Offsets(msgspec.Struct, frozen=True):
@@ -50,10 +52,17 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class SqlQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An ad-hoc query, and the number of rows wanted at most."""
+    """An ad-hoc query, and the number of rows wanted at most. By its id it can be stopped."""
 
     sql: str
     limit: Limit | None = None
+    id: QueryId | None = None
+
+
+class PlanQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A query of which it is asked how it would be answered."""
+
+    sql: str
 
 
 class AuditQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,17 +152,6 @@ class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What somebody says who has seen an alert."""
 
     note: str | None = None
-
-
-class BalanceReport(msgspec.Struct, frozen=True):
-    """accepted = events + duplicates + dead letters + in the log + off; `off` must be zero."""
-
-    accepted: int
-    events: int
-    duplicates: int
-    dead_letters: int
-    in_log: int
-    off: int
 
 
 class StreamReport(msgspec.Struct, frozen=True):

@@ -122,16 +122,16 @@ def explain(plan: Plan, view: str) -> Explanation:
         found.fingerprint,
         found.recompute if kept else None,
         (*(_kept_sections(found) if kept else (_read_section(found),)), *_sinks(plan, found)),
-        tuple(
-            Estimate(
-                output.name,
-                _ESTIMATES[output.estimate.when],
-                output.estimate.error,
-                output.estimate.of,
-            )
-            for output in found.outputs
-            if output.estimate
-        ),
+        estimates_of(found),
+    )
+
+
+def estimates_of(view: ViewPlan) -> tuple[Estimate, ...]:
+    """The columns of a view that may be inexact."""
+    return tuple(
+        Estimate(output.name, _ESTIMATES[said.when], said.error, said.of)
+        for output in view.outputs
+        if (said := output.estimate)
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import msgspec
 
+from headrace.api.observed.asking import QueryPlan
 from headrace.api.service import (
     Balance,
     DeadLetter,
@@ -33,6 +34,8 @@ from headrace.master.balance import balance, dead_letters
 from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.layout import Layout
+from headrace.run.observatory.observatory import StoreObservatory
+from headrace.run.observatory.subject import Signs
 from headrace.run.questions import Questions
 from headrace.run.rulebook import Kept, StoreRulebook
 from headrace.run.rules import kept_rules, with_rules
@@ -60,6 +63,7 @@ class ProjectService:
         self.traces = Traces(project, store)
         self.rulebook = StoreRulebook(project, store, self)
         self.watchbook = StoreWatchbook(project, store, self)
+        self.observatory = StoreObservatory(self)
 
     # Rules
 
@@ -105,8 +109,14 @@ class ProjectService:
     ) -> LateAnswer:
         return self.questions.reader.late(name, keys, since=since, until=until, limit=limit)
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
+    def sql(self, text: str, limit: int | None = None, id: str | None = None) -> Answer:
         return self.questions.answer(text, limit)
+
+    def cancel(self, id: str) -> bool:
+        return False
+
+    def query_plan(self, text: str) -> QueryPlan:
+        raise NotImplementedError
 
     def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         plan = self.stream_plan(stream)
@@ -168,6 +178,13 @@ class ProjectService:
         return self.traces.replay(view, keys or {}, window, limit)
 
     # Status
+
+    def status(self) -> Status:
+        raise NotImplementedError
+
+    def signs(self) -> Signs:
+        """What only a running process knows."""
+        return Signs()
 
     def stream_statuses(self, plan: Plan, problems: dict[str, str]) -> list[StreamStatus]:
         return [self._stream_status(stream, problems) for stream in plan.streams]

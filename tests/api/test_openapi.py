@@ -11,7 +11,8 @@ import pytest
 
 from headrace.api.body import ONE
 from headrace.api.events import EVENTS_MEDIA
-from headrace.api.routes import ROUTES, Route
+from headrace.api.route import Route
+from headrace.api.routes import ROUTES
 
 from .conftest import EVENTS
 

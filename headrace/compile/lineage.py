@@ -1,0 +1,209 @@
+"""What each column is made of, and what depends on each name; read off the definitions.
+
+A column of a view or derived stream is made of columns of what its definition reads, one step at a
+time; `*` in place of a column means the rows themselves, which count(*) counts. What only chooses
+rows, as WHERE does, makes no column. What cannot be read is left out and never guessed.
+tests/compile/test_lineage.py reads each kind of definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import msgspec
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, build_scope
+
+from headrace.compile.derive import event_time
+from headrace.compile.made import ROWS, Below, Sources, made_columns
+from headrace.compile.plan import Plan
+from headrace.compile.resolve import Resolved, resolve
+from headrace.compile.rules import Notifier
+from headrace.core.origin import Origin
+from headrace.core.rule import Kind, hidden, stream_of, view_of
+from headrace.define.dialect import Headrace, parse_query
+from headrace.define.project import Project
+
+
+class ColumnRef(msgspec.Struct, frozen=True, order=True):
+    """A column of a stream, table or view; `*` means its rows."""
+
+    object: str
+    column: str
+
+
+class ColumnLineage(msgspec.Struct, frozen=True):
+    """A column, and the columns that it is made of."""
+
+    object: str
+    column: str
+    sources: list[ColumnRef] = msgspec.field(name="from")
+
+
+class Lineage(msgspec.Struct, frozen=True):
+    """One step back for each column, and all that depends on each name, near or far."""
+
+    columns: list[ColumnLineage]
+    touched_by: dict[str, list[str]]
+
+
+def lineage_of(project: Project, plan: Plan | None = None) -> Lineage:
+    """The lineage of all definitions. A plan knows the names that Spark gives to columns that have
+    none, and the columns of processors.
+    """
+    ordered = resolve(project)
+    reading = _Reading(project, ordered, _outputs(plan) if plan else {})
+    columns = [column for name in ordered for column in reading.columns(name) if not hidden(name)]
+    reads = {name: _reads(resolved) for name, resolved in ordered.items()}
+    return Lineage(columns, touched_by(project, reads))
+
+
+def _outputs(plan: Plan) -> dict[str, tuple[str, ...]]:
+    views = {view.name: tuple(output.name for output in view.outputs) for view in plan.views}
+    made = {d.name: d.carry.made for d in plan.derived if d.carry and d.carry.processor}
+    return views | {
+        name: tuple(column for column, _ in found or ()) for name, found in made.items()
+    }
+
+
+def _reads(resolved: Resolved) -> tuple[str, ...]:
+    return (*resolved.streams, *resolved.tables, *resolved.views)
+
+
+@dataclass
+class _Reading:
+    """Reads definitions in an order in which each comes after what it reads."""
+
+    project: Project
+    ordered: Mapping[str, Resolved]
+    outputs: Mapping[str, tuple[str, ...]]
+    known: dict[str, tuple[str, ...]] = field(default_factory=dict)  # columns of what was read
+
+    def __post_init__(self) -> None:
+        self.known |= {name: found.schema.names for name, found in self.project.streams.items()}
+        self.known |= {name: found.schema.names for name, found in self.project.tables.items()}
+
+    def columns(self, name: str) -> list[ColumnLineage]:
+        """The columns of one definition, in order."""
+        resolved, outputs = self.ordered[name], self.outputs.get(name, ())
+        selected: dict[str, Sources] = {}
+        for column, sources in self._selected(resolved):
+            selected.setdefault(column, sources)  # of two with one name, the stream's is first
+        below = Below(self._named(resolved, selected), self._time(resolved), outputs)
+        if resolved.definition.rules:
+            below = replace(below, passed=self.known[resolved.stream or ""])
+        found = [
+            ColumnLineage(name, column, sorted(ColumnRef(*source) for source in sources))
+            for column, sources in made_columns(resolved.definition, below)
+        ]
+        self.known[name] = tuple(column.column for column in found)
+        return found
+
+    def _time(self, resolved: Resolved) -> str | None:
+        """The column of the event time that the definition reads."""
+        if resolved.stream is None:
+            return None
+        return event_time(resolved.stream, dict(self.ordered), self.project)
+
+    def _named(self, resolved: Resolved, selected: dict[str, Sources]) -> dict[str, Sources]:
+        """The columns by the names that answers have, where they are those of the SELECT."""
+        names = self.outputs.get(resolved.definition.name, ())
+        if resolved.definition.makes_rows or len(names) != len(selected):
+            return selected
+        return dict(zip(names, selected.values(), strict=True))
+
+    def _selected(self, resolved: Resolved) -> Iterator[tuple[str, Sources]]:
+        """Each column of the SELECT, and what it is made of."""
+        scope = self._scope(resolved)
+        spelled = {i.name.lower(): i.name for i in resolved.select.find_all(exp.Identifier)}
+        spelled |= {c.lower(): c for n in _reads(resolved) for c in self.known.get(n, ())}
+        spelled |= {i.alias.lower(): i.alias for i in resolved.select.expressions if i.alias}
+        if scope is None:
+            return
+        for item in scope.expression.expressions:
+            name = item.alias_or_name
+            yield spelled.get(name, name), set(self._sources(item.unalias(), scope))
+
+    def _scope(self, resolved: Resolved) -> Scope | None:
+        """The SELECT with every star written out and every column with its relation."""
+        schema: dict[str, object] = {
+            name: dict.fromkeys(self.known[name], "unknown") for name in _reads(resolved)
+        }
+        try:
+            tree = qualify(
+                resolved.select.copy(),
+                schema=schema,
+                dialect=Headrace,
+                validate_qualify_columns=False,
+                quote_identifiers=False,
+                identify=False,
+            )
+        except SqlglotError:
+            return None
+        return build_scope(tree)
+
+    def _sources(self, item: exp.Expr, scope: Scope) -> Iterator[tuple[str, str]]:
+        for column in item.find_all(exp.Column):
+            yield from self._source(column, scope)
+        counts = [count for count in item.find_all(exp.Count) if isinstance(count.this, exp.Star)]
+        for source in scope.sources.values() if counts else ():
+            if isinstance(source, exp.Table):
+                yield self._declared(source.name), ROWS
+
+    def _source(self, column: exp.Column, scope: Scope) -> Iterator[tuple[str, str]]:
+        source = scope.sources.get(column.table)
+        if isinstance(source, exp.Table):
+            name = self._declared(source.name)
+            spelled = {known.lower(): known for known in self.known[name]}
+            if column.name.lower() in spelled:
+                yield name, spelled[column.name.lower()]
+        elif source is not None:
+            # A row of LATERAL VIEW is made of what it explodes.
+            yield from self._sources(source.expression.this, scope)
+
+    def _declared(self, name: str) -> str:
+        return next(known for known in self.known if known.lower() == name.lower())
+
+
+def touched_by(project: Project, reads: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    """For each name, all that depend on it, the nearest first."""
+    users: dict[str, list[str]] = {name: [] for name in (*project.streams, *project.tables)}
+    for name, sources in _edges(project, reads):
+        users.setdefault(name, [])
+        for source in sources:
+            users.setdefault(source, []).append(name)
+    return {name: _reached(name, users) for name in users}
+
+
+def _edges(
+    project: Project, reads: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each name with what it reads or is fed by."""
+    rules = {made: name for name in project.rules for made in (stream_of(name), view_of(name))}
+    yield from ((rules.get(name, name), sources) for name, sources in reads.items())
+    for name, sink in project.sinks.items():
+        yield name, (sink.subscription.view,)
+        if sink.into == "stream":
+            yield sink.target, (name,)
+    for watch in project.watches.values():
+        yield watch.name, tuple(_read_by(watch.query))
+    notifiers: list[Notifier] = [*project.rules.values(), *project.watches.values()]
+    for notifier in notifiers:
+        yield from ((a.target, (notifier.name,)) for a in notifier.actions if a.kind == Kind.STREAM)
+
+
+def _read_by(query: str) -> Iterator[str]:
+    tree = parse_query(query, Origin("definition", 1))
+    yield from (table.name for table in tree.find_all(exp.Table))
+
+
+def _reached(name: str, users: Mapping[str, list[str]]) -> list[str]:
+    found: dict[str, None] = {}
+    near = users[name]
+    while near:
+        found |= dict.fromkeys(near)
+        near = [far for one in near for far in users.get(one, ()) if far not in found]
+    return [one for one in found if one != name]

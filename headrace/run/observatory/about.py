@@ -1,0 +1,104 @@
+"""All that is known of one view. tests/run/test_about.py reads it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from headrace.api.observed.about import About, Freshness, LateSummary
+from headrace.compile.explain import explain, unknown_view
+from headrace.compile.flow import whole
+from headrace.compile.lineage import lineage_of
+from headrace.compile.plan import Plan, ViewPlan
+from headrace.compile.subscribe import streams_of
+from headrace.core.errors import HeadraceError
+from headrace.core.time import iso
+from headrace.run.observatory.catalog import view_of
+from headrace.run.observatory.subject import Subject
+from headrace.run.observatory.waiting import waited_ms
+from headrace.serving.late import LateWindow
+from headrace.serving.store import AuditResult
+
+LATE_WINDOWS_MAX = 1_000
+
+
+def about_view(subject: Subject, name: str) -> About:
+    """The page of a view."""
+    plan = subject.deployed()
+    view = plan.view(name)
+    if view is None or view not in plan.shown_views:
+        raise unknown_view(name, [known.name for known in plan.shown_views])
+    shown = view_of(subject.project, plan, subject.store, view)
+    audit, audited_at = _audit(subject, view)
+    return About(
+        view.name,
+        view.kind,
+        shown.sql,
+        view.origin,
+        str(explain(plan, view.name)),
+        shown.versions,
+        shown.columns,
+        [_freshness(subject, plan, flow) for flow in streams_of(plan, view)],
+        audit,
+        audited_at,
+        _late(subject, view),
+        shown.reads,
+        lineage_of(subject.project, plan).touched_by.get(view.name, []),
+    )
+
+
+def _freshness(subject: Subject, plan: Plan, flow: str) -> Freshness:
+    state, now = subject.store.stream(flow), subject.store.clock()
+    mark = state.watermark(now)
+    readers = [subject.log_reader(stream) for stream in state.plan.streams]
+    end = whole(reader.end() for reader in readers).latest(state.position)
+    parts = zip(readers, state.plan.positions(state.position), strict=True)
+    waits = [waited_ms(reader, position, reader.end(), now) for reader, position in parts]
+    return Freshness(
+        flow,
+        list(state.position.offsets),
+        list(state.boundary.offsets),
+        list(end.offsets),
+        state.generation,
+        end - state.position,
+        None if None in waits else max(wait or 0 for wait in waits),
+        iso(mark) if mark is not None else None,
+        (now - mark) // 1000 if mark is not None else None,
+        iso(state.committed_at) if state.committed_at else None,
+        iso(state.promoted_at) if state.promoted_at else None,
+    )
+
+
+def _audit(subject: Subject, view: ViewPlan) -> tuple[AuditResult | None, str | None]:
+    """What the comparison before the newest promotion found of the view."""
+    with subject.store.db.read() as db:
+        row = db.execute(
+            "SELECT audits, promoted_at FROM _generations WHERE stream = ? "
+            "ORDER BY number DESC LIMIT 1",
+            (view.stream,),
+        ).fetchone()
+    audits = msgspec.json.decode(row[0], type=list[AuditResult]) if row else []
+    found = next((audit for audit in audits if audit.view == view.name), None)
+    return found, iso(row[1]) if found else None
+
+
+def _late(subject: Subject, view: ViewPlan) -> LateSummary | None:
+    if not view.tells_lateness:
+        return None
+    try:
+        found = subject.questions.reader.late(view.name, limit=LATE_WINDOWS_MAX + 1)
+    except HeadraceError:  # it is being built for the first time
+        return None
+    return _summary(found.windows[:LATE_WINDOWS_MAX], len(found.windows) > LATE_WINDOWS_MAX)
+
+
+def _summary(windows: list[LateWindow], truncated: bool) -> LateSummary:
+    latest = [w.late_by_max_ms for w in windows if w.late_by_max_ms is not None]
+    return LateSummary(
+        len(windows),
+        sum(window.on_time for window in windows),
+        sum(window.late for window in windows),
+        sum(window.absorbed for window in windows),
+        sum(window.waiting for window in windows),
+        max(latest, default=None),
+        truncated,
+    )

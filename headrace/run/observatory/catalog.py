@@ -1,0 +1,204 @@
+"""The catalog of a project: what is deployed, in the words in which it was said.
+
+Columns and versions are those of the deployed plan, texts and origins those of the project's files.
+tests/run/test_catalog_seen.py reads it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from headrace.api.observed.catalog import (
+    Catalog,
+    CatalogColumn,
+    CatalogRule,
+    CatalogSink,
+    CatalogStream,
+    CatalogTable,
+    CatalogView,
+    CatalogWatch,
+    ViewVersion,
+    WatermarkShape,
+)
+from headrace.compile.explain import estimates_of
+from headrace.compile.lineage import Lineage, lineage_of
+from headrace.compile.plan import DerivedPlan, Plan, StreamPlan, ViewPlan
+from headrace.core.position import Position
+from headrace.core.rule import hidden
+from headrace.core.schema import Schema
+from headrace.core.time import iso
+from headrace.define.project import Project
+from headrace.run.compiling import functions_of
+from headrace.run.observatory.words import functions, keywords
+from headrace.serving import rules, watches
+from headrace.serving.catalog import read_tables, read_versions
+from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.watches import ACTIVE
+
+
+def catalog_of(project: Project, plan: Plan, store: SqliteStore) -> Catalog:
+    """All names of a deployed project."""
+    with store.db.read() as db:
+        return _Reading(project, plan, db).catalog()
+
+
+def view_of(project: Project, plan: Plan, store: SqliteStore, view: ViewPlan) -> CatalogView:
+    """One view of it."""
+    with store.db.read() as db:
+        return _Reading(project, plan, db).view(view)
+
+
+class _Reading:
+    """One look at the store."""
+
+    def __init__(self, project: Project, plan: Plan, db: sqlite3.Connection) -> None:
+        self.project, self.plan, self.db = project, plan, db
+
+    def catalog(self) -> Catalog:
+        lineage = lineage_of(self.project, self.plan)
+        return Catalog(
+            self.plan.name,
+            [
+                *(self._stream(stream) for stream in self.plan.streams),
+                *(self._derived(derived, lineage) for derived in self.plan.shown_derived),
+            ],
+            list(self._tables()),
+            [self.view(view) for view in self.plan.shown_views],
+            list(self._rules()),
+            list(self._watches()),
+            list(self._sinks()),
+            functions(functions_of(self.project)),
+            keywords(),
+        )
+
+    def _stream(self, stream: StreamPlan) -> CatalogStream:
+        said, mark = self.project.streams.get(stream.name), stream.watermark
+        return CatalogStream(
+            stream.name,
+            "declared",
+            _declared(stream.schema),
+            str(said.origin) if said else "",
+            source=said.source if said else None,
+            format=stream.format,
+            partitions=stream.partitions,
+            watermark=WatermarkShape(mark[0], mark[1] // 1000) if mark else None,
+            key=stream.key,
+            id=stream.id,
+        )
+
+    def _derived(self, derived: DerivedPlan, lineage: Lineage) -> CatalogStream:
+        said = self.project.queries.get(derived.name)
+        columns = [column for column in lineage.columns if column.object == derived.name]
+        return CatalogStream(
+            derived.name,
+            "derived",
+            [
+                CatalogColumn(column.column, self._made_type(derived, column.column))
+                for column in columns
+            ],
+            str(said.origin) if said else "",
+            sql=said.query if said else derived.sql,
+            reads=[name for name, users in lineage.touched_by.items() if derived.name in users],
+        )
+
+    def _made_type(self, derived: DerivedPlan, column: str) -> str | None:
+        made = derived.carry.made if derived.carry else None
+        return dict(made or ()).get(column)
+
+    def _tables(self) -> Iterator[CatalogTable]:
+        loaded = read_tables(self.db)
+        for table in self.plan.shown_tables:
+            said, (version, at) = (
+                self.project.tables.get(table.name),
+                loaded.get(table.name, ("", 0)),
+            )
+            yield CatalogTable(
+                table.name,
+                _declared(said.schema) if said else [],
+                str(said.origin) if said else "",
+                table.format,
+                table.location,
+                version or None,
+                iso(at) if at else None,
+            )
+
+    def view(self, view: ViewPlan) -> CatalogView:
+        said = self.project.queries.get(view.name)
+        return CatalogView(
+            view.name,
+            view.kind,
+            columns_of(view),
+            view.origin,
+            said.query if said else view.definition or view.read_sql,
+            view.stream,
+            list(self._read_by(view)),
+            list(self._versions(view)),
+        )
+
+    def _read_by(self, view: ViewPlan) -> tuple[str, ...]:
+        return view.reads or (*view.stream.split("+"), *view.tables)
+
+    def _versions(self, view: ViewPlan) -> Iterator[ViewVersion]:
+        for version in read_versions(self.db, view.stream) if view.kept else ():
+            if version.name == view.name:
+                live_at = (
+                    self._live_at(view.stream, version.since) if version.state == "live" else None
+                )
+                yield ViewVersion(version.id, version.state, list(version.since.offsets), live_at)
+
+    def _live_at(self, stream: str, since: Position) -> str | None:
+        """When the first generation was promoted that covers where the version began."""
+        rows = self.db.execute(
+            "SELECT boundary, promoted_at FROM _generations WHERE stream = ? ORDER BY number",
+            (stream,),
+        )
+        return next((iso(at) for text, at in rows if since <= Position.parse(text)), None)
+
+    def _rules(self) -> Iterator[CatalogRule]:
+        known = rules.newest(self.db)
+        for rule in self.plan.rules:
+            said = known.get(rule.name)
+            yield CatalogRule(
+                rule.name,
+                said.state if said else "enabled",
+                rule.severity,
+                rule.origin,
+                rule.text,
+                [column for column in rule.columns if not hidden(column)],
+                list(rule.streams),
+                [action.name for action in rule.actions],
+            )
+
+    def _watches(self) -> Iterator[CatalogWatch]:
+        reads = {shape.name: list(shape.streams) for shape in self.plan.shapes}
+        for watch in watches.statuses(self.db, ACTIVE):
+            streams = reads.get(watch.shape, [])
+            yield CatalogWatch(watch.name, watch.state, watch.severity, watch.text, streams)
+
+    def _sinks(self) -> Iterator[CatalogSink]:
+        for sink in self.plan.sinks:
+            view, guarantee = sink.subscription.view, sink.guarantee.value
+            yield CatalogSink(sink.name, view, sink.into, sink.target, guarantee, sink.origin)
+
+
+def _declared(schema: Schema) -> list[CatalogColumn]:
+    return [CatalogColumn(c.name, c.type.spark, c.nullable) for c in schema.columns]
+
+
+def columns_of(view: ViewPlan) -> list[CatalogColumn]:
+    """The columns of a view, with what is known of their exactness."""
+    estimates = {estimate.column: estimate for estimate in estimates_of(view)}
+    return [
+        CatalogColumn(output.name, output.type, key=output.key is not None)
+        if (found := estimates.get(output.name)) is None
+        else CatalogColumn(
+            output.name,
+            output.type,
+            exact=False,
+            error=found.error,
+            error_of=found.of,
+            why=found.why,
+        )
+        for output in view.outputs
+    ]

@@ -1,0 +1,64 @@
+"""`Observatory` of a project whose files are at hand, running or stopped.
+
+Each question is answered by a file of this folder, from the store, the log and the master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headrace.api.observatory import LiveHearing
+from headrace.api.observed.about import About
+from headrace.api.observed.catalog import Catalog
+from headrace.api.observed.epochs import EPOCHS_LISTED, Epochs
+from headrace.api.observed.events import Events, EventsWanted, EventTrace
+from headrace.api.observed.quality import Quality
+from headrace.api.observed.system import System
+from headrace.api.observed.topology import Topology
+from headrace.compile.lineage import Lineage, lineage_of
+from headrace.core.errors import Unavailable
+from headrace.run.observatory.about import about_view
+from headrace.run.observatory.catalog import catalog_of
+from headrace.run.observatory.epochs import epochs_of
+from headrace.run.observatory.subject import Subject
+from headrace.run.observatory.system import system_of
+
+
+class StoreObservatory:
+    """Looks at a subject."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+
+    def topology(self) -> Topology:
+        raise NotImplementedError
+
+    def catalog(self) -> Catalog:
+        return catalog_of(self.subject.project, self.subject.deployed(), self.subject.store)
+
+    def lineage(self) -> Lineage:
+        return lineage_of(self.subject.project, self.subject.store.deployed())
+
+    def events(self, stream: str, wanted: EventsWanted) -> Events:
+        raise NotImplementedError
+
+    def event(self, stream: str, partition: int, offset: int) -> EventTrace:
+        raise NotImplementedError
+
+    def quality(self) -> Quality:
+        raise NotImplementedError
+
+    def epochs(self, stream: str | None = None, limit: int = EPOCHS_LISTED) -> Epochs:
+        return epochs_of(self.subject, stream, limit)
+
+    def about(self, view: str) -> About:
+        return about_view(self.subject, view)
+
+    def system(self) -> System:
+        return system_of(self.subject, None)
+
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> LiveHearing:
+        raise Unavailable(
+            "the project does not run, so nothing of it changes",
+            hint="start it with `headrace run`.",
+        )

@@ -1,0 +1,108 @@
+"""The machine's side of a project. tests/run/test_system_seen.py reads it, secrets above all."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import headrace
+from headrace.api.observed.system import ProcessShape, SettingShape, SparkShape, System
+from headrace.core.time import SECOND, duration_text, iso
+from headrace.define.settings import Settings, documented, key_of
+from headrace.run.observatory.disk import Growth, disk_of
+from headrace.run.observatory.subject import Signs, Subject
+
+_PACKAGES = ("pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "msgspec", "starlette")
+_SECRET = re.compile(r"secret|password|passwd|token|credential|key", re.IGNORECASE)
+SET, HIDDEN = "set", "•••"
+
+
+def system_of(subject: Subject, growth: Growth | None) -> System:
+    """How the process, its engine and its disk are doing."""
+    now, signs = subject.store.clock(), subject.signs()
+    return System(
+        iso(now),
+        _process(signs, now),
+        _spark(subject.project.settings, signs),
+        disk_of(subject.layout, growth),
+        _versions(),
+        list(_settings(subject.project.settings)),
+    )
+
+
+def _process(signs: Signs, now_us: int) -> ProcessShape:
+    began = signs.started_at_us
+    uptime = (now_us - began) / SECOND if began is not None else None
+    return ProcessShape(os.getpid(), memory_of(os.getpid()), threading.active_count(), uptime)
+
+
+def _spark(settings: Settings, signs: Signs) -> SparkShape:
+    pid = signs.jvm_pid
+    return SparkShape(
+        signs.spark_version is not None,
+        settings.spark.master,
+        signs.spark_version,
+        settings.spark.memory,
+        pid,
+        memory_of(pid) if pid else None,
+    )
+
+
+def memory_of(pid: int) -> int | None:
+    """Bytes of memory that a process holds; None where the system does not say it."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _versions() -> dict[str, str]:
+    found = {"headrace": headrace.__version__, "python": platform.python_version()}
+    found["sqlite"] = sqlite3.sqlite_version
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _settings(settings: Settings) -> Iterator[SettingShape]:
+    values = dict(_values(settings))
+    for name, default, meaning in documented():
+        value, secret = values[name], bool(_SECRET.search(name.rpartition(".")[2]))
+        shown = (SET if value else "") if secret else _text(value)
+        changed = shown != _text(default) and name != "name"
+        yield SettingShape(name, shown, _text(default), meaning, changed, secret)
+
+
+def _values(settings: Settings) -> Iterator[tuple[str, Any]]:
+    """Each setting as headrace.toml would write it."""
+    for item in fields(settings):
+        value = getattr(settings, item.name)
+        if not is_dataclass(value):
+            yield item.name, value
+            continue
+        for inner in fields(value):
+            said = getattr(value, inner.name)
+            default = inner.metadata["text"]
+            if inner.metadata.get("duration"):
+                said = default if said == inner.default else duration_text(said)
+            yield f"{item.name}.{key_of(inner)}", said
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        pairs = ((k, HIDDEN if _SECRET.search(k) else v) for k, v in value.items())
+        return ", ".join(f"{k} = {v}" for k, v in pairs)
+    return ", ".join(value) if isinstance(value, (tuple, list)) else str(value)
