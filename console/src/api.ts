@@ -453,6 +453,16 @@ export interface System {
   settings: Setting[];
 }
 
+export interface ColumnRef {
+  object: string;
+  column: string;
+}
+
+export interface Lineage {
+  columns: { object: string; column: string; from: ColumnRef[] }[];
+  touched_by: Record<string, string[]>;
+}
+
 export interface QueryPlan {
   by: "store" | "spark";
   relations: string[];
@@ -550,7 +560,7 @@ export const api = {
   status: () => get<Status>(address("status")),
   topology: () => get<Topology>(address("topology")),
   catalog: () => get<Catalog>(address("catalog")),
-  lineage: () => get<unknown>(address("lineage")),
+  lineage: () => get<Lineage>(address("lineage")),
   quality: () => get<Quality>(address("quality")),
   epochs: (stream?: string, limit?: number) => get<Epochs>(address("epochs", { stream, limit })),
   system: () => get<System>(address("system")),
@@ -575,8 +585,8 @@ export const api = {
   audit: (view?: string) =>
     post<{ audits: AuditResult[] }>(address("audit"), view ? { view } : {}),
 
-  events: (stream: string, params: Params, signal?: AbortSignal) =>
-    get<Events>(address(`streams/${segment(stream)}/events`, params), signal),
+  events: (stream: string, params: URLSearchParams) =>
+    get<Events>(`${address(`streams/${segment(stream)}/events`)}?${params.toString()}`),
   trace: (stream: string, partition: number, offset: number) =>
     get<EventTrace>(address(`streams/${segment(stream)}/events/${partition}/${offset}`)),
   deadLetters: (stream: string, limit = 100) =>
@@ -589,8 +599,15 @@ export const api = {
     return (await (await ask(url, { method: "POST", headers, body: text })).json()) as Accepted;
   },
 
-  sql: (sql: string, limit: number, signal?: AbortSignal) =>
-    post<Answer>(address("sql"), { sql, limit }, signal),
+  sql: (sql: string, limit: number, id: string, signal?: AbortSignal) =>
+    post<Answer>(address("sql"), { sql, limit, id }, signal),
+  plan: (sql: string) => post<QueryPlan>(address("sql/plan"), { sql }),
+  cancel: (id: string) => post<{ stopped: boolean }>(address(`sql/${segment(id)}/cancel`)),
+  /** The answer as a file of this media type. */
+  export: async (sql: string, media: string) => {
+    const headers = { "Content-Type": "application/json", Accept: media };
+    return (await ask(address("sql"), { method: "POST", headers, body: JSON.stringify({ sql }) })).blob();
+  },
 
   rules: () => get<{ rules: RuleStatus[] }>(address("rules")),
   alerts: (params: Params = {}) => get<{ alerts: Alert[] }>(address("alerts", params)),

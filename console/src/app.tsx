@@ -67,16 +67,18 @@ function Shell() {
   const title = PAGES.find((known) => known.page === page)?.title ?? "";
   useEffect(() => void (document.title = `${title} · Headrace`), [title]);
   return (
+    <>
     <div class="shell">
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
       <Nav pages={pages} page={page} onSearch={() => setAsked("search")} onHelp={() => setAsked("help")} />
       <main class="page" id="main" tabIndex={-1} key={page}>
         {page === "topology" ? <TopologyPage /> : <Screen page={page} key={page} />}
       </main>
-      {asked === "search" && <Palette pages={pages} onClose={() => setAsked(null)} />}
-      {asked === "help" && <Help pages={pages} onClose={() => setAsked(null)} />}
-      <div role="status" aria-live="polite">{message && <div class="toast">{message}</div>}</div>
     </div>
+    {asked === "search" && <Palette pages={pages} onClose={() => setAsked(null)} />}
+    {asked === "help" && <Help pages={pages} onClose={() => setAsked(null)} />}
+    <div role="status" aria-live="polite">{message && <div class="toast">{message}</div>}</div>
+    </>
   );
 }
 

@@ -100,6 +100,13 @@ export function clock(value: string | number | null | undefined): string {
   return text.length === 14 ? text.slice(6) : text;
 }
 
+/** A tick of a time axis that spans so many seconds. */
+export function axisTime(seconds: number, span: number): string {
+  const iso = new Date(seconds * 1000).toISOString();
+  if (span > 3 * 86_400 || (span > 7200 && iso.slice(11, 16) === "00:00")) return iso.slice(5, 10);
+  return span < 300 ? iso.slice(11, 19) : iso.slice(11, 16);
+}
+
 export interface Window {
   start: string;
   end: string;

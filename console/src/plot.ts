@@ -18,6 +18,7 @@ export interface Lines {
   xs: number[]; // seconds
   series: { name: string; values: (number | null)[] }[];
   others: number; // groups that are not drawn
+  settled: number | null; // windows that end after this may still change
 }
 
 export interface Bars {
@@ -54,7 +55,9 @@ export interface Wish {
   keys?: readonly string[];
 }
 
-export function plot(answer: Pick<Answer, "rows" | "columns">, wish: Wish = {}): Plot {
+export type Drawable = Pick<Answer, "rows" | "columns"> & Partial<Pick<Answer, "as_of">>;
+
+export function plot(answer: Drawable, wish: Wish = {}): Plot {
   const { rows, columns } = answer;
   const groups = groupColumns(columns, wish.keys);
   const numbers = measures(columns).filter((name) => !groups.includes(name));
@@ -62,14 +65,20 @@ export function plot(answer: Pick<Answer, "rows" | "columns">, wish: Wish = {}):
   if (!rows.length || !measure) return { kind: "none" };
   const window = windowColumn(columns);
   if (window) {
-    const drawn = overTime(rows, window, groups, measure);
+    const drawn = { ...overTime(rows, window, groups, measure), settled: watermark(answer) };
     return drawn.xs.length >= 3 ? drawn : bars(newest(rows, window), groups, measure, window);
   }
   if (rows.length === 1 && !groups.length) return figures(rows[0]!);
   return bars(rows, groups, measure, null);
 }
 
-function overTime(rows: Row[], window: string, groups: string[], measure: string): Lines {
+/** The watermark of the slowest stream behind an answer, in seconds. */
+function watermark({ as_of }: Drawable): number | null {
+  const marks = Object.values(as_of ?? {}).flatMap((as) => (as.watermark ? [Date.parse(as.watermark) / 1000] : []));
+  return marks.length ? Math.min(...marks) : null;
+}
+
+function overTime(rows: Row[], window: string, groups: string[], measure: string): Omit<Lines, "settled"> {
   const times = new Set<number>();
   const byGroup = new Map<string, Map<number, number>>();
   for (const row of rows) {

@@ -43,3 +43,10 @@ describe("cells", () => {
   });
   it("leave a text that only looks like a time alone", () => expect(f.cell("2026-11-16")).toBe("2026-11-16"));
 });
+
+describe("ticks of a time axis", () => {
+  const noon = Date.parse("2026-11-16T12:00:30Z") / 1000;
+  it("have seconds, minutes or days, as the span needs", () => {
+    expect([120, 3600, 864_000].map((span) => f.axisTime(noon, span))).toEqual(["12:00:30", "12:00", "11-16"]);
+  });
+});

@@ -15,7 +15,7 @@ describe("an answer with windows", () => {
   it("is lines by group when there are three windows", () => {
     const rows = [2, 0, 1].flatMap((at) => [{ url: "/b", w: window(at), hits: at }, { url: "/a", w: window(at), hits: 9 }]);
     const drawn = plot(of(columns, rows));
-    expect(drawn).toMatchObject({ kind: "lines", measure: "hits", by: "url", others: 0 });
+    expect(drawn).toMatchObject({ kind: "lines", measure: "hits", by: "url", others: 0, settled: null });
     if (drawn.kind !== "lines") return;
     expect(drawn.xs).toEqual([...drawn.xs].sort());
     expect(drawn.series).toEqual([{ name: "/a", values: [9, 9, 9] }, { name: "/b", values: [0, 1, 2] }]);

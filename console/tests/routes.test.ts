@@ -5,7 +5,7 @@ import { HOME, link, loginCode, PAGES, parse } from "../src/routes";
 describe("routes", () => {
   it("are read back as they were written", () => {
     for (const name of [null, "visitors", "a/b?c#d", "ümlaut 100%"]) {
-      for (const query of [{}, { tab: "late", sql: "SELECT 'a&b' -- ?" }]) {
+      for (const query of [{}, { tab: "late", sql: "SELECT 'a&b' -- ?" }] as Record<string, string>[]) {
         expect(parse(link("views", name, query))).toEqual({ page: "views", name, query });
       }
     }

@@ -34,12 +34,19 @@ export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children 
       y: Math.max(0, (clientHeight - laid.height * scale) / 2),
     });
   };
-  useEffect(fit, [shape, tall]);
+  // As high as it needs to be at the width it has, within bounds.
+  const [room, setRoom] = useState(420);
+  useEffect(() => {
+    const { clientWidth } = box.current!;
+    setRoom(Math.round(Math.min(Math.max(240, laid.height * Math.min(1, clientWidth / laid.width) + 8), 500)));
+  }, [shape]);
+  useEffect(fit, [shape, tall, room]);
   const drag = useDrag(box, setEye);
   const byId = useMemo(() => new Map(laid.nodes.map((node) => [node.id, node])), [laid]);
   const rates = new Map(edges.map((edge) => [`${edge.source}>${edge.target}`, edge.rate]));
   return (
     <div class={`graph${tall ? " tall" : ""}${drag.dragged ? " dragged" : ""}`} ref={box} role="group" {...drag.on}
+      style={{ height: tall ? "" : `${room}px` }}
       aria-label="Topology as a graph. The switch above shows it as a table.">
       <div class="canvas" style={{ transform: `translate(${eye.x}px, ${eye.y}px) scale(${eye.scale})` }}>
         <svg class="edges" width={laid.width} height={laid.height} aria-hidden="true">

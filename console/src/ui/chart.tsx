@@ -3,9 +3,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import type { Answer } from "../api";
-import { cell, clock, moment, short } from "../format";
-import { type Bars, type Figures, type Lines, type Wish, plot } from "../plot";
+import { axisTime, cell, moment, short } from "../format";
+import { type Bars, type Drawable, type Figures, type Lines, type Wish, plot } from "../plot";
 import { useStore } from "../store";
 import { theme } from "./theme";
 
@@ -13,7 +12,7 @@ const token = (name: string) => getComputedStyle(document.documentElement).getPr
 const colour = (index: number) => token(`--series-${(index % 6) + 1}`);
 
 export function AnswerChart({ answer, wish, height = 220, label }: {
-  answer: Pick<Answer, "rows" | "columns">;
+  answer: Drawable;
   wish?: Wish;
   height?: number;
   label: string;
@@ -28,6 +27,8 @@ export function AnswerChart({ answer, wish, height = 220, label }: {
 export function LineChart({ of, height, label }: { of: Lines; height: number; label: string }) {
   const box = useRef<HTMLDivElement>(null);
   const made = useRef<uPlot | null>(null);
+  const settled = useRef(of.settled);
+  settled.current = of.settled;
   const [tip, setTip] = useState<{ left: number; top: number; at: number } | null>(null);
   const look = useStore(theme);
   const names = of.series.map((one) => one.name).join("\n");
@@ -35,7 +36,7 @@ export function LineChart({ of, height, label }: { of: Lines; height: number; la
 
   useEffect(() => {
     const target = box.current!;
-    const chart = new uPlot(options(of, target.clientWidth || 300, height, (u) => {
+    const chart = new uPlot(options(of, target.clientWidth || 300, height, () => settled.current, (u) => {
       const { left, top, idx } = u.cursor;
       setTip(idx == null || left == null || left < 0 ? null : { left, top: top ?? 0, at: idx });
     }), data, target);
@@ -58,12 +59,12 @@ export function LineChart({ of, height, label }: { of: Lines; height: number; la
       <div class="chart" ref={box} role="img" aria-label={`${label}: ${of.measure} over time`}>
         {tip && <Tip of={of} at={tip.at} left={tip.left} top={tip.top} width={box.current?.clientWidth ?? 0} />}
       </div>
-      <Legend names={of.series.map((one) => one.name)} others={of.others} />
+      <Legend names={of.series.map((one) => one.name)} others={of.others} settled={of.settled !== null && of.settled < (of.xs.at(-1) ?? 0)} />
     </figure>
   );
 }
 
-function options(of: Lines, width: number, height: number, moved: (u: uPlot) => void): uPlot.Options {
+function options(of: Lines, width: number, height: number, settled: () => number | null, moved: (u: uPlot) => void): uPlot.Options {
   const grid = { stroke: token("--line"), width: 1 };
   const font = `11px ${token("--sans")}`;
   const axis = { stroke: token("--ink-3"), font, grid, ticks: { show: false } };
@@ -73,11 +74,11 @@ function options(of: Lines, width: number, height: number, moved: (u: uPlot) => 
     height,
     legend: { show: false },
     cursor: { points: { size: 6 }, drag: { x: false, y: false } },
-    hooks: { setCursor: [moved] },
+    hooks: { setCursor: [moved], drawClear: [(u) => shade(u, settled())] },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
     scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high && high > 0 ? high * 1.08 : 1] } },
     axes: [
-      { ...axis, size: 26, space: 70 },
+      { ...axis, size: 26, space: 70, values: (_, ticks) => ticks.map((tick) => axisTime(tick, (ticks.at(-1) ?? 0) - (ticks[0] ?? 0))) },
       { ...axis, size: 46, space: 34, values: (_, ticks) => ticks.map((tick) => short(tick)) },
     ],
     series: [
@@ -94,6 +95,18 @@ function options(of: Lines, width: number, height: number, moved: (u: uPlot) => 
   };
 }
 
+/** What is after the watermark may still change: a veil says so. */
+function shade(u: uPlot, from: number | null): void {
+  const { left, width, top, height } = u.bbox;
+  if (from === null) return;
+  const x = Math.max(left, u.valToPos(from, "x", true));
+  if (x >= left + width) return;
+  u.ctx.save();
+  u.ctx.fillStyle = token("--sunken");
+  u.ctx.fillRect(x, top, left + width - x, height);
+  u.ctx.restore();
+}
+
 function Tip({ of, at, left, top, width }: { of: Lines; at: number; left: number; top: number; width: number }) {
   const from = left + 62 + 180 > width ? { right: `${width - left - 36}px` } : { left: `${left + 62}px` };
   return (
@@ -108,12 +121,13 @@ function Tip({ of, at, left, top, width }: { of: Lines; at: number; left: number
   );
 }
 
-export function Legend({ names, others = 0 }: { names: string[]; others?: number }) {
-  if (names.length < 2 && !others) return null;
+export function Legend({ names, others = 0, settled = false }: { names: string[]; others?: number; settled?: boolean }) {
+  if (names.length < 2 && !others && !settled) return null;
   return (
     <div class="legend">
-      {names.map((name, index) => <span key={name}><i class={`swatch s${index + 1}`} />{name}</span>)}
+      {names.length > 1 && names.map((name, index) => <span key={name}><i class={`swatch s${index + 1}`} />{name}</span>)}
       {others > 0 && <span class="muted">and {others} more</span>}
+      {settled && <span class="muted"><i class="swatch open" />after the watermark</span>}
     </div>
   );
 }
@@ -152,5 +166,3 @@ export function Spark({ values, label, height = 28 }: { values: readonly number[
     </svg>
   );
 }
-
-export { clock };

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Health } from "../api";
-import { duration } from "../format";
+import { duration, short } from "../format";
 import { link as linked, now, status } from "../live";
 import { link, type Page } from "../routes";
 import { useStore } from "../store";
@@ -28,9 +28,9 @@ export function Nav({ pages, page, onSearch, onHelp }: {
     <nav class={`nav${open ? " open" : ""}`} aria-label="Console">
       <a class="brand" href={link("topology")}>
         <Mark />
-        <span class="ellipsis">
-          <strong>{project?.name ?? "Headrace"}</strong>
-          <span title={project?.reason}>{project && <><Dot tone={TONES[project.state] ?? "idle"} /> {project.state}</>}</span>
+        <span class="grow">
+          <strong class="ellipsis">{project?.name ?? "Headrace"}</strong>
+          <span class="state" title={project?.reason}>{project && <><Dot tone={TONES[project.state] ?? "idle"} />{project.state}</>}</span>
         </span>
       </a>
       <Button kind="quiet menu-button" icon="menu" label="Menu" onPress={() => setOpen(!open)} />
@@ -42,12 +42,12 @@ export function Nav({ pages, page, onSearch, onHelp }: {
           const own = pages.filter((one) => one.group === group);
           return own.length > 0 && (
             <div key={group}>
-              <h2>{group}</h2>
+              <p class="group">{group}</p>
               {own.map((one) => (
                 <a class="item" key={one.page} href={link(one.page)} aria-current={one.page === page ? "page" : undefined}
                   title={`g ${one.key}`}>
                   <Icon name={one.icon} />{one.title}
-                  {one.page === "alerts" && alerts > 0 && <Badge tone="warn">{alerts}</Badge>}
+                  {one.page === "alerts" && alerts > 0 && <Badge tone="warn">{short(alerts)}</Badge>}
                 </a>
               ))}
             </div>
