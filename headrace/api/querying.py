@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.api.body import JSON
+from headrace.api.export import wanted_form
 from headrace.api.handlers import Api, decoded, json_response
 from headrace.api.observed.asking import QueryPlan, Stopped
 from headrace.api.route import BodyKind, Parameter, Route
@@ -21,7 +22,8 @@ from headrace.serving.answer import Answer
 async def query(api: Api, request: Request) -> Response:
     asked = await decoded(api, request, SqlQuestion)
     ask = partial(api.service.sql, asked.sql, asked.limit, asked.id)
-    return json_response(await api.slow.run(ask))
+    form = wanted_form(request.headers.get("accept", "")) or json_response
+    return form(await api.slow.run(ask))
 
 
 async def cancel(api: Api, request: Request) -> Response:
@@ -36,7 +38,8 @@ async def plan(api: Api, request: Request) -> Response:
 
 QUERYING: tuple[Route, ...] = (
     Route(
-        "POST", "/v1/sql", "query", "Answer an ad-hoc SQL query.",
+        "POST", "/v1/sql", "query", 
+        "Answer an ad-hoc SQL query; as CSV or Parquet where Accept asks for it.",
         query, Answer, bodies=(BodyKind(JSON, SqlQuestion),),
     ),
     Route(

@@ -90,7 +90,7 @@ def find_cell(
 ) -> Cell:
     """The one row of a view that has these keys."""
     view = live_view(db, name)
-    _check_nameable(view)
+    check_nameable(view)
     until = iso(_moment(window) + 1) if window is not None else None
     conditions = asked(view, keys, window, until)
     whole = msgspec.structs.replace(view, order=(), limit=None)
@@ -107,7 +107,8 @@ def find_cell(
     return Cell(view, _given(view, keys, [condition.value for condition in conditions]), None)
 
 
-def _check_nameable(view: ViewPlan) -> None:
+def check_nameable(view: ViewPlan) -> None:
+    """Refuse a view whose rows are not made of events that count by themselves, or hide a key."""
     if reason := _unnameable(view):
         raise Unsupported(
             f"the events behind a row of '{view.name}' cannot be named: {reason}",
@@ -194,7 +195,19 @@ def placed_sql(cell: Cell, *, relaxed: str = "") -> str:
     `relaxed` is "where" to ask without the definition's conditions, or "joins" to ask also without
     what its joins leave out.
     """
-    tree = parse_query(cell.view.definition, Origin("plan", 1))
+    sql, names = placed_rows(cell.view, relaxed)
+    same = " AND ".join(f"k{n} IS NOT DISTINCT FROM ?" for n in range(len(cell.keys))) or "true"
+    return (
+        f"SELECT {PARTITION}, {OFFSET}, bool_or({same}) AS here "
+        f"FROM ({sql}) AS c({names}) GROUP BY {PARTITION}, {OFFSET}"
+    )
+
+
+def placed_rows(view: ViewPlan, relaxed: str = "") -> tuple[str, str]:
+    """DuckDB's SQL: the keys of a row and the place of each event that counts in it; and the names
+    of its columns, k0 the first key.
+    """
+    tree = parse_query(view.definition, Origin("plan", 1))
     for select in list(tree.find_all(exp.Select)) if relaxed else ():
         select.set("where", None)
         if relaxed == "joins":
@@ -204,25 +217,18 @@ def placed_sql(cell: Cell, *, relaxed: str = "") -> str:
     items = list(tree.expressions)
     group = tree.args.get("group")
     groups = [_item(node, items) for node in group.expressions] if group else []
-    shown = [i for i, output in zip(items, cell.view.outputs, strict=True) if output.key]
+    shown = [i for i, output in zip(items, view.outputs, strict=True) if output.key]
     place = [exp.column(PARTITION), exp.column(OFFSET)]
     tree.set("expressions", [*shown, *place])
     tree.set("group", exp.Group(expressions=[*groups, *(column.copy() for column in place)]))
     tree.set("having", None)
     hidden = (OutputPlan(PARTITION, "INT", ""), OutputPlan(OFFSET, "BIGINT", ""))
-    placed = msgspec.structs.replace(
-        cell.view, definition=sql_of(tree), outputs=(*cell.keys, *hidden)
-    )
+    outputs = key_outputs(view)
+    placed = msgspec.structs.replace(view, definition=sql_of(tree), outputs=(*outputs, *hidden))
     keys = [
-        f"k{n}, k{n}_end" if output.type == WINDOW else f"k{n}"
-        for n, output in enumerate(cell.keys)
+        f"k{n}, k{n}_end" if output.type == WINDOW else f"k{n}" for n, output in enumerate(outputs)
     ]
-    names = ", ".join([*keys, PARTITION, OFFSET])
-    same = " AND ".join(f"k{n} IS NOT DISTINCT FROM ?" for n in range(len(cell.keys))) or "true"
-    return (
-        f"SELECT {PARTITION}, {OFFSET}, bool_or({same}) AS here "
-        f"FROM ({oracle_sql(placed)}) AS c({names}) GROUP BY {PARTITION}, {OFFSET}"
-    )
+    return oracle_sql(placed), ", ".join([*keys, PARTITION, OFFSET])
 
 
 def _item(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:

@@ -26,7 +26,7 @@ from headrace.core.event import (
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
-from headrace.master.table import MasterTable, event_files
+from headrace.master.table import MasterFile, MasterTable, event_files
 from headrace.serving.store import Shed
 
 _PLACE = f"{PARTITION}, {OFFSET}"
@@ -80,27 +80,58 @@ def places(shed: Iterable[Shed]) -> Any:
 
 def register_records(connection: Any, stream: StreamPlan, position: Position, state: Path) -> None:
     """Make `every(stream)` known, up to a position."""
-    table = MasterTable(state / "master" / stream.name, declared_schema(stream), stream.partitions)
-    version = table.open()
-    archived, highs = table.progress(version)
+    whole = PositionRange(Position.start(stream.partitions), position)
+    register_range(connection, stream, whole, state)
+
+
+def register_range(
+    connection: Any,
+    stream: StreamPlan,
+    range: PositionRange,
+    state: Path,
+    tail_max: int | None = None,
+) -> bool:
+    """Make `every(stream)` known, with the records of a range; whether their lateness is known.
+
+    Lateness is decided by the whole log before an event. If more than `tail_max` records are not
+    yet archived, only those of the range are read, and what is said of their lateness is void.
+    """
+    archived, highs, files = _archived(stream, state)
     # Files that were archived meanwhile are passed over: their events are read from the log.
-    cut = archived.earliest(position)
+    cut = archived.earliest(range.upper)
+    known = tail_max is None or range.upper - cut <= tail_max
+    hot = PositionRange(cut if known else cut.latest(range.lower), range.upper)
     reader = TopicReader(state / "log" / stream.name)
-    tail = _tail(reader, stream, PositionRange(cut, position), highs)
+    tail = _tail(reader, stream, hot, highs if known else (None,) * stream.partitions)
     connection.register(f"_tail_{stream.name}", tail)
     columns = ", ".join(_plain_time(name, type) for name, type, _ in stream.columns)
     columns += f", {_PLACE}, {_plain_time(ARRIVED_AT, 'TIMESTAMP')}, {LATE}, {LATENESS}"
     columns += f", {REASON}, {RAW}"
-    parts = [f'SELECT {columns}, {STATUS} FROM "_tail_{stream.name}"']
-    files, range = table.files(version), PositionRange(Position.start(stream.partitions), cut)
+    after = f"NOT {before(range.lower)}"
+    parts = [f'SELECT {columns}, {STATUS} FROM "_tail_{stream.name}" WHERE {after}']
+    cold = PositionRange(range.lower.earliest(cut), cut)
     for status in Status:
-        if paths := event_files(files, range, status):
+        if paths := event_files(files, cold, status):
             source = f"read_parquet({_listed(paths)}, union_by_name = true"
             source += ", hive_partitioning = false)"
             parts.append(
-                f"SELECT {columns}, {int(status)} AS {STATUS} FROM {source} WHERE {before(cut)}"
+                f"SELECT {columns}, {int(status)} AS {STATUS} FROM {source} "
+                f"WHERE {before(cut)} AND {after}"
             )
     connection.execute(f"CREATE VIEW {every(stream.name)} AS {' UNION ALL '.join(parts)}")
+    return known
+
+
+def _archived(
+    stream: StreamPlan, state: Path
+) -> tuple[Position, tuple[int | None, ...], list[MasterFile]]:
+    """How far the master has come, the highest event times there, and its files."""
+    path = state / "master" / stream.name
+    table = MasterTable(path, declared_schema(stream), stream.partitions)
+    version = table.found()
+    if version is None:
+        return Position.start(stream.partitions), (None,) * stream.partitions, []
+    return *table.progress(version), table.files(version)
 
 
 def before(position: Position) -> str:

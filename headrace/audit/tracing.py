@@ -7,7 +7,6 @@ and what speed has passed over. Looking takes a stated time at most. tests/audit
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,9 +18,10 @@ from headrace.audit.cell import Cell, find_cell, placed_sql
 from headrace.audit.compare import compare
 from headrace.audit.duck import oracle_sql
 from headrace.audit.events import every, name_events, places, register_records
+from headrace.audit.limits import too_long, within_time
 from headrace.audit.oracle import connect
 from headrace.compile.plan import Plan, StreamPlan
-from headrace.core.errors import LimitReached, Unsupported
+from headrace.core.errors import Unsupported
 from headrace.core.event import OFFSET, PARTITION, STATUS, Status
 from headrace.define.functions import FunctionDefinition
 from headrace.serving.answer import AsOf, as_of
@@ -140,14 +140,11 @@ def tracing(
 
     view, stream = asked.cell.view, plan.stream(asked.cell.view.stream)
     connection = connect(plan, view, folder, functions)
-    timer = threading.Timer(seconds_max, connection.interrupt)
-    timer.start()
     try:
-        traced = Tracing(connection, asked, stream, seconds_max)
-        _register(traced, state)
-        yield traced
-    except duckdb.InterruptException as error:
-        raise too_long(seconds_max) from error
+        with within_time(connection, seconds_max):
+            traced = Tracing(connection, asked, stream, seconds_max)
+            _register(traced, state)
+            yield traced
     except duckdb.Error as error:
         raise Unsupported(
             f"DuckDB cannot follow the definition of view '{view.name}'",
@@ -155,15 +152,7 @@ def tracing(
             hint="something in it only Spark knows; ask for its events with `headrace query`.",
         ) from error
     finally:
-        timer.cancel()
         connection.close()
-
-
-def too_long(seconds_max: float) -> LimitReached:
-    return LimitReached(
-        f"looking for the events took longer than {seconds_max:g} s",
-        hint="raise query.seconds_max.",
-    )
 
 
 def _register(traced: Tracing, state: Path) -> None:

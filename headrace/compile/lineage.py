@@ -57,8 +57,17 @@ def lineage_of(project: Project, plan: Plan | None = None) -> Lineage:
     ordered = resolve(project)
     reading = _Reading(project, ordered, _outputs(plan) if plan else {})
     columns = [column for name in ordered for column in reading.columns(name) if not hidden(name)]
-    reads = {name: _reads(resolved) for name, resolved in ordered.items()}
-    return Lineage(columns, touched_by(project, reads))
+    return Lineage(columns, _touched_by(project, ordered))
+
+
+def reads_of(project: Project) -> dict[str, list[str]]:
+    """What each name reads or is fed by, one step back: queries, rules, watches, sinks, and the
+    streams into which some of them write.
+    """
+    found: dict[str, list[str]] = {}
+    for name, sources in _edges(project, resolve(project)):
+        found.setdefault(name, []).extend(sources)
+    return found
 
 
 def _outputs(plan: Plan) -> dict[str, tuple[str, ...]]:
@@ -168,10 +177,10 @@ class _Reading:
         return next(known for known in self.known if known.lower() == name.lower())
 
 
-def touched_by(project: Project, reads: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+def _touched_by(project: Project, ordered: Mapping[str, Resolved]) -> dict[str, list[str]]:
     """For each name, all that depend on it, the nearest first."""
     users: dict[str, list[str]] = {name: [] for name in (*project.streams, *project.tables)}
-    for name, sources in _edges(project, reads):
+    for name, sources in _edges(project, ordered):
         users.setdefault(name, [])
         for source in sources:
             users.setdefault(source, []).append(name)
@@ -179,11 +188,11 @@ def touched_by(project: Project, reads: Mapping[str, tuple[str, ...]]) -> dict[s
 
 
 def _edges(
-    project: Project, reads: Mapping[str, tuple[str, ...]]
+    project: Project, ordered: Mapping[str, Resolved]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each name with what it reads or is fed by."""
     rules = {made: name for name in project.rules for made in (stream_of(name), view_of(name))}
-    yield from ((rules.get(name, name), sources) for name, sources in reads.items())
+    yield from ((rules.get(name, name), _reads(resolved)) for name, resolved in ordered.items())
     for name, sink in project.sinks.items():
         yield name, (sink.subscription.view,)
         if sink.into == "stream":

@@ -98,6 +98,12 @@ class LimitReached(HeadraceError):
     http_status = 413
 
 
+class Cancelled(HeadraceError):
+    """An ad-hoc query was stopped by somebody before it was answered."""
+
+    http_status = 409
+
+
 class BadRequest(HeadraceError):
     """A request to the API is not of the form it takes."""
 

@@ -108,6 +108,9 @@ class QuerySettings:
     bytes_max: int = _setting(64 << 20, "size of an ad-hoc query's answer", least=1024)
     text_max: int = _setting(20_000, "characters in an ad-hoc query", least=1)
     memory: str = _setting("1g", "memory of the process that runs ad-hoc queries on Spark")
+    scan_max: int = _setting(
+        1_000_000, "records of a stream that one search for events looks at", least=1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,18 @@ class SubscribeSettings:
     linger_us: int = _setting(
         "60 seconds", "how long a subscription without readers can be resumed", duration=True
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSettings:
+    connections_max: int = _setting(500, "readers of live topics at a time", least=1)
+    waiting_max: int = _setting(
+        64, "events that wait for a slow reader of live topics before it is cut off", least=1
+    )
+    interval_us: int = _setting(
+        "250 ms", "least time between two events of a live topic", duration=True
+    )
+    rows_max: int = _setting(1_000, "rows of a view that a live topic tells", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +182,7 @@ class Settings:
     tables: TablesSettings = field(default_factory=TablesSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)
+    live: LiveSettings = field(default_factory=LiveSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
 
 

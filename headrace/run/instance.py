@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import structlog
 
 from headrace.api.server import HttpServer
@@ -33,6 +34,8 @@ from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
+from headrace.run.observatory.live import LiveObservatory
+from headrace.run.observatory.subject import Signs
 from headrace.run.once import pipelines_of, rebuilt
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
@@ -68,6 +71,7 @@ class Instance(ProjectService):
         self.pipelines: dict[str, Pipeline] = {}
         self.schedule: Schedule | None = None
         self.hub = Hub(self.store.db, project.settings.subscribe)
+        self.observatory = self.seen = LiveObservatory(self)
         self.sinks: Sinks | None = None
         self.alerts: Alerts | None = None
         self.watches: Watches | None = None
@@ -90,6 +94,7 @@ class Instance(ProjectService):
         self.server = HttpServer(self, http if port is None else replace(http, port=port))
         self.server.start()
         self.lock.announce(self.server.url)
+        self.seen.start()
         return self.server.url
 
     def start_engine(self) -> None:
@@ -271,6 +276,7 @@ class Instance(ProjectService):
             self.state = "stopping"
         self.stop_sources()
         self.hub.stop()
+        self.seen.stop()
         if self.server is not None:
             self.server.stop()
         self._stop_work()
@@ -315,6 +321,23 @@ class Instance(ProjectService):
                 found[f"speed {name}"] = f"speed of stream '{name}' failed: {pipeline.problem}"
         return found
 
+    def signs(self) -> Signs:
+        started = self.spark is not None
+        return Signs(
+            running=True,
+            started_at_us=self.started_at,
+            spark_version=self.spark.version if started else None,
+            jvm_pid=_jvm_pid(self.spark) if started else None,
+            problems=self.problems(),
+            progress=self._progress,
+        )
+
+    def _progress(self, flow: str) -> list[Any]:
+        """What Spark says of a flow's newest micro-batches."""
+        pipeline = self.pipelines.get(flow)
+        query = pipeline.speed.query if pipeline else None
+        return [msgspec.json.decode(batch.json) for batch in query.recentProgress] if query else []
+
     def ready(self) -> tuple[bool, str]:
         return self.state == "running", self.reason
 
@@ -350,3 +373,9 @@ class Instance(ProjectService):
 
     def events_in(self) -> int:
         return sum(intake.counters.accepted for intake in self.inlets.intakes.values())
+
+
+def _jvm_pid(spark: Any) -> int | None:
+    """The process of Spark's JVM; None where another process has started it."""
+    process = spark.sparkContext._gateway.proc
+    return process.pid if process is not None else None

@@ -110,13 +110,13 @@ class ProjectService:
         return self.questions.reader.late(name, keys, since=since, until=until, limit=limit)
 
     def sql(self, text: str, limit: int | None = None, id: str | None = None) -> Answer:
-        return self.questions.answer(text, limit)
+        return self.questions.answer(text, limit, id)
 
     def cancel(self, id: str) -> bool:
-        return False
+        return self.questions.running.stop(id)
 
     def query_plan(self, text: str) -> QueryPlan:
-        raise NotImplementedError
+        return self.questions.plan(text)
 
     def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         plan = self.stream_plan(stream)

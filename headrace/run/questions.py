@@ -14,19 +14,22 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from headrace.api.observed.asking import QueryPlan
 from headrace.compile.plan import Plan
 from headrace.core.errors import BadQuery, NotReady
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.position import Position
+from headrace.core.stopping import Stopping
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace
 from headrace.define.project import Project
 from headrace.run.history import stream_relations, table_relation
 from headrace.run.layout import Layout
+from headrace.run.running import Running
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.spark.query_client import QueryClient, QueryRequest, Relation
+from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
 
 
 class Questions:
@@ -36,23 +39,55 @@ class Questions:
         self.project, self.store, self.layout = project, store, Layout.of(project)
         query = project.settings.query
         self.reader = Reader(store.db, rows_max=query.rows_max, seconds_max=query.seconds_max)
+        self.running = Running()
         self.client = QueryClient(project.settings.spark, query, self.layout.work("query"))
 
-    def answer(self, text: str, limit: int | None = None) -> Answer:
+    def answer(self, text: str, limit: int | None = None, id: str | None = None) -> Answer:
+        """Answer a query, which can be stopped by its id from another thread."""
+        with self.running.entered(id) as stopping:
+            names = _names(text, self.project.settings.query.text_max)
+            if self._about_views(names):
+                return self.reader.sql(text, limit, stopping)
+            return self._on_spark(text, self._plan(), names, limit, stopping)
+
+    def plan(self, text: str) -> QueryPlan:
+        """How a query would be answered."""
         names = _names(text, self.project.settings.query.text_max)
-        if names and names <= self.reader.views():
-            return self.reader.sql(text, limit)
+        if self._about_views(names):
+            relations, sql, plan = self.reader.plan(text)
+            return QueryPlan("store", list(relations), sql, plan)
+        result, _ = self._asked(text, self._plan(), names, Stopping(), explain=True)
+        return QueryPlan("spark", sorted(names), text, str(result.rows[0][0]))
+
+    def _about_views(self, names: set[str]) -> bool:
+        return bool(names) and names <= self.reader.views()
+
+    def _plan(self) -> Plan:
         plan = self.store.deployed()
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return self._on_spark(text, plan, names, limit)
+        return plan
 
     def close(self) -> None:
         self.client.close()
 
     # Streams and tables, on Spark
 
-    def _on_spark(self, text: str, plan: Plan, names: set[str], limit: int | None) -> Answer:
+    def _on_spark(
+        self, text: str, plan: Plan, names: set[str], limit: int | None, stopping: Stopping
+    ) -> Answer:
+        result, positions = self._asked(text, plan, names, stopping)
+        columns = {column.name: ColumnInfo(column.type, True) for column in result.columns}
+        rows = [dict(zip(columns, row, strict=True)) for row in result.rows]
+        cut = limit is not None and len(rows) > limit
+        asked = [stream.name for stream in plan.streams if stream.name.lower() in names]
+        as_of = {name: _as_of(positions[name]) for name in asked}
+        return Answer(rows[:limit], as_of, columns, result.truncated and not cut)
+
+    def _asked(
+        self, text: str, plan: Plan, names: set[str], stopping: Stopping, *, explain: bool = False
+    ) -> tuple[QueryResult, dict[str, Position]]:
+        """What Spark says, and the position of each stream that it speaks for."""
         if mixed := names & self.reader.views():
             raise BadQuery(
                 f"a query reads views or streams, not both: '{min(mixed)}' is a view",
@@ -64,15 +99,9 @@ class Questions:
             relations, positions = self._relations(plan, moments, Path(folder))
             functions = self.project.functions_file
             times = {s.name: s.watermark[0] if s.watermark else None for s in plan.streams}
-            request = QueryRequest(sql, relations, str(functions) if functions else None, times)
-            result = self.client.run(request)
-        names_ = [column.name for column in result.columns]
-        rows = [dict(zip(names_, row, strict=True)) for row in result.rows]
-        cut = limit is not None and len(rows) > limit
-        columns = {column.name: ColumnInfo(column.type, True) for column in result.columns}
-        asked = {stream.name: stream for stream in plan.streams if stream.name.lower() in names}
-        as_of = {name: _as_of(positions[name]) for name in asked}
-        return Answer(rows[:limit], as_of, columns, result.truncated and not cut)
+            path = str(functions) if functions else None
+            request = QueryRequest(sql, relations, path, times, explain)
+            return self.client.run(request, stopping), positions
 
     def _scratch(self) -> Path:
         path = self.layout.work("query")

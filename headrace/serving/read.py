@@ -17,9 +17,10 @@ import msgspec
 from sqlglot import exp
 
 from headrace.compile.plan import ViewPlan
-from headrace.compile.translate import Relations, Result, translate, typed_name
+from headrace.compile.translate import Relations, Result, Translated, translate, typed_name
 from headrace.core.errors import BadQuery, LimitReached, NotFound, NotReady
 from headrace.core.origin import Origin
+from headrace.core.stopping import Stopping
 from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
@@ -37,6 +38,7 @@ from headrace.serving.late import LateAnswer, late_answer, late_plan
 from headrace.serving.sqlite import Sqlite
 
 ROWS_MAX = 10_000
+NEVER = Stopping()  # for what nobody stops
 
 
 class Reader:
@@ -96,16 +98,10 @@ class Reader:
             )
             return late_answer(plan.name, answer)
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
-        """An ad-hoc SELECT over views."""
+    def sql(self, text: str, limit: int | None = None, stopping: Stopping | None = None) -> Answer:
+        """An ad-hoc SELECT over views, which `stopping` may end from another thread."""
         with self.db.read() as db:
-            relations = _relations(db)
-            translated = translate(_parsed(text), relations)
-            for name in translated.relations:
-                _live_plan(db, name)
-            sql, values = translated.tree.sql(dialect="sqlite"), list[Any]()
-            if len(translated.relations) == 1 and not translated.tree.args.get("joins"):
-                sql, values = pushed(translated, _live_plan(db, translated.relations[0]))
+            translated, sql, values = _asked_in_sql(db, text)
             return self._answer(
                 db,
                 sql,
@@ -114,7 +110,15 @@ class Reader:
                 limit,
                 fresh_column=False,
                 views=translated.relations,
+                stopping=stopping or NEVER,
             )
+
+    def plan(self, text: str) -> tuple[tuple[str, ...], str, str]:
+        """What a SELECT reads, its SQL for the store, and the store's plan of it."""
+        with self.db.read() as db:
+            translated, sql, values = _asked_in_sql(db, text)
+            rows = db.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
+            return translated.relations, sql, _indented(rows)
 
     def views(self) -> set[str]:
         """The names that `sql` can answer about."""
@@ -133,9 +137,10 @@ class Reader:
         fresh_column: bool,
         views: tuple[str, ...],
         keys: tuple[str, ...] = (),
+        stopping: Stopping = NEVER,
     ) -> Answer:
         wanted = min(limit if limit is not None else self.rows_max, self.rows_max)
-        raw = self._run(db, f"SELECT * FROM ({sql}) LIMIT {wanted + 1}", values)
+        raw = self._run(db, f"SELECT * FROM ({sql}) LIMIT {wanted + 1}", values, stopping)
         streams = _streams_of(db, views)
         states = [read_stream(db, stream) for stream in streams]
         fresh = (
@@ -151,18 +156,43 @@ class Reader:
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
 
-    def _run(self, db: sqlite3.Connection, sql: str, values: list[Any]) -> list[Any]:
+    def _run(
+        self, db: sqlite3.Connection, sql: str, values: list[Any], stopping: Stopping
+    ) -> list[Any]:
         deadline = time.monotonic() + self.seconds_max
-        db.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+        # SQLite asks this every few steps and interrupts itself when it is true.
+        db.set_progress_handler(lambda: stopping.stopped or time.monotonic() > deadline, 10_000)
         try:
+            stopping.check()
             return db.execute(sql, values).fetchall()
         except sqlite3.OperationalError as error:
             if "interrupted" in str(error):
+                stopping.check()
                 raise LimitReached(
                     f"the query took longer than {self.seconds_max:g} s",
                     hint="ask for fewer rows, or raise query.seconds_max.",
                 ) from error
             raise BadQuery(f"the query cannot be answered: {error}") from error
+
+
+def _asked_in_sql(db: sqlite3.Connection, text: str) -> tuple[Translated, str, list[Any]]:
+    """A SELECT over views in the store's SQL, with its values."""
+    translated = translate(_parsed(text), _relations(db))
+    for name in translated.relations:
+        _live_plan(db, name)
+    sql, values = translated.tree.sql(dialect="sqlite"), list[Any]()
+    if len(translated.relations) == 1 and not translated.tree.args.get("joins"):
+        sql, values = pushed(translated, _live_plan(db, translated.relations[0]))
+    return translated, sql, values
+
+
+def _indented(steps: list[Any]) -> str:
+    """The steps of a plan of SQLite's, each below the one that it is a part of."""
+    depth, lines = {0: 0}, []
+    for id, parent, _, words in steps:
+        depth[id] = depth.get(parent, 0) + 1
+        lines.append("  " * (depth[id] - 1) + words)
+    return "\n".join(lines)
 
 
 def view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[Any]]:

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +27,11 @@ import msgspec
 import headrace
 from headrace.core import errors
 from headrace.core.errors import EngineFailed, HeadraceError, LimitReached, Unavailable
+from headrace.core.stopping import Stopping
 from headrace.define.settings import QuerySettings, SparkSettings
 
 _START_SECONDS_MAX = 120.0
+_LOOK_S = 0.1
 T = TypeVar("T")
 
 
@@ -52,6 +55,7 @@ class QueryRequest(msgspec.Struct, frozen=True):
     relations: list[Relation] = []
     functions_file: str | None = None
     times: dict[str, str | None] = {}  # the event time column of each stream
+    explain: bool = False  # Spark's plan is the answer, and nothing is run
 
 
 class ResultColumn(msgspec.Struct, frozen=True):
@@ -116,16 +120,17 @@ class QueryClient:
         self._turn = threading.Lock()
         self._worker: _Worker | None = None
 
-    def run(self, request: QueryRequest) -> QueryResult:
-        """Answer the query; may be called from any thread."""
-        reply = self._in_turn(lambda: self._ask(request))
+    def run(self, request: QueryRequest, stopping: Stopping | None = None) -> QueryResult:
+        """Answer the query; may be called from any thread. `stopping` ends it from another."""
+        stopping = stopping or Stopping()
+        reply = self._in_turn(lambda: self._ask(request, stopping), stopping)
         if reply.result is None:
             raise EngineFailed("the process for ad-hoc queries gave no answer")
         return reply.result
 
     def start(self) -> None:
         """Start the worker now, so that the first query need not wait for it."""
-        self._in_turn(self._ready_worker)
+        self._in_turn(self._ready_worker, Stopping())
 
     def close(self) -> None:
         """End the worker, and with it a query that runs."""
@@ -133,22 +138,33 @@ class QueryClient:
         if worker is not None:
             worker.kill()
 
-    def _in_turn(self, action: Callable[[], T]) -> T:
-        if not self._turn.acquire(timeout=self._seconds_max):
-            raise Unavailable(
-                f"other ad-hoc queries took all of {self._seconds_max:g} seconds",
-                hint="try again; one query runs at a time.",
-            )
+    def _in_turn(self, action: Callable[[], T], stopping: Stopping) -> T:
+        self._await_turn(stopping)
         try:
             return action()
         finally:
             self._turn.release()
 
-    def _ask(self, request: QueryRequest) -> Reply:
+    def _await_turn(self, stopping: Stopping) -> None:
+        deadline = time.monotonic() + self._seconds_max
+        while not self._turn.acquire(timeout=_LOOK_S):
+            stopping.check()
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"other ad-hoc queries took all of {self._seconds_max:g} seconds",
+                    hint="try again; one query runs at a time.",
+                )
+
+    def _ask(self, request: QueryRequest, stopping: Stopping) -> Reply:
         worker = self._ready_worker()
-        worker.send(request)
         try:
-            return self._read(worker, self._seconds_max)
+            # Killed as the time limit kills it: that needs no help from what runs in it.
+            with stopping.by(worker.kill):
+                worker.send(request)
+                return self._read(worker, self._seconds_max)
+        except Unavailable:
+            stopping.check()
+            raise
         except queue.Empty:
             self.close()
             raise LimitReached(

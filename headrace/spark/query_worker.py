@@ -105,7 +105,8 @@ class Queries:
             for relation in request.relations:
                 relation_frame(self._spark, relation).createOrReplaceTempView(f"`{relation.name}`")
             shown = [relation.name for relation in request.relations if not relation.hidden]
-            return Reply(result=self._run(request.sql, shown, request.times))
+            ask = self._explain if request.explain else self._run
+            return Reply(result=ask(request.sql, shown, request.times))
         except HeadraceError as error:
             return Reply(error=error.as_dict())
         except (PySparkException, Py4JError, OSError, ValueError) as error:
@@ -142,6 +143,15 @@ class Queries:
         rows = json_rows(as_text_columns(frame).limit(rows_max + 1).toArrow(), frame.schema)
         result = QueryResult(columns, rows[:rows_max], len(rows) > rows_max)
         return _within(result, self._settings.bytes_max)
+
+    def _explain(self, sql: str, names: list[str], times: dict[str, str | None]) -> QueryResult:
+        """Spark's plan as text, in one row."""
+        frame = self._frame(sql, names, times)
+        execution, jvm = frame._jdf.queryExecution(), self._spark._jvm
+        text = str(jvm.PythonSQLUtils.explainString(execution, "formatted"))
+        return _within(
+            QueryResult([ResultColumn("plan", "string")], [[text]]), self._settings.bytes_max
+        )
 
     def _forget(self, views: list[str]) -> None:
         try:

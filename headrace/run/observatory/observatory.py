@@ -19,19 +19,28 @@ from headrace.compile.lineage import Lineage, lineage_of
 from headrace.core.errors import Unavailable
 from headrace.run.observatory.about import about_view
 from headrace.run.observatory.catalog import catalog_of
+from headrace.run.observatory.disk import Growth
 from headrace.run.observatory.epochs import epochs_of
+from headrace.run.observatory.quality import quality_of
+from headrace.run.observatory.samples import Samples
+from headrace.run.observatory.search import search
 from headrace.run.observatory.subject import Subject
 from headrace.run.observatory.system import system_of
+from headrace.run.observatory.topology import topology_of
+from headrace.run.observatory.trace import trace
 
 
 class StoreObservatory:
     """Looks at a subject."""
 
+    growth: Growth | None = None
+    samples: Samples | None = None
+
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
 
     def topology(self) -> Topology:
-        raise NotImplementedError
+        return topology_of(self.subject, self.samples)
 
     def catalog(self) -> Catalog:
         return catalog_of(self.subject.project, self.subject.deployed(), self.subject.store)
@@ -40,13 +49,13 @@ class StoreObservatory:
         return lineage_of(self.subject.project, self.subject.store.deployed())
 
     def events(self, stream: str, wanted: EventsWanted) -> Events:
-        raise NotImplementedError
+        return search(self.subject, stream, wanted)
 
     def event(self, stream: str, partition: int, offset: int) -> EventTrace:
-        raise NotImplementedError
+        return trace(self.subject, stream, partition, offset)
 
     def quality(self) -> Quality:
-        raise NotImplementedError
+        return quality_of(self.subject)
 
     def epochs(self, stream: str | None = None, limit: int = EPOCHS_LISTED) -> Epochs:
         return epochs_of(self.subject, stream, limit)
@@ -55,7 +64,7 @@ class StoreObservatory:
         return about_view(self.subject, view)
 
     def system(self) -> System:
-        return system_of(self.subject, None)
+        return system_of(self.subject, self.growth)
 
     def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> LiveHearing:
         raise Unavailable(

@@ -1,0 +1,83 @@
+"""The rows in which one event counts: the view's own definition, over that event alone.
+
+What the second engine says of the keys of one event is what it would say of them among all others,
+because in a view whose rows can be named each event counts by itself.
+tests/audit/test_counted.py compares it with the events behind each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headrace.audit.cell import Cell, check_nameable, key_outputs, placed_rows
+from headrace.audit.events import name_events
+from headrace.audit.limits import within_time
+from headrace.audit.oracle import connect, live_view
+from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.core.errors import Unsupported
+from headrace.core.event import STATUS, Status
+from headrace.define.functions import FunctionDefinition
+from headrace.serving.conditions import Condition
+from headrace.serving.read import view_sql
+from headrace.serving.sqlite_store import SqliteStore
+
+ROWS_MAX = 100  # of one view; an event is in many windows where they slide in small steps
+
+
+@dataclass(frozen=True, slots=True)
+class OneEvent:
+    """An event as a table of one row, with all that DuckDB needs to evaluate definitions on it."""
+
+    plan: Plan
+    stream: StreamPlan
+    record: Any  # an Arrow table
+    folder: Path
+    functions: tuple[FunctionDefinition, ...]
+    seconds_max: float
+
+
+def counted_rows(event: OneEvent, store: SqliteStore, view: str) -> list[Cell]:
+    """The rows of a view in which the event counts, as they are now; an error says why not."""
+    with store.db.read() as db:
+        live = live_view(db, view)
+    check_nameable(live)
+    return [_cell(store, live, stored) for stored in _keys(event, live)]
+
+
+def _keys(event: OneEvent, view: ViewPlan) -> list[tuple[Any, ...]]:
+    """The keys of those rows, in storage form; of a window its start."""
+    import duckdb
+
+    sql, names = placed_rows(view)
+    keys = ", ".join(f"k{n}" for n, _ in enumerate(key_outputs(view))) or "1"
+    connection = connect(event.plan, view, event.folder, event.functions)
+    try:
+        with within_time(connection, event.seconds_max):
+            connection.register("_one", event.record)
+            name_events(connection, event.stream, "_one", f"{STATUS} = {int(Status.EVENT)}")
+            asked = f"SELECT DISTINCT {keys} FROM ({sql}) AS c({names}) LIMIT {ROWS_MAX}"
+            rows = connection.execute(asked).fetchall()
+    except duckdb.Error as error:
+        raise Unsupported(
+            f"DuckDB cannot follow the definition of view '{view.name}'",
+            detail=str(error).splitlines()[0],
+        ) from error
+    finally:
+        connection.close()
+    return sorted((tuple(row) if view.keys else () for row in rows), key=repr)
+
+
+def _cell(store: SqliteStore, view: ViewPlan, stored: tuple[Any, ...]) -> Cell:
+    """The row with these keys."""
+    conditions = [
+        Condition(output, "IS", value)
+        for output, value in zip(key_outputs(view), stored, strict=True)
+    ]
+    sql, values = view_sql(msgspec.structs.replace(view, order=(), limit=None), conditions)
+    with store.db.read() as db:
+        row = db.execute(f"SELECT * FROM ({sql}) LIMIT 1", values).fetchone()
+    return Cell(view, stored, tuple(row) if row else None)

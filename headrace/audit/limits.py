@@ -1,0 +1,32 @@
+"""A stated time for DuckDB: what takes longer is interrupted and told as LimitReached."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from headrace.core.errors import LimitReached
+
+
+@contextmanager
+def within_time(connection: Any, seconds_max: float) -> Iterator[None]:
+    """Interrupt what the connection does when the time is over."""
+    import duckdb
+
+    timer = threading.Timer(seconds_max, connection.interrupt)
+    timer.start()
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        raise too_long(seconds_max) from error
+    finally:
+        timer.cancel()
+
+
+def too_long(seconds_max: float) -> LimitReached:
+    return LimitReached(
+        f"looking for the events took longer than {seconds_max:g} s",
+        hint="raise query.seconds_max.",
+    )

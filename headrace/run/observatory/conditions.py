@@ -1,0 +1,115 @@
+"""What is wanted of events, as conditions of DuckDB's SQL over a stream's records.
+
+A declared column is compared by its type. A field that is not declared, and every field of a record
+that is no event, is looked for in the raw JSON. tests/run/test_search.py tries each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.api.observed.events import EventsWanted
+from headrace.compile.plan import StreamPlan
+from headrace.core.errors import BadRequest
+from headrace.core.event import RAW, STATUS, Status
+from headrace.core.schema import Column
+from headrace.core.time import from_iso
+
+_JSON = f"TRY(json_extract_string(TRY(decode({RAW})), ?))"
+_EVENT = f"{STATUS} = {int(Status.EVENT)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """SQL, and its values."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+
+
+def conditions_of(stream: StreamPlan, wanted: EventsWanted) -> list[Condition]:
+    """All that must hold of a record, but for its place."""
+    return [*_status(wanted), *_times(stream, wanted), *_fields(stream, wanted)]
+
+
+def _status(wanted: EventsWanted) -> Iterator[Condition]:
+    if wanted.status is None:
+        return
+    known = {status.word: status for status in Status}
+    if wanted.status not in known:
+        raise BadRequest(
+            f"there is no status '{wanted.status[:40]}'", hint=f"there are: {', '.join(known)}."
+        )
+    yield Condition(f"{STATUS} = {int(known[wanted.status])}")
+
+
+def _times(stream: StreamPlan, wanted: EventsWanted) -> Iterator[Condition]:
+    for sign, text in ((">=", wanted.since), ("<", wanted.until)):
+        if text is None:
+            continue
+        if stream.watermark is None:
+            raise BadRequest(
+                f"stream '{stream.name}' has no event time, so 'from' and 'to' have no meaning",
+                hint="add WATERMARK column DELAY OF INTERVAL … to it.",
+            )
+        yield Condition(f'epoch_us("{stream.watermark[0]}") {sign} ?', (_moment(text),))
+
+
+def _fields(stream: StreamPlan, wanted: EventsWanted) -> Iterator[Condition]:
+    for role, name, value in (("id", stream.id, wanted.id), ("key", stream.key, wanted.key)):
+        if value is not None:
+            if name is None:
+                raise BadRequest(f"stream '{stream.name}' has no {role}, so none can be asked for")
+            yield _field(stream, name, value)
+    for name, value in wanted.fields:
+        yield _field(stream, name, value)
+
+
+def _field(stream: StreamPlan, name: str, value: str) -> Condition:
+    column = stream.schema.find(name)
+    if stream.format != "json":
+        if column is None:
+            known = ", ".join(stream.schema.names)
+            raise BadRequest(
+                f"stream '{stream.name}' has no column '{name[:40]}'", hint=f"there are: {known}."
+            )
+        return _compared(column, value)
+    path = "/" + (column.name if column else name).replace("~", "~0").replace("/", "~1")
+    in_raw = Condition(f"{_JSON} = ?", (path, value))
+    if column is None:
+        return in_raw
+    typed = _compared(column, value)
+    return Condition(
+        f"CASE WHEN {_EVENT} THEN {typed.sql} ELSE {in_raw.sql} END",
+        (*typed.values, *in_raw.values),
+    )
+
+
+def _compared(column: Column, value: str) -> Condition:
+    """The column has this value, by its type."""
+    name = f'"{column.name}"'
+    if column.type.array:
+        return Condition(f"to_json({name}) = ?", (value,))
+    match column.type.name:
+        case "INT" | "BIGINT" | "DOUBLE":
+            return Condition(f"{name} = CAST(? AS DOUBLE)", (_number(column, value),))
+        case "TIMESTAMP":
+            return Condition(f"epoch_us({name}) = ?", (_moment(value),))
+    return Condition(f"CAST({name} AS VARCHAR) = ?", (value,))
+
+
+def _number(column: Column, text: str) -> float | int:
+    try:
+        return int(text) if column.type.name != "DOUBLE" else float(text)
+    except ValueError as error:
+        type = column.type.spark
+        raise BadRequest(f"'{text[:40]}' is not a {type}, which '{column.name}' is") from error
+
+
+def _moment(text: str) -> int:
+    try:
+        return from_iso(text)
+    except ValueError as error:
+        raise BadRequest(f"'{text[:40]}' is not a moment such as 2026-11-15T19:00:00Z") from error

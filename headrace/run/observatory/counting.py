@@ -1,0 +1,41 @@
+"""How many events have come to each place so far; cheap, because it is asked every few seconds."""
+
+from __future__ import annotations
+
+from headrace.compile.plan import Plan
+from headrace.core.errors import NotFound
+from headrace.run.observatory.subject import Subject
+
+
+def count(subject: Subject) -> dict[str, int]:
+    """Counters by the ids of nodes; of nothing before something is deployed."""
+    plan = subject.store.deployed()
+    if plan is None:
+        return {}
+    return _files(subject, plan) | _stored(subject)
+
+
+def _files(subject: Subject, plan: Plan) -> dict[str, int]:
+    found = {}
+    for stream in plan.streams:
+        try:
+            end = sum(subject.log_reader(stream).end().offsets)
+        except NotFound:
+            continue
+        found[f"source:{stream.name}"] = found[f"log:{stream.name}"] = end
+        table = subject.master(stream)
+        version = table.found()
+        if version is not None:
+            found[f"master:{stream.name}"] = sum(table.progress(version)[0].offsets)
+    return found
+
+
+def _stored(subject: Subject) -> dict[str, int]:
+    """One transaction for all that the store counts."""
+    with subject.store.db.read() as db:
+        speed = db.execute("SELECT stream, sum(next_offset) FROM _progress GROUP BY stream")
+        found = {f"speed:{name}": int(events) for name, events in speed}
+        sinks = db.execute("SELECT name, sequence FROM _sinks")
+        found |= {f"sink:{name}": int(sequence) for name, sequence in sinks}
+        alerts = db.execute("SELECT rule, count(*) FROM _alerts GROUP BY rule")
+        return found | {f"rule:{name}": int(many) for name, many in alerts}

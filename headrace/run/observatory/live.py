@@ -1,0 +1,105 @@
+"""The topics that can be heard live, and an observatory that tells them.
+
+A view is asked for again only after its streams have moved, alerts only after the ledger has.
+tests/run/test_live.py hears each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from headrace.api.shapes import Alerts, StatusReport
+from headrace.compile.subscribe import streams_of
+from headrace.core.errors import NotFound
+from headrace.core.time import SECOND
+from headrace.run.observatory.counting import count
+from headrace.run.observatory.disk import Growth
+from headrace.run.observatory.observatory import StoreObservatory
+from headrace.run.observatory.samples import Sampler
+from headrace.run.observatory.subject import Subject
+from headrace.serving import ledger
+from headrace.serving.board import Board, Topic
+from headrace.serving.catalog import read_plan, read_stream
+from headrace.serving.feed import Hearer
+from headrace.serving.ledger import Wanted
+
+STATUS_US = SECOND  # reading the master's version costs more than the store
+VIEW = "view:"
+
+
+class LiveObservatory(StoreObservatory):
+    """Looks at a project that runs in this process, and tells what changes."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        self.growth = growth = Growth()
+        self._sampler = Sampler(
+            partial(count, subject),
+            lambda now: growth.add(now, subject.layout),
+            subject.store.clock,
+        )
+        self.samples = self._sampler.samples
+        self.board = Board(subject.project.settings.live, self.topic, subject.store.clock)
+
+    def start(self) -> None:
+        self._sampler.start()
+
+    def stop(self) -> None:
+        self.board.stop()
+        self._sampler.stop()
+
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearer:
+        return self.board.join(topics, news)
+
+    def topic(self, name: str) -> Topic:
+        """The topic of this name; NotFound if there is none."""
+        interval = self.subject.project.settings.live.interval_us
+        if name == "status":
+            return Topic(name, self._status, interval_us=max(STATUS_US, interval))
+        if name == "topology":
+            return Topic(name, self.topology, interval_us=max(STATUS_US, interval))
+        if name == "alerts":
+            return Topic(name, self._alerts, self._alerts_mark, interval)
+        if name.startswith(VIEW):
+            return self._view_topic(name, interval)
+        raise NotFound(
+            f"there is no live topic '{name[:80]}'",
+            hint="there are: status, topology, alerts, and view:NAME for each view.",
+        )
+
+    def _view_topic(self, name: str, interval: int) -> Topic:
+        view = name.removeprefix(VIEW)
+        plan = self.subject.deployed()
+        if (found := plan.view(view)) is None or found not in plan.shown_views:
+            known = ", ".join(view.name for view in plan.shown_views) or "none"
+            raise NotFound(f"there is no view '{view[:80]}'", hint=f"there are: {known}.")
+        return Topic(name, partial(self._view, view), partial(self._view_mark, view), interval)
+
+    def _status(self) -> StatusReport:
+        return StatusReport.of(self.subject.status())
+
+    def _alerts(self) -> Alerts:
+        with self.subject.store.db.read() as db:
+            return Alerts(ledger.alerts(db, Wanted()))
+
+    def _alerts_mark(self) -> str:
+        with self.subject.store.db.read() as db:
+            return ledger.changes(db)
+
+    def _view(self, name: str) -> Any:
+        limit = self.subject.project.settings.live.rows_max
+        return self.subject.questions.reader.view(name, limit=limit)
+
+    def _view_mark(self, name: str) -> Any:
+        """How far the streams of a view have come, and in which form it is read."""
+        with self.subject.store.db.read() as db:
+            plan = read_plan(db)
+            view = plan.view(name) if plan else None
+            if plan is None or view is None:
+                raise NotFound(f"there is no view '{name}' any more")
+            states = [read_stream(db, flow) for flow in streams_of(plan, view)]
+            moved = [(s.position, s.boundary, s.generation) for s in states]
+            ledger_moved = ledger.changes(db) if not states else ""
+            return view.fingerprint, moved, ledger_moved

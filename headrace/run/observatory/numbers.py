@@ -1,0 +1,193 @@
+"""The numbers of each place of the graph, and how well it is by them.
+
+Each function says of one kind of place what is known of it and judges that. What makes another
+place unwell is told later, along the edges (headrace/run/observatory/topology.py).
+tests/run/test_topology.py reads each judgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from headrace.api.observed.topology import Detail, Health
+from headrace.api.service import Status, StreamStatus
+from headrace.compile.plan import Plan
+from headrace.core.position import Position
+from headrace.define.definitions import Pace
+from headrace.define.pace import paced
+from headrace.run.observatory.graph import Place
+from headrace.run.observatory.subject import Subject
+from headrace.run.observatory.waiting import waited_ms
+from headrace.serving.watches import WatchStatus
+
+LAG_MS_MAX = 10_000  # beyond which an answer is not fresh to the second
+ARCHIVE_INTERVALS_MAX = 6
+EPOCHS_MEASURED = 10
+_EPOCH_MS = """
+    SELECT avg(committed_at - started_at) / 1000.0 FROM
+      (SELECT * FROM _epochs WHERE stream = ? ORDER BY number DESC LIMIT ?)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What is known of a place, and how well it is."""
+
+    health: Health = "ok"
+    reason: str = ""
+    lag_events: int | None = None
+    lag_ms: int | None = None
+    watermark_gap_ms: int | None = None
+    saturation: float | None = None
+    detail: Detail = field(default_factory=dict)
+
+
+class Judging:
+    """Looks at every place once."""
+
+    def __init__(self, subject: Subject, plan: Plan, status: Status, watches: list[WatchStatus]):
+        self.subject, self.plan, self.status = subject, plan, status
+        self.problems: Mapping[str, str] = subject.signs().problems
+        self.streams = {stream.name: stream for stream in status.streams}
+        self.watches = {watch.name: watch for watch in watches}
+        self.now_us = subject.store.clock()
+
+    def numbers(self, place: Place) -> Numbers:
+        judge: Callable[[str], Numbers] = getattr(self, f"_{place.kind}")
+        return judge(place.name)
+
+    def _problem(self, *keys: str) -> str:
+        return next((self.problems[key] for key in keys if key in self.problems), "")
+
+    def _source(self, name: str) -> Numbers:
+        problem = self._problem(f"ingest {name}")
+        detail: Detail = {"source": self.streams[name].source}
+        return Numbers("bad" if problem else "ok", problem, detail=detail)
+
+    def _log(self, name: str) -> Numbers:
+        balance = self.streams[name].balance
+        off = f"the balance of stream '{name}' is off by {balance.off:,}" if balance.off else ""
+        detail: Detail = {"accepted": balance.accepted, "in_log": balance.in_log}
+        return Numbers("bad" if off else "ok", off, detail=detail)
+
+    def _master(self, name: str) -> Numbers:
+        stream = self.streams[name]
+        end, archived = Position(tuple(stream.end)), Position(tuple(stream.archived))
+        waited = self._waited(stream, archived)
+        allowed = ARCHIVE_INTERVALS_MAX * self.subject.project.settings.archive.interval_us // 1000
+        problem = self._problem(f"archive {name}", f"batch {name}", f"tidy {name}")
+        health: Health = "bad" if problem else "ok"
+        if not problem and waited is not None and waited > allowed:
+            health, problem = (
+                "warn",
+                f"events of '{name}' wait {waited // 1000:,} s for the archive",
+            )
+        balance = stream.balance
+        detail: Detail = {
+            "events": balance.events,
+            "duplicates": balance.duplicates,
+            "dead_letters": balance.dead_letters,
+        }
+        return Numbers(health, problem, end.latest(archived) - archived, waited, detail=detail)
+
+    def _waited(self, stream: StreamStatus, position: Position) -> int | None:
+        reader = self.subject.log_reader(self.plan.stream(stream.name))
+        return waited_ms(reader, position, Position(tuple(stream.end)), self.now_us)
+
+    def _speed(self, flow: str) -> Numbers:
+        state = self.subject.store.stream(flow)
+        ends = [self.streams[stream.name] for stream in state.plan.streams]
+        pairs = list(zip(ends, state.plan.positions(state.position), strict=True))
+        lag = sum(Position(tuple(s.end)).latest(p) - p for s, p in pairs)
+        waits = [self._waited(stream, position) for stream, position in pairs]
+        waited = None if None in waits else max(wait or 0 for wait in waits)
+        mark, (epoch_ms, saturation) = state.watermark(self.now_us), self._pace(flow)
+        health, reason = self._speed_health(flow, waited, saturation)
+        detail: Detail = {
+            "epoch_ms": epoch_ms,
+            "generation": state.generation,
+            "late": sum(stream.late for stream in ends),
+            "shed": state.shed,
+            "idle_partitions": sum(len(stream.idle) for stream in ends),
+        }
+        gap = (self.now_us - mark) // 1000 if mark is not None else None
+        return Numbers(health, reason, lag, waited, gap, saturation, detail)
+
+    def _pace(self, flow: str) -> tuple[float | None, float | None]:
+        """The time of an epoch, and as a share of the trigger's interval."""
+        streams = self.subject.store.stream(flow).plan.streams
+        pace = streams[0].pace if len(streams) == 1 else Pace()
+        trigger_us = paced(self.subject.project.settings.speed, pace).trigger_us
+        with self.subject.store.db.read() as db:
+            (found,) = db.execute(_EPOCH_MS, (flow, EPOCHS_MEASURED)).fetchone()
+        if found is None:
+            return None, None
+        share = round(found * 1000 / trigger_us, 3) if trigger_us else None
+        return round(found, 1), share
+
+    def _speed_health(
+        self, flow: str, waited: int | None, saturation: float | None
+    ) -> tuple[Health, str]:
+        if problem := self._problem(f"speed {flow}"):
+            return "bad", problem
+        if waited is not None and waited > LAG_MS_MAX:
+            return "warn", f"events of '{flow}' wait {waited // 1000:,} s for speed"
+        if saturation is not None and saturation >= 1:
+            return "warn", f"an epoch of '{flow}' takes longer than its trigger's interval"
+        return "ok", ""
+
+    def _stream(self, name: str) -> Numbers:
+        return Numbers()
+
+    def _table(self, name: str) -> Numbers:
+        problem = self._problem("tables")
+        table = next((table for table in self.status.tables if table.name == name), None)
+        detail: Detail = {"version": table.version, "loaded_at": table.loaded_at} if table else {}
+        return Numbers("bad" if problem else "ok", problem, detail=detail)
+
+    def _view(self, name: str) -> Numbers:
+        view = next(view for view in self.status.views if view.name == name)
+        detail: Detail = {
+            "kind": view.kind,
+            "state": view.state,
+            "rows": view.rows,
+            "generation": view.generation,
+            "differences": view.differences,
+        }
+        if view.differences:
+            return Numbers(
+                "bad", f"the audit found {view.differences:,} differences", detail=detail
+            )
+        if view.state == "building":
+            return Numbers("warn", f"view '{name}' is being built", detail=detail)
+        return Numbers(detail=detail)
+
+    def _rule(self, name: str) -> Numbers:
+        rule = next((rule for rule in self.status.rules if rule.name == name), None)
+        if rule is None:
+            return Numbers("idle")
+        told = rule.numbers
+        detail: Detail = {"alerts": told.alerts, "open": told.open, "failed": told.failed}
+        detail |= {"waiting": told.waiting, "severity": rule.severity}
+        if problem := self._problem(f"rule {name}"):
+            return Numbers("bad", problem, detail=detail)
+        if rule.state != "enabled":
+            return Numbers("idle", f"rule '{name}' is disabled", detail=detail)
+        if told.failed:
+            return Numbers("warn", f"{told.failed:,} notifications have failed", detail=detail)
+        return Numbers(detail=detail)
+
+    def _watch(self, name: str) -> Numbers:
+        watch = self.watches[name]
+        return Numbers(detail={"matches": watch.matches, "severity": watch.severity})
+
+    def _sink(self, name: str) -> Numbers:
+        sink = next(sink for sink in self.status.sinks if sink.name == name)
+        problem = self._problem(f"sink {name}")
+        detail: Detail = {
+            "delivered": sink.delivered,
+            "dropped": sink.dropped,
+            "guarantee": sink.guarantee,
+        }
+        return Numbers("bad" if problem else "ok", problem, sink.waiting, detail=detail)

@@ -1,0 +1,126 @@
+"""How good the newest events of each stream are. tests/run/test_quality.py counts them by hand."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from headrace.api.observed.balance import BalanceReport
+from headrace.api.observed.quality import (
+    LatenessBucket,
+    NullShare,
+    Quality,
+    ReasonCount,
+    StreamQuality,
+    UndeclaredField,
+)
+from headrace.api.service import StreamStatus
+from headrace.compile.plan import StreamPlan
+from headrace.core.event import LATENESS, RAW, STATUS, Status
+from headrace.core.position import Position, PositionRange
+from headrace.core.time import iso
+from headrace.master.archive import decoder_of
+from headrace.master.balance import dead_letters
+from headrace.run.observatory.records import Records, log_end, records_of, shown_value
+from headrace.run.observatory.subject import Subject
+
+SAMPLE_MAX = 5_000
+LETTERS_MAX = 2_000
+FIELDS_MAX, EXAMPLE_MAX = 100, 80
+BUCKETS_MS = (0, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
+_EVENTS = f"WHERE {STATUS} = {int(Status.EVENT)}"
+# What differs between two letters with the same mistake.
+_VALUES = re.compile(r", not .*$| \(?(at )?byte \d+\)?", re.DOTALL)
+_JSON_TYPES = {
+    str: "string", int: "number", float: "number", bool: "boolean", list: "array", dict: "object",
+    type(None): "null",
+}  # fmt: skip
+
+
+def quality_of(subject: Subject) -> Quality:
+    """All streams, one after the other."""
+    plan, status = subject.deployed(), {stream.name: stream for stream in subject.status().streams}
+    found = [_quality(subject, stream, status[stream.name]) for stream in plan.streams]
+    return Quality(iso(subject.store.clock()), found)
+
+
+def _quality(subject: Subject, stream: StreamPlan, status: StreamStatus) -> StreamQuality:
+    range = _newest(log_end(subject, stream), SAMPLE_MAX // stream.partitions)
+    with records_of(subject, stream, range) as records:
+        sampled, lateness = len(range), _lateness(records)
+        undeclared, nulls = list(_undeclared(records)), list(_nulls(records))
+    return StreamQuality(
+        stream.name,
+        sampled,
+        lateness,
+        status.late,
+        status.balance.duplicates,
+        status.balance.dead_letters,
+        _reasons(subject, stream),
+        undeclared,
+        nulls,
+        msgspec.convert(status.balance, BalanceReport, from_attributes=True),
+    )
+
+
+def _newest(end: Position, share: int) -> PositionRange:
+    lower = tuple(max(0, offset - max(1, share)) for offset in end.offsets)
+    return PositionRange(Position(lower), end)
+
+
+def _lateness(records: Records) -> list[LatenessBucket]:
+    """How many events were late by how much; of none if it is not known."""
+    if not records.lateness_known or records.stream.watermark is None:
+        return []
+    late_us = [
+        us for (us,) in records.fetch(f"SELECT {LATENESS} FROM {records.relation} {_EVENTS}")
+    ]
+    found = Counter(next((b for b in BUCKETS_MS if us <= b * 1000), None) for us in late_us)
+    return [LatenessBucket(bucket, found[bucket]) for bucket in (*BUCKETS_MS, None)]
+
+
+def _nulls(records: Records) -> Iterator[NullShare]:
+    columns = records.stream.columns
+    counts = ", ".join(f'count("{name}")' for name, _, _ in columns)
+    ((events, *known),) = records.fetch(
+        f"SELECT count(*), {counts} FROM {records.relation} {_EVENTS}"
+    )
+    for (name, _, nullable), there in zip(columns, known, strict=True):
+        nulls = events - there
+        yield NullShare(name, nulls, round(nulls / events, 4) if events else 0.0, nullable)
+
+
+def _undeclared(records: Records) -> Iterator[UndeclaredField]:
+    """Fields of JSON events that are neither declared nor the stream's id, the commonest first."""
+    if records.stream.format != "json":
+        return
+    rows = records.fetch(f"SELECT {RAW} FROM {records.relation} {_EVENTS}")
+    objects = [msgspec.json.decode(bytes(raw)) for (raw,) in rows]
+    declared = {name.lower() for name in records.stream.schema.names} | {records.stream.id or ""}
+    found = Counter(name for one in objects for name in one if name.lower() not in declared)
+    for name, events in found.most_common(FIELDS_MAX):
+        example = next(one[name] for one in objects if name in one)
+        text = msgspec.json.encode(example).decode()[:EXAMPLE_MAX]
+        kind = _JSON_TYPES[type(example)]
+        yield UndeclaredField(name, events, round(events / len(objects), 4), kind, text)
+
+
+def _reasons(subject: Subject, stream: StreamPlan) -> list[ReasonCount]:
+    letters = dead_letters(
+        subject.master(stream), decoder_of(stream), subject.log_reader(stream), LETTERS_MAX
+    )
+    by_reason: dict[str, list[Any]] = {}
+    for letter in letters:
+        by_reason.setdefault(_VALUES.sub("", str(letter["_reason"])), []).append(letter)
+    counted = [_reason(reason, found) for reason, found in by_reason.items()]
+    return sorted(counted, key=lambda reason: -reason.events)
+
+
+def _reason(reason: str, letters: Sequence[Any]) -> ReasonCount:
+    newest = letters[0]
+    at = str(shown_value(newest["_arrived_at"]))
+    return ReasonCount(reason, len(letters), at, newest["_partition"], newest["_offset"])

@@ -1,0 +1,129 @@
+"""Records of a range of a stream's log, in DuckDB, and each as it is shown.
+
+The newest come from the log and the rest from the master's files, as headrace/audit/events.py makes
+them known. tests/run/test_search.py reads both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from headrace.api.observed.events import EventRecord
+from headrace.audit.events import every, register_range
+from headrace.audit.limits import within_time
+from headrace.compile.plan import StreamPlan
+from headrace.core.event import (
+    ARRIVED_AT,
+    LATE,
+    LATENESS,
+    OFFSET,
+    PARTITION,
+    RAW,
+    REASON,
+    STATUS,
+    Status,
+)
+from headrace.core.position import Position, PositionRange
+from headrace.define.definitions import StreamDefinition
+from headrace.ingest.fields import Value, field_reader
+from headrace.run.observatory.subject import Subject
+
+SHOWN_MAX = 16_384  # bytes of a record in a list
+_HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, STATUS, REASON, LATE, LATENESS, RAW)
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A connection in which `relation` has the records of a range."""
+
+    connection: Any
+    stream: StreamPlan
+    definition: StreamDefinition
+    lateness_known: bool
+
+    @property
+    def relation(self) -> str:
+        return every(self.stream.name)
+
+    def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        return list(self.connection.execute(sql, list(values)).fetchall())
+
+    def shown(
+        self, ending: str, values: Sequence[Any] = (), *, whole: bool = False
+    ) -> list[EventRecord]:
+        """The records that `SELECT … ending` gives, as they are shown."""
+        names = [name for name, _, _ in self.stream.columns]
+        columns = ", ".join([*_HIDDEN, *(f'"{name}"' for name in names)])
+        rows = self.fetch(f"SELECT {columns} FROM {self.relation} {ending}", values)
+        raws = [bytes(row[len(_HIDDEN) - 1]) for row in rows]
+        keys, ids = field_reader(self.definition)(raws)
+        return [
+            self._record(row, raw, _at(keys, n), _at(ids, n), whole)
+            for n, (row, raw) in enumerate(zip(rows, raws, strict=True))
+        ]
+
+    def _record(
+        self, row: Sequence[Any], raw: bytes, key: str | None, id: str | None, whole: bool
+    ) -> EventRecord:
+        partition, offset, arrived, status, reason, late, lateness, _ = row[: len(_HIDDEN)]
+        names = (name for name, _, _ in self.stream.columns)
+        body = {n: shown_value(v) for n, v in zip(names, row[len(_HIDDEN) :], strict=True)}
+        cut, event = not whole and len(raw) > SHOWN_MAX, status == Status.EVENT
+        mark, known = self.stream.watermark, event and self.lateness_known
+        return EventRecord(
+            partition,
+            offset,
+            str(shown_value(arrived)),
+            Status(status).word,  # type: ignore[arg-type]
+            reason,
+            body[mark[0]] if mark and event else None,
+            bool(late) if known else None,
+            lateness / 1000 if known else None,
+            id,
+            key,
+            body if event and not cut else None,
+            (raw[:SHOWN_MAX] if cut else raw).decode("utf-8", "backslashreplace"),
+            cut,
+        )
+
+
+def _at(values: Sequence[Value], number: int) -> str | None:
+    value = values[number] if values else None
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else _text(value)
+
+
+def _text(value: str | int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def shown_value(value: Any) -> Any:
+    """A value of DuckDB's as JSON has it; moments are without a zone there, and in UTC."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    return [shown_value(item) for item in value] if isinstance(value, list) else value
+
+
+def log_end(subject: Subject, stream: StreamPlan) -> Position:
+    """The position after the newest record."""
+    return subject.log_reader(stream).end()
+
+
+@contextmanager
+def records_of(subject: Subject, stream: StreamPlan, range: PositionRange) -> Iterator[Records]:
+    """DuckDB with the records of a range, for the time of a block."""
+    import duckdb
+
+    query, definition = subject.project.settings.query, subject.project.streams[stream.name]
+    connection = duckdb.connect(":memory:")
+    try:
+        with within_time(connection, query.seconds_max):
+            known = register_range(connection, stream, range, subject.layout.state, query.scan_max)
+            yield Records(connection, stream, definition, known)
+    finally:
+        connection.close()

@@ -1,0 +1,75 @@
+"""Counters of a running project, a few seconds apart: what rates are made of.
+
+Only the newest samples are kept, so a rate is over ten seconds or so, and what stands still has a
+rate of zero soon. tests/run/test_samples.py holds the clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from headrace.core.time import MINUTE, SECOND, Clock
+
+log = structlog.get_logger()
+SAMPLE_S = 2.0
+SAMPLES_KEPT = 6
+DISK_US = MINUTE
+Counters = Mapping[str, int]  # by the id of a node
+
+
+class Samples:
+    """A ring of samples."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[int, Counters]] = deque(maxlen=SAMPLES_KEPT)
+
+    def add(self, at_us: int, counters: Counters) -> None:
+        self._kept.append((at_us, counters))
+
+    def rate(self, id: str) -> float | None:
+        """Events a second; None before there are two samples that know of it."""
+        known = [(at, counters[id]) for at, counters in list(self._kept) if id in counters]
+        if len(known) < 2 or known[-1][0] <= known[0][0]:
+            return None
+        (began, first), (ended, last) = known[0], known[-1]
+        return round(max(0, last - first) * SECOND / (ended - began), 2)
+
+
+class Sampler:
+    """Takes samples from a thread of its own, and now and then measures the disk."""
+
+    def __init__(
+        self, count: Callable[[], Counters], measure: Callable[[int], None], clock: Clock
+    ) -> None:
+        self.samples = Samples()
+        self._count, self._measure, self._clock = count, measure, clock
+        self._measured_at = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def turn(self) -> None:
+        """Take one sample."""
+        now = self._clock()
+        self.samples.add(now, self._count())
+        if now - self._measured_at >= DISK_US:
+            self._measure(now)
+            self._measured_at = now
+
+    def _run(self) -> None:
+        while not self._stop.wait(SAMPLE_S):
+            try:
+                self.turn()
+            except Exception as error:  # a sample less is better than none from now on
+                log.warning("samples.failed", reason=repr(error))

@@ -1,0 +1,116 @@
+"""What became of one event: its epoch, its generation, the rows it counts in, its alerts.
+
+tests/run/test_event_trace.py follows events through a project.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from headrace.api.observed.events import CountedIn, EventRecord, EventTrace, TakenBy
+from headrace.audit.counted import OneEvent, counted_rows
+from headrace.compile.plan import Plan, StreamPlan
+from headrace.core.errors import HeadraceError, NotFound
+from headrace.core.position import Position, PositionRange
+from headrace.core.time import iso
+from headrace.run.compiling import functions_of
+from headrace.run.observatory.records import log_end, records_of
+from headrace.run.observatory.subject import Subject
+from headrace.serving import ledger
+from headrace.serving.ledger import Alert
+
+ALERTS_MAX = 100
+_EPOCHS = """
+    SELECT number, lower, upper, committed_at FROM _epochs WHERE stream = ? ORDER BY number DESC
+"""
+_GENERATIONS = """
+    SELECT number, boundary, promoted_at FROM _generations WHERE stream = ? ORDER BY number
+"""
+# A row of a rule over a stream is known by its place first: [partition,offset,…
+_ALERTS = "SELECT id FROM _alerts WHERE rule = ? AND row_key >= ? AND row_key < ? LIMIT ?"
+
+
+def trace(subject: Subject, name: str, partition: int, offset: int) -> EventTrace:
+    """Follow the event at a place of the log."""
+    stream, plan = subject.stream_plan(name), subject.deployed()
+    record, event = _event(subject, plan, stream, partition, offset)
+    with subject.store.db.read() as db:
+        epoch = _epoch(db, stream.name, partition, offset)
+        generation = _generation(db, stream.name, partition, offset)
+        alerts = list(_alerts(db, plan, stream.name, partition, offset))
+    archived = _archived(subject, stream).offsets[partition] > offset
+    views = list(_views(subject, event)) if record.status == "event" else []
+    return EventTrace(record, epoch, archived, generation, views, alerts)
+
+
+def _event(
+    subject: Subject, plan: Plan, stream: StreamPlan, partition: int, offset: int
+) -> tuple[EventRecord, OneEvent]:
+    end = log_end(subject, stream).offsets
+    if partition >= len(end) or offset >= end[partition]:
+        raise NotFound(
+            f"stream '{stream.name}' has no event at offset {offset} of partition {partition}",
+            hint=f"its log ends at {list(end)}.",
+        )
+    lower, upper = [0] * len(end), [0] * len(end)
+    lower[partition], upper[partition] = offset, offset + 1
+    range = PositionRange(Position(tuple(lower)), Position(tuple(upper)))
+    with records_of(subject, stream, range) as records:
+        found = records.shown("LIMIT 1", whole=True)
+        if not found:
+            raise NotFound(f"the event at offset {offset} of partition {partition} is not there")
+        table = records.connection.sql(f"FROM {records.relation}").to_arrow_table()
+        functions, seconds = (
+            functions_of(subject.project),
+            subject.project.settings.query.seconds_max,
+        )
+        one = OneEvent(plan, stream, table, subject.project.folder, functions, seconds)
+    return found[0], one
+
+
+def _epoch(db: sqlite3.Connection, flow: str, partition: int, offset: int) -> TakenBy | None:
+    for number, lower, upper, at in db.execute(_EPOCHS, (flow,)):
+        first, after = (Position.parse(text).offsets[partition] for text in (lower, upper))
+        if first <= offset < after:
+            return TakenBy(number, iso(at))
+    return None
+
+
+def _generation(db: sqlite3.Connection, flow: str, partition: int, offset: int) -> TakenBy | None:
+    for number, boundary, at in db.execute(_GENERATIONS, (flow,)):
+        if Position.parse(boundary).offsets[partition] > offset:
+            return TakenBy(number, iso(at))
+    return None
+
+
+def _alerts(
+    db: sqlite3.Connection, plan: Plan, stream: str, partition: int, offset: int
+) -> Iterator[Alert]:
+    """Alerts whose row has this place, of rules and watches that read this stream alone."""
+    rules = [rule.name for rule in plan.rules if rule.keys is None and rule.streams == (stream,)]
+    shapes = [shape.name for shape in plan.shapes if shape.streams == (stream,)]
+    marks = ", ".join("?" * len(shapes))
+    watches = db.execute(f"SELECT DISTINCT name FROM _watches WHERE shape IN ({marks})", shapes)
+    first, after = f"[{partition},{offset},", f"[{partition},{offset}-"
+    for name in (*rules, *(name for (name,) in watches.fetchall())):
+        ids = db.execute(_ALERTS, (name, first, after, ALERTS_MAX)).fetchall()
+        yield from (ledger.alert(db, id) for (id,) in ids)
+
+
+def _archived(subject: Subject, stream: StreamPlan) -> Position:
+    table = subject.master(stream)
+    version = table.found()
+    return table.progress(version)[0] if version else Position.start(stream.partitions)
+
+
+def _views(subject: Subject, event: OneEvent) -> Iterator[CountedIn]:
+    for view in event.plan.shown_views:
+        if not view.kept or event.stream.name not in view.stream.split("+"):
+            continue
+        try:
+            rows = counted_rows(event, subject.store, view.name)
+        except HeadraceError as error:
+            yield CountedIn(view.name, None, None, error.message)
+            continue
+        yield from (CountedIn(view.name, row.shown_key, row.shown) for row in rows)
