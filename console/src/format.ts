@@ -78,6 +78,12 @@ export function ago(moment: string | number | null | undefined, now: number): st
   return passed > 0 ? `${roughly(passed)} ago` : `in ${roughly(-passed)}`;
 }
 
+/** A length of time in one unit, for where there is little room. */
+export function brief(ms: number | null | undefined): string {
+  if (ms == null || !Number.isFinite(ms)) return "–";
+  return Math.abs(ms) < 1000 ? `${Math.round(ms)}${THIN}ms` : roughly(ms);
+}
+
 function roughly(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds}${THIN}s`;

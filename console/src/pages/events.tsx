@@ -92,10 +92,10 @@ const COLUMNS = [
   { name: "Place", mono: true, show: (event: EventRecord) => `${event.partition}/${event.offset}` },
   { name: "Arrived", show: (event: EventRecord) => <Ago at={event.arrived_at} /> },
   { name: "Event time", show: (event: EventRecord) => <span class="nowrap">{moment(event.event_time)}</span> },
-  { name: "", show: (event: EventRecord) => <span class="row">
-    {event.status !== "event" && <Badge tone={STATUS[event.status]}>{event.status.replace("_", " ")}</Badge>}
+  { name: "Became", show: (event: EventRecord) => <span class="row">
+    {event.status === "event" ? <span class="muted">event</span> : <Badge tone={STATUS[event.status]}>{event.status.replace("_", " ")}</Badge>}
     {event.late && <Badge tone="warn">late {duration(event.lateness_ms)}</Badge>}</span> },
-  { name: "Event", mono: true, clip: true, show: (event: EventRecord) => event.raw },
+  { name: "Event", mono: true, fill: true, show: (event: EventRecord) => event.raw },
 ];
 
 function DeadLetters({ stream }: { stream: string }) {
@@ -110,8 +110,8 @@ function DeadLetters({ stream }: { stream: string }) {
         <Table label="Dead letters" of={value.dead_letters} keyOf={(one) => `${one.partition}/${one.offset}`} onPress={setChosen} columns={[
           { name: "Place", mono: true, show: (one) => `${one.partition}/${one.offset}` },
           { name: "Arrived", show: (one) => <Ago at={one.arrived_at} /> },
-          { name: "Reason", show: (one) => <span class="wide">{one.reason}</span> },
-          { name: "Bytes", mono: true, clip: true, show: (one) => one.raw },
+          { name: "Reason", clip: true, show: (one) => <span title={one.reason}>{one.reason}</span> },
+          { name: "Bytes", mono: true, fill: true, show: (one) => one.raw },
         ]} />
       </Panel>
       {chosen && <FixPanel stream={stream} letter={chosen} onClose={() => setChosen(null)} />}

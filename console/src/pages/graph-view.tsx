@@ -2,9 +2,11 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Edge, Node } from "../api";
-import { duration, rate, short } from "../format";
+import { brief, rate, short } from "../format";
 import { edgeWidth, layout, structure } from "../graph";
 import { Button, Dot } from "../ui/parts";
+
+const FOOT = 40; // where the key and the buttons are
 
 interface Eye {
   x: number;
@@ -26,7 +28,8 @@ export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children 
   const laid = useMemo(() => layout(nodes, edges), [shape]);
   const [eye, setEye] = useState<Eye>({ x: 0, y: 0, scale: 1 });
   const fit = () => {
-    const { clientWidth, clientHeight } = box.current!;
+    const { clientWidth } = box.current!;
+    const clientHeight = box.current!.clientHeight - FOOT;
     const scale = Math.min(1, Math.max(0.35, Math.min(clientWidth / laid.width, clientHeight / laid.height)));
     setEye({
       scale,
@@ -38,7 +41,7 @@ export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children 
   const [room, setRoom] = useState(420);
   useEffect(() => {
     const { clientWidth } = box.current!;
-    setRoom(Math.round(Math.min(Math.max(240, laid.height * Math.min(1, clientWidth / laid.width) + 8), 500)));
+    setRoom(Math.round(Math.min(Math.max(240, laid.height * Math.min(1, clientWidth / laid.width) + FOOT), 500)));
   }, [shape]);
   useEffect(fit, [shape, tall, room]);
   const drag = useDrag(box, setEye);
@@ -147,7 +150,7 @@ function numbers(node: Node) {
   const said: [string, string][] = [];
   if (node.rate !== null) said.push(["", rate(node.rate)]);
   if (node.lag_events !== null && (node.lag_events > 0 || node.kind === "speed")) said.push(["lag", short(node.lag_events)]);
-  if (node.watermark_gap_ms !== null) said.push(["gap", duration(node.watermark_gap_ms)]);
+  if (node.watermark_gap_ms !== null) said.push(["gap", brief(node.watermark_gap_ms)]);
   if (said.length < 3) {
     const [first] = Object.entries(node.detail).filter(([, value]) => value !== null);
     if (first && said.length === 0) said.push([first[0].replaceAll("_", " "), typeof first[1] === "number" ? short(first[1]) : String(first[1])]);

@@ -62,7 +62,9 @@ function Graph({ of, tall, onTall }: { of: Topology; tall: boolean; onTall: () =
   const focus = asked && known.has(asked) ? asked : (first ?? firstFocus(of));
   const large = of.nodes.length > NODES_SHOWN;
   const shown = useMemo(() => (large && !all && focus ? neighbourhood(of, focus) : known), [of, focus, all, large]);
-  const nodes = of.nodes.filter((node) => shown.has(node.id));
+  const tied = useMemo(() => new Set(of.edges.flatMap((edge) => [edge.source, edge.target])), [of]);
+  // A view that nothing flows to, as the ledger of alerts, is in the table alone.
+  const nodes = of.nodes.filter((node) => shown.has(node.id) && (node.kind !== "view" || tied.has(node.id)));
   const chosen = asked && known.has(asked) ? of.nodes.find((node) => node.id === asked)! : null;
   const chain = clicked ? causes(of.nodes, clicked) : [];
   const lit = new Set(chain.length > 1 ? chain.map((node) => node.id) : []);

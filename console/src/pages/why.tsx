@@ -60,7 +60,7 @@ function SeenTable({ of }: { of: Seen[] }) {
     <Table label="Events" of={of} keyOf={(seen) => `${seen.stream} ${seen.partition} ${seen.offset}`} scroll columns={[
       { name: "At", show: (seen) => <a class="mono" href={link("events", seen.stream, { trace: `${seen.partition}/${seen.offset}` })}>{seen.partition}/{seen.offset}</a> },
       { name: "Event time", show: (seen) => <>{clock(seen.event_time)} {seen.late && <Badge tone="warn">late</Badge>}</> },
-      { name: "Event", mono: true, clip: true, show: (seen) => <span title={seen.reason ?? undefined}>{seen.raw}</span> },
+      { name: "Event", mono: true, fill: true, show: (seen) => <span title={seen.reason ?? undefined}>{seen.raw}</span> },
     ]} />
   );
 }

@@ -10,6 +10,7 @@ export interface ColumnOf<T> {
   right?: boolean;
   mono?: boolean;
   clip?: boolean;
+  fill?: boolean; // takes the room that is left, and is cut there
 }
 
 export function Table<T>({ columns, of, keyOf, onPress, chosen, label, scroll }: {
@@ -22,7 +23,7 @@ export function Table<T>({ columns, of, keyOf, onPress, chosen, label, scroll }:
   scroll?: boolean;
 }) {
   const kind = (column: ColumnOf<T>) =>
-    [column.right && "right", column.mono && "mono", column.clip && "clip"].filter(Boolean).join(" ") || undefined;
+    [column.right && "right", column.mono && "mono", column.clip && "clip", column.fill && "clip fill"].filter(Boolean).join(" ") || undefined;
   const table = (
     <table class="table">
       <caption class="hidden-visually">{label}</caption>

@@ -2,16 +2,16 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type Answer, api } from "../api";
-import { watchView } from "../live";
+import { moved } from "../live";
 import { since, windowColumn } from "../plot";
 
 const ROWS_MAX = 4000;
 
-/** The newest windows of a view, or all of its rows if it has none. */
-export async function readView(name: string, windows: number): Promise<Answer> {
-  const first = await api.view(name, { limit: 1 });
-  if (!windowColumn(first.columns)) return api.view(name, { limit: ROWS_MAX });
-  const from = since(first, windows);
+/** The newest windows of a view, or all of its rows if it has none. What was answered before says
+ *  from where on to ask, so that only the first time takes two questions. */
+export async function readView(name: string, windows: number, before: Answer | null): Promise<Answer> {
+  const known = before?.rows.length ? before : await api.view(name, { limit: 1 });
+  const from = windowColumn(known.columns) ? since(known, windows) : null;
   const answer = await api.view(name, { limit: ROWS_MAX, from: from ?? undefined });
   return answer.rows.length || !from ? answer : api.view(name, { limit: ROWS_MAX });
 }
@@ -22,6 +22,7 @@ export function useView(name: string, windows: number): { answer: Answer | null;
     let ended = false;
     let busy = false;
     let stale = false;
+    let last: Answer | null = null;
     setState({ answer: null, problem: null });
     // One question at a time: news that come meanwhile are one question more.
     const read = async () => {
@@ -31,7 +32,8 @@ export function useView(name: string, windows: number): { answer: Answer | null;
       while (stale && !ended) {
         stale = false;
         try {
-          const answer = await readView(name, windows);
+          const answer = await readView(name, windows, last);
+          last = answer;
           if (!ended) setState({ answer, problem: null });
         } catch (error) {
           if (!ended) setState((now) => ({ ...now, problem: error as Error }));
@@ -40,7 +42,7 @@ export function useView(name: string, windows: number): { answer: Answer | null;
       busy = false;
     };
     void read();
-    const stop = watchView(name, () => void read());
+    const stop = moved.watch(() => void read());
     return () => {
       ended = true;
       stop();

@@ -39,7 +39,7 @@ SELECT url, sum(hits) AS hits_total FROM traffic GROUP BY url ORDER BY hits_tota
 CREATE VIEW authors AS SELECT author, count(*) AS notes, max(ts) AS last FROM notes GROUP BY author;
 
 CREATE RULE big_basket AS
-SELECT user, price, ts FROM clicks WHERE url = '/pay' AND price > 0
+SELECT user, price, ts FROM clicks WHERE url = '/pay' AND price > 150
 SEVERITY 'medium' SUPPRESS FOR INTERVAL 10 SECONDS PER user;
 
 CREATE RULE shouting AS
