@@ -2,7 +2,7 @@
 
 In CSV a window is two columns, its start and its end, NULL is empty, and lists are JSON. In Parquet
 values have the types of the answer. What an answer says beside its rows is in headers.
-tests/api/test_export.py reads both back.
+tests/api/test_querying.py reads both back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The routes of events: found by what they say, and followed through the project.
 
-tests/api/test_searching.py checks each on a real server.
+tests/api/test_observing.py checks each on a real server.
 """
 
 from __future__ import annotations

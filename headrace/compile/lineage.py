@@ -36,11 +36,12 @@ class ColumnRef(msgspec.Struct, frozen=True, order=True):
 
 
 class ColumnLineage(msgspec.Struct, frozen=True):
-    """A column, and the columns that it is made of."""
+    """A column, and the columns that it is made of; `plain` if it is one of them as it is."""
 
     object: str
     column: str
     sources: list[ColumnRef] = msgspec.field(name="from")
+    plain: bool = False
 
 
 class Lineage(msgspec.Struct, frozen=True):
@@ -90,6 +91,7 @@ class _Reading:
     ordered: Mapping[str, Resolved]
     outputs: Mapping[str, tuple[str, ...]]
     known: dict[str, tuple[str, ...]] = field(default_factory=dict)  # columns of what was read
+    plain: set[str] = field(default_factory=set)  # columns of the present SELECT that are others
 
     def __post_init__(self) -> None:
         self.known |= {name: found.schema.names for name, found in self.project.streams.items()}
@@ -104,8 +106,12 @@ class _Reading:
         below = Below(self._named(resolved, selected), self._time(resolved), outputs)
         if resolved.definition.rules:
             below = replace(below, passed=self.known[resolved.stream or ""])
+        said = not (resolved.definition.makes_rows or resolved.definition.rules)
+        plain = self.plain if said else set[str]()
         found = [
-            ColumnLineage(name, column, sorted(ColumnRef(*source) for source in sources))
+            ColumnLineage(
+                name, column, sorted(ColumnRef(*source) for source in sources), column in plain
+            )
             for column, sources in made_columns(resolved.definition, below)
         ]
         self.known[name] = tuple(column.column for column in found)
@@ -132,9 +138,12 @@ class _Reading:
         spelled |= {i.alias.lower(): i.alias for i in resolved.select.expressions if i.alias}
         if scope is None:
             return
+        self.plain = set()
         for item in scope.expression.expressions:
-            name = item.alias_or_name
-            yield spelled.get(name, name), set(self._sources(item.unalias(), scope))
+            name = spelled.get(item.alias_or_name, item.alias_or_name)
+            if isinstance(item.unalias(), exp.Column):
+                self.plain.add(name)
+            yield name, set(self._sources(item.unalias(), scope))
 
     def _scope(self, resolved: Resolved) -> Scope | None:
         """The SELECT with every star written out and every column with its relation."""

@@ -156,10 +156,11 @@ class QueryClient:
                 )
 
     def _ask(self, request: QueryRequest, stopping: Stopping) -> Reply:
-        worker = self._ready_worker()
         try:
             # Killed as the time limit kills it: that needs no help from what runs in it.
-            with stopping.by(worker.kill):
+            with stopping.by(self.close):
+                worker = self._ready_worker()
+                stopping.check()
                 worker.send(request)
                 return self._read(worker, self._seconds_max)
         except Unavailable:

@@ -9,13 +9,37 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from headrace.api.client import Remote
+from headrace.api.observed.about import About
+from headrace.api.observed.asking import QueryPlan
+from headrace.api.observed.balance import BalanceReport
+from headrace.api.observed.catalog import Catalog, CatalogColumn, CatalogStream, FunctionShape
+from headrace.api.observed.epochs import Epochs, GenerationShape
+from headrace.api.observed.events import (
+    CountedIn,
+    EventRecord,
+    Events,
+    EventsWanted,
+    EventTrace,
+    TakenBy,
+)
+from headrace.api.observed.quality import LatenessBucket, NullShare, Quality, StreamQuality
+from headrace.api.observed.system import (
+    DiskShape,
+    ProcessShape,
+    SettingShape,
+    SparkShape,
+    System,
+)
+from headrace.api.observed.topology import Edge, Node, Topology
 from headrace.api.rulebook import RuleStatus
 from headrace.api.server import HttpServer
 from headrace.api.service import Balance, DeadLetter, Hearing, Status, StreamStatus, ViewStatus
 from headrace.audit.trace import LISTED, LeftOut, Replay, Seen, Step, Why
+from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
 from headrace.core.errors import NotFound
 from headrace.core.origin import Origin
 from headrace.core.position import Interval
@@ -26,6 +50,7 @@ from headrace.ingest.intake import Intake, Receipt
 from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
+from headrace.serving.feed import Heard, Hearer
 from headrace.serving.late import LateAnswer, LateWindow
 from headrace.serving.ledger import Alert, Numbers, Wanted
 from headrace.serving.rules import RuleVersion
@@ -81,6 +106,52 @@ WATCH = WatchStatus(
     1, "cheap", "ended", "high", 3, True, "2026-01-01T00:00:00Z", "ann", None, 3,
     "2026-01-02T00:00:00Z", "it had 3 matches", "73fa", "CREATE WATCH cheap AS …",
 )  # fmt: skip
+PLANNED = QueryPlan("store", ["visitors"], "SELECT 1", "SCAN visitors")
+TOPOLOGY = Topology(
+    "2026-01-01T00:00:00Z",
+    [Node("view:visitors", "view", "visitors", "bad", "boom", 3.5, detail={"rows": 2}, cause="x")],
+    [Edge("speed:clicks", "view:visitors", 3.5)],
+)
+CATALOG = Catalog(
+    "shop",
+    [CatalogStream("clicks", "declared", [CatalogColumn("user", "STRING")], "shop.sql:1")],
+    [], [], [], [], [], [FunctionShape("count", "aggregate")], ["SELECT"],
+)  # fmt: skip
+LINEAGE = Lineage(
+    [ColumnLineage("visitors", "url", [ColumnRef("clicks", "url")], True)],
+    {"clicks": ["visitors"]},
+)
+RECORD = EventRecord(
+    0, 3, "2026-01-01T00:00:00Z", "event", None, "2026-01-01T00:00:00Z", True, 1.5, "e1", "ada",
+    {"user": "ada"}, "{}",
+)  # fmt: skip
+FOUND = Events([RECORD], "3,0", 12)
+TRACE = EventTrace(
+    RECORD, TakenBy(1, "2026-01-01T00:00:00Z"), True, None,
+    [CountedIn("visitors", {"url": "/home"}, None)], [ALERT],
+)  # fmt: skip
+QUALITY = Quality(
+    "2026-01-01T00:00:00Z",
+    [
+        StreamQuality(
+            "clicks", 5, [LatenessBucket(0, 5)], 0, 1, 2, [], [], [NullShare("ms", 1, 0.2, True)],
+            BalanceReport(8, 5, 1, 2, 0, 0),
+        )
+    ],
+)  # fmt: skip
+EPOCHS = Epochs([], [GenerationShape("clicks", 1, [5, 6], 11, "2026-01-01T00:00:00Z", [])])
+ABOUT = About(
+    "visitors", "mergeable", "SELECT 1", "shop.sql:9", "why", [], [], [], AUDITS[0], None, None,
+    ["clicks"], [],
+)  # fmt: skip
+SYSTEM = System(
+    "2026-01-01T00:00:00Z",
+    ProcessShape(1, 2, 3, 4.5),
+    SparkShape(False, "local[*]", None, "2g", None, None),
+    DiskShape("/state", 1, 2, 3, {"log": 3}, None, None),
+    {"headrace": "0.1.0"},
+    [SettingShape("http.port", "8080", "8080", "port", False)],
+)
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
 
 
@@ -116,6 +187,57 @@ class Watchbook:
 
     def watch(self, name: str) -> WatchStatus:
         return WATCH
+
+
+class Observatory:
+    """Answers as it was told; tests/run/test_observatory.py has one with a store."""
+
+    def __init__(self, asked: Callable[..., None]) -> None:
+        self._asked = asked
+
+    def topology(self) -> Topology:
+        self._asked("topology")
+        return TOPOLOGY
+
+    def catalog(self) -> Catalog:
+        self._asked("catalog")
+        return CATALOG
+
+    def lineage(self) -> Lineage:
+        self._asked("lineage")
+        return LINEAGE
+
+    def events(self, stream: str, wanted: EventsWanted) -> Events:
+        self._asked("events", stream, wanted)
+        return FOUND
+
+    def event(self, stream: str, partition: int, offset: int) -> EventTrace:
+        self._asked("event", stream, partition, offset)
+        return TRACE
+
+    def quality(self) -> Quality:
+        self._asked("quality")
+        return QUALITY
+
+    def epochs(self, stream: str | None = None, limit: int = 100) -> Epochs:
+        self._asked("epochs", stream, limit)
+        return EPOCHS
+
+    def about(self, view: str) -> About:
+        self._asked("about", view)
+        return ABOUT
+
+    def system(self) -> System:
+        self._asked("system")
+        return SYSTEM
+
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+        self._asked("live", list(topics))
+        hearer = Hearer(10, news, lambda hearer: None)
+        raw = msgspec.Raw(b'{"state":"running"}')
+        last = Heard("end", {"reason": "the project is stopping"})
+        hearer.offer([Heard("status", raw, 7), Heard("view:visitors", {"rows": []}, 8), last])
+        return hearer
 
 
 @dataclass
@@ -167,9 +289,21 @@ class Shop:
         self._asked("late", name, keys, since, until, limit)
         return LATENESS
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
-        self._asked("sql", text, limit)
+    def sql(self, text: str, limit: int | None = None, id: str | None = None) -> Answer:
+        self._asked("sql", text, limit, *([id] if id else []))
         return ANSWER
+
+    def cancel(self, id: str) -> bool:
+        self._asked("cancel", id)
+        return True
+
+    def query_plan(self, text: str) -> QueryPlan:
+        self._asked("query_plan", text)
+        return PLANNED
+
+    @property
+    def observatory(self) -> Observatory:
+        return Observatory(self._asked)
 
     def subscribe(
         self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None

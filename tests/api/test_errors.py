@@ -59,7 +59,7 @@ def test_an_unknown_stream_is_not_found(client: httpx.Client) -> None:
     assert response.json()["hint"] == "did you mean 'clicks'?"
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "OPTIONS"])
 def test_a_wrong_method_is_told_which_is_right(client: httpx.Client, method: str) -> None:
     response = client.request(method, EVENTS)
     assert (response.status_code, condition(response)) == (405, "MethodNotAllowed")

@@ -70,7 +70,8 @@ def test_each_operation_is_whole(said: dict[str, Any], route: Route) -> None:
 def test_each_answer_has_the_fields_that_the_document_requires(
     client: httpx.Client, said: dict[str, Any], route: Route
 ) -> None:
-    response = client.get(re.sub(r"{\w+}", "clicks", route.path))
+    path = re.sub(r"{(partition|offset)}", "0", route.path)
+    response = client.get(re.sub(r"{\w+}", "clicks", path))
     assert response.status_code == 200
     (media, content), *_ = said["paths"][route.path]["get"]["responses"]["200"]["content"].items()
     assert response.headers["content-type"].startswith(media)

@@ -146,7 +146,7 @@ def test_slow_queries_do_not_keep_status_waiting(
 ) -> None:
     go = threading.Event()
 
-    def slow(text: str, limit: int | None = None) -> Answer:
+    def slow(text: str, limit: int | None = None, id: str | None = None) -> Answer:
         go.wait(10)
         return ANSWER
 

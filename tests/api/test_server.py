@@ -61,7 +61,7 @@ def test_after_a_stop_nothing_listens_and_the_port_is_free(shop: Shop) -> None:
 def test_a_stop_lets_a_request_in_progress_end(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     entered, answers = threading.Event(), list[httpx.Response]()
 
-    def slow(text: str, limit: int | None = None) -> Answer:
+    def slow(text: str, limit: int | None = None, id: str | None = None) -> Answer:
         entered.set()
         time.sleep(0.3)
         return ANSWER

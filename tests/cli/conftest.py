@@ -112,7 +112,7 @@ class Told:
             future.set_result(Receipt(len(records), duplicates=1))
         return future
 
-    def sql(self, text: str, limit: int | None = None) -> Answer:
+    def sql(self, text: str, limit: int | None = None, id: str | None = None) -> Answer:
         self.asked.append((text, limit))
         return self.answer
 

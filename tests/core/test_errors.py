@@ -97,6 +97,12 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             413,
         ),
         (
+            errors.Cancelled("the query was stopped before it was answered"),
+            "Cancelled: the query was stopped before it was answered",
+            1,
+            409,
+        ),
+        (
             errors.BadRequest("'x' is not a key of view 'v'", detail="keys are: url."),
             "BadRequest: 'x' is not a key of view 'v'\n  detail: keys are: url.",
             1,

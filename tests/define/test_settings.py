@@ -50,11 +50,16 @@ DEFAULTS: dict[str, Any] = {
     "query.bytes_max": 64 * MB,
     "query.text_max": 20_000,
     "query.memory": "1g",
+    "query.scan_max": 1_000_000,
     "subscribe.connections_max": 100,
     "subscribe.events_kept": 10_000,
     "subscribe.waiting_max": 10_000,
     "subscribe.rows_max": 100_000,
     "subscribe.linger": "60 seconds",
+    "live.connections_max": 500,
+    "live.waiting_max": 64,
+    "live.interval": "250 ms",
+    "live.rows_max": 1_000,
     "notify.hosts": [],
     "notify.private": "false",
     "notify.secret": "",
@@ -85,7 +90,7 @@ def values(settings: Settings) -> dict[str, Any]:
 
 DURATIONS = {
     "log.retention", "dedup.horizon", "speed.trigger", "speed.group", "archive.interval",
-    "batch.interval", "tables.interval", "subscribe.linger",
+    "batch.interval", "tables.interval", "subscribe.linger", "live.interval",
     "notify.connect", "notify.answer", "notify.pause", "notify.pause_max",
 }  # fmt: skip
 # What Python has for what the file writes.
@@ -190,7 +195,7 @@ def test_known_settings_are_named_where_none_is_near() -> None:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
         "known here: name, state, http, log, dedup, spark, speed, archive, batch, tables, query, "
-        "subscribe, notify."
+        "subscribe, live, notify."
     )
 
 

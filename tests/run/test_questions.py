@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import BadQuery, HeadraceError, NotReady
+from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady
+from headrace.core.stopping import Stopping
 from headrace.core.time import SECOND, iso
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions, _as_of_query, _names, _without_time_travel
@@ -29,9 +30,14 @@ class Told:
         self.asked: list[QueryRequest] = []
         self.result = QueryResult([ResultColumn("x", "int")], [[n] for n in range(rows)])
 
-    def run(self, request: QueryRequest) -> QueryResult:
+    def run(self, request: QueryRequest, stopping: Stopping | None = None) -> QueryResult:
         self.asked.append(request)
+        self.during(stopping or Stopping())
         return self.result
+
+    def during(self, stopping: Stopping) -> None:
+        """What happens while it runs."""
+        stopping.check()
 
     def close(self) -> None:
         """Nothing runs."""
@@ -104,6 +110,28 @@ def test_rows_are_cut_at_the_limit(questions: Questions, monkeypatch: pytest.Mon
     monkeypatch.setattr(questions, "client", Told(rows=5))
     assert questions.answer("SELECT * FROM clicks", 2).rows == [{"x": 0}, {"x": 1}]
     assert len(questions.answer("SELECT * FROM clicks").rows) == 5
+
+
+def test_a_plan_says_who_would_answer_and_of_what(questions: Questions, told: Told) -> None:
+    stored = questions.plan("SELECT n FROM total")
+    assert (stored.by, stored.relations, told.asked) == ("store", ["total"], [])
+    told.result = QueryResult([ResultColumn("plan", "string")], [["== Physical Plan =="]])
+    asked = questions.plan("SELECT page FROM clicks")
+    assert (asked.by, asked.relations, asked.plan) == ("spark", ["clicks"], "== Physical Plan ==")
+    assert told.asked[0].explain
+
+
+def test_a_query_on_spark_is_stopped_by_its_id(
+    questions: Questions, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def during(stopping: Stopping) -> None:
+        assert questions.running.stop("q1")
+        stopping.check()
+
+    monkeypatch.setattr(told, "during", during)
+    with pytest.raises(Cancelled, match="was stopped before it was answered"):
+        questions.answer("SELECT * FROM clicks", id="q1")
+    assert not questions.running.stop("q1")
 
 
 def test_nothing_is_answered_before_anything_is_deployed(

@@ -5,6 +5,7 @@ interpreter agrees with all of them.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from headrace.core.errors import (
     BadQuery,
     BadRequest,
+    Cancelled,
     HeadraceError,
     LimitReached,
     NotFound,
@@ -21,6 +23,7 @@ from headrace.core.errors import (
     UnknownColumn,
     Unsupported,
 )
+from headrace.core.stopping import Stopping
 from headrace.serving import conditions, states
 from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
@@ -318,3 +321,24 @@ def test_a_key_does_not_bring_back_a_row_that_the_view_s_own_limit_left_out(
     assert made.reader.sql("SELECT * FROM top WHERE page = '/b'").rows == []
     assert made.reader.view("top", {"page": "/b"}).rows == []
     made.close()
+
+
+def test_a_query_is_stopped_from_another_thread(bench: Bench) -> None:
+    bench.send(*CLICKS)
+    bench.build()
+    stopping = Stopping()
+    timer = threading.Timer(0.2, stopping.stop)
+    timer.start()
+    crossed = ", ".join(f"hits h{n}" for n in range(12))
+    with pytest.raises(Cancelled, match="was stopped before it was answered"):
+        Reader(bench.store.db).sql(f"SELECT count(*) AS n FROM {crossed}", stopping=stopping)
+    timer.join()
+
+
+def test_a_plan_is_told_and_nothing_is_run(bench: Bench) -> None:
+    bench.send(*CLICKS)
+    bench.build()
+    relations, sql, plan = Reader(bench.store.db).plan("SELECT page FROM hits WHERE page = '/a'")
+    assert relations == ("hits",)
+    assert sql.startswith("SELECT")
+    assert "SEARCH" in plan

@@ -1,4 +1,4 @@
-"""All that is known of one view. tests/run/test_about.py reads it."""
+"""All that is known of one view. tests/run/test_observatory.py reads it."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """The catalog of a project: what is deployed, in the words in which it was said.
 
 Columns and versions are those of the deployed plan, texts and origins those of the project's files.
-tests/run/test_catalog_seen.py reads it.
+tests/run/test_observatory.py reads it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from headrace.api.observed.catalog import (
     Catalog,
@@ -22,7 +22,7 @@ from headrace.api.observed.catalog import (
     WatermarkShape,
 )
 from headrace.compile.explain import estimates_of
-from headrace.compile.lineage import Lineage, lineage_of
+from headrace.compile.lineage import ColumnRef, Lineage, lineage_of, reads_of
 from headrace.compile.plan import DerivedPlan, Plan, StreamPlan, ViewPlan
 from headrace.core.position import Position
 from headrace.core.rule import hidden
@@ -35,6 +35,8 @@ from headrace.serving import rules, watches
 from headrace.serving.catalog import read_tables, read_versions
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import ACTIVE
+
+WATCHES_MAX = 1_000  # told; all of them are in GET /v1/watches
 
 
 def catalog_of(project: Project, plan: Plan, store: SqliteStore) -> Catalog:
@@ -57,11 +59,12 @@ class _Reading:
 
     def catalog(self) -> Catalog:
         lineage = lineage_of(self.project, self.plan)
+        types = self._types(lineage)
         return Catalog(
             self.plan.name,
             [
                 *(self._stream(stream) for stream in self.plan.streams),
-                *(self._derived(derived, lineage) for derived in self.plan.shown_derived),
+                *(self._derived(derived, lineage, types) for derived in self.plan.shown_derived),
             ],
             list(self._tables()),
             [self.view(view) for view in self.plan.shown_views],
@@ -87,24 +90,36 @@ class _Reading:
             id=stream.id,
         )
 
-    def _derived(self, derived: DerivedPlan, lineage: Lineage) -> CatalogStream:
+    def _derived(
+        self, derived: DerivedPlan, lineage: Lineage, types: Mapping[ColumnRef, str | None]
+    ) -> CatalogStream:
         said = self.project.queries.get(derived.name)
-        columns = [column for column in lineage.columns if column.object == derived.name]
+        names = [column.column for column in lineage.columns if column.object == derived.name]
         return CatalogStream(
             derived.name,
             "derived",
-            [
-                CatalogColumn(column.column, self._made_type(derived, column.column))
-                for column in columns
-            ],
+            [CatalogColumn(name, types.get(ColumnRef(derived.name, name))) for name in names],
             str(said.origin) if said else "",
             sql=said.query if said else derived.sql,
-            reads=[name for name, users in lineage.touched_by.items() if derived.name in users],
+            reads=reads_of(self.project).get(derived.name, []),
         )
 
-    def _made_type(self, derived: DerivedPlan, column: str) -> str | None:
-        made = derived.carry.made if derived.carry else None
-        return dict(made or ()).get(column)
+    def _types(self, lineage: Lineage) -> dict[ColumnRef, str | None]:
+        """The types of declared columns, and of those that are made of one as it is."""
+        schemas = {name: one.schema for name, one in self.project.tables.items()}
+        schemas |= {name: one.schema for name, one in self.project.streams.items()}
+        found: dict[ColumnRef, str | None] = {
+            ColumnRef(name, column.name): column.type.spark
+            for name, schema in schemas.items()
+            for column in schema.columns
+        }
+        made = {d.name: dict(d.carry.made or ()) for d in self.plan.derived if d.carry}
+        for column in lineage.columns:
+            known = made.get(column.object, {}).get(column.column)
+            if known is None and column.plain and len(column.sources) == 1:
+                known = found.get(column.sources[0])
+            found[ColumnRef(column.object, column.column)] = known
+        return found
 
     def _tables(self) -> Iterator[CatalogTable]:
         loaded = read_tables(self.db)
@@ -172,7 +187,7 @@ class _Reading:
 
     def _watches(self) -> Iterator[CatalogWatch]:
         reads = {shape.name: list(shape.streams) for shape in self.plan.shapes}
-        for watch in watches.statuses(self.db, ACTIVE):
+        for watch in watches.statuses(self.db, ACTIVE)[:WATCHES_MAX]:
             streams = reads.get(watch.shape, [])
             yield CatalogWatch(watch.name, watch.state, watch.severity, watch.text, streams)
 

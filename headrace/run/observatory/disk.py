@@ -1,7 +1,7 @@
 """How large the state is, part by part, and how fast it grows.
 
 Growth is between the oldest and the newest of a few measurements, so it needs some minutes of a
-running project. tests/run/test_system_seen.py holds the clock.
+running project. tests/run/test_observatory.py holds the clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Epochs and generations, the newest first, from the store.
 
-tests/run/test_epochs_seen.py reads them.
+tests/run/test_observatory.py reads them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 
 from headrace.api.observed.epochs import Epochs, EpochShape, GenerationShape
+from headrace.compile.flow import flows_of
+from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import from_iso, iso
 from headrace.run.observatory.subject import Subject
@@ -30,11 +32,22 @@ _GENERATIONS = """
 
 def epochs_of(subject: Subject, stream: str | None, limit: int) -> Epochs:
     """The newest of each, of one flow or of all."""
+    if stream is not None:
+        stream = _flow(subject, stream)
     with subject.store.db.read() as db:
         epochs = [_epoch(*row) for row in db.execute(_EPOCHS, (stream, limit))]
         generations = list(_generations(db, stream))[:limit]
     progress = {name: subject.signs().progress(name) for name in {e.stream for e in epochs}}
     return Epochs([_with_phases(e, progress[e.stream]) for e in epochs], generations)
+
+
+def _flow(subject: Subject, name: str) -> str:
+    """The flow of this name, whatever its case."""
+    flows = [flow.name for flow in flows_of(subject.deployed())]
+    found = next((flow for flow in flows if flow.lower() == name.lower()), None)
+    if found is None:
+        raise NotFound(f"there is no stream '{name[:80]}'", hint=f"there are: {', '.join(flows)}.")
+    return found
 
 
 def _epoch(

@@ -1,4 +1,7 @@
-"""How good the newest events of each stream are. tests/run/test_quality.py counts them by hand."""
+"""How good the newest events of each stream are.
+
+tests/run/test_observatory.py counts them by hand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine's side of a project. tests/run/test_system_seen.py reads it, secrets above all."""
+"""The machine's side of a project. tests/run/test_observatory.py reads it, secrets above all."""
 
 from __future__ import annotations
 

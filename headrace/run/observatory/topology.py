@@ -83,7 +83,7 @@ class _Looking:
     def _shown(self, numbers: Numbers, rate: float | None) -> tuple[Health, str]:
         if not self.running and numbers.health != "bad":
             return "idle", STOPPED
-        if numbers.health == "ok" and rate == 0:
+        if numbers.health == "ok" and rate == 0 and not numbers.lag_events:
             return "idle", numbers.reason
         return numbers.health, numbers.reason
 

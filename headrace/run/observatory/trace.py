@@ -1,6 +1,6 @@
 """What became of one event: its epoch, its generation, the rows it counts in, its alerts.
 
-tests/run/test_event_trace.py follows events through a project.
+tests/run/test_observatory.py follows events through a project.
 """
 
 from __future__ import annotations

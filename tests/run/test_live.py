@@ -1,0 +1,95 @@
+"""Live topics of a project: status, topology, alerts and views, told when they move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from audit.traced import Traced, event
+
+from headrace.core.errors import NotFound
+from headrace.core.time import SECOND
+from headrace.run.observatory.live import LiveObservatory
+from headrace.run.offline import Offline
+from headrace.serving.board import Board
+from headrace.serving.feed import Hearer
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> Iterator[Traced]:
+    made = Traced(tmp_path / "project")
+    made.send(event("/a", 5))
+    made.epoch()
+    made.generation()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def offline(traced: Traced) -> Iterator[Offline]:
+    service = traced.offline()
+    service.store.clock = traced.clock
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def live(offline: Offline, monkeypatch: pytest.MonkeyPatch) -> LiveObservatory:
+    monkeypatch.setattr(Board, "_start", lambda self: None)  # a test turns it by hand
+    return LiveObservatory(offline)
+
+
+def said(hearer: Hearer) -> dict[str, Any]:
+    return {heard.event: msgspec.json.decode(heard.data) for heard in hearer.take()}
+
+
+def test_each_topic_begins_with_what_its_route_answers(live: LiveObservatory) -> None:
+    told = said(live.live(["status", "topology", "alerts", "view:slow", "view:reread"]))
+    assert told["status"]["streams"][0]["balance"]["off"] == 0
+    assert any(node["id"] == "view:slow" for node in told["topology"]["nodes"])
+    assert told["alerts"] == {"alerts": []}
+    assert [row["n"] for row in told["view:slow"]["rows"]] == [1]
+    assert told["view:reread"]["rows"] == [{"page": "/a", "n": 1}]
+
+
+def test_a_view_is_told_again_when_its_stream_has_moved(
+    live: LiveObservatory, traced: Traced
+) -> None:
+    hearer = live.live(["view:total", "view:reread"])
+    said(hearer)
+    live.board.turn()
+    assert said(hearer) == {}
+    traced.send(event("/a", 6))
+    traced.epoch()
+    live.board.turn()
+    told = said(hearer)
+    assert told["view:total"]["rows"] == [{"n": 2}]
+    assert told["view:reread"]["rows"] == [{"page": "/a", "n": 2}]
+
+
+def test_rows_of_a_view_are_bounded(
+    live: LiveObservatory, offline: Offline, traced: Traced
+) -> None:
+    traced.send(*(event(f"/{n}", 6) for n in range(1_100)))
+    traced.epoch()
+    told = said(live.live(["view:slow"]))
+    assert len(told["view:slow"]["rows"]) == 1_000
+
+
+def test_topics_that_are_none_are_refused_in_words(live: LiveObservatory) -> None:
+    with pytest.raises(NotFound, match="there is no live topic 'weather'"):
+        live.live(["status", "weather"])
+    with pytest.raises(NotFound, match="there is no view 'slo'"):
+        live.live(["view:slo"])
+
+
+def test_rates_come_from_samples_of_what_is_counted(live: LiveObservatory, traced: Traced) -> None:
+    live._sampler.turn()
+    traced.send(*(event("/a", 7) for _ in range(10)))
+    traced.clock.now_us += 3 * SECOND
+    live._sampler.turn()
+    nodes = {node.id: node for node in live.topology().nodes}
+    assert (nodes["log:clicks"].rate, nodes["speed:clicks"].rate) == (2.0, 0.0)

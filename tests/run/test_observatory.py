@@ -1,0 +1,209 @@
+"""What is seen of a stopped project: catalog, epochs, views, quality, the machine, one event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from audit.traced import Traced, event
+
+from headrace.core.errors import NotFound, NotReady, Unavailable
+from headrace.core.event import Status
+from headrace.core.time import HOUR
+from headrace.define.project import load_project
+from headrace.run.observatory.disk import Growth
+from headrace.run.observatory.observatory import StoreObservatory
+from headrace.run.offline import Offline
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
+    """Four records in a generation, two more in an epoch, and two in the log."""
+    made = Traced(tmp_path_factory.mktemp("observatory") / "project")
+    made.send(event("/a", 5, event_id="e1"), event("/b", 65, ms=3, event_id="e2"))
+    made.send(event("/a", 5, event_id="e1"), status=Status.DUPLICATE)
+    made.send(b"not json", partition=1)
+    made.epoch()
+    made.generation()
+    made.send(event("/a", 66, ms=30, event_id="e3", agent="curl"), event("/z", 67, event_id="e4"))
+    made.epoch()
+    made.send(event("/a", 7, event_id="e5", agent={"name": "x"}))
+    made.send(b'{"ts": "half past six"}', partition=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def offline(traced: Traced) -> Iterator[Offline]:
+    service = traced.offline()
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def seen(offline: Offline) -> StoreObservatory:
+    return offline.observatory
+
+
+def test_the_catalog_has_streams_with_columns_and_types(seen: StoreObservatory) -> None:
+    streams = {stream.name: stream for stream in seen.catalog().streams}
+    clicks, quick = streams["clicks"], streams["quick"]
+    assert (clicks.kind, clicks.source, clicks.partitions) == ("declared", "http", 2)
+    assert (clicks.id, clicks.origin) == ("event_id", "traced.sql:2")
+    assert clicks.watermark is not None
+    assert (clicks.watermark.column, clicks.watermark.delay_ms) == ("ts", 10_000)
+    assert [(c.name, c.type) for c in clicks.columns[:3]] == [
+        ("page", "STRING"), ("user", "STRING"), ("ms", "BIGINT"),
+    ]  # fmt: skip
+    assert (quick.kind, quick.reads) == ("derived", ["clicks"])
+    assert quick.sql == "SELECT page AS p, ms, ts FROM clicks WHERE ms < 50"
+    assert [(c.name, c.type) for c in quick.columns] == [
+        ("p", "STRING"), ("ms", "BIGINT"), ("ts", "TIMESTAMP"),
+    ]  # fmt: skip
+
+
+def test_the_catalog_has_views_tables_and_words(seen: StoreObservatory) -> None:
+    catalog = seen.catalog()
+    views = {view.name: view for view in catalog.views}
+    slow = views["slow"]
+    assert (slow.kind, slow.stream, slow.reads) == ("mergeable", "clicks", ["clicks"])
+    assert [(c.name, c.type, c.key) for c in slow.columns[:3]] == [
+        ("page", "STRING", True), ("minute", "WINDOW", True), ("n", "BIGINT", False),
+    ]  # fmt: skip
+    (version,) = slow.versions
+    assert (version.state, version.since) == ("live", [0, 0])
+    assert version.live_at is not None
+    assert (views["reread"].reads, views["reread"].versions) == (["slow"], [])
+    (table,) = catalog.tables
+    assert (table.name, table.format, table.version) == ("sections", "csv", None)
+    kinds = {function.name: function.kind for function in catalog.functions}
+    assert (kinds["count"], kinds["window"], kinds["upper"]) == ("aggregate", "window", "scalar")
+    assert {"SELECT", "WATERMARK", "MATCH_RECOGNIZE"} <= set(catalog.keywords)
+
+
+def test_epochs_and_generations_are_told_the_newest_first(seen: StoreObservatory) -> None:
+    found = seen.epochs()
+    assert [epoch.number for epoch in found.epochs] == [2, 1]
+    newest = found.epochs[0]
+    assert (newest.stream, newest.lower, newest.upper) == ("clicks", [3, 1], [5, 1])
+    assert (newest.events, newest.ms, newest.phases) == (2, 1_000.0, None)
+    (generation,) = found.generations
+    assert (generation.number, generation.boundary, generation.events) == (1, [3, 1], 4)
+    assert len(seen.epochs("clicks", 1).epochs) == 1
+    with pytest.raises(NotFound, match="there is no stream 'clik'"):
+        seen.epochs("clik")
+
+
+def test_a_views_page_says_how_fresh_it_is(seen: StoreObservatory) -> None:
+    page = seen.about("SLOW")
+    (fresh,) = page.freshness
+    assert (fresh.position, fresh.boundary, fresh.end) == ([5, 1], [3, 1], [6, 2])
+    assert (fresh.lag_events, fresh.generation) == (2, 1)
+    assert fresh.lag_ms is not None
+    assert page.explain.startswith("slow (traced.sql:")
+    assert page.late is not None
+    assert (page.late.windows, page.late.on_time, page.late.late) == (3, 3, 0)
+    assert (page.reads, page.touches) == (["clicks"], ["reread"])
+    assert seen.about("total").late is None
+    with pytest.raises(NotFound, match="there is no view 'slo'") as caught:
+        seen.about("slo")
+    assert caught.value.hint == "did you mean 'slow'?"
+
+
+def test_quality_counts_what_is_not_as_it_should_be(seen: StoreObservatory) -> None:
+    (clicks,) = seen.quality().streams
+    assert clicks.sampled == 8
+    assert {bucket.up_to_ms: bucket.events for bucket in clicks.lateness if bucket.events} == {
+        0: 4,
+        60_000: 1,
+    }
+    assert [(reason.events, reason.offset) for reason in clicks.reasons] == [(1, 1), (1, 0)]
+    assert clicks.reasons[0].reason.endswith("such as '2026-01-31T12:00:00Z'")
+    (agent,) = clicks.undeclared
+    assert (agent.name, agent.events, agent.share, agent.type) == ("agent", 2, 0.4, "string")
+    nulls = {null.column: null.share for null in clicks.nulls}
+    assert (nulls["page"], nulls["user"]) == (0, 1)
+    assert (clicks.duplicates, clicks.dead_letters, clicks.balance.off) == (1, 1, 0)
+
+
+def test_an_event_is_followed_into_its_epoch_generation_and_rows(seen: StoreObservatory) -> None:
+    first = seen.event("clicks", 0, 0)
+    assert first.event.id == "e1"
+    assert (first.archived, first.alerts) == (True, [])
+    assert first.epoch is not None
+    assert first.generation is not None
+    assert (first.epoch.number, first.generation.number) == (1, 1)
+    rows = {one.view: one for one in first.views}
+    window = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z"}
+    assert rows["slow"].key == {"page": "/a", "minute": window}
+    assert rows["slow"].row == {"page": "/a", "minute": window, "n": 1, "slowest": 10}
+    assert (rows["total"].key, rows["total"].row) == ({}, {"n": 4})
+    assert rows["quick_pages"].row == {"page": "/a", "n": 2}
+    assert rows["unnamed"].key is None
+    assert rows["unnamed"].reason is not None
+    assert "cannot be named" in rows["unnamed"].reason
+    assert "reread" not in rows
+
+
+def test_what_an_event_does_not_count_in_is_not_told(seen: StoreObservatory) -> None:
+    fourth = seen.event("clicks", 0, 4)  # /z is in no section, and alone on its page
+    rows = {one.view: one for one in fourth.views}
+    assert "known" not in rows
+    assert (rows["often"].key, rows["often"].row) == ({"page": "/z"}, None)
+    second = seen.event("clicks", 0, 1)  # three milliseconds are not slow
+    assert "slow" not in {one.view for one in second.views}
+
+
+def test_events_that_nobody_has_taken_and_records_that_are_none(seen: StoreObservatory) -> None:
+    waiting = seen.event("clicks", 0, 5)
+    assert (waiting.epoch, waiting.generation, waiting.archived) == (None, None, False)
+    duplicate = seen.event("clicks", 0, 2)
+    assert (duplicate.event.status, duplicate.views) == ("duplicate", [])
+    with pytest.raises(NotFound, match="no event at offset 6 of partition 0"):
+        seen.event("clicks", 0, 6)
+    with pytest.raises(NotFound, match="of partition 7"):
+        seen.event("clicks", 7, 0)
+
+
+def test_settings_are_told_and_secrets_are_not(tmp_path: Path) -> None:
+    (tmp_path / "headrace.toml").write_text(
+        'name = "s"\n[notify]\nsecret = "hush-hush"\n[batch]\ninterval = "15 seconds"\n'
+        '[spark.conf]\n"spark.hadoop.fs.s3a.secret.key" = "hush-hush"\n"spark.ui.port" = "1"\n'
+    )
+    service = Offline(load_project(tmp_path))
+    system = service.observatory.system()
+    service.close()
+    settings = {setting.name: setting for setting in system.settings}
+    assert (settings["notify.secret"].value, settings["notify.secret"].secret) == ("set", True)
+    interval = settings["batch.interval"]
+    assert (interval.value, interval.default, interval.changed) == ("15s", "60 seconds", True)
+    assert not settings["http.port"].changed
+    assert "spark.ui.port = 1" in settings["spark.conf"].value
+    assert "hush" not in json.dumps(msgspec.to_builtins(system))
+    assert (system.spark.running, system.process.uptime_s) == (False, None)
+    assert set(system.disk.parts) == {"log", "master", "store", "work"}
+
+
+def test_growth_needs_some_time_and_says_how_long_the_disk_lasts(traced: Traced) -> None:
+    growth = Growth()
+    growth.add(0, traced.layout)
+    assert growth.per_hour() is None
+    traced.layout.work("run").mkdir(parents=True)
+    (traced.layout.work("run") / "more").write_bytes(bytes(1_000))
+    growth.add(HOUR // 2, traced.layout)
+    assert growth.per_hour() == 2_000
+
+
+def test_a_stopped_project_tells_nothing_live_and_one_that_never_ran_has_no_catalog(
+    seen: StoreObservatory, tmp_path: Path
+) -> None:
+    with pytest.raises(Unavailable, match="does not run"):
+        seen.live(["status"])
+    (tmp_path / "headrace.toml").write_text('name = "new"\n')
+    service = Offline(load_project(tmp_path))
+    with pytest.raises(NotReady):
+        service.observatory.catalog()
+    service.close()

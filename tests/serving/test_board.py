@@ -1,0 +1,194 @@
+"""A topic is computed once for all who hear it, and told only when it has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from headrace.core.errors import NotFound, NotReady, Overloaded, Unavailable
+from headrace.define.settings import LiveSettings
+from headrace.serving.board import Board, Topic
+from headrace.serving.feed import Heard, Hearer
+
+INTERVAL = 250_000
+
+
+@dataclass
+class Clock:
+    now_us: int = 1_000_000
+
+    def __call__(self) -> int:
+        return self.now_us
+
+
+@dataclass
+class States:
+    """Topics whose states a test sets; `asked` counts how often each was computed."""
+
+    values: dict[str, Any] = field(default_factory=lambda: {"a": 1, "b": 1})
+    marks: dict[str, Any] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def topic(self, name: str) -> Topic:
+        if name not in self.values:
+            raise NotFound(f"there is no live topic '{name}'")
+        mark: Callable[[], Any] | None = (lambda: self.marks[name]) if name in self.marks else None
+        return Topic(name, lambda: self._state(name), mark, INTERVAL)
+
+    def _state(self, name: str) -> Any:
+        self.asked.append(name)
+        value = self.values[name]
+        if isinstance(value, Exception):
+            raise value
+        return {"value": value}
+
+
+@pytest.fixture
+def states() -> States:
+    return States()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def board(states: States, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Board:
+    monkeypatch.setattr(Board, "_start", lambda self: None)  # a test turns it by hand
+    return Board(replace(LiveSettings(), waiting_max=3, connections_max=3), states.topic, clock)
+
+
+def turn(board: Board, clock: Clock) -> None:
+    clock.now_us += INTERVAL
+    board.turn()
+
+
+def said(hearer: Hearer) -> list[tuple[str, Any]]:
+    return [(one.event, _data(one)) for one in hearer.take()]
+
+
+def _data(heard: Heard) -> Any:
+    data = heard.data
+    return msgspec.json.decode(data).get("value") if isinstance(data, msgspec.Raw) else data
+
+
+def test_a_hearer_begins_with_the_state_of_each_topic_and_hears_changes(
+    board: Board, states: States, clock: Clock
+) -> None:
+    hearer = board.join(["a", "b", "a"])
+    assert said(hearer) == [("a", 1), ("b", 1)]
+    turn(board, clock)
+    assert said(hearer) == []
+    states.values["b"] = 2
+    turn(board, clock)
+    assert said(hearer) == [("b", 2)]
+
+
+def test_many_hearers_cost_as_much_as_one(board: Board, states: States, clock: Clock) -> None:
+    hearers = [board.join(["a"]) for _ in range(3)]
+    assert states.asked == ["a"]
+    states.values["a"] = 2
+    turn(board, clock)
+    assert states.asked == ["a", "a"]
+    told = [hearer.take() for hearer in hearers]
+    assert told[0][1] is told[1][1] is told[2][1]
+
+
+def test_a_topic_is_not_asked_more_often_than_its_interval(
+    board: Board, states: States, clock: Clock
+) -> None:
+    board.join(["a"])
+    for _ in range(5):
+        clock.now_us += INTERVAL // 5
+        board.turn()
+    assert states.asked == ["a", "a"]
+
+
+def test_a_topic_with_a_mark_is_asked_only_when_that_has_moved(
+    board: Board, states: States, clock: Clock
+) -> None:
+    states.marks["a"] = (1, "x")
+    hearer = board.join(["a"])
+    states.values["a"] = 2
+    turn(board, clock)
+    assert states.asked == ["a"]
+    states.marks["a"] = (2, "x")
+    turn(board, clock)
+    assert said(hearer) == [("a", 1), ("a", 2)]
+
+
+def test_numbers_only_grow_also_for_one_who_comes_back(
+    board: Board, states: States, clock: Clock
+) -> None:
+    first = board.join(["a", "b"])
+    for value in (2, 3):
+        states.values["a"] = value
+        turn(board, clock)
+    numbers = [one.id for one in first.take()]
+    assert numbers == sorted(set(numbers), key=lambda n: n or 0)
+    first.close()
+    states.values["b"] = 9
+    again = [(one.id or 0, _data(one)) for one in board.join(["a", "b"]).take()]
+    assert sorted(value for _, value in again) == [3, 9]
+    assert min(number for number, _ in again) > (numbers[-1] or 0)
+    later = Board(LiveSettings(), states.topic, lambda: clock.now_us + 10**9)
+    assert later._number > again[-1][0]
+
+
+def test_one_who_does_not_keep_up_hears_slow_as_the_last(
+    board: Board, states: States, clock: Clock
+) -> None:
+    slow, quick = board.join(["a"]), board.join(["a"])
+    for value in range(2, 6):
+        states.values["a"] = value
+        turn(board, clock)
+        quick.take()
+    assert [event for event, _ in said(slow)] == ["slow"]
+    assert slow.ended
+    assert not quick.ended
+
+
+def test_what_cannot_be_answered_is_a_state_too(board: Board, states: States, clock: Clock) -> None:
+    hearer = board.join(["a"])
+    states.values["a"] = NotReady("view 'a' is being built")
+    turn(board, clock)
+    turn(board, clock)
+    first, waits = hearer.take()
+    states.values["a"] = ValueError("a defect")
+    turn(board, clock)
+    states.values["a"] = 2
+    turn(board, clock)
+    defect, last = hearer.take()
+    assert (_data(first), _data(last)) == (1, 2)
+    assert msgspec.json.decode(waits.data)["error"]["condition"] == "NotReady"
+    assert msgspec.json.decode(defect.data)["error"]["condition"] == "InternalError"
+
+
+def test_nothing_is_computed_when_nobody_hears(board: Board, states: States, clock: Clock) -> None:
+    board.join(["a"]).close()
+    turn(board, clock)
+    assert states.asked == ["a"]
+    assert board.hearers() == 0
+
+
+def test_unknown_topics_and_too_many_hearers_are_refused(board: Board) -> None:
+    with pytest.raises(NotFound, match="no live topic 'c'"):
+        board.join(["a", "c"])
+    for _ in range(3):
+        board.join(["a"])
+    with pytest.raises(Overloaded, match="more than 3 readers"):
+        board.join(["b"])
+
+
+def test_everybody_hears_the_end(board: Board) -> None:
+    hearer = board.join(["a", "b"])
+    board.stop()
+    assert said(hearer)[-1] == ("end", {"reason": "the project is stopping"})
+    assert hearer.ended
+    with pytest.raises(Unavailable):
+        board.join(["a"])
