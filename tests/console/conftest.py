@@ -74,7 +74,8 @@ class Visit:
         self.page.goto(f"{self.url}/{fragment}")
 
     def see(self, text: str, seconds: float = 30) -> None:
-        self.page.get_by_text(text).first.wait_for(timeout=seconds * 1000)
+        shown = self.page.get_by_text(text).locator("visible=true").first
+        shown.wait_for(timeout=seconds * 1000)
 
     def shot(self, name: str) -> None:
         ARTEFACTS.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from playwright.sync_api import Page, Route
@@ -26,14 +26,10 @@ def large(nodes: int = 300, rate: float = 10.0) -> dict[str, Any]:
         names = [("log", f"s{i}"), ("speed", f"s{i}"), *(("view", f"s{i}_v{j}") for j in range(8))]
         made += [node(kind, name, rate=rate) for kind, name in names]
         ids = [f"{kind}:{name}" for kind, name in names]
-        pairs = [(ids[0], ids[1]), *((ids[1], id) for id in ids[2:6]), *_chain(ids[5:])]
+        pairs = [(ids[0], ids[1]), *((ids[1], id) for id in ids[2:6]), *pairwise(ids[5:])]
         pairs += [(ids[9], f"view:s{i + 1}_v0")] if i + 1 < nodes // 10 else []
         edges += [{"source": a, "target": b, "rate": rate} for a, b in pairs]
     return {"at": "2026-01-01T00:00:00Z", "nodes": made, "edges": edges}
-
-
-def _chain(ids: list[str]) -> Iterator[tuple[str, str]]:
-    return zip(ids, ids[1:], strict=False)
 
 
 def ill() -> dict[str, Any]:

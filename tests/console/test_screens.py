@@ -26,7 +26,7 @@ SCREENS = {
     "query": ("#/query?sql=SELECT%201", "History"),
     "events": ("#/events/clicks", "follows the log"),
     "dead-letters": ("#/events/clicks?tab=dead", "press one to fix it"),
-    "send": ("#/events/notes?tab=send", "Send the first event to notes"),
+    "send": ("#/events/notes?tab=send", "From a shell"),
     "lineage": ("#/lineage", "busiest"),
     "quality": ("#/quality", "every event is accounted for"),
     "runs": ("#/runs", "Median epoch"),
@@ -60,8 +60,8 @@ def test_a_narrow_screen_is_not_cut_off(visiting: Visiting, name: str) -> None:
         visit.go(fragment)
         visit.see(text)
         visit.shot(f"{name}-narrow")
-        wide = "document.querySelector('#main').scrollWidth - document.querySelector('#main').clientWidth"
-        assert visit.page.evaluate(wide) == 0
+        hidden = "(main) => main.scrollWidth - main.clientWidth"
+        assert visit.page.locator("#main").evaluate(hidden) == 0
 
 
 def test_the_landing_page_shows_the_flow_and_live_charts(visit: Visit) -> None:
@@ -92,7 +92,9 @@ def test_a_row_names_the_events_behind_it(visit: Visit) -> None:
 
 
 def test_a_query_is_answered_planned_and_made_a_view(visit: Visit) -> None:
-    visit.go("#/query?sql=SELECT%20url%2C%20hits_total%20FROM%20busiest%20WHERE%20hits_total%20%3E%20%3Aleast")
+    visit.go(
+        "#/query?sql=SELECT%20url%2C%20hits_total%20FROM%20busiest%20WHERE%20hits_total%20%3E%20%3Aleast"
+    )
     visit.page.locator(".fields input").fill("0")
     visit.page.get_by_role("button", name="Run").click()
     visit.see("3 rows", 60)
@@ -178,8 +180,9 @@ def test_three_hundred_nodes_are_painted_within_a_second_and_stay_in_their_place
     paint = """() => new Promise((done) => {
         const begun = performance.now();
         location.hash = '#/topology';
-        const look = () => document.querySelector('.node')
-            ? requestAnimationFrame(() => done(performance.now() - begun)) : requestAnimationFrame(look);
+        const painted = () => done(performance.now() - begun);
+        const look = () =>
+            requestAnimationFrame(document.querySelector('.node') ? painted : look);
         look();
     })"""
     visit.go("#/topology")
@@ -192,7 +195,9 @@ def test_three_hundred_nodes_are_painted_within_a_second_and_stay_in_their_place
     assert min(times) < PAINT_MS_MAX, times
     visit.see("of 300 nodes")
     assert visit.page.locator(".node").count() < 60
-    places = "[...document.querySelectorAll('.node')].map((n) => [n.dataset.node, n.style.transform])"
+    places = (
+        "[...document.querySelectorAll('.node')].map((n) => [n.dataset.node, n.style.transform])"
+    )
     before = visit.page.evaluate(places)
     expect(visit.page.locator(".node").first).to_contain_text("77")
     assert visit.page.evaluate(places) == before

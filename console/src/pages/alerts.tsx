@@ -31,7 +31,7 @@ export function AlertsPage() {
   const groups = grouped(asked.value?.alerts ?? []);
   return (
     <>
-      <PageHead title="Alerts" about={`${plural(rules.length, "rule")}, ${count(rules.reduce((sum, one) => sum + one.numbers.open, 0))} open`}>
+      <PageHead title="Alerts" about={project ? `${plural(rules.length, "rule")}, ${count(rules.reduce((sum, one) => sum + one.numbers.open, 0))} open` : "what rules have found"}>
         <select class="input" aria-label="Rule" value={rule} onChange={(event) => amend({ rule: event.currentTarget.value || null })}>
           <option value="">all rules</option>
           {rules.map((one) => <option key={one.name}>{one.name}</option>)}

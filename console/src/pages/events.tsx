@@ -11,7 +11,7 @@ import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import { Ago, Badge, Button, Code, Dialog, Empty, Notice, Panel, pretty, say, Tabs, type Tone, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import { FirstEvent } from "./first-event";
+import { FirstEvent, sample } from "./first-event";
 import { TracePanel } from "./trace";
 
 const TABS = [["tail", "Newest"], ["dead", "Dead letters"], ["send", "Send"]] as const;
@@ -133,13 +133,18 @@ function FixPanel({ stream, letter, onClose }: { stream: string; letter: DeadLet
 }
 
 function SendPanel({ stream }: { stream: string }) {
+  const { value } = useAsked(api.catalog, []);
+  const declared = value?.streams.find((one) => one.name === stream);
+  const first = declared ? JSON.stringify(sample(declared, thisMoment()), null, 2) : "";
   return (
     <div class="columns even">
-      <Panel title={`Send to ${stream}`}><SendForm stream={stream} text="" /></Panel>
-      <FirstEvent stream={stream} />
+      <Panel title={`Send to ${stream}`}><SendForm stream={stream} text={first} key={first} /></Panel>
+      <FirstEvent stream={stream} title="From a shell" />
     </div>
   );
 }
+
+const thisMoment = () => `${new Date().toISOString().slice(0, 19)}Z`;
 
 function SendForm({ stream, text: first, onSent }: { stream: string; text: string; onSent?: () => void }) {
   const [text, setText] = useState(first);

@@ -24,14 +24,14 @@ export function command(stream: CatalogStream, origin: string, time: string): st
   return `curl -X POST ${origin}/v1/streams/${stream.name}/events \\\n  -H 'Content-Type: application/json' \\\n  --data-binary '${body}'`;
 }
 
-export function FirstEvent({ stream }: { stream?: string }) {
+export function FirstEvent({ stream, title }: { stream?: string; title?: string }) {
   const { value } = useAsked(api.catalog, []);
   const declared = value?.streams.filter((one) => one.kind === "declared") ?? [];
   const chosen = declared.find((one) => one.name === stream) ?? declared.find((one) => one.source === "http") ?? declared[0];
   if (!chosen) return null;
   return (
     <Panel>
-      <Empty title={`Send the first event to ${chosen.name}`}
+      <Empty title={title ?? `Send the first event to ${chosen.name}`}
         command={command(chosen, location.origin, new Date().toISOString().slice(0, 19) + "Z")}>
         <p>It is answered when the event is on disk; a second later it counts in every view of the stream.</p>
       </Empty>

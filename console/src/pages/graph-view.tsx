@@ -3,9 +3,11 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Edge, Node } from "../api";
 import { brief, rate, short } from "../format";
-import { edgeWidth, layout, structure } from "../graph";
+import { edgeWidth, layout, NODE_WIDTH, structure } from "../graph";
 import { Button, Dot } from "../ui/parts";
 
+const SCALE_MIN = 0.58; // smaller texts cannot be read; what does not fit is a drag away
+const ASIDE = 330; // what is said of a node covers so much at the right
 const FOOT = 40; // where the key and the buttons are
 
 interface Eye {
@@ -30,7 +32,7 @@ export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children 
   const fit = () => {
     const { clientWidth } = box.current!;
     const clientHeight = box.current!.clientHeight - FOOT;
-    const scale = Math.min(1, Math.max(0.35, Math.min(clientWidth / laid.width, clientHeight / laid.height)));
+    const scale = Math.min(1, Math.max(SCALE_MIN, Math.min(clientWidth / laid.width, clientHeight / laid.height)));
     setEye({
       scale,
       x: Math.max(0, (clientWidth - laid.width * scale) / 2),
@@ -41,11 +43,21 @@ export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children 
   const [room, setRoom] = useState(420);
   useEffect(() => {
     const { clientWidth } = box.current!;
-    setRoom(Math.round(Math.min(Math.max(240, laid.height * Math.min(1, clientWidth / laid.width) + FOOT), 500)));
+    setRoom(Math.round(Math.min(Math.max(240, laid.height * Math.min(1, Math.max(SCALE_MIN, clientWidth / laid.width)) + FOOT), 500)));
   }, [shape]);
   useEffect(fit, [shape, tall, room]);
   const drag = useDrag(box, setEye);
   const byId = useMemo(() => new Map(laid.nodes.map((node) => [node.id, node])), [laid]);
+  // What is said of the chosen node must not hide it.
+  useEffect(() => {
+    const at = chosen ? byId.get(chosen) : undefined;
+    const edge = box.current!.clientWidth - ASIDE;
+    if (!at || edge < NODE_WIDTH) return;
+    setEye((now) => {
+      const over = now.x + (at.x + NODE_WIDTH) * now.scale - edge;
+      return over > 0 ? { ...now, x: now.x - over } : now;
+    });
+  }, [chosen, byId]);
   const rates = new Map(edges.map((edge) => [`${edge.source}>${edge.target}`, edge.rate]));
   return (
     <div class={`graph${tall ? " tall" : ""}${drag.dragged ? " dragged" : ""}`} ref={box} role="group" {...drag.on}
@@ -130,12 +142,12 @@ function NodeCard({ node, x, y, chosen, onChoose }: {
   chosen: boolean;
   onChoose: (id: string) => void;
 }) {
-  const spoken = [node.kind, node.name, node.health, node.reason, node.rate === null ? "" : rate(node.rate)];
   return (
     <button type="button" class={`node ${node.health}${chosen ? " chosen" : ""}`} style={{ transform: `translate(${x}px, ${y}px)` }}
-      aria-label={spoken.filter(Boolean).join(", ")} aria-pressed={chosen} title={node.reason || undefined}
+      aria-pressed={chosen} title={node.reason || undefined}
       data-node={node.id} onClick={() => onChoose(node.id)}>
       <span class="name"><Dot tone={node.health} /><span class="ellipsis">{node.name}</span><span class="kind">{node.kind}</span></span>
+      <span class="hidden-visually">health {node.health}</span>
       <span class="facts-line">{numbers(node)}</span>
       {node.reason && node.health !== "ok" && <span class="why ellipsis">{node.reason}</span>}
       {node.saturation !== null && <span class="load"><i class={loadTone(node.saturation)} style={{ width: `${Math.min(100, node.saturation * 100)}%` }} /></span>}

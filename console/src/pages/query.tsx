@@ -200,7 +200,7 @@ function HistoryList({ of, onPick }: { of: Past[]; onPick: (sql: string) => void
         <tbody>
           {of.map((past) => (
             <tr class="press" key={past.at} tabIndex={0} onClick={() => onPick(past.sql)} onKeyDown={(event) => { if (event.key === "Enter") onPick(past.sql); }}>
-              <td class="mono clip" title={past.sql}>{past.sql}</td>
+              <td class="mono clip fill" title={past.sql}>{past.sql}</td>
               <td class="right">{past.rows === null ? <Badge tone="bad">failed</Badge> : count(past.rows)}</td>
               <td class="right muted"><Ago at={past.at} /></td>
             </tr>

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { api, type Epoch, type Generation } from "../api";
 import { clock, count, duration, plural, position, rate } from "../format";
 import { status } from "../live";
+import { phaseNames, segments } from "../phases";
 import { amend, place } from "../place";
 import { link } from "../routes";
 import { useStore } from "../store";
@@ -66,14 +67,6 @@ function Summary({ epochs, generations }: { epochs: Epoch[]; generations: Genera
   );
 }
 
-/** The phases of all epochs, those that take longest first, with one colour each. */
-export function phaseNames(epochs: readonly Epoch[]): string[] {
-  const total = new Map<string, number>();
-  for (const { phases } of epochs) {
-    for (const [name, ms] of Object.entries(phases ?? {})) total.set(name, (total.get(name) ?? 0) + ms);
-  }
-  return [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
-}
 
 function Phases({ of }: { of: Epoch[] }) {
   const longest = Math.max(...of.map((epoch) => epoch.ms), 1);
@@ -86,7 +79,7 @@ function Phases({ of }: { of: Epoch[] }) {
           <div class="phase-row" role="listitem" key={`${epoch.stream} ${epoch.number}`} title={`${epoch.stream} ${position(epoch.lower)} to ${position(epoch.upper)}`}>
             <span class="num muted">{clock(epoch.committed_at)}</span>
             <div class="track">{segments(epoch, shown).map(([name, ms], index) => (
-              <i key={name} class={`s${index + 1}`} title={`${name} ${duration(ms)}`} style={{ width: `${(100 * ms) / longest}%` }} />
+              <i key={name} class={epoch.phases ? `s${index + 1}` : "unknown"} title={`${name} ${duration(ms)}`} style={{ width: `${(100 * ms) / longest}%` }} />
             ))}</div>
             <span class="num">{duration(epoch.ms)} <span class="muted">{plural(epoch.events, "event")}</span></span>
           </div>
@@ -95,14 +88,6 @@ function Phases({ of }: { of: Epoch[] }) {
       <Legend names={shown.length ? [...shown, "other"] : []} />
     </div>
   );
-}
-
-/** The shown phases and the rest, which together are the epoch. */
-export function segments(epoch: Epoch, shown: readonly string[]): [string, number][] {
-  if (!epoch.phases) return [["epoch", epoch.ms]];
-  const known = shown.map((name): [string, number] => [name, epoch.phases![name] ?? 0]);
-  const rest = epoch.ms - known.reduce((sum, [, ms]) => sum + ms, 0);
-  return [...known, ["other", Math.max(0, rest)]];
 }
 
 function Generations({ of }: { of: Generation[] }) {

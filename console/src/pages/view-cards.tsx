@@ -28,7 +28,7 @@ function ViewCard({ view }: { view: ViewStatus }) {
         <span class="actions">
           {view.state === "building" && <Badge tone="warn">building</Badge>}
           {estimated && <Badge title="some values are estimates until the next generation">±</Badge>}
-          <span class="muted num">{plural(answer?.rows.length && !view.rows ? answer.rows.length : view.rows, "row")}</span>
+          {(view.rows > 0 || answer) && <span class="muted num">{plural(view.rows || answer!.rows.length, "row")}</span>}
         </span>
       </div>
       <div class="inside">
