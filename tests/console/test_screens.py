@@ -87,7 +87,7 @@ def test_badges_of_a_view_explain_what_it_speaks_for(visit: Visit) -> None:
 def test_a_row_names_the_events_behind_it(visit: Visit) -> None:
     visit.go("#/views/traffic")
     visit.page.locator("tr.press").last.click()
-    visit.see("events give the answer's row: yes", 60)
+    visit.see("the answer's row: yes", 60)
     visit.shot("why")
 
 
