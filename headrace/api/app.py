@@ -9,7 +9,6 @@ tests/api/test_routes.py runs it on a real server.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 from starlette.applications import Starlette
@@ -27,7 +26,6 @@ from headrace.api.handlers import Api
 from headrace.api.limits import Gate, Limits, overloaded
 from headrace.api.measured import Measured
 from headrace.api.openapi import document
-from headrace.api.page import render
 from headrace.api.route import Route
 from headrace.api.routes import ROUTES
 from headrace.api.service import Service
@@ -45,7 +43,6 @@ def make_app(
         access,
         Gate(http.waiting_max, overloaded),
         Limits(limits),
-        page=partial(render, routes=ROUTES),
         openapi=msgspec.json.encode(document(ROUTES)),
     )
     return guarded_app([_route(api, route) for route in ROUTES], http.host)

@@ -26,7 +26,6 @@ from headrace.access.operation import Operation
 from headrace.api.asking import caller
 from headrace.api.body import Body, read_body
 from headrace.api.limits import Gate, Limits, overloaded
-from headrace.api.page import CSS, SCRIPT, render
 from headrace.api.readable import readable_status
 from headrace.api.service import Service
 from headrace.api.shapes import (
@@ -39,7 +38,8 @@ from headrace.api.shapes import (
     Ready,
     StatusReport,
 )
-from headrace.core.errors import BadRequest, Unavailable
+from headrace.console import Console, load
+from headrace.core.errors import BadRequest, NotFound, Unavailable
 from headrace.define.settings import HttpSettings
 from headrace.ingest.intake import Receipt
 
@@ -72,7 +72,7 @@ class Api:
     access: Access
     gate: Gate
     limits: Limits
-    page: Callable[[str], bytes] = render
+    console: Console = field(default_factory=load)
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
@@ -190,16 +190,19 @@ async def openapi(api: Api, request: Request) -> Response:
     return Response(api.openapi, media_type="application/json")
 
 
-async def page(api: Api, request: Request) -> Response:
-    return Response(api.page(request.headers["host"]), media_type="text/html")
+async def console(api: Api, request: Request) -> Response:
+    # Asked for each time: it names the assets, and after an update it names others.
+    headers = {"Cache-Control": "no-cache"}
+    return Response(api.console.page, media_type="text/html", headers=headers)
 
 
-async def style(api: Api, request: Request) -> Response:
-    return Response(CSS, media_type="text/css")
-
-
-async def script(api: Api, request: Request) -> Response:
-    return Response(SCRIPT, media_type="text/javascript")
+async def asset(api: Api, request: Request) -> Response:
+    name = request.path_params["file"]
+    found = api.console.assets.get(name)
+    if found is None:
+        raise NotFound(f"the console has no file '{name}'")
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(found.body, media_type=found.media, headers=headers)
 
 
 def parameters(request: Request) -> dict[str, str]:

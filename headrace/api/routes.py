@@ -1,8 +1,8 @@
 """The one table of routes.
 
-What the server answers, what the OpenAPI document says and what the page at `/` lists are all made
-from `ROUTES`, so that none of them can say something else than the others. What a route needs is
-said here too, and asked by the door.
+What the server answers and what the OpenAPI document says are both made from `ROUTES`, so that
+neither of them can say something else than the other. What a route needs is said here too, and
+asked by the door.
 tests/api/test_openapi.py compares the document with the table, tests/api/test_needs.py asks each
 route as each role.
 """
@@ -54,6 +54,7 @@ from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
 from headrace.serving.watches import WatchStatus
 
+_FILE = Parameter("file", "path", str, "name of a file that the console's page names")
 _KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value it must have")
 _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
@@ -268,18 +269,14 @@ ROUTES: tuple[Route[Api], ...] = (
         needs=OPEN,
     ),
     Route(
-        "GET", "/", "page", "This list as a page.",
-        handlers.page, media="text/html",
+        "GET", "/", "console", "The web console.",
+        handlers.console, media="text/html",
         needs=OPEN,
     ),
     Route(
-        "GET", "/style.css", "style", "The style of the page.",
-        handlers.style, media="text/css",
-        needs=OPEN,
-    ),
-    Route(
-        "GET", "/login.js", "script", "The script of the page.",
-        handlers.script, media="text/javascript",
+        "GET", "/assets/{file}", "asset",
+        "A file of the console; under one name it never changes.",
+        handlers.asset, media=ONE, parameters=(_FILE,),
         needs=OPEN,
     ),
 )  # fmt: skip

@@ -54,7 +54,7 @@ NEEDS = {
     "live": "known", "catalog": "known", "lineage": "known", "quality": "known", "epochs": "known",
     "about_view": "read view", "system": "read job", "events": "read stream",
     "event": "read stream", "alive": "-", "ready": "-",
-    "metrics": "read job", "openapi": "-", "page": "-", "style": "-", "script": "-",
+    "metrics": "read job", "openapi": "-", "console": "-", "asset": "-",
 }  # fmt: skip
 OWN = {"stream": "stream:own", "view": "view:own", "rule": "rule:own", "job": "job:shop"}
 LOGGED = {"rebuild", "define", "mute", "acknowledge", "audit"}

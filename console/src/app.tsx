@@ -1,0 +1,121 @@
+/** The shell: navigation, the page of the place, the keyboard, and the login in front of it all. */
+
+import type { ComponentType } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { api, Problem, session } from "./api";
+import { reader } from "./keys";
+import * as live from "./live";
+import { Login } from "./pages/login";
+import { TopologyPage } from "./pages/topology";
+import { go, place } from "./place";
+import { loginCode, PAGES, type Page } from "./routes";
+import { useStore } from "./store";
+import { Nav } from "./ui/nav";
+import { Help, Palette } from "./ui/palette";
+import { Notice, toast, Waiting } from "./ui/parts";
+
+type Loader = () => Promise<ComponentType>;
+
+// Each screen is fetched when it is first visited; the landing page is there at once.
+const SCREENS: Record<string, Loader> = {
+  views: () => import("./pages/views").then((m) => m.ViewsPage),
+  alerts: () => import("./pages/alerts").then((m) => m.AlertsPage),
+  query: () => import("./pages/query").then((m) => m.QueryPage),
+  events: () => import("./pages/events").then((m) => m.EventsPage),
+  lineage: () => import("./pages/lineage").then((m) => m.LineagePage),
+  quality: () => import("./pages/quality").then((m) => m.QualityPage),
+  runs: () => import("./pages/runs").then((m) => m.RunsPage),
+  system: () => import("./pages/system").then((m) => m.SystemPage),
+};
+
+export function App() {
+  const entry = useStore(session);
+  useEffect(() => void enter(), []);
+  useEffect(() => {
+    if (entry === "open") live.start();
+  }, [entry]);
+  if (entry === "needed") return <Login />;
+  if (entry === "unknown") return null;
+  return <Shell />;
+}
+
+/** Exchange the code in the address, if there is one; then find out whether we are let in. */
+async function enter(): Promise<void> {
+  const code = loginCode(location.hash);
+  if (code) {
+    history.replaceState(null, "", location.pathname);
+    try {
+      await api.login({ code });
+    } catch {
+      // A code is good once; the login page asks for a token instead.
+    }
+  }
+  try {
+    await api.status();
+    session.set("open");
+  } catch (error) {
+    if (!(error instanceof Problem && error.status === 401)) session.set("open");
+  }
+}
+
+function Shell() {
+  const { page } = useStore(place);
+  const [asked, setAsked] = useState<"search" | "help" | null>(null);
+  const pages = usePages();
+  const message = useStore(toast);
+  useKeyboard(setAsked);
+  const title = PAGES.find((known) => known.page === page)?.title ?? "";
+  useEffect(() => void (document.title = `${title} · Headrace`), [title]);
+  return (
+    <>
+    <div class="shell">
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
+      <Nav pages={pages} page={page} onSearch={() => setAsked("search")} onHelp={() => setAsked("help")} />
+      <main class="page" id="main" tabIndex={-1} key={page}>
+        {page === "topology" ? <TopologyPage /> : <Screen page={page} key={page} />}
+      </main>
+    </div>
+    {asked === "search" && <Palette pages={pages} onClose={() => setAsked(null)} />}
+    {asked === "help" && <Help pages={pages} onClose={() => setAsked(null)} />}
+    <div role="status" aria-live="polite">{message && <div class="toast">{message}</div>}</div>
+    </>
+  );
+}
+
+function Screen({ page }: { page: string }) {
+  const [found, setFound] = useState<{ Page: ComponentType } | null>(null);
+  const [problem, setProblem] = useState<Error | null>(null);
+  useEffect(() => {
+    const load = SCREENS[page];
+    if (load) load().then((Page) => setFound({ Page }), (error: Error) => setProblem(error));
+  }, [page]);
+  if (problem) return <div class="content"><Notice of={problem} /></div>;
+  return found ? <found.Page /> : <div class="content"><Waiting /></div>;
+}
+
+/** The pages that this server can fill. */
+function usePages(): readonly Page[] {
+  const [paths, setPaths] = useState<Record<string, unknown> | null>(null);
+  useEffect(() => void api.openapi().then((said) => setPaths(said.paths), () => undefined), []);
+  return useMemo(() => PAGES.filter((page) => SCREENS[page.page] || page.page === "topology")
+    .filter((page) => !page.needs || (paths && page.needs in paths)), [paths]);
+}
+
+function useKeyboard(ask: (what: "search" | "help") => void): void {
+  useEffect(() => {
+    const read = reader();
+    const press = (event: KeyboardEvent) => {
+      if (document.querySelector("dialog[open]")) return;
+      const target = event.composedPath()[0] as HTMLElement;
+      const typing = target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName ?? "");
+      const modified = event.ctrlKey || event.metaKey || event.altKey;
+      const command = read({ key: event.key, at: event.timeStamp, typing, modified });
+      if (!command) return;
+      event.preventDefault();
+      if (typeof command === "string") ask(command);
+      else go(command.go);
+    };
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
+  }, []);
+}

@@ -1,0 +1,143 @@
+/** Epochs by phase, generations with their audits, and rebuilds. */
+
+import { useState } from "preact/hooks";
+import { api, type Epoch, type Generation } from "../api";
+import { clock, count, duration, plural, position, rate } from "../format";
+import { status } from "../live";
+import { phaseNames, segments } from "../phases";
+import { amend, place } from "../place";
+import { link } from "../routes";
+import { useStore } from "../store";
+import { Legend } from "../ui/chart";
+import { useAsked } from "../ui/hooks";
+import { PageHead } from "../ui/page";
+import { Ago, Badge, Button, Empty, Notice, Panel, say, Stat, Stats, Waiting } from "../ui/parts";
+import { Table } from "../ui/table";
+import { Result } from "./explanation";
+
+const SHOWN = 40;
+
+export function RunsPage() {
+  const { query } = useStore(place);
+  const project = useStore(status);
+  const streams = project?.streams.map((stream) => stream.name) ?? [];
+  const stream = query.stream && streams.includes(query.stream) ? query.stream : "";
+  const { value, problem } = useAsked(() => api.epochs(stream || undefined, 200), [stream], 2000);
+  return (
+    <>
+      <PageHead title="Runs" about="an epoch is one committed step of speed, a generation one promoted answer of batch">
+        <select class="input" aria-label="Stream" value={stream} onChange={(event) => amend({ stream: event.currentTarget.value || null })}>
+          <option value="">all streams</option>
+          {streams.map((one) => <option key={one}>{one}</option>)}
+        </select>
+      </PageHead>
+      <div class="content">
+        {problem && <Notice of={problem} />}
+        {!value && !problem && <Waiting />}
+        {value && <>
+          <Summary epochs={value.epochs} generations={value.generations} />
+          <Panel title="Epochs" note="the newest first">
+            {value.epochs.length ? <Phases of={value.epochs.slice(0, SHOWN)} /> : <Empty title="No epoch yet"><p>The first one follows the first event.</p></Empty>}
+          </Panel>
+          <div class="columns">
+            <Generations of={value.generations} />
+            <Rebuild views={project?.views.filter((view) => view.kind !== "read").map((view) => view.name) ?? []} />
+          </div>
+        </>}
+      </div>
+    </>
+  );
+}
+
+function Summary({ epochs, generations }: { epochs: Epoch[]; generations: Generation[] }) {
+  const times = epochs.map((epoch) => epoch.ms).sort((a, b) => a - b);
+  const events = epochs.reduce((sum, epoch) => sum + epoch.events, 0);
+  const spent = times.reduce((sum, ms) => sum + ms, 0);
+  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))];
+  const differences = generations.reduce((sum, one) => sum + one.audits.reduce((all, audit) => all + audit.differences, 0), 0);
+  return (
+    <Stats>
+      <Stat name="Epochs listed" value={count(epochs.length)} note={plural(events, "event")} />
+      <Stat name="Median epoch" value={duration(at(0.5))} />
+      <Stat name="95 of 100 within" value={duration(at(0.95))} />
+      <Stat name="While working" value={rate(spent ? (events / spent) * 1000 : null)} />
+      <Stat name="Generations" value={count(generations.length)} />
+      <Stat name="Audit differences" value={count(differences)} tone={differences ? "bad" : "ok"} />
+    </Stats>
+  );
+}
+
+
+function Phases({ of }: { of: Epoch[] }) {
+  const longest = Math.max(...of.map((epoch) => epoch.ms), 1);
+  const names = phaseNames(of);
+  const shown = names.slice(0, 5);
+  return (
+    <div class="stack tight">
+      <div class="phases" tabIndex={0} role="list" aria-label="Epochs by phase">
+        {of.map((epoch) => (
+          <div class="phase-row" role="listitem" key={`${epoch.stream} ${epoch.number}`} title={`${epoch.stream} ${position(epoch.lower)} to ${position(epoch.upper)}`}>
+            <span class="num muted">{clock(epoch.committed_at)}</span>
+            <div class="track">{segments(epoch, shown).map(([name, ms], index) => (
+              <i key={name} class={epoch.phases ? `s${index + 1}` : "unknown"} title={`${name} ${duration(ms)}`} style={{ width: `${(100 * ms) / longest}%` }} />
+            ))}</div>
+            <span class="num">{duration(epoch.ms)} <span class="muted">{plural(epoch.events, "event")}</span></span>
+          </div>
+        ))}
+      </div>
+      <Legend names={shown.length ? [...shown, "other"] : []} />
+    </div>
+  );
+}
+
+function Generations({ of }: { of: Generation[] }) {
+  return (
+    <Panel flush title="Generations" note="each was compared with what speed had served">
+      {of.length ? <Table label="Generations" of={of} keyOf={(one) => `${one.stream} ${one.number}`} scroll columns={[
+        { name: "Stream", show: (one) => one.stream },
+        { name: "Number", right: true, show: (one) => one.number },
+        { name: "Promoted", show: (one) => <Ago at={one.at} /> },
+        { name: "Events", right: true, show: (one) => count(one.events) },
+        { name: "Boundary", mono: true, show: (one) => position(one.boundary) },
+        { name: "Audit", show: (one) => {
+          const wrong = one.audits.filter((audit) => audit.differences);
+          return wrong.length ? <details><summary><Badge tone="bad">{plural(wrong.length, "view")} differ</Badge></summary>{wrong.map((audit) => <Result of={audit} key={audit.view} />)}</details>
+            : <Badge tone="ok">{one.audits.length ? "agrees" : "promoted"}</Badge>;
+        } },
+      ]} /> : <p class="empty muted">No generation yet.</p>}
+    </Panel>
+  );
+}
+
+function Rebuild({ views }: { views: string[] }) {
+  const [name, setName] = useState("");
+  const [running, setRunning] = useState(false);
+  const [problem, setProblem] = useState<Error | null>(null);
+  const rebuild = async () => {
+    setRunning(true);
+    setProblem(null);
+    try {
+      const done = await api.rebuild(name || views[0]!);
+      say(`${done.view} is generation ${done.generation}: ${plural(done.rows, "row")}, ${plural(done.differences ?? 0, "difference")}`);
+    } catch (error) {
+      setProblem(error as Error);
+    }
+    setRunning(false);
+  };
+  return (
+    <Panel title="Rebuild">
+      <div class="stack tight">
+        <p class="muted">Compute a view from its whole history and swap it in. The old answer stays until the new one is there.</p>
+        {views.length ? (
+          <div class="row">
+            <select class="input grow" aria-label="View" value={name || views[0]} onChange={(event) => setName(event.currentTarget.value)}>
+              {views.map((one) => <option key={one}>{one}</option>)}
+            </select>
+            <Button icon="refresh" disabled={running} onPress={() => void rebuild()}>{running ? "Rebuilding …" : "Rebuild"}</Button>
+          </div>
+        ) : <p>No view is kept. <a href={link("query")}>Try a query</a></p>}
+        {problem && <Notice of={problem} />}
+      </div>
+    </Panel>
+  );
+}

@@ -1,0 +1,24 @@
+/** What an epoch spends its time on. Pure: tests/phases.test.ts checks it. */
+
+import type { Epoch } from "./api";
+
+/** Spark's word for the whole of it, which would count everything twice. */
+const WHOLE = "triggerExecution";
+
+/** The phases of all epochs, those that take longest first. */
+export function phaseNames(epochs: readonly Epoch[]): string[] {
+  const total = new Map<string, number>();
+  for (const { phases } of epochs) {
+    for (const [name, ms] of Object.entries(phases ?? {})) total.set(name, (total.get(name) ?? 0) + ms);
+  }
+  total.delete(WHOLE);
+  return [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+}
+
+/** The shown phases and the rest, which together are the epoch; all of it where they are unknown. */
+export function segments(epoch: Epoch, shown: readonly string[]): [string, number][] {
+  if (!epoch.phases) return [["epoch", epoch.ms]];
+  const known = shown.map((name): [string, number] => [name, epoch.phases![name] ?? 0]);
+  const rest = epoch.ms - known.reduce((sum, [, ms]) => sum + ms, 0);
+  return [...known, ["other", Math.max(0, rest)]];
+}

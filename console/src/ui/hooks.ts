@@ -1,0 +1,66 @@
+/** Asking the server from a component. */
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+
+export interface Asked<T> {
+  value: T | null;
+  problem: Error | null;
+  loading: boolean;
+  again: () => void;
+}
+
+/** The answer to a question, asked anew when `deps` change, and every so often if that is said.
+ *  The last answer stays while the next one is fetched; one that was overtaken is dropped. */
+export function useAsked<T>(ask: () => Promise<T>, deps: readonly unknown[], everyMs = 0): Asked<T> {
+  const [state, setState] = useState<{ value: T | null; problem: Error | null }>({ value: null, problem: null });
+  const [loading, setLoading] = useState(true);
+  const turn = useRef(0);
+  const run = useCallback(async () => {
+    const mine = ++turn.current;
+    setLoading(true);
+    try {
+      const value = await ask();
+      if (mine === turn.current) setState({ value, problem: null });
+    } catch (error) {
+      if (mine === turn.current) setState((now) => ({ value: now.value, problem: error as Error }));
+    }
+    if (mine === turn.current) setLoading(false);
+  }, deps);
+  useEffect(() => {
+    setState({ value: null, problem: null });
+    let timer = 0;
+    let ended = false;
+    const loop = async () => {
+      if (!document.hidden) await run();
+      if (everyMs && !ended) timer = window.setTimeout(loop, everyMs);
+    };
+    void loop();
+    return () => {
+      ended = true;
+      turn.current += 1;
+      clearTimeout(timer);
+    };
+  }, [run, everyMs]);
+  return { ...state, loading, again: () => void run() };
+}
+
+/** A value that the browser remembers. */
+export function useKept<T>(name: string, first: T): [T, (next: T) => void] {
+  const [value, setValue] = useState<T>(() => {
+    try {
+      const kept = localStorage.getItem(`headrace.${name}`);
+      return kept === null ? first : (JSON.parse(kept) as T);
+    } catch {
+      return first;
+    }
+  });
+  const set = useCallback((next: T) => {
+    setValue(() => next);
+    try {
+      localStorage.setItem(`headrace.${name}`, JSON.stringify(next));
+    } catch {
+      // A browser that keeps nothing is still a browser.
+    }
+  }, [name]);
+  return [value, set];
+}

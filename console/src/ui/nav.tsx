@@ -1,0 +1,75 @@
+/** The navigation, with how the project is doing. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { Health } from "../api";
+import { duration, short } from "../format";
+import { link as linked, now, status } from "../live";
+import { link, type Page } from "../routes";
+import { useStore } from "../store";
+import { Icon, Mark } from "./icons";
+import { Badge, Button, Dot } from "./parts";
+import { theme, toggleTheme } from "./theme";
+
+const GROUPS = ["Watch", "Ask", "Trust", "Run"] as const;
+const TONES: Record<string, Health> = { running: "ok", degraded: "bad", starting: "warn", stopping: "warn" };
+
+export function Nav({ pages, page, onSearch, onHelp }: {
+  pages: readonly Page[];
+  page: string;
+  onSearch: () => void;
+  onHelp: () => void;
+}) {
+  const project = useStore(status);
+  const look = useStore(theme);
+  const [open, setOpen] = useState(false);
+  useEffect(() => setOpen(false), [page]);
+  const alerts = project?.rules.reduce((sum, rule) => sum + rule.numbers.open, 0) ?? 0;
+  return (
+    <nav class={`nav${open ? " open" : ""}`} aria-label="Console">
+      <a class="brand" href={link("topology")}>
+        <Mark />
+        <span class="grow">
+          <strong class="ellipsis">{project?.name ?? "Headrace"}</strong>
+          <span class="state" title={project?.reason}>{project && <><Dot tone={TONES[project.state] ?? "idle"} />{project.state}</>}</span>
+        </span>
+      </a>
+      <Button kind="quiet menu-button" icon="menu" label="Menu" onPress={() => setOpen(!open)} />
+      <button type="button" class="jump" onClick={onSearch}>
+        <Icon name="search" /><span class="grow">Jump to …</span><kbd class="kbd">/</kbd>
+      </button>
+      <div class="links">
+        {GROUPS.map((group) => {
+          const own = pages.filter((one) => one.group === group);
+          return own.length > 0 && (
+            <div key={group}>
+              <p class="group">{group}</p>
+              {own.map((one) => (
+                <a class="item" key={one.page} href={link(one.page)} aria-current={one.page === page ? "page" : undefined}
+                  title={`g ${one.key}`}>
+                  <Icon name={one.icon} />{one.title}
+                  {one.page === "alerts" && alerts > 0 && <Badge tone="warn">{short(alerts)}</Badge>}
+                </a>
+              ))}
+            </div>
+          );
+        })}
+      </div>
+      <div class="foot">
+        <LinkState />
+        <span class="grow" />
+        <Button kind="quiet tiny" icon={look === "dark" ? "sun" : "moon"} label={`Switch to ${look === "dark" ? "light" : "dark"}`} onPress={toggleTheme} />
+        <Button kind="quiet tiny" icon="help" label="Keys and help" onPress={onHelp} />
+      </div>
+    </nav>
+  );
+}
+
+const WORDS = { connecting: "connecting", live: "live", asking: "every 2 s", lost: "no answer" };
+
+function LinkState() {
+  const { state, since } = useStore(linked);
+  const time = useStore(now);
+  const tone = state === "lost" ? "bad" : state === "connecting" ? "idle" : "ok";
+  const long = state === "lost" ? ` for ${duration(Math.max(0, time - since))}` : "";
+  return <span class="link" role="status"><Dot tone={tone} beat={tone === "ok"} />{WORDS[state]}{long}</span>;
+}

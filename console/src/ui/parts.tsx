@@ -1,0 +1,249 @@
+/** The small parts that every screen is made of. Text is only ever rendered as text. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Health, Problem } from "../api";
+import { ago, moment } from "../format";
+import { now } from "../live";
+import { store, useStore } from "../store";
+import { Icon } from "./icons";
+
+export type Tone = Health | "accent";
+type Children = { children?: ComponentChildren };
+
+export function Dot({ tone, beat }: { tone: Tone; beat?: boolean }) {
+  return <span class={`dot ${tone}${beat ? " beat" : ""}${tone === "idle" ? " hollow" : ""}`} aria-hidden="true" />;
+}
+
+export function Badge({ tone = "idle", onPress, title, children }: Children & {
+  tone?: Tone;
+  onPress?: () => void;
+  title?: string;
+}) {
+  if (!onPress) return <span class={`badge ${tone}`} title={title}>{children}</span>;
+  return <button type="button" class={`badge ${tone}`} title={title} onClick={onPress}>{children}</button>;
+}
+
+export function Button({ children, kind = "", icon, label, onPress, disabled, submit }: Children & {
+  kind?: string;
+  icon?: string;
+  label?: string;
+  onPress?: () => void;
+  disabled?: boolean;
+  submit?: boolean;
+}) {
+  const square = icon && !children ? " square" : "";
+  return (
+    <button type={submit ? "submit" : "button"} class={`button ${kind}${square}`} aria-label={label} title={label}
+      onClick={onPress} disabled={disabled}>
+      {icon && <Icon name={icon} />}
+      {children}
+    </button>
+  );
+}
+
+export function Panel({ title, note, actions, flush, children }: Children & {
+  title?: ComponentChildren;
+  note?: ComponentChildren;
+  actions?: ComponentChildren;
+  flush?: boolean;
+}) {
+  return (
+    <section class="panel">
+      {(title || actions) && (
+        <div class="head">
+          {title && <h2>{title}</h2>}
+          {note && <span class="muted">{note}</span>}
+          {actions && <div class="actions">{actions}</div>}
+        </div>
+      )}
+      <div class={flush ? "flush" : "inside"}>{children}</div>
+    </section>
+  );
+}
+
+export function Stats({ children }: Children) {
+  return <dl class="stats">{children}</dl>;
+}
+
+export function Stat({ name, value, tone, note }: {
+  name: string;
+  value: ComponentChildren;
+  tone?: Tone;
+  note?: ComponentChildren;
+}) {
+  return (
+    <div class="stat">
+      <dt>{name}</dt>
+      <dd class={tone}>{value}{note && <small>{note}</small>}</dd>
+    </div>
+  );
+}
+
+export function Facts({ of }: { of: [string, ComponentChildren][] }) {
+  return (
+    <dl class="facts">
+      {of.map(([name, value]) => [<dt key={`${name}:`}>{name}</dt>, <dd key={name}>{value}</dd>])}
+    </dl>
+  );
+}
+
+/** How long ago, with the moment itself when pointed at. */
+export function Ago({ at }: { at: string | number | null | undefined }) {
+  const time = useStore(now);
+  return <span class="nowrap num" title={at == null ? "" : `${moment(at)} UTC`}>{ago(at, time)}</span>;
+}
+
+export const toast = store<string | null>(null);
+let forgotten = 0;
+
+export function say(text: string): void {
+  toast.set(text);
+  clearTimeout(forgotten);
+  forgotten = window.setTimeout(() => toast.set(null), 3500);
+}
+
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    say("Copied");
+  } catch {
+    say("The browser did not allow copying");
+  }
+}
+
+export function CopyButton({ text, children, kind = "quiet tiny" }: Children & { text: string; kind?: string }) {
+  const [done, setDone] = useState(false);
+  const press = async () => {
+    await copy(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1500);
+  };
+  return <Button kind={kind} icon={done ? "check" : "copy"} label={children ? undefined : "Copy"} onPress={press}>{children}</Button>;
+}
+
+const TOKEN = /(--[^\n]*)|('(?:[^']|'')*')|\b(SELECT|FROM|WHERE|GROUP|BY|ORDER|HAVING|LIMIT|AS|CREATE|VIEW|STREAM|TABLE|RULE|WATCH|SINK|INTO|WITH|WINDOW|JOIN|LEFT|RIGHT|FULL|INNER|OUTER|ON|AND|OR|NOT|IN|IS|NULL|CASE|WHEN|THEN|ELSE|END|INTERVAL|DISTINCT|FILTER|UNION|ALL|SEVERITY|SUPPRESS|FOR|PER|NOTIFY|PATTERN|DEFINE|MEASURES|PARTITION|WITHIN|MATCH_RECOGNIZE|WATERMARK|DELAY|OF|DESC|ASC|LIKE|BETWEEN|USING|LOCATION)\b/gi;
+
+/** SQL with its words told apart; every piece is a text node. */
+export function Sql({ text }: { text: string }) {
+  const pieces: ComponentChildren[] = [];
+  let from = 0;
+  for (const found of text.matchAll(TOKEN)) {
+    pieces.push(text.slice(from, found.index));
+    const kind = found[1] ? "com" : found[2] ? "str" : "kw";
+    pieces.push(<span class={kind}>{found[0]}</span>);
+    from = found.index + found[0].length;
+  }
+  pieces.push(text.slice(from));
+  return <Block copy={text}>{pieces}</Block>;
+}
+
+export function Code({ text, wrap }: { text: string; wrap?: boolean }) {
+  return <Block copy={text} wrap={wrap}>{text}</Block>;
+}
+
+function Block({ copy: text, wrap, children }: Children & { copy: string; wrap?: boolean }) {
+  return (
+    <div class={`code${wrap ? " wrap" : ""}`}>
+      {/* A region that scrolls must be reachable by keyboard. */}
+      <pre tabIndex={0} role="group" aria-label="code">{children}</pre>
+      <span class="copy"><CopyButton text={text} /></span>
+    </div>
+  );
+}
+
+/** A page without content says what to do about it. */
+export function Empty({ title, children, command }: Children & { title: string; command?: string }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+      {command && <Code text={command} />}
+    </div>
+  );
+}
+
+export function Notice({ of, tone = "bad" }: { of: unknown; tone?: "bad" | "warn" }) {
+  const said = of instanceof Error ? of : new Error(String(of));
+  const more = said instanceof Problem ? [said.detail, said.hint, said.origin].filter(Boolean) : [];
+  return (
+    <div class={`notice ${tone}`} role="alert">
+      <Dot tone={tone} />
+      <div>
+        <p><strong>{said.message}</strong></p>
+        {more.map((line) => <p class="small" key={line}>{line}</p>)}
+      </div>
+    </div>
+  );
+}
+
+export function Waiting({ what = "Loading" }: { what?: string }) {
+  return <p class="muted" role="status">{what} …</p>;
+}
+
+export function Switch<T extends string>({ of, value, onChange, label }: {
+  of: readonly (readonly [T, string])[];
+  value: T;
+  onChange: (next: T) => void;
+  label: string;
+}) {
+  return (
+    <div class="switch" role="group" aria-label={label}>
+      {of.map(([key, name]) => (
+        <button type="button" key={key} aria-pressed={key === value} onClick={() => onChange(key)}>{name}</button>
+      ))}
+    </div>
+  );
+}
+
+export function Tabs<T extends string>({ of, value, onChange, label }: {
+  of: readonly (readonly [T, string])[];
+  value: T;
+  onChange: (next: T) => void;
+  label: string;
+}) {
+  const move = (event: KeyboardEvent) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!step) return;
+    const at = of.findIndex(([key]) => key === value);
+    onChange(of[(at + step + of.length) % of.length]![0]);
+    const list = event.currentTarget as HTMLElement;
+    requestAnimationFrame(() => list.querySelector<HTMLElement>('[aria-selected="true"]')?.focus());
+  };
+  return (
+    <div class="tabs" role="tablist" aria-label={label} onKeyDown={move}>
+      {of.map(([key, name]) => (
+        <button type="button" role="tab" key={key} aria-selected={key === value} tabIndex={key === value ? 0 : -1}
+          onClick={() => onChange(key)}>{name}</button>
+      ))}
+    </div>
+  );
+}
+
+/** A modal dialog; the browser keeps the focus in it and closes it with Esc. */
+export function Dialog({ title, kind = "", onClose, children }: Children & {
+  title: string;
+  kind?: string;
+  onClose: () => void;
+}) {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => ref.current?.showModal(), []);
+  const outside = (event: MouseEvent) => {
+    if (event.target === ref.current) onClose();
+  };
+  return (
+    <dialog ref={ref} class={kind} aria-label={title} onClose={onClose} onMouseDown={outside}>
+      <div class="head"><h2>{title}</h2><Button kind="quiet" icon="close" label="Close" onPress={onClose} /></div>
+      <div class="inside">{children}</div>
+    </dialog>
+  );
+}
+
+/** A text of JSON with indentation, or as it is. */
+export function pretty(raw: string): string {
+  try {
+    return JSON.stringify(JSON.parse(raw), null, 2);
+  } catch {
+    return raw;
+  }
+}

@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { at, related } from "../src/lineage";
+
+const lineage = {
+  columns: [
+    { object: "visits", column: "user", from: [{ object: "clicks", column: "user" }] },
+    { object: "visitors", column: "n", from: [{ object: "visits", column: "user" }] },
+    { object: "visitors", column: "hits", from: [{ object: "visits", column: "*" }] },
+  ],
+  touched_by: {},
+};
+
+it("a column is related to what it is made of and what is made of it, through all steps", () => {
+  expect(related(lineage, at("visits", "user"))).toEqual(new Set([at("visits", "user"), at("clicks", "user"), at("visitors", "n")]));
+  expect(related(lineage, at("visitors", "hits"))).toEqual(new Set([at("visitors", "hits"), at("visits", "*")]));
+});

@@ -1,0 +1,55 @@
+"""The web console, as files that were built from `console/` at the root of the repository.
+
+Only a file that the build has written has a name here, and it is found by that name alone: no part
+of a request ever becomes a path. An asset's name holds a hash of its content, so under one name it
+never changes. The console speaks to nothing but the HTTP API.
+tests/console/test_files.py checks it; tests/console/test_screens.py visits each screen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from mimetypes import guess_type
+from pathlib import Path
+
+STATIC = Path(__file__).parent / "static"
+# Python asks the machine for what it does not know itself, and machines differ.
+_MEDIA = {".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2"}
+NOT_BUILT = b"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Headrace</title></head>
+<body>
+<p>The console is not built: run <code>make console</code> and start the project again.</p>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file of the console and its media type."""
+
+    body: bytes
+    media: str
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The page, and the assets that it names."""
+
+    page: bytes
+    assets: dict[str, Asset]
+
+
+def load(folder: Path = STATIC) -> Console:
+    """Everything that was built, in memory; without a build, a page that says so."""
+    index = folder / "index.html"
+    if not index.exists():
+        return Console(NOT_BUILT, {})
+    found = sorted((folder / "assets").iterdir())
+    return Console(index.read_bytes(), {path.name: _asset(path) for path in found})
+
+
+def _asset(path: Path) -> Asset:
+    media = _MEDIA.get(path.suffix) or guess_type(path.name)[0] or "application/octet-stream"
+    return Asset(path.read_bytes(), media)

@@ -1,0 +1,58 @@
+"""A topology that no example has: large, or ill."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+from playwright.sync_api import Page, Route
+
+
+def node(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    said = {
+        "id": f"{kind}:{name}", "kind": kind, "name": name, "health": "ok", "reason": "",
+        "rate": 10.0, "lag_events": None, "lag_ms": None, "watermark_gap_ms": None,
+        "saturation": None, "detail": {}, "cause": None,
+    }  # fmt: skip
+    return said | more
+
+
+def large(nodes: int = 300, rate: float = 10.0) -> dict[str, Any]:
+    """Streams with their log and speed, each read by views that are read by others."""
+    made: list[dict[str, Any]] = []
+    edges: list[dict[str, Any]] = []
+    for i in range(nodes // 10):
+        names = [("log", f"s{i}"), ("speed", f"s{i}"), *(("view", f"s{i}_v{j}") for j in range(8))]
+        made += [node(kind, name, rate=rate) for kind, name in names]
+        ids = [f"{kind}:{name}" for kind, name in names]
+        pairs = [(ids[0], ids[1]), *((ids[1], id) for id in ids[2:6]), *pairwise(ids[5:])]
+        pairs += [(ids[9], f"view:s{i + 1}_v0")] if i + 1 < nodes // 10 else []
+        edges += [{"source": a, "target": b, "rate": rate} for a, b in pairs]
+    return {"at": "2026-01-01T00:00:00Z", "nodes": made, "edges": edges}
+
+
+def ill() -> dict[str, Any]:
+    """A view that suffers from speed, which has failed."""
+    made = [
+        node("log", "clicks"),
+        node("speed", "clicks", health="bad", reason="the worker was lost", lag_events=1200),
+        node("view", "visitors", health="bad", reason="its stream stands", cause="speed:clicks"),
+    ]
+    edges = [
+        {"source": "log:clicks", "target": "speed:clicks", "rate": 0.0},
+        {"source": "speed:clicks", "target": "view:visitors", "rate": 0.0},
+    ]
+    return {"at": "2026-01-01T00:00:00Z", "nodes": made, "edges": edges}
+
+
+def show(page: Page, *topologies: dict[str, Any]) -> None:
+    """Answer with these, one after the other, and then with the last one always."""
+    waiting = [json.dumps(one) for one in topologies]
+
+    def answer(route: Route) -> None:
+        body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        route.fulfill(status=200, content_type="application/json", body=body)
+
+    page.route("**/v1/live?*", lambda route: route.fulfill(status=503, body="{}"))
+    page.route("**/v1/topology", answer)

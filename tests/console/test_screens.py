@@ -1,0 +1,253 @@
+"""Every screen of the console in a browser, over one project that runs.
+
+Each is drawn without a complaint of the browser, which would tell of anything that the content
+policy refused, and without a serious finding of axe-core. Pictures are left in artefacts/console.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.access.people import bearer
+
+from . import synthetic
+from .conftest import Harbour, Visit, Visiting
+
+SCREENS = {
+    "topology": ("#/topology", "coming in"),
+    "views": ("#/views", "mergeable"),
+    "view": ("#/views/traffic", "press one to see the events behind it"),
+    "late": ("#/views/traffic?tab=late", "Absorbed by batch"),
+    "definition": ("#/views/traffic?tab=definition", "How it is kept"),
+    "alerts": ("#/alerts", "big_basket"),
+    "query": ("#/query?sql=SELECT%201", "History"),
+    "events": ("#/events/clicks", "follows the log"),
+    "dead-letters": ("#/events/clicks?tab=dead", "press one to fix it"),
+    "send": ("#/events/notes?tab=send", "From a shell"),
+    "lineage": ("#/lineage", "busiest"),
+    "quality": ("#/quality", "every event is accounted for"),
+    "runs": ("#/runs", "Median epoch"),
+    "system": ("#/system", "Versions"),
+}
+SCRIPT = "<img src=x onerror='window.ran=1'><script>window.ran=1</script>"
+PAINT_MS_MAX = 1000
+
+every_screen = pytest.mark.parametrize("name", SCREENS)
+
+
+@every_screen
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_screen_is_drawn_without_a_serious_finding(
+    visiting: Visiting, name: str, theme: str
+) -> None:
+    fragment, text = SCREENS[name]
+    with visiting(theme) as visit:
+        visit.go(fragment)
+        visit.see(text)
+        visit.page.wait_for_timeout(300)
+        visit.shot(f"{name}-{theme}")
+        assert visit.findings() == []
+        assert visit.complaints == []
+
+
+@every_screen
+def test_a_narrow_screen_is_not_cut_off(visiting: Visiting, name: str) -> None:
+    fragment, text = SCREENS[name]
+    with visiting(width=390, height=844) as visit:
+        visit.go(fragment)
+        visit.see(text)
+        visit.shot(f"{name}-narrow")
+        hidden = "(main) => main.scrollWidth - main.clientWidth"
+        assert visit.page.locator("#main").evaluate(hidden) == 0
+
+
+def test_the_landing_page_shows_the_flow_and_live_charts(visit: Visit) -> None:
+    visit.go("")
+    visit.page.locator("[data-node='view:traffic']").wait_for()
+    visit.page.locator(".cards .chart canvas").first.wait_for()
+    expect(visit.page.locator(".nav .link")).to_contain_text("live")
+
+
+def test_badges_of_a_view_explain_what_it_speaks_for(visit: Visit) -> None:
+    visit.go("#/views/visitors")
+    visit.page.get_by_role("button", name="How exact").or_(
+        visit.page.locator("button.badge").nth(1)
+    ).first.click()
+    visit.see("What the answer of visitors speaks for")
+    visit.see("boundary")
+    visit.shot("explanation")
+    assert visit.findings() == []
+    visit.page.keyboard.press("Escape")
+    expect(visit.page.locator("dialog[open]")).to_have_count(0)
+
+
+def test_a_row_names_the_events_behind_it(visit: Visit) -> None:
+    visit.go("#/views/traffic")
+    visit.page.locator("tr.press").last.click()
+    visit.see("the answer's row: yes", 60)
+    visit.shot("why")
+
+
+def test_a_query_is_answered_planned_and_made_a_view(visit: Visit) -> None:
+    visit.go(
+        "#/query?sql=SELECT%20url%2C%20hits_total%20FROM%20busiest%20WHERE%20hits_total%20%3E%20%3Aleast"
+    )
+    visit.page.locator(".fields input").fill("0")
+    visit.page.get_by_role("button", name="Run").click()
+    visit.see("3 rows", 60)
+    visit.shot("query-answer")
+    assert visit.findings() == []
+    with visit.page.expect_download() as saved:
+        visit.page.get_by_role("button", name="CSV").click()
+    assert saved.value.path().read_text().startswith("url,hits_total")
+    visit.page.get_by_role("button", name="Plan").click()
+    visit.see("the store, without Spark")
+    visit.page.get_by_role("button", name="Make this a view").click()
+    visit.see("CREATE")
+    visit.see("a definition has no parameters: replace :least")
+
+
+def test_the_editor_completes_names_of_the_catalog(visit: Visit) -> None:
+    visit.go("#/query?sql=SELECT%20*%20FROM%20")
+    visit.page.locator(".cm-content").click()
+    visit.page.keyboard.press("End")
+    visit.page.wait_for_timeout(1000)
+    visit.page.keyboard.type("traf", delay=40)
+    visit.page.locator(".cm-tooltip-autocomplete").wait_for()
+    expect(visit.page.locator(".cm-tooltip-autocomplete li").first).to_contain_text("traffic")
+
+
+def test_a_script_in_an_event_is_shown_and_never_run(visit: Visit) -> None:
+    event = {
+        "event_id": "script", "author": SCRIPT, "note": f"{SCRIPT} !!!",
+        "ts": datetime.now(UTC).isoformat(),
+    }  # fmt: skip
+    events = f"{visit.url}/v1/streams/notes/events"
+    sent = httpx.post(events, json=event, headers=bearer(visit.token), trust_env=False)
+    assert sent.json()["accepted"] == 1
+    for fragment in ("#/events/notes", "#/views/authors", "#/alerts?rule=shouting"):
+        visit.go(fragment)
+        visit.see("window.ran=1", 60)
+    visit.go("#/events/notes?trace=0/0")
+    visit.see("It arrived and was synced to the log")
+    visit.shot("trace")
+    visit.page.wait_for_timeout(300)
+    assert visit.page.evaluate("window.ran") is None
+
+
+def test_a_dead_letter_is_fixed_and_sent_again(visit: Visit) -> None:
+    visit.go("#/events/clicks?tab=dead")
+    visit.page.locator("tr.press").first.click()
+    good = {"event_id": "mended", "user": "ada", "url": "/home", "ts": "2026-11-16T06:00:00Z"}
+    visit.page.locator("dialog textarea").fill(json.dumps(good, indent=2))
+    visit.page.locator("dialog").get_by_role("button", name="Send").click()
+    visit.see("On disk at")
+
+
+def test_an_alert_is_acknowledged(visit: Visit) -> None:
+    visit.go("#/alerts?rule=big_basket")
+    visit.page.locator("tr.press").first.click()
+    visit.page.get_by_label("Note").fill("seen")
+    visit.shot("alert")
+    visit.page.get_by_role("button", name="Acknowledge").click()
+    visit.see(": seen")
+
+
+def test_keys_go_to_screens_and_to_names(visit: Visit) -> None:
+    visit.go("#/topology")
+    visit.page.locator("[data-node='view:traffic']").wait_for()
+    visit.page.keyboard.press("g")
+    visit.page.keyboard.press("v")
+    visit.see("each is one definition")
+    visit.page.keyboard.press("/")
+    visit.page.keyboard.type("visitors view")
+    visit.shot("palette")
+    assert visit.findings() == []
+    visit.page.keyboard.press("Enter")
+    expect(visit.page.locator("h1")).to_have_text("visitors")
+    visit.page.keyboard.press("?")
+    visit.see("this list")
+    visit.page.keyboard.press("Escape")
+    expect(visit.page.locator("dialog[open]")).to_have_count(0)
+
+
+def test_three_hundred_nodes_are_painted_within_a_second_and_stay_in_their_places(
+    visit: Visit,
+) -> None:
+    synthetic.show(visit.page, synthetic.large(rate=10), synthetic.large(rate=77))
+    paint = """() => new Promise((done) => {
+        const begun = performance.now();
+        location.hash = '#/topology';
+        const painted = () => done(performance.now() - begun);
+        const look = () =>
+            requestAnimationFrame(document.querySelector('.node') ? painted : look);
+        look();
+    })"""
+    visit.go("#/topology")
+    visit.page.locator(".node").first.wait_for()
+    times = []
+    for _ in range(3):
+        visit.page.evaluate("location.hash = '#/views'")
+        visit.see("each is one definition")
+        times.append(visit.page.evaluate(paint))
+    assert min(times) < PAINT_MS_MAX, times
+    visit.see("of 300 nodes")
+    assert visit.page.locator(".node").count() < 60
+    places = (
+        "[...document.querySelectorAll('.node')].map((n) => [n.dataset.node, n.style.transform])"
+    )
+    before = visit.page.evaluate(places)
+    expect(visit.page.locator(".node").first).to_contain_text("77")
+    assert visit.page.evaluate(places) == before
+    visit.page.get_by_label("Find a node").fill("s7_v3")
+    visit.page.keyboard.press("Enter")
+    visit.page.locator("[data-node='view:s7_v3'].chosen").wait_for()
+    visit.shot("large")
+    visit.page.get_by_role("button", name="All 300").click()
+    expect(visit.page.locator(".node")).to_have_count(300)
+
+
+def test_a_click_on_a_red_node_leads_to_its_cause(visit: Visit) -> None:
+    synthetic.show(visit.page, synthetic.ill())
+    visit.go("#/topology")
+    visit.page.locator("[data-node='view:visitors']").click()
+    about = visit.page.get_by_label("About clicks")
+    expect(about).to_contain_text("the worker was lost")
+    expect(about).to_contain_text("its stream stands")
+    visit.shot("cause")
+    assert visit.findings() == []
+
+
+def test_whoever_has_no_session_is_asked_for_a_token(visiting: Visiting) -> None:
+    with visiting(signed_in=False) as visit:
+        visit.go("")
+        visit.see("Sign in to Headrace")
+        visit.shot("login")
+        assert visit.findings() == []
+        visit.page.get_by_label("Access token").fill("hr_guessed")
+        visit.page.get_by_role("button", name="Sign in").click()
+        visit.see("this token or session is not valid")
+        visit.page.get_by_label("Access token").fill(visit.token)
+        visit.page.get_by_role("button", name="Sign in").click()
+        visit.see("coming in")
+        assert not visit.page.evaluate("document.cookie"), "no script reads the session"
+
+
+def test_the_link_that_a_run_prints_signs_in_once_and_its_code_is_removed(
+    visiting: Visiting, harbour: Harbour
+) -> None:
+    if harbour.login is None:
+        pytest.skip("the link of a project that runs already is not known")
+    fragment = harbour.login.removeprefix(f"{harbour.url}/")
+    with visiting(signed_in=False) as visit:
+        visit.go(fragment)
+        visit.see("coming in")
+        assert "login" not in visit.page.url
+    with visiting(signed_in=False) as visit:
+        visit.go(fragment)
+        visit.see("Sign in to Headrace")
