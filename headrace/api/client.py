@@ -112,7 +112,7 @@ class Remote:
         return self._ask(Answer, "POST", "/v1/sql", json={"sql": text, "limit": limit})
 
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> RemoteHearing:
         """One connection, whose `take` waits for what comes; `news` is not needed for it."""
         return RemoteHearing(self._http, text, after, _error)

@@ -1,9 +1,9 @@
 """A subscription over HTTP: server-sent events, one for each thing heard.
 
-`id:` is the number to resume after, `event:` says what it is (pane, relation, reset; slow, end and
-failed are the last), `data:` is JSON on one line. A comment is sent when nothing else was for a
-while, so that a dead connection is noticed. The hearing is closed however the connection ends.
-tests/api/test_events.py reads a stream on a real server.
+`id:` is what to resume after, `event:` says what it is (of a view pane, relation and reset, of a
+stream rows and position; slow, end and failed are the last), `data:` is JSON on one line. A comment
+is sent when nothing else was for a while, so that a dead connection is noticed. The hearing is
+closed however the connection ends. tests/api/test_events.py reads a stream on a real server.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from headrace.api.handlers import Api
 from headrace.api.service import Hearing
 from headrace.core.errors import BadRequest
-from headrace.serving.feed import Heard
+from headrace.serving.hearer import Heard
 
 EVENTS_MEDIA = "text/event-stream"
 QUIET_S_MAX = 15.0
@@ -30,23 +30,16 @@ async def subscribe(api: Api, request: Request) -> Response:
     text = request.query_params.get("sql")
     if not text:
         raise BadRequest("the parameter sql is missing", hint="?sql=SUBSCRIBE TO view")
-    after = _sequence(request.headers.get("last-event-id"))
+    after = request.headers.get("last-event-id") or None
     loop, news = asyncio.get_running_loop(), asyncio.Event()
     ring = partial(_ring, loop, news)
-    hearing = await api.quick.run(partial(api.service.subscribe, text, after, ring))
+    hearing = await api.joining.run(partial(api.service.subscribe, text, after, ring))
     return EventStream(hearing, news)
 
 
 def _ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(news.set)
-
-
-def _sequence(text: str | None) -> int | None:
-    """The number in Last-Event-ID; one that is none was never given by us, so it is as old."""
-    if not text:
-        return None
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else -1
 
 
 class EventStream(StreamingResponse):
@@ -82,12 +75,12 @@ async def _events(hearing: Hearing, news: asyncio.Event) -> AsyncIterator[bytes]
 def event_bytes(heard: Heard) -> bytes:
     r"""One event as it goes over the wire.
 
-    >>> event_bytes(Heard("reset", {"reason": "gone"}, 7))
-    b'id: 7\nevent: reset\ndata: {"reason":"gone"}\n\n'
+    >>> event_bytes(Heard("position", {}, "7,9"))
+    b'id: 7,9\nevent: position\ndata: {}\n\n'
     """
-    number = b"" if heard.id is None else b"id: %d\n" % heard.id
+    place = b"" if heard.id is None else b"id: %s\n" % heard.id.encode()
     return b"%sevent: %s\ndata: %s\n\n" % (
-        number,
+        place,
         heard.event.encode(),
         msgspec.json.encode(heard.data),
     )

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from headrace.core.errors import Unavailable
-from headrace.serving.feed import LAST, Heard
+from headrace.serving.hearer import LAST, Heard
 
 READ_TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # four times the longest silence of the server
 
@@ -21,9 +21,9 @@ class RemoteHearing:
     """One connection's events."""
 
     def __init__(
-        self, http: httpx.Client, text: str, after: int | None, refused: Callable[..., Exception]
+        self, http: httpx.Client, text: str, after: str | None, refused: Callable[..., Exception]
     ) -> None:
-        headers = {"Last-Event-ID": str(after)} if after is not None else {}
+        headers = {"Last-Event-ID": after} if after is not None else {}
         request = http.build_request(
             "GET", "/v1/subscribe", params={"sql": text}, headers=headers, timeout=READ_TIMEOUT
         )
@@ -56,9 +56,8 @@ class RemoteHearing:
         return []
 
     def _heard(self, fields: dict[str, str]) -> Heard:
-        number = int(fields["id"]) if "id" in fields else None
         self.ended = fields["event"] in LAST
-        return Heard(fields["event"], msgspec.json.decode(fields["data"]), number)
+        return Heard(fields["event"], msgspec.json.decode(fields["data"]), fields.get("id"))
 
     def close(self) -> None:
         self.ended = True

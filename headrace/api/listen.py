@@ -1,7 +1,8 @@
 """Listening from a program: `headrace.subscribe` gives what a subscription says, for ever.
 
 When the connection breaks, the server restarts, or this side was too slow, it comes back with the
-number of the last event that it gave; whether that could be gone on from, `reset` says.
+id of the last event that it gave. A stream always goes on after it; whether a view could, `reset`
+says.
 tests/api/test_events.py cuts a connection and counts.
 """
 
@@ -17,7 +18,7 @@ from headrace.api.client import Remote, error_of
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
 from headrace.core.errors import Unavailable
-from headrace.serving.feed import END, FAILED, SLOW
+from headrace.serving.hearer import END, FAILED, SLOW
 
 RETRY_S = 1.0
 
@@ -26,7 +27,7 @@ def subscribe(
     text: str,
     url: str = "http://127.0.0.1:8080",
     *,
-    after: int | None = None,
+    after: str | None = None,
     retry_s: float = RETRY_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[dict[str, Any]]:
@@ -55,7 +56,7 @@ def subscribe(
             hearing = _again(remote, text, after) or hearing
 
 
-def _again(remote: Remote, text: str, after: int | None) -> RemoteHearing | None:
+def _again(remote: Remote, text: str, after: str | None) -> RemoteHearing | None:
     try:
         return remote.subscribe(text, after)
     except Unavailable:

@@ -18,7 +18,7 @@ from headrace.api.watchbook import Watchbook
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
-from headrace.serving.feed import Heard
+from headrace.serving.hearer import Heard
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 from headrace.serving.watches import WatchNumbers
@@ -173,9 +173,11 @@ class Service(Protocol):
         """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced)."""
 
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
-        """Hear a view's panes, from after that event on; `news` is called when some have come."""
+        """Hear a view's panes or a stream's rows, from after that id on; `news` is called when some
+        have come.
+        """
 
     def status(self) -> Status: ...
 

@@ -1,7 +1,7 @@
-"""`headrace tail`: a view's panes, a line each, as they are told.
+"""`headrace tail`: a view's panes or a stream's rows, a line each, as they are told.
 
 With `--json` each event is one JSON line, as it came. It ends with the project, with Ctrl-C, or
-after `--limit` panes. tests/cli/test_tail.py reads the lines.
+after `--limit` panes or rows, and says how to go on. tests/cli/test_tail.py reads the lines.
 """
 
 from __future__ import annotations
@@ -17,40 +17,69 @@ from headrace.api.service import Hearing
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import console, dim, print_json
 from headrace.cli.words import cell
-from headrace.serving.feed import FAILED, PANE, RELATION, Heard
+from headrace.serving.channel import POSITION, ROWS
+from headrace.serving.feed import PANE, RELATION
+from headrace.serving.hearer import FAILED, Heard
 
 _STYLES = {"early": "cyan", "on_time": "green", "late": "yellow"}
 _WAIT_S = 1.0
 
 
-def subscription(view: str, where: str | None, emit: str | None) -> str:
-    """The text of the options.
+def subscription(name: str, where: str | None, emit: str | None) -> str:
+    """The text of the options; a name that is a whole subscription stays as it is.
 
     >>> subscription("hits", "page = '/a'", "ON TIME RETRACTING")
     "SUBSCRIBE TO hits WHERE page = '/a' EMIT ON TIME RETRACTING"
     """
-    said = (f"SUBSCRIBE TO {view}", where and f"WHERE {where}", emit and f"EMIT {emit}")
+    whole = len(name.split()) > 1
+    said = (
+        name if whole else f"SUBSCRIBE TO {name}",
+        where and f"WHERE {where}",
+        emit and f"EMIT {emit}",
+    )
     return " ".join(part for part in said if part)
 
 
-def tail(folder: Path, text: str, *, after: int | None, limit: int | None, json: bool) -> int:
+def tail(folder: Path, text: str, *, after: str | None, limit: int | None, json: bool) -> int:
     """Hear a running project."""
-    screen, panes = console(), 0
+    told = _Told(after, limit)
     with connected(loaded(folder)) as service:
         hearing = service.subscribe(text, after)
         try:
             for heard in _all(hearing):
-                if json:
-                    print_json(heard)
-                else:
-                    for line in lines(heard):
-                        screen.print(line, soft_wrap=True)
-                panes += heard.event == PANE
-                if heard.event == FAILED or (limit is not None and panes >= limit):
+                told.say(heard, json)
+                if heard.event == FAILED or told.enough:
                     return int(heard.event == FAILED)
         finally:
             hearing.close()
+            if told.after is not None and not json:
+                console().print(dim(f"--after {told.after} goes on from here"), soft_wrap=True)
     return 0
+
+
+class _Told:
+    """What was shown so far."""
+
+    def __init__(self, after: str | None, limit: int | None) -> None:
+        self.after, self.left = after, limit
+
+    @property
+    def enough(self) -> bool:
+        return self.left is not None and self.left <= 0
+
+    def say(self, heard: Heard, json: bool) -> None:
+        shown, counted = lines(heard), heard.event in (PANE, ROWS)
+        room = self.left if counted and not json else None
+        if json:
+            print_json(heard)
+        else:
+            for line in shown[:room]:
+                console().print(line, soft_wrap=True)
+        # Who goes on after rows that were cut off hears all rows of their message again.
+        if room is None or len(shown) <= room:
+            self.after = heard.id or self.after
+        if counted and self.left is not None:
+            self.left -= len(shown)
 
 
 def _all(hearing: Hearing) -> Iterator[Heard]:
@@ -63,8 +92,10 @@ def lines(heard: Heard) -> list[Text]:
     data: dict[str, Any] = heard.data
     if heard.event == PANE:
         return [_pane(data)]
-    if heard.event == RELATION:
+    if heard.event in (RELATION, ROWS):
         return [_row(row) for row in data["rows"]]
+    if heard.event == POSITION:
+        return []
     return [dim(data.get("reason") or data.get("message") or msgspec.json.encode(data).decode())]
 
 

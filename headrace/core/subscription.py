@@ -1,4 +1,4 @@
-"""What a subscriber asks for: of which view, when it hears, and how.
+"""What a subscriber asks for: of which view, when it hears, and how; or of which stream.
 
 A window of the view is told early (before the watermark has passed its end), on time (when it
 passes) and late (after it). `lateness_us` after its end it is closed: its last pane says so, and
@@ -69,6 +69,14 @@ class Subscription(msgspec.Struct, frozen=True):
     @property
     def counts_events(self) -> bool:
         return any(every is not None and every.events for every in (self.early, self.late))
+
+
+class StreamSubscription(msgspec.Struct, frozen=True):
+    """The rows of a stream's events, from now on or from the beginning."""
+
+    stream: str
+    condition: str = ""  # SQL over the stream's columns
+    beginning: bool = False
 
 
 def emission(asked: Subscription) -> str:

@@ -29,6 +29,7 @@ from headrace.ingest.intake import Receipt
 from headrace.run.alerts import Alerts, action_of, actions_of
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.constants import begin_watches, write_constants
+from headrace.run.following import Following
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
@@ -45,6 +46,7 @@ from headrace.run.watches import Watches, with_watches
 from headrace.serving.hub import Hub
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.streams import Streams
 from headrace.serving.watches import add, deploy_files, remove
 
 log = structlog.get_logger()
@@ -68,7 +70,8 @@ class Instance(ProjectService):
         self.spark: Any = None
         self.pipelines: dict[str, Pipeline] = {}
         self.schedule: Schedule | None = None
-        self.hub = Hub(self.store.db, project.settings.subscribe)
+        streams = Streams(Following(project, self.questions.client.run))
+        self.hub = Hub(self.store.db, project.settings.subscribe, streams)
         self.sinks: Sinks | None = None
         self.alerts: Alerts | None = None
         self.watches: Watches | None = None
@@ -332,7 +335,7 @@ class Instance(ProjectService):
         return rebuilt(found.name, promoted)
 
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
         return self.hub.join(text, after, news)
 

@@ -82,7 +82,7 @@ class Offline(ProjectService):
             remove(db, name, who, self.store.clock())
 
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
         raise Unavailable(
             "the project does not run, so nothing of it changes",

@@ -172,7 +172,7 @@ class Shop:
         return ANSWER
 
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
         self._asked("subscribe", text, after)
         raise NotFound("there is no view")

@@ -21,7 +21,9 @@ from headrace.core.errors import BadQuery, NotFound, Overloaded, Unavailable
 from headrace.core.time import SECOND
 from headrace.define.settings import HttpSettings, SubscribeSettings
 from headrace.serving.hub import Hub
+from headrace.serving.streams import Streams
 from tests.serving.bench import Bench, Click
+from tests.serving.streams_bench import Held
 
 from .conftest import Shop, condition
 
@@ -35,7 +37,7 @@ class Telling(Shop):
     hub: Hub | None = None
 
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
         assert self.hub is not None
         return self.hub.join(text, after, news)
@@ -47,11 +49,13 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.bench = Bench(folder / "serving.db")
         self.bench.build()
+        self.clicks = Held()
         self.start()
 
     def start(self, port: int = 0) -> None:
         settings = SubscribeSettings(connections_max=3, waiting_max=500)
-        self.hub = Hub(self.bench.store.db, settings, self.bench.clock)
+        streams = Streams(lambda known: self.clicks, turn_s=0.01)
+        self.hub = Hub(self.bench.store.db, settings, streams, self.bench.clock)
         self.server = HttpServer(Telling(hub=self.hub), HttpSettings(port=port))
         self.server.start()
 
@@ -60,7 +64,7 @@ class Place:
         self.server.stop()
 
     def open(self) -> int:
-        return sum(len(feed.hearers) for feed in self.hub._feeds.values())
+        return self.hub.hearers
 
 
 @pytest.fixture
@@ -106,7 +110,7 @@ def test_last_event_id_resumes_and_an_unknown_one_is_reset(place: Place) -> None
         assert [event.event for event in heard] == ["relation", "pane"]
         again = remote.subscribe(HITS, heard[0].id)
         assert again.take() == [heard[1]]
-        other = remote.subscribe(HITS, 12)
+        other = remote.subscribe(HITS, "12")
         assert [other.take()[0].event, other.take()[0].event] == ["reset", "relation"]
 
 
@@ -131,6 +135,43 @@ def test_subscribe_comes_back_after_a_restart_and_says_so(place: Place) -> None:
     assert [next(heard)["event"], next(heard)["event"]] == ["reset", "relation"]
     assert next(heard)["data"]["row"]["page"] == "/a"
     heard.close()  # type: ignore[attr-defined]
+
+
+def test_rows_of_a_stream_have_positions_as_ids(place: Place) -> None:
+    place.clicks.send(1, 7)
+    url, asked = f"{place.server.url}/v1/subscribe", {"sql": "SUBSCRIBE TO clicks FROM BEGINNING"}
+    with httpx.stream("GET", url, params=asked, timeout=10) as response:
+        lines = list(islice(response.iter_lines(), 8))
+    assert lines == [
+        "id: 0,0", "event: position", "data: {}", "",
+        "id: 0,1", "event: rows", 'data: {"rows":[{"n":7}]}', "",
+    ]  # fmt: skip
+
+
+def test_subscribe_goes_on_with_a_stream_after_a_restart(place: Place) -> None:
+    port = int(place.server.url.rpartition(":")[2])
+
+    def restart(_: float) -> None:
+        if place.hub._stop.is_set():
+            place.start(port)
+
+    heard = headrace.subscribe("SUBSCRIBE TO clicks", place.server.url, sleep=restart)
+    assert next(heard) == {"event": "position", "data": {}, "id": "0,0"}
+    place.clicks.send(0, 1)
+    assert next(heard)["data"] == {"rows": [{"n": 1}]}
+    place.stop()
+    place.clicks.send(0, 2)
+    place.clicks.send(1, 3)
+    assert next(heard) == {"event": "position", "data": {}, "id": "1,0"}
+    assert next(heard) == {"event": "rows", "data": {"rows": [{"n": 2}, {"n": 3}]}, "id": "2,1"}
+    heard.close()  # type: ignore[attr-defined]
+
+
+def test_position_that_is_none_is_a_bad_query(place: Place) -> None:
+    url, headers = f"{place.server.url}/v1/subscribe", {"Last-Event-ID": "yesterday"}
+    refused = httpx.get(url, params={"sql": "SUBSCRIBE TO clicks"}, headers=headers)
+    assert (refused.status_code, condition(refused)) == (400, "BadQuery")
+    assert refused.json()["message"] == "'yesterday' is not a position of 'clicks'"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
+from headrace.compile.follow import followed
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
 from headrace.compile.subscribe import shape_of
@@ -18,6 +19,7 @@ from headrace.compile.translate import translate
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
+from headrace.define.following import read_stream_subscription
 from headrace.define.functions import FunctionDefinition, load_functions
 from headrace.define.project import Project, repeats
 from headrace.define.settings import Settings, read_settings
@@ -91,6 +93,14 @@ def plan(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Plan:
 def test_subscriptions_can_be_heard(block: Block, plan: Plan) -> None:
     asked = read_subscription(block.text)
     assert shape_of(plan, asked).streams == ("clicks",)
+
+
+@pytest.mark.parametrize("block", blocks("sql", mark="following"), ids=str)
+def test_streams_can_be_heard(block: Block, plan: Plan, spark: Any) -> None:
+    known = followed(plan, read_stream_subscription(block.text))
+    assert known.stream.name == "clicks"
+    condition = known.condition or "true"
+    check(spark, f"SELECT * FROM clicks WHERE {condition}", relations=["clicks"])
 
 
 @pytest.mark.parametrize("block", QUERIES, ids=str)
