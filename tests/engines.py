@@ -46,11 +46,15 @@ from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive, decoder_of
 from headrace.master.table import counts as counts_of
+from headrace.run.constants import begin_watches, write_constants
 from headrace.run.sinks import Sink
+from headrace.serving.ledger import Wanted, alerts
 from headrace.serving.outbox import Waiting
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch
+from headrace.serving.watches import deploy_files, statuses
+from headrace.serving.watching import WatchLookout
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.feed import Feed
 from headrace.spark.functions import register_functions
@@ -126,10 +130,29 @@ def compile_sql(
     given = project.functions_file
     processors = load_processors(given) if given else {}
     plan = compile_project(project, analyser, processors)
+    if plan.shapes:
+        write_watches(folder, plan)
     batch, speed = spark.newSession(), spark.newSession()
     for session in (batch, speed):
         register(session, plan.tables, functions, folder)
     return Compiled(project, plan, spark, batch, speed, processors)
+
+
+def deploy_watches(store: SqliteStore, plan: Plan) -> None:
+    """The watches of the files begin, if they have not begun."""
+    with store.db.write() as db:
+        deploy_files(db, plan.watches, "story", ARRIVAL_US)
+    begin_watches(store, plan, {shape.name for shape in plan.shapes})
+
+
+def write_watches(folder: Path, plan: Plan) -> None:
+    """What Spark reads of watches. No story closes one, so it is the same in every state."""
+    store = SqliteStore(folder / "watches.db")
+    store.take_over()
+    store.deploy(plan)
+    deploy_watches(store, plan)
+    write_constants(folder, store, plan)
+    store.close()
 
 
 class Parts:
@@ -142,6 +165,8 @@ class Parts:
         self.store = SqliteStore(state / "serving.db", clock=HeldClock(tick_us=6 * SECOND))
         self.store.take_over()
         self.store.deploy(self.plan)
+        if self.plan.shapes:
+            deploy_watches(self.store, self.plan)
         self.reader = Reader(self.store.db, clock=self.clock)
         self.topics = {s.name: self._topic(s) for s in self.plan.streams}
         self.archives = {s.name: self._archive(s) for s in self.plan.streams}
@@ -341,6 +366,19 @@ class _Engine:
 
     def wait(self, us: int) -> None:
         self.now_us += us
+        self.parts.clock.now_us = self.now_us
+
+    def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
+        """By a look that remembers by the store alone."""
+        self.settle()
+        lookout = WatchLookout(self.parts.store.db, lambda: self.now_us)
+        for shape in self.compiled.plan.shapes:
+            lookout.look(shape)
+        lookout.end_due()
+        with self.parts.store.db.read() as db:
+            found = {watch.name: watch for watch in statuses(db)}
+            rows = {name: alerts(db, Wanted(rule=name, limit=1_000))[::-1] for name in found}
+        return {n: ([alert.body for alert in rows[n]], found[n].why) for n in found}
 
     def panes(self) -> list[dict[str, Any]]:
         """By a sink that is opened anew each time, so that it remembers by the store alone."""
@@ -441,7 +479,7 @@ class CrashEngine(SpeedEngine):
         self.dead.append(self.parts)
         state = self.folder / f"state-{len(self.dead)}"
         shutil.copytree(self.parts.state, state)
-        self.parts = Parts(self.compiled, state)
+        self.parts = Parts(self.compiled, state, clock=self.parts.clock)
 
     def stop(self) -> None:
         for parts in (*self.dead, self.parts):

@@ -5,7 +5,8 @@ Each stream has one partition, 0; a record's offset is its number, whatever beco
   a dead letter  if its id was seen with other bytes, or it cannot be decoded (see `decode.py`),
   late           if it is an event more than the delay behind the newest event before it,
 tried in that order. A late event counts in every view. A record without id is never a duplicate.
-All records arrive at ARRIVAL_US; one dated more than `ahead` after it is never the newest.
+All records arrive at ARRIVAL_US, or as much later as the story has waited; one dated more than
+`ahead` after ARRIVAL_US is never the newest.
 tests/testing/test_reference_engine.py checks it.
 """
 
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.core.errors import BadDefinition
 from headrace.core.time import from_iso
-from headrace.testing.declared import Declared, GivenTable, Stream
+from headrace.testing.declared import Declared, GivenTable, Stream, Watch
 from headrace.testing.decode import NotDecoded, decoded, id_of, typed
 from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
 from headrace.testing.processing import processors_of
 from headrace.testing.reference import Reference, Timestamp, Watermark
+from headrace.testing.watched import Watcher
 
 if TYPE_CHECKING:
     from headrace.testing.transcript import Transcript
@@ -85,11 +87,17 @@ class ReferenceEngine:
         )
         self._partitions = {s.name: _Partition(s) for s in transcript.declared.streams}
         self._counts: Counter[str] = Counter()
-        self._declared, self._now_us = transcript.declared, 0
+        self._declared, self._now_us = transcript.declared, ARRIVAL_US
+        self._watchers = [self._watcher(watch) for watch in transcript.declared.watches]
         if transcript.subscribe:
             view = Subscriber(transcript.subscribe, (), None, None).view
             columns = self._reference.columns(view)
             self._subscriber = subscriber_of(self._declared, columns, transcript.subscribe)
+
+    def _watcher(self, watch: Watch) -> Watcher:
+        [name] = streams_behind(self._declared, watch.name)
+        stream = self._declared.stream(name)
+        return Watcher(watch, name, stream.time_column, self._reference)
 
     def wait(self, us: int) -> None:
         self._now_us += us
@@ -102,11 +110,21 @@ class ReferenceEngine:
         return self._subscriber.hears(self.answer(view), mark, self._now_us)
 
     def send(self, stream: str, records: list[bytes]) -> None:
-        self._counts.update(self._partitions[stream].take(record) for record in records)
+        partition = self._partitions[stream]
+        before = len(partition.events)
+        self._counts.update(partition.take(record) for record in records)
+        for watcher in self._watchers:
+            if watcher.stream == stream:
+                watcher.take(partition.events[before:], self._now_us)
 
     def answer(self, view: str) -> list[dict[str, Any]]:
         events = {name: partition.events for name, partition in self._partitions.items()}
         return self._reference.answer(view, events)
+
+    def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
+        for watcher in self._watchers:
+            watcher.look(self._now_us)
+        return {w.watch.name: (w.matches, w.why) for w in self._watchers}
 
     def late(self, view: str) -> list[dict[str, Any]]:
         events = {name: partition.events for name, partition in self._partitions.items()}
@@ -129,7 +147,8 @@ def reference_of(
     return Reference(
         streams={s.name: [c.name for c in s.columns] for s in declared.streams},
         tables={t.name: _rows(t, tables.get(t.name, [])) for t in declared.tables},
-        queries={query.name: query.text for query in declared.queries},
+        queries={query.name: query.text for query in declared.queries}
+        | {name: text for watch in declared.watches for name, text in watch.queries().items()},
         table_columns={t.name: [c.name for c in t.columns] for t in declared.tables},
         watermarks={
             s.name: Watermark(s.time_column, s.delay_us)

@@ -27,6 +27,8 @@ A step has any of these, done in this order:
                 {"[0s, 10s)": {on_time: 2, late: 1, late_by_max: 5s, late_by_mean: 5s}};
                 no other window may have late events
   wait          so long nothing comes in; the clock of intervals goes on
+  matches       a map from each watch of `definitions` to all that it has found so far, in order
+  ended         a map from the watches that have ended so far to why
   panes         what the subscription of `subscribe` says since it was last asked, in order; a pane
                 is a row with op, timing, pane and last, if not insert, early, 0 and false
 
@@ -102,7 +104,15 @@ class Panes:
     panes: tuple[dict[str, Any], ...]
 
 
-Step = Send | Boundary | Expect | Counts | Lateness | Wait | Panes
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """All that some watches have found, and which have ended, if that is said."""
+
+    rows: Mapping[str, list[dict[str, Any]]]
+    ended: Mapping[str, str] | None = None
+
+
+Step = Send | Boundary | Expect | Counts | Lateness | Wait | Panes | Matches
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from engines import (
 
 from headrace.core.errors import Unsupported
 from headrace.testing import Engine, ReferenceEngine, Transcript, differences, load, play
-from headrace.testing.transcript import Counts, Expect, Lateness, Panes
+from headrace.testing.transcript import Counts, Expect, Lateness, Matches, Panes
 
 PATHS = sorted(Path(__file__).parent.glob("*.yaml"))
 ENGINES: dict[str, Callable[[Compiled, Path], Engine]] = {
@@ -142,5 +142,5 @@ def test_there_are_many_stories_each_with_its_own_name_and_an_expectation() -> N
     stories = [load(path) for path in PATHS]
     assert len(stories) >= 120
     assert len({story.name for story in stories}) == len(stories)
-    claims = Expect | Counts | Lateness | Panes
+    claims = Expect | Counts | Lateness | Panes | Matches
     assert [s.name for s in stories if not any(isinstance(x, claims) for x in s.steps)] == []
