@@ -183,8 +183,7 @@ class ProjectService:
         )
         definition = self.project.streams.get(stream.name)
         now_us = self.store.clock()
-        time = state.event_time(now_us)
-        mark_us = time.watermark_us
+        time, mark_us = state.event_times(now_us)[0], state.reached.watermark_us
         return StreamStatus(
             stream.name,
             definition.source if definition else "http",

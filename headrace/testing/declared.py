@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import Column, Type
-from headrace.core.time import HOUR, duration_us, from_iso
+from headrace.core.time import HOUR, MINUTE, duration_us, from_iso
 
 _NAME = r"`?(?P<name>\w+)`?"
 _QUERY = re.compile(rf"CREATE\s+(?P<kind>STREAM|VIEW)\s+{_NAME}\s+AS\s+(?P<query>.+)", re.I | re.S)
@@ -34,8 +34,13 @@ _COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?P<required>\s+NOT\s+NULL)?", re
 _WATERMARK = re.compile(
     rf"WATERMARK\s+{_NAME}\s+DELAY\s+OF\s+INTERVAL\s+(?P<delay>.+)", re.I | re.S
 )
-_AHEAD = re.compile(r"\bwatermark\.ahead\s*=\s*'([^']*)'", re.I)
-_ID = re.compile(r"\bid\s*=\s*'([^']*)'", re.I)
+_OPTIONS = {
+    "ahead": re.compile(r"\bwatermark\.ahead\s*=\s*'([^']*)'", re.I),
+    "idle": re.compile(r"\bwatermark\.idle\s*=\s*'([^']*)'", re.I),
+    "id": re.compile(r"\bid\s*=\s*'([^']*)'", re.I),
+    "key": re.compile(r"\bkey\s*=\s*'([^']*)'", re.I),
+    "partitions": re.compile(r"\bpartitions\s*=\s*'?(\d+)", re.I),
+}
 _LOCATION = re.compile(r"LOCATION\s+'([^']*)'", re.I)
 # Quoted text and comments are one piece each, so that nothing inside them separates.
 _PIECE = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|--[^\n]*|.", re.S)
@@ -43,8 +48,8 @@ _PIECE = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|--[^\n]*|.", re.S)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream that takes events in; late is what is more than `delay_us` behind the newest that
-    is not dated more than `ahead_us` after its arrival."""
+    """A stream that takes events in; late is what is more than `delay_us` behind the newest in its
+    partition that is not dated more than `ahead_us` after its arrival."""
 
     name: str
     columns: tuple[Column, ...]
@@ -52,6 +57,9 @@ class Stream:
     delay_us: int | None = None
     id_field: str | None = None
     ahead_us: int = HOUR
+    idle_us: int = MINUTE
+    partitions: int = 1
+    key_field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +181,20 @@ def _stream(name: str, body: str, options: str) -> Stream:
     delay = duration_us(watermark["delay"].replace("'", "")) if watermark else None
     columns = columns_of(body)
     first = next((c.name for c in columns if c.type == Type("TIMESTAMP")), None)
-    id_field, ahead = _ID.search(options), _AHEAD.search(options)
+    said = {
+        name: found[1] if (found := option.search(options)) else None
+        for name, option in _OPTIONS.items()
+    }
     return Stream(
         name,
         columns,
         watermark["name"] if watermark else first,
         delay,
-        id_field and id_field[1],
-        duration_us(ahead[1]) if ahead else HOUR,
+        said["id"],
+        duration_us(said["ahead"] or "1 hour"),
+        duration_us(said["idle"] or "1 minute"),
+        int(said["partitions"] or 1),
+        said["key"],
     )
 
 

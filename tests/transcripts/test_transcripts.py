@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from engines import (
     BatchEngine,
+    BehindEngine,
     Compiled,
     CrashEngine,
     OpenEngine,
@@ -48,6 +49,8 @@ QUERIED = [
     "window_punctuated_out_of_order",
     "threshold_disorder",
 ]
+# Those in which speed may be ahead of batch by time alone, or batch finds what speed waited for.
+FOLLOWED = [path.stem for path in PATHS if path.stem.startswith(("idle_", "match_late_"))]
 # Stories of what is designed but not built: the compiler must refuse them, in these words, until
 # it is.
 REFUSED = {
@@ -119,6 +122,14 @@ def test_the_story_comes_true_in_speed_and_batch_finds_what_it_had_served(
     for view, rows in served.items():
         assert differences(rows, engine.answer(view), story.approximate) == []
     engine.parts.close()
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_the_story_comes_true_in_speed_with_batch_behind_it(
+    name: str, compiled: Callable[[Transcript], Compiled], tmp_path: Path
+) -> None:
+    story = load(Path(__file__).parent / f"{name}.yaml")
+    play(story, BehindEngine(compiled(story), tmp_path))
 
 
 @pytest.mark.parametrize("name", QUERIED)
