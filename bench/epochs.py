@@ -58,9 +58,9 @@ class Epochs:
         self.store = SqliteStore(folder / "serving.db")
         self.store.take_over()
         self.store.deploy(plan)
-        start = self.store.stream("clicks").position
+        start = self.store.stream("clicks").built
         staged = [self.store.stage(v, True, (), ()) for v in self.store.versions("clicks")]
-        self.store.promote("clicks", start, 0, staged, [], [None])
+        self.store.promote("clicks", start, 0, staged, [])
 
     def epoch(self, number: int) -> float:
         """Compute and commit one epoch, as the speed layer does; seconds."""

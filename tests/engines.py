@@ -4,6 +4,7 @@
 of a process: everything opened from one state folder. An engine plays a story on `Parts`:
   BatchEngine   archives and builds whenever it is asked, so each question has its own generation;
   SpeedEngine   commits one epoch for each send, on top of an empty generation;
+  BehindEngine  is SpeedEngine with batch behind it, as in a run;
   OpenEngine    is SpeedEngine that can still be asked after the story;
   SplitEngine   builds a generation after `cut` sends, and leaves the rest to speed;
   CrashEngine   is SpeedEngine whose process is killed after each step;
@@ -31,10 +32,10 @@ from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan
 from headrace.compile.subscribe import shape_of
-from headrace.core.event import LATE, Status
-from headrace.core.position import PositionRange
+from headrace.core.event import LATE, OFFSET, PARTITION, Status
+from headrace.core.position import Position, PositionRange
 from headrace.core.subscription import Guarantee
-from headrace.core.time import SECOND, from_iso
+from headrace.core.time import MILLISECOND, SECOND, from_iso
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
@@ -45,12 +46,15 @@ from headrace.ingest.intake import Intake
 from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive, decoder_of
-from headrace.master.table import counts as counts_of
+from headrace.run.constants import begin_watches, write_constants
 from headrace.run.sinks import Sink
+from headrace.serving.ledger import Wanted, alerts
 from headrace.serving.outbox import Waiting
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch
+from headrace.serving.watches import deploy_files, statuses
+from headrace.serving.watching import WatchLookout
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.feed import Feed
 from headrace.spark.functions import register_functions
@@ -64,18 +68,30 @@ from headrace.testing import Transcript
 # After every story, so that no event of one is dated ahead of its arrival.
 ARRIVAL_US = from_iso("2026-01-02T00:00:00Z")
 STEP_EVENTS_MAX = 1_000_000
+# Every second epoch begins a new group, so stories are read over groups and within one.
+TICK_US, GROUP_US = 6 * MILLISECOND, 10 * MILLISECOND
 
 
 @dataclass
 class HeldClock:
-    """Stands still, or goes on by `tick_us` each time that it is asked."""
+    """Stands still."""
 
     now_us: int = ARRIVAL_US
-    tick_us: int = 0
 
     def __call__(self) -> int:
-        self.now_us += self.tick_us
         return self.now_us
+
+
+@dataclass
+class TickingClock:
+    """A held clock that is a tick further each time that it is asked."""
+
+    held: HeldClock
+    ticks_us: int = 0
+
+    def __call__(self) -> int:
+        self.ticks_us += TICK_US
+        return self.held() + self.ticks_us
 
 
 class Compiled:
@@ -126,10 +142,29 @@ def compile_sql(
     given = project.functions_file
     processors = load_processors(given) if given else {}
     plan = compile_project(project, analyser, processors)
+    if plan.shapes:
+        write_watches(folder, plan)
     batch, speed = spark.newSession(), spark.newSession()
     for session in (batch, speed):
         register(session, plan.tables, functions, folder)
     return Compiled(project, plan, spark, batch, speed, processors)
+
+
+def deploy_watches(store: SqliteStore, plan: Plan) -> None:
+    """The watches of the files begin, if they have not begun."""
+    with store.db.write() as db:
+        deploy_files(db, plan.watches, "story", ARRIVAL_US)
+    begin_watches(store, plan, {shape.name for shape in plan.shapes})
+
+
+def write_watches(folder: Path, plan: Plan) -> None:
+    """What Spark reads of watches. No story closes one, so it is the same in every state."""
+    store = SqliteStore(folder / "watches.db")
+    store.take_over()
+    store.deploy(plan)
+    deploy_watches(store, plan)
+    write_constants(folder, store, plan)
+    store.close()
 
 
 class Parts:
@@ -138,10 +173,12 @@ class Parts:
     def __init__(self, compiled: Compiled, state: Path, *, clock: HeldClock | None = None) -> None:
         self.compiled, self.state, self.plan = compiled, state, compiled.plan
         self.clock = clock or HeldClock()
-        # Every second epoch begins a new group, so stories are read over groups and within one.
-        self.store = SqliteStore(state / "serving.db", clock=HeldClock(tick_us=6 * SECOND))
+        clock = TickingClock(self.clock)
+        self.store = SqliteStore(state / "serving.db", group_us=GROUP_US, clock=clock)
         self.store.take_over()
         self.store.deploy(self.plan)
+        if self.plan.shapes:
+            deploy_watches(self.store, self.plan)
         self.reader = Reader(self.store.db, clock=self.clock)
         self.topics = {s.name: self._topic(s) for s in self.plan.streams}
         self.archives = {s.name: self._archive(s) for s in self.plan.streams}
@@ -181,7 +218,7 @@ class Parts:
 
     def build(self, flow: str, *, speed_runs: bool = False, **said: Any) -> Promoted | None:
         plan, feeds, processors = self.flows[flow], self.feeds(flow), self.compiled.processors
-        builder = Builder(self.compiled.batch, plan, feeds, self.store, processors)
+        builder = Builder(self.compiled.batch, plan, feeds, self.store, processors, self.clock)
         return builder.build(speed_runs=speed_runs, **said)
 
     def catch_up(self) -> list[Promoted]:
@@ -191,17 +228,19 @@ class Parts:
         return [made for flow in self.flows if (made := self.build(flow))]
 
     def epoch(self, name: str, *, shared: bool = False) -> Epoch | None:
-        """The epoch of a flow from the store's position to the log's end; None if that is
-        nothing.
+        """The epoch of a flow from the store's position to the log's end; None if that is nothing
+        and time has brought nothing either.
         """
         flow, state = self.flows[name], self.store.stream(name)
         end = whole(self.topics[stream.name].end() for stream in flow.streams)
         range = PositionRange(state.position, end)
-        if not len(range):
+        if not len(range) and not state.due(self.clock()):
             return None
-        parts = zip(flow.streams, flow.ranges(range), flow.parts(state.highs), strict=True)
+        highs = state.reached.highs
+        parts = zip(flow.streams, flow.ranges(range), flow.parts(highs), strict=True)
         tables = [decoded(s, self.log(s.name), part, highs) for s, part, highs in parts]
-        key = (name, range, state.highs, repr([table.to_pylist() for table in tables]))
+        came = repr([table.to_pylist() for table in tables])
+        key = (name, range, state.reached, state.heard_at, self.clock(), came)
         # An epoch of joined streams, or of carried views, depends also on what was before it.
         shared = shared and not flow.joined and not any(view.carry for view in self.plan.views)
         if shared and key in self.compiled.epochs:
@@ -223,19 +262,19 @@ class Parts:
         """What batch has counted up to the boundary, and speed after it."""
         total: Counter[str] = Counter()
         for name in self.topics:
-            boundary = self.store.stream(name).boundary.offsets[0]
+            boundary = self.store.stream(name).boundary
             total += _archived_counts(self.archives[name], boundary)
             total += self._epoch_counts(name, boundary)
         return {name: total[name] for name in ("late", "dead_letters", "duplicates")}
 
-    def _epoch_counts(self, stream: str, boundary: int) -> Counter[str]:
+    def _epoch_counts(self, stream: str, boundary: Position) -> Counter[str]:
         names = ("late", "dead_letters", "duplicates")
-        where = "stream = ? AND CAST(lower AS INTEGER) >= ?"
-        sql = f"SELECT {', '.join(names)} FROM _epochs WHERE {where}"
+        sql = f"SELECT lower, {', '.join(names)} FROM _epochs WHERE stream = ?"
         total: Counter[str] = Counter()
         with self.store.db.read() as db:
-            for row in db.execute(sql, (stream, boundary)):
-                total.update(dict(zip(names, row, strict=True)))
+            for lower, *numbers in db.execute(sql, (stream,)):
+                if boundary <= Position.parse(lower):
+                    total.update(dict(zip(names, numbers, strict=True)))
         return total
 
     def close(self) -> None:
@@ -264,15 +303,15 @@ def decoded(
     return pa.concat_tables([empty, *tables])
 
 
-def _archived_counts(archive: Archive, boundary: int) -> Counter[str]:
-    files = [file for file in archive.table.files() if file.next_offset <= boundary]
-    found = counts_of(files)
-    late = sum(
-        sum(pq.read_table(file.path, columns=[LATE], partitioning=None)[LATE].to_pylist())
-        for file in files
-        if file.status == Status.EVENT.word
-    )
-    return Counter(late=late, dead_letters=found["dead_letter"], duplicates=found["duplicate"])
+def _archived_counts(archive: Archive, boundary: Position) -> Counter[str]:
+    words = {Status.DUPLICATE.word: "duplicates", Status.DEAD_LETTER.word: "dead_letters"}
+    found: Counter[str] = Counter()
+    for file in archive.table.files():
+        rows = pq.read_table(file.path, columns=[PARTITION, OFFSET, LATE], partitioning=None)
+        for partition, offset, late in zip(*(rows[n].to_pylist() for n in range(3)), strict=True):
+            if offset < boundary.offsets[partition]:
+                found[words.get(file.status, "late" if late else "events")] += 1
+    return found
 
 
 def _us(ms: float | None) -> float | None:
@@ -299,14 +338,14 @@ class _Engine:
     """What all engines share: `settle` is called when everything sent must be in the answer."""
 
     def __init__(self, compiled: Compiled, folder: Path) -> None:
-        self.compiled, self.folder = compiled, folder
-        self.sent, self.now_us, self.subscribed = 0, ARRIVAL_US, ""
+        self.compiled, self.folder, self.clock = compiled, folder, HeldClock()
+        self.sent, self.subscribed = 0, ""
 
     def start(self, transcript: Transcript) -> None:
         self.subscribed = transcript.subscribe or ""
         # A view answers after its first generation, which is empty here.
         shutil.copytree(self.compiled.empty_state(), self.folder / "state")
-        self.parts = Parts(self.compiled, self.folder / "state")
+        self.parts = Parts(self.compiled, self.folder / "state", clock=self.clock)
 
     def send(self, stream: str, records: list[bytes]) -> None:
         self.parts.intake(stream).accept(records)
@@ -340,7 +379,25 @@ class _Engine:
         return self.parts.counts()
 
     def wait(self, us: int) -> None:
-        self.now_us += us
+        """Whatever has taken the events, it is speed that notices the silence after them."""
+        self.settle()
+        self.clock.now_us += us
+        self.notice([epoch for flow in self.parts.flows if (epoch := self.parts.epoch(flow))])
+
+    def notice(self, silences: list[Epoch]) -> None:
+        assert all(map(self.parts.store.commit_epoch, silences))
+
+    def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
+        """By a look that remembers by the store alone."""
+        self.settle()
+        lookout = WatchLookout(self.parts.store.db, self.clock)
+        for shape in self.compiled.plan.shapes:
+            lookout.look(shape)
+        lookout.end_due()
+        with self.parts.store.db.read() as db:
+            found = {watch.name: watch for watch in statuses(db)}
+            rows = {name: alerts(db, Wanted(rule=name, limit=1_000))[::-1] for name in found}
+        return {n: ([alert.body for alert in rows[n]], found[n].why) for n in found}
 
     def panes(self) -> list[dict[str, Any]]:
         """By a sink that is opened anew each time, so that it remembers by the store alone."""
@@ -349,8 +406,7 @@ class _Engine:
         shape = shape_of(self.compiled.plan, asked)
         plan = SinkPlan("story", asked, shape, "file", "", Guarantee.AT_LEAST_ONCE)
         heard = Collected()
-        reader = Reader(self.parts.store.db, clock=lambda: self.now_us)
-        Sink(plan, "", reader, heard).step()
+        Sink(plan, "", self.parts.reader, heard).step()
         return heard.panes
 
     def settle(self) -> None: ...
@@ -382,6 +438,25 @@ class SpeedEngine(_Engine):
             assert self.parts.store.commit_epoch(epoch)
 
 
+class BehindEngine(SpeedEngine):
+    """Speed, and batch that follows it at the distance of the open group."""
+
+    def commit(self, flow: str) -> None:
+        super().commit(flow)
+        self.follow()
+
+    def notice(self, silences: list[Epoch]) -> None:
+        super().notice(silences)
+        self.follow()
+
+    def follow(self) -> None:
+        for stream in self.parts.topics:
+            self.parts.archive(stream)
+        for flow in self.parts.flows:
+            if made := self.parts.build(flow, speed_runs=True):
+                assert not any(audit.differences for audit in made.audits)
+
+
 class OpenEngine(SpeedEngine):
     """Stays open after the story, for what is asked then."""
 
@@ -402,7 +477,7 @@ class SplitEngine(SpeedEngine):
             super().start(transcript)
         else:
             self.subscribed = transcript.subscribe or ""
-            self.parts = Parts(self.compiled, self.folder / "state")
+            self.parts = Parts(self.compiled, self.folder / "state", clock=self.clock)
 
     def commit(self, flow: str) -> None:
         if self.sent == self.cut:
@@ -430,10 +505,19 @@ class CrashEngine(SpeedEngine):
         self.crash()
         again = self.parts.epoch(flow)
         assert again is not None
-        assert (again.range, again.highs, again.counts) == (epoch.range, epoch.highs, epoch.counts)
+        assert (again.range, again.reached) == (epoch.range, epoch.reached)
+        assert again.counts == epoch.counts
         assert self.parts.store.commit_epoch(again)
         self.crash()
         assert not self.parts.store.commit_epoch(epoch), "a replayed epoch was counted twice"
+
+    def notice(self, silences: list[Epoch]) -> None:
+        super().notice(silences)
+        # Not killed before, because the next process would have to wait again.
+        if silences:
+            self.crash()
+        again = any(map(self.parts.store.commit_epoch, silences))
+        assert not again, "the same silence was noticed twice"
 
     def crash(self) -> None:
         # A copy is what a killed process leaves: nothing is closed, and nothing is written any
@@ -441,7 +525,10 @@ class CrashEngine(SpeedEngine):
         self.dead.append(self.parts)
         state = self.folder / f"state-{len(self.dead)}"
         shutil.copytree(self.parts.state, state)
-        self.parts = Parts(self.compiled, state)
+        # It takes a while until the next one listens, and until it reads.
+        self.clock.now_us += SECOND
+        self.parts = Parts(self.compiled, state, clock=self.clock)
+        self.clock.now_us += SECOND
 
     def stop(self) -> None:
         for parts in (*self.dead, self.parts):

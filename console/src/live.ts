@@ -23,9 +23,10 @@ const WITHOUT_ALERTS = "status,topology";
 const ASK_MS = 2000;
 let listening: Listening | null = null;
 
-/** How far all streams have come, as one text; it changes when any answer may have changed. */
+/** How far all streams have come, as one text; it changes when any answer may have changed. The
+ * watermark is part of it, because what waits for it is found without an event. */
 export const moved = store("");
-status.watch((seen) => moved.set(seen ? JSON.stringify(seen.streams.map((one) => [one.position, one.generation])) : ""));
+status.watch((seen) => moved.set(seen ? JSON.stringify(seen.streams.map((one) => [one.position, one.watermark, one.generation])) : ""));
 
 /** Begin to listen; again after a login. */
 export function start(): void {

@@ -1,6 +1,6 @@
 -- What two sensors of a network see, out of thin air: one in front of a sign-in, one at a switch. Events come
 -- up to 3 seconds out of order, so a delay of 5 seconds is enough. A pattern waits for the slowest partition,
--- so there is one.
+-- until that is idle; one alone waits for nobody.
 CREATE STREAM sign_ins (
   source_ip STRING NOT NULL,
   user STRING,

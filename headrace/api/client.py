@@ -20,6 +20,7 @@ import httpx
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
+from headrace.access.object import Object
 from headrace.api.body import JSON, NDJSON, ONE, is_json
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
@@ -134,14 +135,18 @@ class Remote:
     def query_plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
         return self._ask(QueryPlan, "POST", "/v1/sql/plan", json={"sql": text})
 
+    def subscribed(self, text: str, caller: Caller) -> Object:
+        """The other side finds that out itself, and asks it of its own caller."""
+        return caller.whole_job
+
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> RemoteHearing:
         """One connection, whose `take` waits for what comes; `news` is not needed for it."""
         return self._hear("/v1/subscribe", {"sql": text}, after)
 
     def _hear(
-        self, path: str, params: Mapping[str, str], after: int | None = None
+        self, path: str, params: Mapping[str, str], after: str | None = None
     ) -> RemoteHearing:
         return RemoteHearing(self._http, path, params, after, _error)
 

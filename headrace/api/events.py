@@ -1,10 +1,11 @@
 """A subscription over HTTP: server-sent events, one for each thing heard.
 
-`id:` is the number to resume after, `event:` says what it is (pane, relation, reset; slow, end and
-failed are the last), `data:` is JSON on one line. A comment is sent when nothing else was for a
-while, so that a dead connection is noticed. The hearing is closed however the connection ends. Who
-may not read the view any more, because a token or grant was taken back, hears `failed` instead.
-tests/api/test_events.py reads a stream on a real server.
+`id:` is what to resume after, `event:` says what it is (of a view pane, relation and reset, of a
+stream rows and position; slow, end and failed are the last), `data:` is JSON on one line. A comment
+is sent when nothing else was for a while, so that a dead connection is noticed. The hearing is
+closed however the connection ends. Who may not read the view or stream any more, because a token or
+grant was taken back, hears `failed` instead. tests/api/test_events.py reads a stream on a real
+server.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from headrace.access.object import object_of
+from headrace.access.object import Object
 from headrace.access.operation import Operation
-from headrace.api.asking import recognised
+from headrace.api.asking import caller, recognised
 from headrace.api.handlers import Api
 from headrace.core.errors import BadRequest, Forbidden, Unauthenticated
-from headrace.define.subscribing import read_subscription
-from headrace.serving.feed import FAILED, Heard, Hearing
+from headrace.define.following import subscribed_name
+from headrace.serving.hearer import FAILED, Heard, Hearing
 
 EVENTS_MEDIA = "text/event-stream"
 QUIET_S_MAX = 15.0
@@ -34,30 +35,23 @@ async def subscribe(api: Api, request: Request) -> Response:
     text = request.query_params.get("sql")
     if not text:
         raise BadRequest("the parameter sql is missing", hint="?sql=SUBSCRIBE TO view")
-    after = _sequence(request.headers.get("last-event-id"))
+    after = request.headers.get("last-event-id") or None
     loop, news = asyncio.get_running_loop(), asyncio.Event()
-    check = partial(_check, api, request, read_subscription(text).view)
+    about = await api.quick.run(partial(api.service.subscribed, text, caller(request)))
+    check = partial(_check, api, request, about, subscribed_name(text))
     check()
     call = partial(api.service.subscribe, text, after, partial(ring, loop, news))
-    return EventStream(await api.quick.run(call), news, check)
+    return EventStream(await api.joining.run(call), news, check)
 
 
-def _check(api: Api, request: Request, view: str) -> None:
-    asks = recognised(api.access, request)
-    asks.check(Operation.READ, object_of("view", view), f"'{view}'")
+def _check(api: Api, request: Request, about: Object, name: str) -> None:
+    recognised(api.access, request).check(Operation.READ, about, f"'{name}'")
 
 
 def ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
     """Say to a loop, from another thread, that something has come."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(news.set)
-
-
-def _sequence(text: str | None) -> int | None:
-    """The number in Last-Event-ID; one that is none was never given by us, so it is as old."""
-    if not text:
-        return None
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else -1
 
 
 class EventStream(StreamingResponse):
@@ -102,12 +96,12 @@ async def _events(
 def event_bytes(heard: Heard) -> bytes:
     r"""One event as it goes over the wire.
 
-    >>> event_bytes(Heard("reset", {"reason": "gone"}, 7))
-    b'id: 7\nevent: reset\ndata: {"reason":"gone"}\n\n'
+    >>> event_bytes(Heard("position", {}, "7,9"))
+    b'id: 7,9\nevent: position\ndata: {}\n\n'
     """
-    number = b"" if heard.id is None else b"id: %d\n" % heard.id
+    place = b"" if heard.id is None else b"id: %s\n" % heard.id.encode()
     return b"%sevent: %s\ndata: %s\n\n" % (
-        number,
+        place,
         heard.event.encode(),
         msgspec.json.encode(heard.data),
     )

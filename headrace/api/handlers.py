@@ -65,7 +65,8 @@ class Threads:
 @dataclass(frozen=True, slots=True)
 class Api:
     """What the handlers share. Queries and rebuilds have threads of their own, so that however
-    slow they are, status and readiness are still answered."""
+    slow they are, status and readiness are still answered; and so have those who begin to hear
+    a stream, because Spark may have to start for their condition."""
 
     service: Service
     http: HttpSettings
@@ -76,6 +77,7 @@ class Api:
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
+    joining: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
 
 
 class Reception(Protocol):

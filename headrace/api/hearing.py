@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from headrace.core.errors import Unavailable
-from headrace.serving.feed import LAST, Heard
+from headrace.serving.hearer import LAST, Heard
 
 READ_TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # four times the longest silence of the server
 
@@ -25,10 +25,10 @@ class RemoteHearing:
         http: httpx.Client,
         path: str,
         params: Mapping[str, str],
-        after: int | None,
+        after: str | None,
         refused: Callable[..., Exception],
     ) -> None:
-        headers = {"Last-Event-ID": str(after)} if after is not None else {}
+        headers = {"Last-Event-ID": after} if after is not None else {}
         request = http.build_request(
             "GET", path, params=dict(params), headers=headers, timeout=READ_TIMEOUT
         )
@@ -61,9 +61,8 @@ class RemoteHearing:
         return []
 
     def _heard(self, fields: dict[str, str]) -> Heard:
-        number = int(fields["id"]) if "id" in fields else None
         self.ended = fields["event"] in LAST
-        return Heard(fields["event"], msgspec.json.decode(fields["data"]), number)
+        return Heard(fields["event"], msgspec.json.decode(fields["data"]), fields.get("id"))
 
     def close(self) -> None:
         self.ended = True

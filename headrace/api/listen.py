@@ -1,7 +1,8 @@
 """Listening from a program: `headrace.subscribe` gives what a subscription says, for ever.
 
 When the connection breaks, the server restarts, or this side was too slow, it comes back with the
-number of the last event that it gave; whether that could be gone on from, `reset` says.
+id of the last event that it gave. A stream always goes on after it; whether a view could, `reset`
+says.
 tests/api/test_events.py cuts a connection and counts.
 """
 
@@ -18,7 +19,7 @@ from headrace.api.client import TOKEN_VARIABLE, Remote, error_of
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
 from headrace.core.errors import Unavailable
-from headrace.serving.feed import END, FAILED, SLOW
+from headrace.serving.hearer import END, FAILED, SLOW
 
 RETRY_S = 1.0
 
@@ -28,7 +29,7 @@ def subscribe(
     url: str = "http://127.0.0.1:8080",
     token: str | None = None,
     *,
-    after: int | None = None,
+    after: str | None = None,
     retry_s: float = RETRY_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[dict[str, Any]]:
@@ -47,7 +48,7 @@ def subscribe(
 def listen(
     remote: Remote,
     text: str,
-    after: int | None = None,
+    after: str | None = None,
     retry_s: float = RETRY_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[dict[str, Any]]:
@@ -58,7 +59,7 @@ def listen(
             for heard in hearing.take():
                 if heard.event == FAILED:
                     raise error_of(msgspec.convert(heard.data, ErrorShape))
-                after = heard.id if heard.id is not None else after
+                after = heard.id or after
                 if heard.event not in (SLOW, END):
                     yield msgspec.to_builtins(heard)
             if not hearing.ended:
@@ -69,7 +70,7 @@ def listen(
         hearing = _again(remote, text, after) or hearing
 
 
-def _again(remote: Remote, text: str, after: int | None) -> RemoteHearing | None:
+def _again(remote: Remote, text: str, after: str | None) -> RemoteHearing | None:
     try:
         return remote.subscribe(text, after)
     except Unavailable:

@@ -27,7 +27,7 @@ from headrace.api.readable import readable_status, reads_all
 from headrace.api.readable_observed import readable_topology
 from headrace.api.shapes import StatusReport
 from headrace.core.errors import BadRequest
-from headrace.serving.feed import Heard, Hearing
+from headrace.serving.hearer import Heard, Hearing
 
 STATUS, TOPOLOGY, ALERTS, VIEW = "status", "topology", "alerts", "view:"
 

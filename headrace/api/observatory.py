@@ -18,7 +18,7 @@ from headrace.api.observed.quality import Quality
 from headrace.api.observed.system import System
 from headrace.api.observed.topology import Topology
 from headrace.compile.lineage import Lineage
-from headrace.serving.feed import Hearing
+from headrace.serving.hearer import Hearing
 
 
 class Observatory(Protocol):

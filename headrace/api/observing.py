@@ -34,7 +34,7 @@ from headrace.api.route import VIEW, Parameter, Route
 from headrace.api.shapes import Limit
 from headrace.compile.lineage import Lineage
 from headrace.core.errors import BadRequest
-from headrace.serving.feed import Heard
+from headrace.serving.hearer import Heard
 
 
 async def topology(api: Api, request: Request) -> Response:

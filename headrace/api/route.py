@@ -23,7 +23,7 @@ A = TypeVar("A", contravariant=True)  # what handlers share: the Api, or a serve
 @dataclass(frozen=True, slots=True)
 class Parameter:
     name: str
-    where: Literal["path", "query"]
+    where: Literal["path", "query", "header"]
     type: Any
     meaning: str
 

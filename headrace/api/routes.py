@@ -48,7 +48,7 @@ from headrace.api.shapes import (
 )
 from headrace.audit.trace import Replay, Why
 from headrace.serving.answer import Answer
-from headrace.serving.feed import Heard
+from headrace.serving.hearer import Heard
 from headrace.serving.late import LateAnswer
 from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
@@ -60,7 +60,8 @@ _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
 _WINDOW = Parameter("window", "query", str, "time at which the row's window starts")
 _LISTED = Parameter("limit", "query", Limit, "events or steps listed at most; all are counted")
-_SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view …")
+_SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view or stream …")
+_AFTER = Parameter("Last-Event-ID", "header", str, "id of the last event that was heard")
 _RULE = Parameter("rule", "path", str, "name of a rule")
 _WATCH = Parameter("watch", "path", str, "name of a watch")
 _STATE = Parameter("state", "query", str, "only watches in this state: active or ended")
@@ -120,8 +121,9 @@ ROUTES: tuple[Route[Api], ...] = (
     ),
     Route(
         "GET", "/v1/subscribe", "subscribe",
-        "The changes of a view as server-sent events, by triggers; Last-Event-ID resumes.",
-        subscribe, Heard, media=EVENTS_MEDIA, parameters=(_SQL,),
+        "The changes of a view by triggers, or the rows of a stream, as server-sent events; "
+        "Last-Event-ID resumes.",
+        subscribe, Heard, media=EVENTS_MEDIA, parameters=(_SQL, _AFTER),
         needs=reads(NAMED),
     ),
     Route(

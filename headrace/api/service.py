@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
+from headrace.access.object import Object
 from headrace.api.observatory import Observatory
 from headrace.api.observed.asking import QueryPlan
 from headrace.api.rulebook import Rulebook, RuleStatus
@@ -21,7 +22,7 @@ from headrace.api.watchbook import Watchbook
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
-from headrace.serving.feed import Hearing
+from headrace.serving.hearer import Hearing
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 from headrace.serving.watches import WatchNumbers
@@ -182,10 +183,17 @@ class Service(Protocol):
     def query_plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
         """How a query would be answered; it is not run. Forbidden as for `sql`."""
 
+    def subscribed(self, text: str, caller: Caller) -> Object:
+        """The view or stream that a subscription is about; where there is neither, the whole job,
+        so that only those who may read all are told so.
+        """
+
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
-        """Hear a view's panes, from after that event on; `news` is called when some have come."""
+        """Hear a view's panes or a stream's rows, from after that id on; `news` is called when some
+        have come.
+        """
 
     def status(self) -> Status: ...
 

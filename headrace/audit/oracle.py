@@ -51,7 +51,7 @@ def audit_view(
         for stream, part in zip(flow.streams, flow.positions(reached.position), strict=True):
             register_stream(connection, stream, part, state, shed)
         watermark = flow.streams[0].watermark
-        sql = oracle_sql(view, watermark[0] if watermark else None, flow.watermarks(reached.highs))
+        sql = oracle_sql(view, watermark[0] if watermark else None, reached.reached.marks)
         expected = connection.execute(sql).fetchall()
     except NotComparable as reason:
         return AuditResult(view.name, 0, 0, note=f"not compared: {reason}")

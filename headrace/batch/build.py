@@ -13,15 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.compile.flow import FlowPlan, watermark_of, whole
+from headrace.compile.flow import FlowPlan, whole
 from headrace.compile.plan import CarryPlan, ViewPlan
-from headrace.core.event import PARTITION
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
+from headrace.core.time import Clock, now_us
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.serving.store import AuditResult, Row, Staged, Store, Version
+from headrace.serving.watermark import Reached, Times
 from headrace.spark.carry import Carrying
-from headrace.spark.feed import Feed, high_sql
+from headrace.spark.feed import Feed
 from headrace.spark.joined import marks, with_new
 from headrace.spark.relations import rows_of
 
@@ -49,9 +50,10 @@ class Builder:
         feeds: tuple[Feed, ...],
         store: Store,
         processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
+        clock: Clock = now_us,
     ) -> None:
         self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
-        self.processors = processors
+        self.processors, self.clock = processors, clock
 
     def build(self, *, speed_runs: bool, full: frozenset[str] = frozenset()) -> Promoted | None:
         """Build all views to the newest possible boundary and promote them; None if there is no
@@ -59,29 +61,27 @@ class Builder:
 
         Views named in `full` are rebuilt from the beginning.
         """
-        boundary, group = self._boundary(speed_runs)
-        state = self.store.stream(self.flow.name)
+        reached, group = self._boundary(speed_runs)
+        state, boundary = self.store.stream(self.flow.name), reached.position
         versions = [v for v in self.store.versions(self.flow.name) if v.since <= boundary]
         # A version that is about to be replaced needs no build any more.
         replaced = {v.name for v in versions if v.state == "building"}
         versions = [v for v in versions if v.state == "building" or v.name not in replaced]
         waiting = [v for v in versions if v.state == "building" or v.name in full]
-        if boundary == state.boundary and not waiting:
+        if reached == state.built and not waiting:
             return None
         staged = []
-        for version in versions if boundary != state.boundary else waiting:
-            full_build = version in waiting or self.flow.joined
-            lower = Position.start(self.flow.partitions) if full_build else state.boundary
-            staged.append(self._stage(version, PositionRange(lower, boundary), full_build))
+        for version in versions if reached != state.built else waiting:
+            before = None if version in waiting or self.flow.joined else state.built
+            staged.append(self._stage(version, before, reached))
         failpoint("generation.staged")
         audits = tuple(self._audit(build, group, boundary) for build in staged)
-        highs = [high for feed in self.feeds for high in feed.table.highs()]
-        number = self.store.promote(self.flow.name, boundary, group, staged, audits, highs)
+        number = self.store.promote(self.flow.name, reached, group, staged, audits)
         return Promoted(self.flow.name, number, boundary, boundary - state.boundary, audits)
 
-    def _boundary(self, speed_runs: bool) -> tuple[Position, int]:
+    def _boundary(self, speed_runs: bool) -> tuple[Reached, int]:
         """Where to cut, and the last group before the cut."""
-        archived = whole(feed.table.position() for feed in self.feeds)
+        archived, highs = self._archived()
         state = self.store.stream(self.flow.name)
         if speed_runs:
             # A stream that has fallen silent is built to its end.
@@ -90,60 +90,61 @@ class Builder:
             self.store.close_group(self.flow.name)
         groups = self.store.closed_groups(self.flow.name)
         if not speed_runs and state.position <= archived:
-            return archived, max((number for number, _ in groups), default=0)
-        usable = [(upper, number) for number, upper in groups if upper <= archived]
-        newest = max(usable, key=lambda pair: pair[1], default=(state.boundary, 0))
-        return newest if state.boundary <= newest[0] else (state.boundary, 0)
+            # How far event time had come where speed is was decided there; beyond it, here.
+            further = archived != state.position
+            reached = state.after(archived, highs, self.clock()) if further else state.reached
+            return reached, max((group.number for group in groups), default=0)
+        usable = [g for g in groups if g.reached.position <= archived and state.built <= g.reached]
+        return (usable[-1].reached, usable[-1].number) if usable else (state.built, 0)
 
-    def _stage(self, version: Version, range: PositionRange, full: bool) -> Staged:
-        given = self._register(version.plan, range)
+    def _archived(self) -> tuple[Position, Times]:
+        """How far the masters go, and the highest event times there."""
+        found = [feed.table.progress() for feed in self.feeds]
+        highs = tuple(high for _, part in found for high in part)
+        return whole(position for position, _ in found), highs
+
+    def _stage(self, version: Version, before: Reached | None, reached: Reached) -> Staged:
+        """Build a view up to what is reached, from the old boundary or from the beginning."""
+        lower = before.position if before else Position.start(self.flow.partitions)
+        range, full = PositionRange(lower, reached.position), before is None
+        given = self._register(range, reached)
         if carry := version.plan.carry:
-            return self._stage_carried(version, carry, range, full)
+            return self._stage_carried(version, carry, before, reached, len(range))
         rows = rows_of(self.spark.sql(version.plan.partial_sql, args=given))
         return self.store.stage(version, full, rows, self._values(version.plan, given))
 
     def _stage_carried(
-        self, version: Version, carry: CarryPlan, range: PositionRange, full: bool
+        self,
+        version: Version,
+        carry: CarryPlan,
+        before: Reached | None,
+        reached: Reached,
+        events: int,
     ) -> Staged:
-        """Fold the range onto the states at the old boundary, or all events if one of these comes
+        """Fold the events onto the states at the old boundary, or all events if one of these comes
         before, in the order, what those states have taken.
         """
-        due_us = watermark_of(self.flow.streams[0], self._highs_at(range.upper))
-        before = None if full else self.store.stream(self.flow.name).boundary_highs
-        since_us = watermark_of(self.flow.streams[0], before or ())
+        marks, since_us = [(0, reached.marks[0])], before.marks[0] if before else None
         carrying = Carrying(
-            self.spark, carry, self.processors, len(range), marks=[(0, due_us)], since_us=since_us
+            self.spark, carry, self.processors, events, marks=marks, since_us=since_us
         )
+        full = before is None
         states = [] if full else carrying.states(self.store, version, at_boundary=True)
         folded = carrying.fold(states)
         if folded.disordered:
-            start = Position.start(self.flow.partitions)
-            return self._stage(version, PositionRange(start, range.upper), True)
+            return self._stage(version, None, reached)
         rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
         values = self._values(version.plan, {})
         return self.store.stage(version, full, rows, values, folded.states)
 
-    def _highs_at(self, boundary: Position) -> tuple[int | None, ...]:
-        groups = {group.upper: group.highs for group in self.store.groups(self.flow.name)}
-        return groups.get(boundary) or self.feeds[0].table.highs()
-
-    def _register(self, plan: ViewPlan, positions: PositionRange) -> dict[str, Any]:
+    def _register(self, range: PositionRange, reached: Reached) -> dict[str, Any]:
         """Give the streams' names the events of the range; the SQL's parameters."""
-        highs: list[int | None] = []
-        for feed, part in zip(self.feeds, self.flow.ranges(positions), strict=True):
+        for feed, part in zip(self.feeds, self.flow.ranges(range), strict=True):
             events = feed.archived_events(self.spark, part)
-            highs += self._highs(feed, events) if plan.join and plan.join.withdrawn else ()
             events = with_new(events, True) if self.flow.joined else events
             events.createOrReplaceTempView(f"`{feed.stream.name}`")
-        nothing = (None,) * self.flow.partitions
-        return marks(self.flow, nothing, highs or nothing) if self.flow.joined else {}
-
-    def _highs(self, feed: Feed, events: Any) -> list[int | None]:
-        """The highest event times at the end of the range, on which outer rows depend."""
-        from pyspark.sql.functions import expr
-
-        found = dict(rows_of(events.groupBy(PARTITION).agg(expr(f"max({high_sql(feed.stream)})"))))
-        return [found.get(partition) for partition in range(feed.stream.partitions)]
+        nothing = (None,) * len(self.feeds)
+        return marks(nothing, reached.marks) if self.flow.joined else {}
 
     def _values(self, plan: ViewPlan, given: dict[str, Any]) -> list[Row]:
         """The distinct values behind each exact distinct count."""

@@ -192,23 +192,29 @@ def late(
 
 @app.command()
 def tail(
-    view: View,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="a view, a stream, or a whole SUBSCRIBE TO …")
+    ],
     where: Annotated[
-        str | None, typer.Option(metavar="KEY=VALUE", help="only these rows, as in WHERE")
+        str | None, typer.Option(metavar="CONDITION", help="only these rows, as in WHERE")
     ] = None,
     emit: Annotated[
         str | None, typer.Option(metavar="WHEN", help="when and how, as after EMIT")
     ] = None,
-    after: Annotated[int | None, typer.Option(help="go on after this event")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="stop after so many panes")] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="ID", help="go on after this event or position")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="stop after so many panes or rows")
+    ] = None,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Show a view's changes as they happen, until Ctrl-C."""
+    """Show changes of a view or rows of a stream as they come."""
     from headrace.cli import tail as body
     from headrace.core.subscription import subscription
 
-    text = subscription(view, where, emit)
+    text = subscription(name, where, emit)
     return body.tail(found_folder(project), text, after=after, limit=limit, json=json)
 
 

@@ -1,7 +1,7 @@
-"""`headrace tail`: a view's panes, a line each, as they are told.
+"""`headrace tail`: a view's panes or a stream's rows, a line each, as they are told.
 
 With `--json` each event is one JSON line, as it came. It ends with the project, with Ctrl-C, or
-after `--limit` panes. tests/cli/test_tail.py reads the lines.
+after `--limit` panes or rows, and says how to go on. tests/cli/test_tail.py reads the lines.
 """
 
 from __future__ import annotations
@@ -16,30 +16,54 @@ from rich.text import Text
 from headrace.cli.folder import connected, loaded
 from headrace.cli.report import console, dim, print_json
 from headrace.cli.words import cell
-from headrace.serving.feed import FAILED, PANE, RELATION, Heard, Hearing
+from headrace.serving.channel import POSITION, ROWS
+from headrace.serving.feed import PANE, RELATION
+from headrace.serving.hearer import FAILED, Heard, Hearing
 
 _STYLES = {"early": "cyan", "on_time": "green", "late": "yellow"}
 _WAIT_S = 1.0
 
 
-def tail(folder: Path, text: str, *, after: int | None, limit: int | None, json: bool) -> int:
+def tail(folder: Path, text: str, *, after: str | None, limit: int | None, json: bool) -> int:
     """Hear a running project."""
-    screen, panes = console(), 0
+    told = _Told(after, limit)
     with connected(loaded(folder)) as service:
         hearing = service.subscribe(text, after)
         try:
             for heard in _all(hearing):
-                if json:
-                    print_json(heard)
-                else:
-                    for line in lines(heard):
-                        screen.print(line, soft_wrap=True)
-                panes += heard.event == PANE
-                if heard.event == FAILED or (limit is not None and panes >= limit):
+                told.say(heard, json)
+                if heard.event == FAILED or told.enough:
                     return int(heard.event == FAILED)
         finally:
             hearing.close()
+            if told.after is not None and not json:
+                console().print(dim(f"--after {told.after} goes on from here"), soft_wrap=True)
     return 0
+
+
+class _Told:
+    """What was shown so far."""
+
+    def __init__(self, after: str | None, limit: int | None) -> None:
+        self.after, self.left = after, limit
+
+    @property
+    def enough(self) -> bool:
+        return self.left is not None and self.left <= 0
+
+    def say(self, heard: Heard, json: bool) -> None:
+        shown, counted = lines(heard), heard.event in (PANE, ROWS)
+        room = self.left if counted and not json else None
+        if json:
+            print_json(heard)
+        else:
+            for line in shown[:room]:
+                console().print(line, soft_wrap=True)
+        # Who goes on after rows that were cut off hears all rows of their message again.
+        if room is None or len(shown) <= room:
+            self.after = heard.id or self.after
+        if counted and self.left is not None:
+            self.left -= len(shown)
 
 
 def _all(hearing: Hearing) -> Iterator[Heard]:
@@ -52,8 +76,10 @@ def lines(heard: Heard) -> list[Text]:
     data: dict[str, Any] = heard.data
     if heard.event == PANE:
         return [_pane(data)]
-    if heard.event == RELATION:
+    if heard.event in (RELATION, ROWS):
         return [_row(row) for row in data["rows"]]
+    if heard.event == POSITION:
+        return []
     return [dim(data.get("reason") or data.get("message") or msgspec.json.encode(data).decode())]
 
 

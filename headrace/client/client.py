@@ -21,7 +21,7 @@ from headrace.client.kinds import Kind, kind_of
 from headrace.client.names import Names
 from headrace.client.question import Answered, Asked, Question
 from headrace.client.sending import Event, send
-from headrace.core.errors import Unavailable
+from headrace.core.errors import Forbidden, NotFound, Unavailable
 from headrace.core.subscription import subscription
 from headrace.ingest.intake import Receipt
 
@@ -66,22 +66,31 @@ class Client:
 
     def subscribe(
         self,
-        view: str,
+        name: str,
         *,
         where: str | None = None,
         emit: str | None = None,
-        after: int | None = None,
+        after: str | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """What a view's subscription says, for ever; it comes back by itself where it breaks off.
+        """What a subscription to a view or stream says, for ever; it comes back by itself where it
+        breaks off. The rows of a view have the types of its columns, those of a stream those of
+        JSON.
 
         for heard in client.subscribe("visitors", where="url = '/home'", emit="ON TIME"):
             print(heard["data"])
         """
-        columns = self._remote.view(view, limit=1).columns
-        kinds = {name: kind_of(info.type) for name, info in columns.items()}
-        text = subscription(view, where, emit)
+        kinds = self._kinds(name)
+        text = subscription(name, where, emit)
         for heard in listen(self._remote, text, after):
             yield {**heard, "data": _typed(heard["data"], kinds)}
+
+    def _kinds(self, name: str) -> dict[str, Kind]:
+        """The types of a view's columns. What is no view that may be read may yet be a stream."""
+        try:
+            columns = self._remote.view(name, limit=1).columns
+        except (NotFound, Forbidden):
+            return {}
+        return {column: kind_of(info.type) for column, info in columns.items()}
 
     @property
     def views(self) -> Names[Question]:

@@ -45,13 +45,6 @@ class FlowPlan(msgspec.Struct, frozen=True):
         pairs = zip(self.positions(range.lower), self.positions(range.upper), strict=True)
         return [PositionRange(lower, upper) for lower, upper in pairs]
 
-    def watermarks(self, highs: Sequence[int | None]) -> list[int | None]:
-        """Of each stream: the slowest partition's highest event time less the delay; None before
-        any event.
-        """
-        pairs = zip(self.streams, self.parts(highs), strict=True)
-        return [watermark_of(stream, part) for stream, part in pairs]
-
 
 def whole(positions: Iterable[Position]) -> Position:
     """The position of a flow, from those of its streams."""
@@ -67,9 +60,3 @@ def flows_of(plan: Plan) -> list[FlowPlan]:
             streams = tuple(plan.stream(name) for name in names)
             flows[view.stream] = FlowPlan(view.stream, streams, joined=True)
     return list(flows.values())
-
-
-def watermark_of(stream: StreamPlan, highs: Sequence[int | None]) -> int | None:
-    """The watermark of a stream at a position with these highest event times in its partitions."""
-    seen = [high for high in highs if high is not None]
-    return min(seen) - stream.watermark[1] if seen and stream.watermark else None

@@ -2,13 +2,19 @@
 
 A boundary is a position, never an event time, so lateness cannot cross it. `lower <= upper`
 compares partition by partition; `PositionRange(lower, upper)` holds the offsets `[lower, upper)`
-of each. tests/core/test_position.py checks the algebra.
+of each. A range is read partition by partition, and every place in it is a position again: `after`
+an event, and after the first `half`. tests/core/test_position.py checks the algebra.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from headrace.core.errors import BadQuery
+
+_OFFSETS = re.compile(r"\d{1,18}(,\d{1,18})*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +114,35 @@ class PositionRange:
         share = max(1, events_max // max(1, sum(1 for _ in self.intervals())))
         pairs = zip(self.lower.offsets, self.upper.offsets, strict=True)
         return PositionRange(self.lower, Position(tuple(min(u, lo + share) for lo, u in pairs)))
+
+    def half(self) -> PositionRange:
+        """The first half of these events; less than all of them if there are at least two.
+
+        >>> PositionRange(Position((0, 5)), Position((1, 8))).half().upper
+        Position(offsets=(1, 6))
+        """
+        left, upper = len(self) // 2, list(self.lower.offsets)
+        for partition, interval in self.intervals():
+            taken = min(left, len(interval))
+            upper[partition] += taken
+            left -= taken
+        return PositionRange(self.lower, Position(tuple(upper)))
+
+    def after(self, partition: int, offset: int) -> Position:
+        """The position after one of these events, when they are read partition by partition.
+
+        >>> PositionRange(Position((0, 5, 0)), Position((3, 8, 4))).after(1, 6)
+        Position(offsets=(3, 7, 0))
+        """
+        before, behind = self.upper.offsets[:partition], self.lower.offsets[partition + 1 :]
+        return Position((*before, offset + 1, *behind))
+
+
+def position_of(text: str, stream: str, partitions: int) -> Position:
+    """The position of a stream that a user wrote."""
+    if _OFFSETS.fullmatch(text) and text.count(",") + 1 == partitions:
+        return Position.parse(text)
+    raise BadQuery(
+        f"'{text}' is not a position of '{stream}'",
+        hint=f"write one offset for each of its {partitions} partitions, such as '120,98'.",
+    )

@@ -1,4 +1,4 @@
-"""What a subscriber asks for: of which view, when it hears, and how.
+"""What a subscriber asks for: of which view, when it hears, and how; or of which stream.
 
 A window of the view is told early (before the watermark has passed its end), on time (when it
 passes) and late (after it). `lateness_us` after its end it is closed: its last pane says so, and
@@ -71,13 +71,26 @@ class Subscription(msgspec.Struct, frozen=True):
         return any(every is not None and every.events for every in (self.early, self.late))
 
 
-def subscription(view: str, where: str | None, emit: str | None) -> str:
-    """The text of a subscription to a view.
+class StreamSubscription(msgspec.Struct, frozen=True):
+    """The rows of a stream's events, from now on or from the beginning."""
+
+    stream: str
+    condition: str = ""  # SQL over the stream's columns
+    beginning: bool = False
+
+
+def subscription(name: str, where: str | None, emit: str | None) -> str:
+    """The text of a subscription to a view or stream; a name that is a whole one stays as it is.
 
     >>> subscription("hits", "page = '/a'", "ON TIME RETRACTING")
     "SUBSCRIBE TO hits WHERE page = '/a' EMIT ON TIME RETRACTING"
     """
-    said = (f"SUBSCRIBE TO {view}", where and f"WHERE {where}", emit and f"EMIT {emit}")
+    whole = len(name.split()) > 1
+    said = (
+        name if whole else f"SUBSCRIBE TO {name}",
+        where and f"WHERE {where}",
+        emit and f"EMIT {emit}",
+    )
     return " ".join(part for part in said if part)
 
 

@@ -1,46 +1,28 @@
 """Reads `CREATE RULE name AS SELECT …` and the clauses after the SELECT.
 
-The SELECT ends where a clause begins: at a clause's word outside of parentheses, after FROM, that
-no operator follows, so that a column may be called `severity` too. Each clause stands at most once,
-in any order. Whether the rule can be kept is `compile`'s work.
-tests/define/test_ruling.py checks what is read and reads each refusal.
+Whether the rule can be kept is `compile`'s work. tests/define/test_ruling.py checks what is read
+and reads each refusal.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
-
-from sqlglot.tokenizer_core import TokenType
-
 from headrace.core.origin import Origin
-from headrace.core.rule import Coupling, Kind, Severity
-from headrace.define.definitions import ActionDefinition, RuleDefinition
+from headrace.core.rule import Coupling
+from headrace.define.definitions import RuleDefinition
+from headrace.define.notifying import Clauses, read_said
 from headrace.define.tokens import Tokens
-
-_CLAUSES = ("SEVERITY", "SUPPRESS", "NOTIFY", "COUPLING", "WITH")
-_OPERATORS = ("IN", "IS", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "AND", "OR", "NOT", "THEN", "END")
-_ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+\.[^@\s<>,;]+")
-_ACTIONS = "a URL in quotes, STREAM name, FILE 'path', EMAIL 'address' or CALL function"
-# WHEN between CASE and END is no clause.
-_OPENS, _CLOSES = {TokenType.L_PAREN, TokenType.CASE}, {TokenType.R_PAREN, TokenType.END}
-URL_MAX = 2_000
 
 
 def read_rule(tokens: Tokens, name: str, origin: Origin) -> RuleDefinition:
     """The rule whose name has been read."""
-    first = tokens.tokens[0]
-    tokens.expect("AS")
-    place, query = tokens.origin, read_select(tokens, f"rule '{name}'", _CLAUSES)
-    clauses = Clauses(tokens)
-    clauses.read()
+    clauses = _RuleClauses(tokens)
+    said = read_said(tokens, f"rule '{name}'", clauses)
     return RuleDefinition(
         name,
-        tokens.text[first.start : tokens.tokens[-1].end + 1],
-        query,
+        said.text,
+        said.query,
         origin,
-        place,
+        said.origin,
         clauses.severity,
         clauses.suppress_us,
         clauses.per,
@@ -50,75 +32,18 @@ def read_rule(tokens: Tokens, name: str, origin: Origin) -> RuleDefinition:
     )
 
 
-def read_select(tokens: Tokens, what: str, clauses: Sequence[str]) -> str:
-    """The text up to the first clause."""
-    if not tokens.seen("SELECT") and not tokens.seen("COUNT"):
-        raise tokens.wrong(f"{what} has no SELECT after AS")
-    start, depth, sourced = tokens.tokens[tokens.at], 0, False
-    while not tokens.done and not (sourced and depth == 0 and _begins(tokens, clauses)):
-        word = tokens.tokens[tokens.at]
-        depth += (word.token_type in _OPENS) - (word.token_type in _CLOSES)
-        sourced = sourced or word.token_type is TokenType.FROM
-        tokens.at += 1
-    return tokens.text[start.start : tokens.tokens[tokens.at - 1].end + 1]
-
-
-def _begins(tokens: Tokens, clauses: Sequence[str]) -> bool:
-    if not any(map(tokens.seen, clauses)):
-        return False
-    after = tokens.tokens[tokens.at + 1 : tokens.at + 2]
-    if not after:
-        return True
-    word = after[0].text.upper()
-    kind, opens = after[0].token_type, {"AFTER": TokenType.NUMBER, "WHEN": TokenType.L_PAREN}
-    return kind in {TokenType.STRING, opens.get(tokens.tokens[tokens.at].text.upper())} or (
-        word.isidentifier() and word not in _OPERATORS
-    )
-
-
-class Clauses:
-    """What stands after the SELECT of a rule."""
-
-    words: tuple[str, ...] = _CLAUSES
-
+class _RuleClauses(Clauses):
     def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
-        self.severity = Severity.MEDIUM
+        super().__init__(tokens)
         self.suppress_us: int | None = None
         self.per: tuple[str, ...] = ()
-        self.actions: tuple[ActionDefinition, ...] = ()
         self.coupling = Coupling.IMMEDIATE
         self.corrections = False
-
-    def readers(self) -> dict[str, Callable[[], None]]:
-        return {
-            "SEVERITY": self._severity,
+        self.readers |= {
             "SUPPRESS": self._suppress,
-            "NOTIFY": self._notify,
             "COUPLING": self._coupling,
             "WITH": self._corrections,
         }
-
-    def read(self) -> None:
-        readers = self.readers()
-        said: set[str] = set()
-        while not self.tokens.done:
-            word = next((word for word in self.words if self.tokens.seen(word)), None)
-            if word is None:
-                self.tokens.end()
-            elif word in said:
-                raise self.tokens.wrong(f"{word} is said twice")
-            else:
-                said.add(word)
-                self.tokens.expect(word)
-                readers[word]()
-
-    def _severity(self) -> None:
-        origin, word = self.tokens.origin, self.tokens.literal().lower()
-        if word not in set(Severity):
-            known = ", ".join(f"'{each}'" for each in Severity)
-            raise self.tokens.wrong(f"severity is one of {known}, not '{word}'", origin)
-        self.severity = Severity(word)
 
     def _suppress(self) -> None:
         self.tokens.expect("FOR")
@@ -131,50 +56,6 @@ class Clauses:
             while self.tokens.took(","):
                 columns.append(self.tokens.name("a column"))
             self.per = tuple(columns)
-
-    def _notify(self) -> None:
-        found = [self._action()]
-        while self.tokens.took(","):
-            found.append(self._action())
-        for number, action in enumerate(found):
-            if action in found[:number]:
-                raise self.tokens.wrong(f"{action.kind} '{action.target}' is notified twice")
-        self.actions = tuple(found)
-
-    def _action(self) -> ActionDefinition:
-        tokens, origin = self.tokens, self.tokens.origin
-        if not tokens.done and tokens.tokens[tokens.at].token_type is TokenType.STRING:
-            return ActionDefinition(Kind.WEBHOOK, self._url(origin))
-        if tokens.took("STREAM"):
-            return ActionDefinition(Kind.STREAM, tokens.name("the stream"))
-        if tokens.took("FILE"):
-            return ActionDefinition(Kind.FILE, tokens.literal())
-        if tokens.took("EMAIL"):
-            return ActionDefinition(Kind.EMAIL, self._address(origin))
-        if tokens.took("CALL"):
-            return ActionDefinition(Kind.CALL, tokens.name("the function"))
-        raise tokens.wrong(f"NOTIFY takes {_ACTIONS}", origin)
-
-    def _url(self, origin: Origin) -> str:
-        url = self.tokens.literal()
-        try:
-            parts = urlsplit(url)
-            known = parts.scheme in {"http", "https"} and parts.hostname and (parts.port or 1)
-        except ValueError:
-            known = False
-        if not known or len(url) > URL_MAX or not url.isprintable() or " " in url:
-            raise self.tokens.wrong(
-                f"'{url[:100]}' is not a URL such as 'https://host/path'", origin
-            )
-        if parts.username is not None or parts.fragment:
-            raise self.tokens.wrong("a URL to notify has no user, password or fragment", origin)
-        return url
-
-    def _address(self, origin: Origin) -> str:
-        address = self.tokens.literal()
-        if not _ADDRESS.fullmatch(address):
-            raise self.tokens.wrong(f"'{address}' is not an address such as 'ops@host.org'", origin)
-        return address
 
     def _coupling(self) -> None:
         origin, word = self.tokens.origin, self.tokens.word().lower()

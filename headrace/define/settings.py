@@ -124,13 +124,13 @@ class QuerySettings:
 @dataclass(frozen=True, slots=True)
 class SubscribeSettings:
     connections_max: int = _setting(100, "subscriptions open at a time", least=1)
-    events_kept: int = _setting(10_000, "events a subscription can be resumed from", least=1)
+    events_kept: int = _setting(10_000, "panes of a view that can be resumed from", least=1)
     waiting_max: int = _setting(
-        10_000, "events that wait for a slow reader before it is cut off", least=1
+        10_000, "panes that wait for a slow reader before it is cut off", least=1
     )
     rows_max: int = _setting(100_000, "rows of a view that can be watched", least=1)
     linger_us: int = _setting(
-        "60 seconds", "how long a subscription without readers can be resumed", duration=True
+        "60 seconds", "how long a view that nobody hears any more can be resumed", duration=True
     )
 
 

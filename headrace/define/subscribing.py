@@ -1,10 +1,14 @@
 """Reads `SUBSCRIBE TO view [WHERE …] [EMIT …] [ACCUMULATING | …]`, and the same clauses of a sink.
 
 Only the words are judged here; whether the view can be told in this way is `compile`'s work.
+What is said of a stream, define/following.py reads.
 tests/define/test_subscribing.py checks what is read and what is refused.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from msgspec.structs import replace
 from sqlglot import exp
@@ -18,7 +22,7 @@ from headrace.define.tokens import Tokens, statements
 
 _TRIGGERS = "EARLY EVERY …, ON TIME, LATE EVERY … and ALLOWED LATENESS INTERVAL …"
 _WORDS = ("EARLY", "ON", "LATE", "ALLOWED")
-_AFTER_WHERE = ("EMIT", "INTO", *(mode.value.upper() for mode in Mode))
+EMISSION = ("EMIT", *(mode.value.upper() for mode in Mode))
 _FORMS = {"INSERTS": Form.INSERTS, "DELETES": Form.DELETES, "RELATION": Form.RELATION}
 
 
@@ -29,20 +33,34 @@ def read_subscription(text: str) -> Subscription:
     >>> asked.early.events, asked.on_time, asked.late, asked.lateness_us
     (10, True, None, 0)
     """
-    try:
-        found = list(statements(text, "subscription"))
-        if len(found) != 1:
-            raise BadDefinition("one SUBSCRIBE is expected", origin=Origin("subscription", 1))
-        tokens = Tokens(text, "subscription", found[0])
-        tokens.expect("SUBSCRIBE")
-        tokens.expect("TO")
-        view = tokens.name("the view")
+    with told_as_a_query():
+        tokens, view = begun(text)
+        if tokens.seen("FROM"):
+            raise tokens.wrong(f"FROM BEGINNING is for streams, and '{view}' is a view")
         where, condition = read_where(tokens)
         made = replace(read_emission(tokens, view, where), condition=condition)
         tokens.end()
+    return made
+
+
+@contextmanager
+def told_as_a_query() -> Iterator[None]:
+    """What is wrong with a subscription is wrong with a question, and not with a definition."""
+    try:
+        yield
     except BadDefinition as error:
         raise BadQuery(error.message, hint=error.hint, origin=error.origin) from error
-    return made
+
+
+def begun(text: str) -> tuple[Tokens, str]:
+    """A subscription that is read up to the name of its view or stream, and the name."""
+    found = list(statements(text, "subscription"))
+    if len(found) != 1:
+        raise BadDefinition("one SUBSCRIBE is expected", origin=Origin("subscription", 1))
+    tokens = Tokens(text, "subscription", found[0])
+    tokens.expect("SUBSCRIBE")
+    tokens.expect("TO")
+    return tokens, tokens.name("the view or stream")
 
 
 def read_where(tokens: Tokens) -> tuple[tuple[tuple[str, str], ...], str]:
@@ -52,7 +70,7 @@ def read_where(tokens: Tokens) -> tuple[tuple[tuple[str, str], ...], str]:
         tokens.at = start
         return _keys(tokens), ""
     tokens.at = start
-    return (), _condition(tokens) if tokens.took("WHERE") else ""
+    return (), read_condition(tokens) if tokens.took("WHERE") else ""
 
 
 def _plain(tokens: Tokens) -> bool:
@@ -68,10 +86,10 @@ def _plain(tokens: Tokens) -> bool:
 
 
 def _ends(tokens: Tokens) -> bool:
-    return any(map(tokens.seen, _AFTER_WHERE))
+    return tokens.seen("INTO") or any(map(tokens.seen, EMISSION))
 
 
-def _condition(tokens: Tokens) -> str:
+def read_condition(tokens: Tokens) -> str:
     """The condition, read and written again, so that nothing but a condition can be in it."""
     origin, first, depth = tokens.origin, tokens.at, 0
     while not tokens.done and not (depth == 0 and _ends(tokens)):

@@ -7,27 +7,21 @@ tests/define/test_watching.py checks what is read and reads each refusal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot.tokenizer_core import TokenType
 
 from headrace.core.origin import Origin
 from headrace.core.time import from_iso
 from headrace.define.definitions import Phrase, WatchDefinition
-from headrace.define.ruling import Clauses, read_select
+from headrace.define.notifying import Clauses, read_said
 from headrace.define.tokens import Tokens
 
-_CLAUSES = ("SEVERITY", "NOTIFY", "UNTIL", "AFTER", "WHEN")
 MATCHES_MAX = 1_000_000_000
 
 
 def read_watch(tokens: Tokens, name: str, origin: Origin) -> WatchDefinition:
     """The watch whose name has been read."""
-    first = tokens.tokens[0]
-    tokens.expect("AS")
-    place, query = tokens.origin, read_select(tokens, f"watch '{name}'", _CLAUSES)
     clauses = _WatchClauses(tokens)
-    clauses.read()
+    said = read_said(tokens, f"watch '{name}'", clauses)
     if not clauses.ends:
         raise tokens.wrong(
             f"watch '{name}' has no end: say UNTIL 'a day', AFTER n MATCHES or WHEN (condition)",
@@ -35,10 +29,10 @@ def read_watch(tokens: Tokens, name: str, origin: Origin) -> WatchDefinition:
         )
     return WatchDefinition(
         name,
-        tokens.text[first.start : tokens.tokens[-1].end + 1],
-        query,
+        said.text,
+        said.query,
         origin,
-        place,
+        said.origin,
         clauses.severity,
         clauses.actions,
         clauses.until_us,
@@ -48,25 +42,16 @@ def read_watch(tokens: Tokens, name: str, origin: Origin) -> WatchDefinition:
 
 
 class _WatchClauses(Clauses):
-    words = _CLAUSES
-
     def __init__(self, tokens: Tokens) -> None:
         super().__init__(tokens)
         self.until_us: int | None = None
         self.matches_max: int | None = None
         self.when: Phrase | None = None
+        self.readers |= {"UNTIL": self._until, "AFTER": self._after, "WHEN": self._when}
 
     @property
     def ends(self) -> bool:
         return any(end is not None for end in (self.until_us, self.matches_max, self.when))
-
-    def readers(self) -> dict[str, Callable[[], None]]:
-        return {
-            **super().readers(),
-            "UNTIL": self._until,
-            "AFTER": self._after,
-            "WHEN": self._when,
-        }
 
     def _until(self) -> None:
         origin, text = self.tokens.origin, self.tokens.literal()

@@ -6,22 +6,22 @@ tests/run/test_questions.py and tests/run/test_rehearsal.py read through it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from headrace.compile.passes import HIDDEN_DDL
 from headrace.compile.plan import StreamPlan, TablePlan
+from headrace.compile.resolve import HIDDEN
 from headrace.core.errors import NotFound
-from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION, Status
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.stretch import events_schema, logged_events
 from headrace.master.table import MasterTable, event_files
 from headrace.run.layout import Layout
 from headrace.spark.query_client import Relation
-
-HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
 
 
 def stream_relations(
@@ -83,14 +83,21 @@ def _write_tail(
     path: Path,
 ) -> None:
     decoder = decoder_of(stream)
-    schema = decoder.arrow_schema(raw=False)
-    keep = [schema.field(name) for name in (*stream.schema.names, *HIDDEN)]
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema(keep)) as writer:
-        # A file without any batch has no columns for its readers.
-        writer.write_batch(pa.RecordBatch.from_pylist([], pa.schema(keep)))
+    schema = events_schema(stream, decoder)
+
+    def parts() -> Iterator[pa.Table]:
         for partition, interval in range.intervals() if reader else ():
             assert reader is not None
-            blocks = reader.blocks(partition, interval)
-            table = decoder.decode(blocks, partition, highs[partition], raw=False).table
-            events = table.filter(pa.compute.equal(table["_status"], int(Status.EVENT)))
-            writer.write_table(events.select([field.name for field in keep]))
+            events, _ = logged_events(reader, decoder, partition, interval, highs[partition])
+            yield events.select(schema.names)
+
+    write_events(path, schema, parts())
+
+
+def write_events(path: Path, schema: pa.Schema, parts: Iterable[pa.Table]) -> None:
+    """Events as a file that a relation of kind `arrow_file` reads."""
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        # A file without any batch has no columns for its readers.
+        writer.write_batch(pa.RecordBatch.from_pylist([], schema))
+        for part in parts:
+            writer.write_table(part)

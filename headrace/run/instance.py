@@ -33,6 +33,7 @@ from headrace.ingest.intake import Receipt
 from headrace.run.alerts import Alerts, action_of, actions_of
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.constants import begin_watches, write_constants
+from headrace.run.following import Following
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
@@ -49,10 +50,11 @@ from headrace.run.schedule import Report, Schedule
 from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables
 from headrace.run.watches import Watches, with_watches
-from headrace.serving.feed import Hearing
+from headrace.serving.hearer import Hearing
 from headrace.serving.hub import Hub
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.streams import Streams
 from headrace.serving.watches import add, deploy_files, remove
 
 log = structlog.get_logger()
@@ -82,7 +84,8 @@ class Instance(ProjectService):
         self.spark: Any = None
         self.pipelines: dict[str, Pipeline] = {}
         self.schedule: Schedule | None = None
-        self.hub = Hub(self.store.db, project.settings.subscribe)
+        streams = Streams(Following(project, self.questions.client.run))
+        self.hub = Hub(self.store.db, project.settings.subscribe, streams)
         self.observatory = self.seen = LiveObservatory(self)
         self.sinks: Sinks | None = None
         self.alerts: Alerts | None = None
@@ -392,12 +395,12 @@ class Instance(ProjectService):
         return rebuilt(found.name, promoted)
 
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
         return self.hub.join(text, after, news)
 
     def metrics(self) -> bytes:
-        tally, open = self.rulebook.tally(), self.hub.open()
+        tally, open = self.rulebook.tally(), self.hub.hearers
         return exposition(self.status(), tally, self.layout.state, open)
 
     # Numbers for the terminal

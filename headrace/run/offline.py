@@ -25,7 +25,7 @@ from headrace.run.project_service import ProjectService, stopped_status
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
 from headrace.run.watches import with_watches
-from headrace.serving.feed import Hearing
+from headrace.serving.hearer import Hearing
 from headrace.serving.rules import keep_rules
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import add, remove
@@ -83,7 +83,7 @@ class Offline(ProjectService):
             remove(db, name, who, self.store.clock())
 
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
         raise Unavailable(
             "the project does not run, so nothing of it changes",

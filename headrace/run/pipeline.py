@@ -60,7 +60,7 @@ class Pipeline:
         self.sessions, self.folder = (batch, speed), project.folder
         for session in self.sessions:
             register(session, plan.tables, functions, project.folder)
-        self.builder = Builder(batch, flow, self.feeds, store, processors)
+        self.builder = Builder(batch, flow, self.feeds, store, processors, clock)
         self.speed = SpeedQuery(
             speed,
             flow,

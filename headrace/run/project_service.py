@@ -10,6 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
+from headrace.access.object import Object
 from headrace.api.observed.asking import QueryPlan
 from headrace.api.service import (
     Balance,
@@ -29,6 +30,7 @@ from headrace.core.errors import NotFound, NotReady
 from headrace.core.rule import shown_name
 from headrace.core.time import iso
 from headrace.define.definitions import StreamDefinition, WatchDefinition
+from headrace.define.following import subscribed_name
 from headrace.define.pace import paced
 from headrace.define.project import Project
 from headrace.log.reader import TopicReader
@@ -40,6 +42,7 @@ from headrace.run.layout import Layout
 from headrace.run.observatory.observatory import StoreObservatory
 from headrace.run.observatory.subject import Signs
 from headrace.run.questions import Questions
+from headrace.run.reading import object_named
 from headrace.run.rulebook import Kept, StoreRulebook
 from headrace.run.rules import kept_rules, with_rules
 from headrace.run.traces import Traces
@@ -124,6 +127,9 @@ class ProjectService:
     def query_plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
         return self.questions.plan(text, caller)
 
+    def subscribed(self, text: str, caller: Caller) -> Object:
+        return object_named(self.store.deployed(), subscribed_name(text), caller)
+
     def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         plan = self.stream_plan(stream)
         rows = dead_letters(self.master(plan), decoder_of(plan), self.log_reader(plan), limit)
@@ -206,8 +212,7 @@ class ProjectService:
         )
         definition = self.project.streams.get(stream.name)
         now_us = self.store.clock()
-        time = state.event_time(now_us)
-        mark_us = time.watermark_us
+        time, mark_us = state.event_times(now_us)[0], state.reached.watermark_us
         return StreamStatus(
             stream.name,
             definition.source if definition else "http",

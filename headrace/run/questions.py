@@ -28,7 +28,7 @@ from headrace.compile.plan import Plan
 from headrace.core.errors import BadQuery, NotReady
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.meters import QUERY_SECONDS, SPARK, STORE
-from headrace.core.position import Position
+from headrace.core.position import Position, position_of
 from headrace.core.stopping import Stopping
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace
@@ -247,15 +247,7 @@ def _as_of_query(name: str, kind: str, value: str, partitions: int) -> str:
         except ValueError as error:
             raise BadQuery(f"'{value}' is not a moment such as '2026-11-15T19:00:00Z'") from error
         return f"SELECT * FROM `{name}` WHERE {ARRIVED_AT} <= TIMESTAMP '{moment}'"
-    try:
-        offsets = Position.parse(value).offsets
-    except ValueError:
-        offsets = ()
-    if len(offsets) != partitions:
-        raise BadQuery(
-            f"'{value}' is not a position of '{name}'",
-            hint=f"write one offset for each of its {partitions} partitions, such as '120,98'.",
-        )
+    offsets = position_of(value, name, partitions).offsets
     conditions = [
         f"({PARTITION} = {n} AND {OFFSET} < {offset})" for n, offset in enumerate(offsets)
     ]

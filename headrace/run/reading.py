@@ -22,14 +22,15 @@ from headrace.define.dialect import parse_query
 def check_reads(caller: Caller, plan: Plan | None, names: Iterable[str]) -> None:
     """Forbidden if the caller may not read one of these."""
     for name in sorted(names):
-        caller.check(Operation.READ, _object(plan, name, caller), f"'{name}'")
+        caller.check(Operation.READ, object_named(plan, name, caller), f"'{name}'")
 
 
 def reads(caller: Caller, plan: Plan | None, name: str) -> bool:
-    return caller.allows(Operation.READ, _object(plan, name, caller))
+    return caller.allows(Operation.READ, object_named(plan, name, caller))
 
 
-def _object(plan: Plan | None, name: str, caller: Caller) -> Object:
+def object_named(plan: Plan | None, name: str, caller: Caller) -> Object:
+    """What a name stands for; the whole job if nothing has it."""
     for kind, names in _names(plan).items():
         if name.lower() in names:
             return object_of(kind, name)

@@ -76,7 +76,7 @@ def as_of(
             state.generation,
             list(state.boundary.offsets),
             list(state.position.offsets),
-            iso(mark) if (mark := state.watermark(now_us)) is not None else None,
+            iso(mark) if (mark := state.reached.watermark_us) is not None else None,
             iso(state.committed_at) if state.committed_at else None,
             max(0, now_us - state.committed_at) // 1000 if state.committed_at else None,
             state.plan.name in provisional,

@@ -20,7 +20,7 @@ import structlog
 from headrace.core.errors import HeadraceError, InternalError, Overloaded, Unavailable
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.settings import LiveSettings
-from headrace.serving.feed import END, Heard, Hearer
+from headrace.serving.hearer import END, Heard, Hearer
 
 log = structlog.get_logger()
 
@@ -69,7 +69,7 @@ class Board:
             self._check_room()
             channels = [self._channel(topic) for topic in topics]
             states = [told for channel in channels if (told := channel.told)]
-            hearer.offer(sorted(states, key=lambda told: told.id or 0), first=True)
+            hearer.offer(sorted(states, key=lambda told: int(told.id or 0)), always=True)
             with self._lock:
                 for channel in channels:
                     self._channels[channel.topic.name] = channel
@@ -149,7 +149,7 @@ class Board:
         channel.mark = mark
         if channel.told is None or bytes(channel.told.data) != bytes(state):
             self._number += 1
-            channel.told = Heard(channel.topic.name, state, self._number)
+            channel.told = Heard(channel.topic.name, state, str(self._number))
 
     def stop(self) -> None:
         """Everybody hears the end."""
@@ -159,7 +159,7 @@ class Board:
         with self._lock:
             hearers = {id(one): one for c in self._channels.values() for one in c.hearers}
         for hearer in hearers.values():
-            hearer.offer([Heard(END, {"reason": "the project is stopping"})], first=True)
+            hearer.offer([Heard(END, {"reason": "the project is stopping"})], always=True)
 
 
 def _tried(topic: Topic, ask: Callable[[], Any]) -> Any:

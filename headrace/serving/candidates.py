@@ -22,8 +22,9 @@ from headrace.compile.translate import Result, typed_name
 from headrace.core.position import Position
 from headrace.core.rule import hidden
 from headrace.serving.answer import rows_as_objects
-from headrace.serving.catalog import read_plan, read_stream, tables_of
+from headrace.serving.catalog import read_plan, read_stream, stored_times, tables_of
 from headrace.serving.finish import quoted
+from headrace.serving.watermark import Times
 
 CHUNK = 1_000
 FLOOR = "alerts_floor"  # of `_meta`: what arrived before is raised by no generation any more
@@ -36,6 +37,7 @@ class Standing:
 
     view: ViewPlan
     position: Position
+    marks: Times  # the watermarks of the streams
     boundary: Position
     generation: int
     joined: bool  # a row's place is in one of several streams, and not said which
@@ -47,6 +49,10 @@ class Standing:
         """
         made_later = self.view.carry is not None and self.view.carry.made is not None
         return not self.joined and not made_later
+
+    def stored(self) -> tuple[str, str, int]:
+        """What tells whether anything has moved since: speed's rows may, where time alone does."""
+        return str(self.position), stored_times(self.marks), self.generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,7 @@ def standing(db: sqlite3.Connection, rule: RulePlan | ShapePlan) -> Standing | N
     return Standing(
         view,
         whole(state.position for state in states),
+        tuple(mark for state in states for mark in state.reached.marks),
         whole(state.boundary for state in states),
         sum(state.generation for state in states),
         any(state.plan.joined for state in states),

@@ -8,7 +8,6 @@ differently is changed at once. tests/serving/test_catalog.py checks each kind o
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,7 +27,8 @@ from headrace.serving.merge import (
     values_table,
 )
 from headrace.serving.shed import shed_epochs
-from headrace.serving.store import Change, StreamState, Version
+from headrace.serving.store import Change, GroupState, StreamState, Version
+from headrace.serving.watermark import Reached, Times
 
 
 def read_plan(db: sqlite3.Connection) -> Plan | None:
@@ -38,8 +38,8 @@ def read_plan(db: sqlite3.Connection) -> Plan | None:
 
 def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
     row = db.execute(
-        "SELECT plan, boundary, generation, committed_at, promoted_at, watermark_us, "
-        "boundary_highs FROM _streams WHERE name = ?",
+        "SELECT plan, generation, committed_at, promoted_at, marks, "
+        "boundary, boundary_highs, boundary_marks FROM _streams WHERE name = ?",
         (name,),
     ).fetchone()
     if row is None:
@@ -49,60 +49,72 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
         (name,),
     ).fetchall()
     offsets, highs, heard_at = zip(*progress, strict=True)
+    built = _reached(*row[5:])
     return StreamState(
         msgspec.json.decode(row[0], type=FlowPlan),
-        Position(offsets),
-        Position.parse(row[1]),
-        row[2],
-        highs,
-        tuple(msgspec.json.decode(row[6])) or (None,) * len(progress),
+        Reached(Position(offsets), highs, read_times(row[4])),
+        built,
+        row[1],
         heard_at,
-        told_us=row[5],
-        committed_at=row[3],
-        promoted_at=row[4],
-        shed=sum(shed.events for shed in shed_epochs(db, name, Position.parse(row[1]))),
+        committed_at=row[2],
+        promoted_at=row[3],
+        shed=sum(shed.events for shed in shed_epochs(db, name, built.position)),
     )
 
 
+def read_groups(db: sqlite3.Connection, stream: str, *, closed: bool = False) -> list[GroupState]:
+    """The groups of a stream, or those that are closed."""
+    rows = db.execute(
+        "SELECT number, upper, highs, marks FROM _groups WHERE stream = ? AND closed >= ? "
+        "ORDER BY number",
+        (stream, closed),
+    )
+    return [GroupState(number, _reached(*said)) for number, *said in rows]
+
+
+def stored_times(times: Times) -> str:
+    return msgspec.json.encode(times).decode()
+
+
+def read_times(text: str) -> Times:
+    return msgspec.json.decode(text, type=Times)
+
+
+def _reached(position: str, highs: str, marks: str) -> Reached:
+    return Reached(Position.parse(position), read_times(highs), read_times(marks))
+
+
 def listen_again(db: sqlite3.Connection, now_us: int) -> None:
-    """A process that begins has waited for no partition yet, however long nobody listened."""
-    db.execute("UPDATE _progress SET heard_at = ? WHERE heard_at IS NOT NULL", (now_us,))
-
-
-def advance(
-    db: sqlite3.Connection,
-    before: StreamState,
-    position: Position,
-    highs: Sequence[int | None],
-    now_us: int,
-) -> None:
-    """Bring the progress of a stream to a position; its watermark never goes back."""
-    name = before.plan.name
-    for partition, (offset, high) in enumerate(zip(position.offsets, highs, strict=True)):
-        db.execute(
-            "UPDATE _progress SET next_offset = ?1, high_us = ?2, "
-            "heard_at = CASE WHEN next_offset < ?1 THEN ?3 ELSE heard_at END "
-            "WHERE stream = ?4 AND partition = ?5",
-            (offset, high, now_us, name, partition),
-        )
-    # Somebody may have been told what the time alone had made of the state before.
-    told = [state.watermark(now_us) for state in (before, read_stream(db, name))]
-    newest = max((mark for mark in told if mark is not None), default=None)
-    db.execute("UPDATE _streams SET watermark_us = ? WHERE name = ?", (newest, name))
-
-
-def read_highs(path: Path, flow: str, number: int, position: Position) -> tuple[int | None, ...]:
-    """The highest event times that an epoch beginning at `position` starts from, in the flow's
-    stream of this number.
+    """While nobody listens, nobody is silent: a process that begins goes on with the silence of
+    each partition as it was at the newest commit.
     """
+    since = "SELECT listened_at FROM _streams WHERE name = stream"
+    db.execute(f"UPDATE _progress SET heard_at = heard_at + ? - ({since})", (now_us,))
+    db.execute("UPDATE _streams SET listened_at = ? WHERE listened_at IS NOT NULL", (now_us,))
+
+
+def advance(db: sqlite3.Connection, before: StreamState, reached: Reached, now_us: int) -> None:
+    """Bring the progress of a stream to what was reached, with all up to there heard now."""
+    columns = (reached.position.offsets, reached.highs, before.heard(reached.position, now_us))
+    for partition, values in enumerate(zip(*columns, strict=True)):
+        db.execute(
+            "UPDATE _progress SET next_offset = ?, high_us = ?, heard_at = ? "
+            "WHERE stream = ? AND partition = ?",
+            (*values, before.plan.name, partition),
+        )
+    db.execute(
+        "UPDATE _streams SET marks = ?, listened_at = ? WHERE name = ?",
+        (stored_times(reached.marks), now_us, before.plan.name),
+    )
+
+
+def glance(path: Path, flow: str) -> StreamState:
+    """How far a flow has come, for a process that has no store open."""
     db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
     try:
-        state = read_stream(db, flow)
+        return read_stream(db, flow)
     finally:
         db.close()
-    if state.plan.positions(state.position)[number] != position:
-        return (None,) * len(position.offsets)
-    return state.plan.parts(state.highs)[number]
 
 
 def read_versions(db: sqlite3.Connection, stream: str) -> list[Version]:
@@ -167,10 +179,11 @@ def _deploy_flow(db: sqlite3.Connection, flow: FlowPlan) -> None:
             check_history(old, new)
         db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, flow.name))
         return
-    start = Position.start(flow.partitions)
+    start, nothing = Position.start(flow.partitions), stored_times((None,) * flow.partitions)
+    unknown = stored_times((None,) * len(flow.streams))
     db.execute(
-        "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0, NULL, '[]')",
-        (flow.name, text, str(start)),
+        "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0, NULL, ?, ?, ?)",
+        (flow.name, text, str(start), unknown, nothing, unknown),
     )
     rows = [(flow.name, partition) for partition in range(flow.partitions)]
     db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL, NULL)", rows)

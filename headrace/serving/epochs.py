@@ -2,7 +2,8 @@
 
 That position is the progress. An epoch is recognised by its position range: one that begins
 before the stored position was committed before and is skipped; one that begins after it would
-leave a gap and is refused. tests/serving/test_epochs.py and the kill tests check this.
+leave a gap and is refused. One without events is recognised by the watermark that it brings.
+tests/serving/test_epochs.py and the kill tests check this.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-import msgspec
-
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
 from headrace.serving.carried import commit_states
-from headrace.serving.catalog import advance, read_stream, read_versions, tables_of
+from headrace.serving.catalog import (
+    advance,
+    read_stream,
+    read_versions,
+    stored_times,
+    tables_of,
+)
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.rows import stored_rows
 from headrace.serving.shed import note_shed
@@ -27,11 +32,13 @@ EPOCHS_KEPT = 1_000
 def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: int) -> bool:
     """Add an epoch inside the caller's transaction; False when it was there already."""
     state = read_stream(db, epoch.stream)
-    if epoch.range.upper <= state.position:
+    if epoch.reached.position <= state.position and (
+        len(epoch.range) or epoch.reached <= state.reached
+    ):
         return False
-    if epoch.range.lower != state.position:
+    if epoch.lower != state.position:
         raise EngineFailed(
-            f"an epoch of stream '{epoch.stream}' begins at {epoch.range.lower}, "
+            f"an epoch of stream '{epoch.stream}' begins at {epoch.lower}, "
             f"but the store is at {state.position}"
         )
     group = _group(db, epoch, group_us, now_us)
@@ -46,7 +53,8 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
                 "ON CONFLICT DO UPDATE SET count = count + excluded.count",
                 (version.id, group, count),
             )
-    advance(db, state, epoch.range.upper, epoch.highs, now_us)
+    # Heard now, not when the epoch began: the time that it took is no silence.
+    advance(db, state, epoch.reached, now_us)
     _record(db, epoch, now_us)
     return True
 
@@ -58,17 +66,17 @@ def _group(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: int) -> 
         "ORDER BY number DESC LIMIT 1",
         (epoch.stream,),
     ).fetchone() or (0, 0, 1)
-    highs = msgspec.json.encode(epoch.highs).decode()
+    times = [stored_times(times) for times in (epoch.reached.highs, epoch.reached.marks)]
     if not closed and now_us - opened_at < group_us:
         db.execute(
-            "UPDATE _groups SET upper = ?, highs = ? WHERE stream = ? AND number = ?",
-            (str(epoch.range.upper), highs, epoch.stream, number),
+            "UPDATE _groups SET upper = ?, highs = ?, marks = ? WHERE stream = ? AND number = ?",
+            (str(epoch.reached.position), *times, epoch.stream, number),
         )
         return int(number)
     db.execute("UPDATE _groups SET closed = 1 WHERE stream = ? AND closed = 0", (epoch.stream,))
     db.execute(
-        "INSERT INTO _groups VALUES (?, ?, ?, ?, 0, ?)",
-        (epoch.stream, number + 1, str(epoch.range.upper), now_us, highs),
+        "INSERT INTO _groups VALUES (?, ?, ?, ?, 0, ?, ?)",
+        (epoch.stream, number + 1, str(epoch.reached.position), now_us, *times),
     )
     return int(number) + 1
 

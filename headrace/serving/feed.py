@@ -4,87 +4,25 @@ A hearer begins with `relation`, all rows told so far, and then hears each pane 
 comes back with the number of the last event it heard goes on after it, as long as the newest
 `kept` events hold it; else it hears `reset`, and the relation anew. Numbers begin at the
 microsecond at which the feed was made, so a number of an earlier feed is never one of this.
-A hearer that does not keep up has at most `waiting_max` events in memory: then it hears `slow`,
-which is its last event. tests/serving/test_feed.py checks each.
+A hearer that does not keep up hears `slow`, which is its last event.
+tests/serving/test_feed.py checks each.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from headrace.core.subscription import Form
 from headrace.serving.account import Look
+from headrace.serving.hearer import Heard, Hearer
 from headrace.serving.watch import Watch
 
 PANE, RELATION, RESET = "pane", "relation", "reset"
-SLOW, END, FAILED = "slow", "end", "failed"
-LAST = frozenset({SLOW, END, FAILED})  # after one of these comes nothing
-
-
-class Heard(msgspec.Struct, frozen=True):
-    """One event of a subscription; `id` is what to resume after."""
-
-    event: str
-    data: Any
-    id: int | None = None
-
-
-class Hearing(Protocol):
-    """A subscription, or live topics, that are open."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will come."""
-
-    def take(self, seconds: float = 0.0) -> list[Heard]:
-        """What has come since; waits so long for the first of it."""
-
-    def close(self) -> None: ...
-
-
-class Hearer:
-    """One who hears a feed: `take` gives what has come since."""
-
-    def __init__(
-        self, waiting_max: int, news: Callable[[], None], left: Callable[[Hearer], None]
-    ) -> None:
-        self.ended = False
-        self._news, self._left, self._waiting_max = news, left, waiting_max
-        self._waiting: deque[Heard] = deque()
-        self._changed = threading.Condition()
-
-    def take(self, seconds: float = 0.0) -> list[Heard]:
-        """What has come; waits so long for the first of it."""
-        with self._changed:
-            if not self._waiting and not self.ended and seconds:
-                self._changed.wait(seconds)
-            taken = list(self._waiting)
-            self._waiting.clear()
-            return taken
-
-    def close(self) -> None:
-        """Hear nothing more."""
-        self.ended = True
-        self._left(self)
-
-    def offer(self, events: Sequence[Heard], *, first: bool = False) -> None:
-        """Give it events, unless it has too many already."""
-        with self._changed:
-            if self.ended:
-                return
-            if not first and len(self._waiting) + len(events) > self._waiting_max:
-                self._waiting.clear()
-                reason = f"more than {self._waiting_max} events waited to be read"
-                events = [Heard(SLOW, {"reason": reason})]
-            self._waiting.extend(events)
-            self.ended = any(event.event in LAST for event in events)
-            self._changed.notify_all()
-        self._news()
 
 
 class Feed:
@@ -108,10 +46,12 @@ class Feed:
             self._tell(found)
 
     def _tell(self, found: Look) -> None:
-        events = [Heard(PANE, msgspec.to_builtins(pane), pane.sequence) for pane in found.panes]
+        events = [
+            Heard(PANE, msgspec.to_builtins(pane), str(pane.sequence)) for pane in found.panes
+        ]
         for event in events:
             if len(self._kept) == self._kept.maxlen:
-                self._first = self._kept[0].id or 0
+                self._first = self._kept[0].data["sequence"]
             self._kept.append(event)
         if events:
             for hearer in self.hearers:
@@ -123,7 +63,7 @@ class Feed:
         """One more hears, from after that event on."""
         hearer = Hearer(self.waiting_max, news, left)
         with self._lock:
-            hearer.offer(self._beginning(after), first=True)
+            hearer.offer(self._beginning(after), always=True)
             self.hearers.append(hearer)
             self.empty_since_us = None
         return hearer
@@ -131,8 +71,8 @@ class Feed:
     def _beginning(self, after: int | None) -> list[Heard]:
         newest = self.watch.account.sequence
         if after is not None and self._first <= after <= newest:
-            return [event for event in self._kept if (event.id or 0) > after]
-        relation = Heard(RELATION, {"rows": self._rows()}, newest)
+            return [event for event in self._kept if event.data["sequence"] > after]
+        relation = Heard(RELATION, {"rows": self._rows()}, str(newest))
         if after is None:
             return [relation]
         reason = f"event {after} is not kept any more; here is the relation anew"
@@ -155,4 +95,4 @@ class Feed:
         """Everybody hears this as the last."""
         with self._lock:
             for hearer in self.hearers:
-                hearer.offer([event], first=True)
+                hearer.offer([event], always=True)

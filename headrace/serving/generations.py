@@ -27,6 +27,7 @@ from headrace.serving.catalog import (
     read_stream,
     read_tables,
     refresh_readable_views,
+    stored_times,
     tables_of,
 )
 from headrace.serving.merge import (
@@ -41,6 +42,7 @@ from headrace.serving.rows import stored_rows, with_key
 from headrace.serving.shed import forget_shed
 from headrace.serving.states import STATES
 from headrace.serving.store import AuditResult, Row, Staged, StateRow, Version
+from headrace.serving.watermark import Reached
 
 GENERATIONS_KEPT = 1_000
 
@@ -86,16 +88,15 @@ def drop_staged(db: sqlite3.Connection, plan: ViewPlan) -> None:
 def promote(
     db: sqlite3.Connection,
     stream: str,
-    boundary: Position,
+    reached: Reached,
     group: int,
     staged: Sequence[Staged],
     audits: Sequence[AuditResult],
-    highs: Sequence[int | None],
     now_us: int,
 ) -> int:
-    """Make staged builds the answer up to `boundary`, inside the caller's transaction."""
-    state = read_stream(db, stream)
-    reached = _highs_at(db, stream, group, boundary, highs)
+    """Make staged builds the answer up to there, inside the caller's transaction."""
+    state, boundary = read_stream(db, stream), str(reached.position)
+    ahead = reached <= state.reached and reached != state.reached
     number = state.generation + 1
     for build in staged:
         _absorb(db, build.version.plan, number)
@@ -103,7 +104,6 @@ def promote(
         _, speed, _ = tables_of(build.version.plan)
         db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
         if build.version.plan.carry:
-            ahead = boundary <= state.position and boundary != state.position
             promote_states(db, build.version.plan, build.full, group, ahead)
         db.execute(
             "DELETE FROM _provisional WHERE version = ? AND number <= ?", (build.version.id, group)
@@ -116,20 +116,21 @@ def promote(
         "AND number < (SELECT max(number) FROM _groups WHERE stream = ?1)",
         (stream, group),
     )
-    if not boundary <= state.position:
+    if not reached <= state.reached:
         # Batch has gone past speed, which goes on from the boundary.
-        advance(db, state, boundary, highs, now_us)
+        advance(db, state, reached, now_us)
+    times = [stored_times(times) for times in (reached.highs, reached.marks)]
     db.execute(
-        "UPDATE _streams SET boundary = ?, generation = ?, promoted_at = ?, boundary_highs = ? "
-        "WHERE name = ?",
-        (str(boundary), number, now_us, reached, stream),
+        "UPDATE _streams SET boundary = ?, boundary_highs = ?, boundary_marks = ?, "
+        "generation = ?, promoted_at = ? WHERE name = ?",
+        (boundary, *times, number, now_us, stream),
     )
     found = msgspec.json.encode(list(audits)).decode()
     db.execute(
         "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)",
-        (stream, number, str(boundary), now_us, found),
+        (stream, number, boundary, now_us, found),
     )
-    _forget_shed(db, stream, boundary)
+    _forget_shed(db, stream, reached.position)
     db.execute(
         "DELETE FROM _generations WHERE stream = ? AND number <= ?",
         (stream, number - GENERATIONS_KEPT),
@@ -142,23 +143,6 @@ def promote(
 def _forget_shed(db: sqlite3.Connection, stream: str, boundary: Position) -> None:
     oldest = db.execute("SELECT min(number) FROM _epochs").fetchone()[0] or 0
     forget_shed(db, stream, oldest - 1, boundary)
-
-
-def _highs_at(
-    db: sqlite3.Connection,
-    stream: str,
-    group: int,
-    boundary: Position,
-    archived: Sequence[int | None],
-) -> str:
-    """The highest event times at the boundary, as JSON: those of the group that ends there, or of
-    the archive.
-    """
-    row = db.execute(
-        "SELECT highs FROM _groups WHERE stream = ? AND number = ? AND upper = ?",
-        (stream, group, str(boundary)),
-    ).fetchone()
-    return str(row[0]) if row else msgspec.json.encode(archived).decode()
 
 
 def _absorb(db: sqlite3.Connection, plan: ViewPlan, number: int) -> None:

@@ -1,9 +1,10 @@
-"""All subscriptions of a running project: one feed a text, one thread for all feeds.
+"""All subscriptions of a running project: one feed a text about a view, one thread for all feeds.
+Those to streams are in headrace/serving/streams.py.
 
 The thread asks each feed a few times a second whether its view has moved. A feed without hearers is
 kept for `subscribe.linger`, so that one who was cut off can go on, and is then forgotten. More than
-`subscribe.connections_max` hearers at a time are refused. After a restart there are no feeds, and
-who comes back hears `reset`. tests/serving/test_hub.py checks it.
+`subscribe.connections_max` hearers at a time, of views and streams, are refused. After a restart
+there are no feeds, and who comes back to a view hears `reset`. tests/serving/test_hub.py checks it.
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ from collections.abc import Callable
 
 import structlog
 
+from headrace.compile.follow import is_stream
 from headrace.compile.plan import Plan
 from headrace.compile.subscribe import shape_of
-from headrace.core.errors import HeadraceError, InternalError, NotReady, Overloaded, Unavailable
+from headrace.core.errors import NotReady, Overloaded, Unavailable
 from headrace.core.subscription import Subscription
 from headrace.core.time import Clock, now_us
+from headrace.define.following import subscribed_name
 from headrace.define.settings import SubscribeSettings
 from headrace.define.subscribing import read_subscription
 from headrace.serving.account import Account
 from headrace.serving.catalog import read_plan
-from headrace.serving.feed import END, FAILED, Feed, Heard, Hearer
+from headrace.serving.feed import Feed
+from headrace.serving.hearer import END, Heard, Hearer, failure
 from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
+from headrace.serving.streams import Streams
 from headrace.serving.watch import Watch, subscribed
 
 log = structlog.get_logger()
@@ -34,8 +39,10 @@ TURN_S = 0.1
 class Hub:
     """Who hears what."""
 
-    def __init__(self, db: Sqlite, settings: SubscribeSettings, clock: Clock = now_us) -> None:
-        self.settings, self.clock = settings, clock
+    def __init__(
+        self, db: Sqlite, settings: SubscribeSettings, streams: Streams, clock: Clock = now_us
+    ) -> None:
+        self.settings, self.streams, self.clock = settings, streams, clock
         self.reader = Reader(db, rows_max=settings.rows_max, clock=clock)
         self._feeds: dict[Subscription, Feed] = {}
         self._lock = threading.Lock()
@@ -43,16 +50,29 @@ class Hub:
         self._thread: threading.Thread | None = None
 
     def join(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearer:
-        """Hear a subscription, from after that event on; `news` is called when something comes."""
+        """Hear a subscription, from after that id on; `news` is called when something comes."""
+        name = subscribed_name(text)
+        plan = self._plan()
+        if not is_stream(plan, name):
+            return self._join_view(plan, text, after, news)
+        opened = self.streams.opened(plan, text, after)
+        with self._lock:
+            self._check_room()
+            return self.streams.join(*opened, news)
+
+    def _join_view(
+        self, plan: Plan, text: str, after: str | None, news: Callable[[], None]
+    ) -> Hearer:
         asked = read_subscription(text)
-        shape_of(self._plan(), asked)
+        shape_of(plan, asked)
+        sequence = None if after is None else _sequence(after)
         with self._lock:
             self._check_room()
             feed = self._feeds.get(asked) or self._open(asked)
             self._feeds[asked] = feed
-            hearer = feed.join(after, news, lambda left: feed.leave(left, self.clock()))
+            hearer = feed.join(sequence, news, lambda left: feed.leave(left, self.clock()))
             self._start()
         return hearer
 
@@ -63,19 +83,20 @@ class Hub:
             raise NotReady("nothing is deployed yet", hint="try again in a moment.")
         return plan
 
-    def open(self) -> int:
-        """How many hear something now."""
-        return sum(len(feed.hearers) for feed in list(self._feeds.values()))
-
     def _check_room(self) -> None:
         if self._stop.is_set():
             raise Unavailable("the project is stopping")
         most = self.settings.connections_max
-        if self.open() >= most:
+        if self.hearers >= most:
             raise Overloaded(
                 f"more than {most} subscriptions are open",
                 hint="close one, or raise subscribe.connections_max.",
             )
+
+    @property
+    def hearers(self) -> int:
+        """How many hear something."""
+        return self.streams.hearers + sum(len(feed.hearers) for feed in self._feeds.values())
 
     def _open(self, asked: Subscription) -> Feed:
         account = Account(sequence=self.clock())
@@ -105,7 +126,7 @@ class Hub:
             except Exception as error:
                 with self._lock:
                     self._feeds.pop(asked, None)
-                feed.end(Heard(FAILED, _told(error, asked).as_dict()))
+                feed.end(failure(error, asked.view))
 
     def _tidied(self) -> dict[Subscription, Feed]:
         """The feeds that somebody hears, or may come back to."""
@@ -120,19 +141,16 @@ class Hub:
 
     def stop(self) -> None:
         """Everybody hears the end."""
-        self._stop.set()
+        end = Heard(END, {"reason": "the project is stopping"})
+        with self._lock:
+            self._stop.set()
+        self.streams.stop(end)
         if self._thread is not None:
             self._thread.join()
         for feed in self._feeds.values():
-            feed.end(Heard(END, {"reason": "the project is stopping"}))
+            feed.end(end)
 
 
-def _told(error: Exception, asked: Subscription) -> HeadraceError:
-    """The error as a hearer may know it; what nobody foresaw is in the log."""
-    if isinstance(error, HeadraceError):
-        return error
-    log.error("subscription.failed", view=asked.view, exc_info=error)
-    return InternalError(
-        f"the subscription to '{asked.view}' met a problem that it did not expect",
-        hint="the server's log has more; subscribe again.",
-    )
+def _sequence(text: str) -> int:
+    """The number of a pane; a text that is none was never given by us, so it is as an old one."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else -1

@@ -110,8 +110,9 @@ class Lookout:
     def _looked(self, look: _Look) -> None:
         with self.db.write() as db:
             db.execute(
-                "UPDATE _looks SET position = ?, generation = ? WHERE rule = ? AND version = ?",
-                (str(look.at.position), look.at.generation, look.rule.name, look.before.version),
+                "UPDATE _looks SET position = ?, marks = ?, generation = ? "
+                "WHERE rule = ? AND version = ?",
+                (*look.at.stored(), look.rule.name, look.before.version),
             )
 
 
@@ -139,7 +140,8 @@ class _Look:
 
 
 def _seen(before: Looked, at: Standing) -> bool:
-    return (before.position, before.generation) == (at.position, at.generation)
+    looked = (before.position, before.marks, before.generation)
+    return looked == (at.position, at.marks, at.generation)
 
 
 def _precedes(place: tuple[int, int], position: Position) -> bool:

@@ -159,7 +159,7 @@ class Reader:
         fresh = (
             any(row[-1] for row in raw)
             if fresh_column
-            else any(s.position != s.boundary for s in states)
+            else any(s.reached != s.built for s in states)
         )
         rows = rows_as_objects(raw[:wanted], results)
         return Answer(

@@ -19,7 +19,8 @@ from headrace.compile.plan import Plan, RulePlan
 from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import iso
-from headrace.serving.catalog import read_stream
+from headrace.serving.catalog import read_stream, read_times
+from headrace.serving.watermark import Times
 
 ENABLED, DISABLED, REMOVED = "enabled", "disabled", "removed"
 
@@ -43,6 +44,7 @@ class Looked:
     version: int  # at which it began
     since: Position  # what is before is history
     position: Position | None  # None: not looked yet
+    marks: Times | None  # the watermarks of the streams then
     generation: int | None
 
 
@@ -121,7 +123,7 @@ def begin(db: sqlite3.Connection, rule: RulePlan) -> None:
     # The streams' own positions, because a join that is new has none yet.
     since = whole(read_stream(db, stream).position for stream in dict.fromkeys(rule.streams))
     db.execute(
-        "INSERT OR REPLACE INTO _looks SELECT name, max(version), ?, NULL, NULL "
+        "INSERT OR REPLACE INTO _looks SELECT name, max(version), ?, NULL, NULL, NULL "
         "FROM _rules WHERE name = ?",
         (str(since), rule.name),
     )
@@ -137,9 +139,10 @@ def read_look(db: sqlite3.Connection, rule: str) -> Looked | None:
 
 def read_looked(db: sqlite3.Connection, rule: str) -> Looked | None:
     row = db.execute(
-        "SELECT version, since, position, generation FROM _looks WHERE rule = ?", (rule,)
+        "SELECT version, since, position, marks, generation FROM _looks WHERE rule = ?", (rule,)
     ).fetchone()
     if row is None:
         return None
     position = Position.parse(row[2]) if row[2] else None
-    return Looked(row[0], Position.parse(row[1]), position, row[3])
+    marks = read_times(row[3]) if row[3] else None
+    return Looked(row[0], Position.parse(row[1]), position, marks, row[4])

@@ -22,13 +22,14 @@ CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WIT
 CREATE TABLE IF NOT EXISTS _streams (
   name TEXT PRIMARY KEY, plan TEXT NOT NULL, boundary TEXT NOT NULL, generation INTEGER NOT NULL,
   committed_at INTEGER, promoted_at INTEGER, late INTEGER NOT NULL DEFAULT 0,
-  watermark_us INTEGER, boundary_highs TEXT NOT NULL DEFAULT '[]');
+  listened_at INTEGER, marks TEXT NOT NULL, boundary_highs TEXT NOT NULL,
+  boundary_marks TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS _progress (
   stream TEXT, partition INTEGER, next_offset INTEGER NOT NULL, high_us INTEGER, heard_at INTEGER,
   PRIMARY KEY (stream, partition)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _groups (
   stream TEXT, number INTEGER, upper TEXT NOT NULL, opened_at INTEGER NOT NULL,
-  closed INTEGER NOT NULL, highs TEXT NOT NULL,
+  closed INTEGER NOT NULL, highs TEXT NOT NULL, marks TEXT NOT NULL,
   PRIMARY KEY (stream, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _tables (
   name TEXT PRIMARY KEY, version TEXT NOT NULL, loaded_at INTEGER NOT NULL) WITHOUT ROWID;
@@ -63,7 +64,7 @@ CREATE TABLE IF NOT EXISTS _rules (
   changed_at INTEGER NOT NULL, changed_by TEXT NOT NULL,
   PRIMARY KEY (name, version)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _looks (
-  rule TEXT PRIMARY KEY, version INTEGER NOT NULL, since TEXT NOT NULL, position TEXT,
+  rule TEXT PRIMARY KEY, version INTEGER NOT NULL, since TEXT NOT NULL, position TEXT, marks TEXT,
   generation INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _alerts (
   number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, rule TEXT NOT NULL,
@@ -103,7 +104,8 @@ CREATE INDEX IF NOT EXISTS _watches_names ON _watches (name COLLATE NOCASE);
 CREATE INDEX IF NOT EXISTS _watches_shapes ON _watches (shape, state);
 CREATE INDEX IF NOT EXISTS _watches_ends ON _watches (until_us) WHERE state = 'active';
 CREATE TABLE IF NOT EXISTS _watch_looks (
-  shape TEXT PRIMARY KEY, position TEXT NOT NULL, generation INTEGER NOT NULL) WITHOUT ROWID;
+  shape TEXT PRIMARY KEY, position TEXT NOT NULL, marks TEXT NOT NULL,
+  generation INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-import msgspec
-
 from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
-from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.serving import carried, catalog, epochs, generations, rules
 from headrace.serving.shed import shed_epochs
@@ -26,6 +23,7 @@ from headrace.serving.store import (
     StreamState,
     Version,
 )
+from headrace.serving.watermark import Reached
 
 
 class SqliteStore:
@@ -95,26 +93,15 @@ class SqliteStore:
         with self.db.write() as db:
             catalog.close_group(db, stream, self.clock() - self.group_us)
 
-    def closed_groups(self, stream: str) -> list[tuple[int, Position]]:
+    def closed_groups(self, stream: str) -> list[GroupState]:
         with self.db.read() as db:
-            rows = db.execute(
-                "SELECT number, upper FROM _groups WHERE stream = ? AND closed = 1 ORDER BY number",
-                (stream,),
-            )
-            return [(number, Position.parse(upper)) for number, upper in rows]
+            return catalog.read_groups(db, stream, closed=True)
 
     def groups(self, stream: str) -> list[GroupState]:
         with self.db.read() as db:
-            boundary = catalog.read_stream(db, stream).boundary
-            rows = db.execute(
-                "SELECT number, upper, highs FROM _groups WHERE stream = ? ORDER BY number",
-                (stream,),
-            )
-            found = [
-                GroupState(number, Position.parse(upper), tuple(msgspec.json.decode(highs)))
-                for number, upper, highs in rows
-            ]
-            return [group for group in found if not group.upper <= boundary]
+            built = catalog.read_stream(db, stream).built
+            found = catalog.read_groups(db, stream)
+            return [group for group in found if not group.reached <= built]
 
     def states_count(self, version: Version) -> int:
         with self.db.read() as db:
@@ -148,16 +135,13 @@ class SqliteStore:
     def promote(
         self,
         stream: str,
-        boundary: Position,
+        reached: Reached,
         group: int,
         staged: Sequence[Staged],
         audits: Sequence[AuditResult],
-        highs: Sequence[int | None],
     ) -> int:
         with self.db.write() as db:
-            number = generations.promote(
-                db, stream, boundary, group, staged, audits, highs, self.clock()
-            )
+            number = generations.promote(db, stream, reached, group, staged, audits, self.clock())
             failpoint("generation.promoting")
         failpoint("generation.promoted")
         return number

@@ -16,7 +16,7 @@ from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
-from headrace.serving.watermark import EventTime, event_time
+from headrace.serving.watermark import EventTime, Reached, Times, event_time
 
 Row = tuple[Any, ...]
 # Key, time and place of its last event, state, and when its timer is to fire.
@@ -45,47 +45,58 @@ class StreamState:
     """How far a stream, or a flow of joined ones, has come in the store."""
 
     plan: FlowPlan
-    position: Position  # speed has committed up to here
-    boundary: Position  # batch answers up to here
+    reached: Reached  # speed has committed up to here
+    built: Reached  # batch answers up to here
     generation: int
-    highs: tuple[int | None, ...]  # highest event time in each partition, in microseconds
-    boundary_highs: tuple[int | None, ...]  # the same, at the boundary
-    heard_at: tuple[int | None, ...]  # when speed last took something from each partition
-    told_us: int | None  # the watermark that was told at the newest commit
+    heard_at: Times  # when speed last took something from each partition
     committed_at: int | None  # when the newest epoch was committed
     promoted_at: int | None
     shed: int = 0  # events after the boundary that speed has passed over
 
-    def event_time(self, now_us: int) -> EventTime:
-        """How far event time has come, and which partitions hold it back or are set aside. Of
-        joined streams it is the slowest's, once all have one.
-        """
-        times = [
-            event_time(highs, heard, self.told_us, now_us, stream.watermark[1], stream.idle_us)
-            for stream, highs, heard in zip(
-                self.plan.streams,
-                self.plan.parts(self.highs),
-                self.plan.parts(self.heard_at),
-                strict=True,
-            )
-            if stream.watermark
-        ]
-        if not times or any(time.watermark_us is None for time in times):
-            return EventTime()
-        return min(times, key=lambda time: time.watermark_us or 0)
+    @property
+    def position(self) -> Position:
+        return self.reached.position
 
-    def watermark(self, now_us: int) -> int | None:
-        """Event time has come this far; None before any event or without a watermark."""
-        return self.event_time(now_us).watermark_us
+    @property
+    def boundary(self) -> Position:
+        return self.built.position
+
+    def after(self, position: Position, highs: Times, at_us: int) -> Reached:
+        """What the flow has reached when it takes all up to a position at a moment; `highs` are
+        those there.
+        """
+        times = self._times(highs, self.heard(position, at_us), at_us)
+        return Reached(position, highs, tuple(time.watermark_us for time in times))
+
+    def heard(self, position: Position, at_us: int) -> Times:
+        """When each partition was heard last, if all up to a position is taken at a moment."""
+        offsets = zip(self.heard_at, self.position.offsets, position.offsets, strict=True)
+        return tuple(at_us if before < after else at for at, before, after in offsets)
+
+    def due(self, now_us: int) -> bool:
+        """Whether silence alone has brought a watermark further."""
+        return self.after(self.position, self.reached.highs, now_us) != self.reached
+
+    def event_times(self, now_us: int) -> list[EventTime]:
+        """Of each stream, which partitions hold its watermark back and which are set aside."""
+        return self._times(self.reached.highs, self.heard_at, now_us)
+
+    def _times(self, highs: Times, heard_at: Times, now_us: int) -> list[EventTime]:
+        parts, told = (self.plan.parts(highs), self.plan.parts(heard_at)), self.reached.marks
+        return [
+            event_time(tops, heard, mark, now_us, stream.watermark[1], stream.idle_us)
+            if stream.watermark
+            else EventTime()
+            for stream, tops, heard, mark in zip(self.plan.streams, *parts, told, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """A group of epochs: where it ends, and the highest event times there."""
+    """A group of epochs, and what they have reached."""
 
     number: int
-    upper: Position
-    highs: tuple[int | None, ...]
+    reached: Reached
 
 
 NOW = 2**31 - 1  # newer than every group
@@ -105,11 +116,13 @@ class CarriedEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One micro-batch to commit: where it lies, what it held, and its partials by view version."""
+    """One micro-batch to commit: where it lies, what it held, and its partials by view version.
+    One without events brings only the watermark further.
+    """
 
     stream: str
-    range: PositionRange
-    highs: tuple[int | None, ...]
+    lower: Position
+    reached: Reached
     counts: dict[str, int]  # events, late, duplicates, dead letters
     rows: dict[str, Sequence[Row]]  # version id -> rows of key and lifted columns
     started_at: int
@@ -119,6 +132,10 @@ class Epoch:
     # Version id -> rows of its answer that are no longer true, until batch has counted again.
     provisional: dict[str, int] = field(default_factory=dict)
     shedding: Shedding | None = None
+
+    @property
+    def range(self) -> PositionRange:
+        return PositionRange(self.lower, self.reached.position)
 
     @property
     def shed(self) -> int:
@@ -190,7 +207,7 @@ class Store(Protocol):
     def versions(self, stream: str) -> list[Version]: ...
 
     def commit_epoch(self, epoch: Epoch) -> bool:
-        """Add an epoch; False (and nothing done) when its positions were committed before."""
+        """Add an epoch; False (and nothing done) when it was committed before."""
 
     def shed(self, stream: str) -> list[Shed]:
         """What speed has passed over after the boundary, newest first."""
@@ -200,7 +217,7 @@ class Store(Protocol):
     def close_old_group(self, stream: str) -> None:
         """Close a group that is old enough, though no epoch has come that would begin another."""
 
-    def closed_groups(self, stream: str) -> list[tuple[int, Position]]: ...
+    def closed_groups(self, stream: str) -> list[GroupState]: ...
 
     def groups(self, stream: str) -> list[GroupState]:
         """The groups after the boundary, the open one included."""
@@ -231,10 +248,9 @@ class Store(Protocol):
     def promote(
         self,
         stream: str,
-        boundary: Position,
+        reached: Reached,
         group: int,
         staged: Sequence[Staged],
         audits: Sequence[AuditResult],
-        highs: Sequence[int | None],
     ) -> int:
         """Make staged builds the generation, drop speed's rows up to `group`; the new number."""

@@ -54,19 +54,20 @@ class WatchLookout:
         with self.db.read() as db:
             at = standing(db, shape)
             before = db.execute(
-                "SELECT position, generation FROM _watch_looks WHERE shape = ?", (shape.name,)
+                "SELECT position, marks, generation FROM _watch_looks WHERE shape = ?",
+                (shape.name,),
             ).fetchone()
-            if at is None or before == (str(at.position), at.generation):
+            if at is None or before == at.stored():
                 return 0
-            promoted = before is None or before[1] != at.generation
+            promoted = before is None or before[2] != at.generation
             count = 0
             for part in _matches(db, shape, at.view, promoted):
                 self._save(at, part)
                 count += len(part)
         with self.db.write() as writer:
             writer.execute(
-                "INSERT OR REPLACE INTO _watch_looks VALUES (?, ?, ?)",
-                (shape.name, str(at.position), at.generation),
+                "INSERT OR REPLACE INTO _watch_looks VALUES (?, ?, ?, ?)",
+                (shape.name, *at.stored()),
             )
         return count
 

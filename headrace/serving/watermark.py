@@ -1,19 +1,52 @@
-"""How far event time has come, as it is told with answers and waited for by triggers.
+"""How far event time has come: what is told with answers, and what triggers, patterns, timers and
+outer rows wait for.
 
 The watermark is the highest event time of the slowest partition, less the delay. A partition from
 which nothing has come for `idle` is set aside until it is heard again; the one heard last never
 is. Whether a partition is idle is a question of processing time: when speed last took something
-from it, not when that arrived, or a backlog would look like silence. So the watermark that is
-told may depend on when it is asked; lateness and the values of views never do (see log/late.py).
-The watermark never goes back: what was told at the newest commit is its floor, and between two
-commits it only rises, since with time fewer partitions hold it back.
-tests/serving/test_watermark.py checks both with a held clock.
+from it, not when that arrived, or a backlog would look like silence. So a watermark is decided
+once, by the epoch or the build that brings a flow to a place, and kept with that place in the
+transaction of its rows: all others read it there. It never goes back. Where silence alone would
+bring it further, speed commits an epoch without events. Lateness does not depend on it (see
+log/late.py). tests/serving/test_watermark.py checks it with a held clock, tests/transcripts what
+waits for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from headrace.core.position import Position
+
+Times = tuple[int | None, ...]  # in microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A place in the log of a flow, and how far event time had come there.
+
+    >>> here, later = (Reached(Position((3,)), (9,), (mark,)) for mark in (4, 5))
+    >>> here <= later, later <= here
+    (True, False)
+    """
+
+    position: Position
+    highs: Times  # the highest event time in each partition
+    marks: Times  # the watermark of each stream
+
+    def __le__(self, other: Reached) -> bool:
+        """Whether the other is as far, both in the log and in event time."""
+        pairs = zip(self.marks, other.marks, strict=True)
+        return self.position <= other.position and all(
+            mark is None or (far is not None and mark <= far) for mark, far in pairs
+        )
+
+    @property
+    def watermark_us(self) -> int | None:
+        """Of joined streams the slowest's, once all have one."""
+        known = [mark for mark in self.marks if mark is not None]
+        return min(known) if len(known) == len(self.marks) else None
 
 
 @dataclass(frozen=True, slots=True)

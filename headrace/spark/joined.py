@@ -6,11 +6,10 @@ parameters `before_n` and `after_n`; they decide which events without a partner 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from headrace.compile.flow import FlowPlan
 from headrace.compile.join import NEW
+from headrace.serving.watermark import Times
 
 
 def with_new(events: Any, new: bool) -> Any:
@@ -20,9 +19,7 @@ def with_new(events: Any, new: bool) -> Any:
     return events.withColumn(NEW, lit(new))
 
 
-def marks(
-    flow: FlowPlan, before: Sequence[int | None], after: Sequence[int | None]
-) -> dict[str, int | None]:
-    """The SQL's parameters, from the highest event times before and after."""
-    found = {f"before_{n}": mark for n, mark in enumerate(flow.watermarks(before))}
-    return found | {f"after_{n}": mark for n, mark in enumerate(flow.watermarks(after))}
+def marks(before: Times, after: Times) -> dict[str, int | None]:
+    """The SQL's parameters, from the streams' watermarks before and after."""
+    found = {f"before_{n}": mark for n, mark in enumerate(before)}
+    return found | {f"after_{n}": mark for n, mark in enumerate(after)}

@@ -8,14 +8,14 @@ tests/spark/test_query_worker.py checks one value of each type.
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Callable
-from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
+
+from headrace.core.json_value import moment, number
 
 _AS_TEXT = (t.AnsiIntervalType, t.CalendarIntervalType, t.VariantType, t.TimeType)
 
@@ -62,18 +62,10 @@ def optional(kind: t.DataType) -> Callable[[Any], Any]:
     return lambda value: None if value is None else write(value)
 
 
-def _moment(value: Any) -> str:
-    return str(value.astimezone(UTC).isoformat().replace("+00:00", "Z"))
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (t.TimestampType, _moment),
+    (t.TimestampType, moment),
     ((t.TimestampNTZType, t.DateType), lambda value: value.isoformat()),
-    ((t.DoubleType, t.FloatType), _number),
+    ((t.DoubleType, t.FloatType), number),
     (t.DecimalType, str),
     (t.BinaryType, lambda value: base64.b64encode(value).decode("ascii")),
 )

@@ -5,7 +5,9 @@ The streaming reader starts where it is told to (the store's position) and takes
 partition is one input partition, because lateness is decided in the log's own order. A stream that
 sheds goes to the log's end when too much waits; the decision is part of the offset, so that a batch
 that is read again is the same. What is shed is decoded like the rest: lateness and watermark do not
-depend on it. tests/spark/test_source.py reads a live log through both.
+depend on it. Where nothing waits, but silence would bring the stream's watermark further, the
+offset says so with the same position, and Spark runs a batch without events.
+tests/spark/test_source.py reads a live log through both.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ from headrace.compile.plan import StreamPlan
 from headrace.core.event import OFFSET, SHED, STATUS, Status
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.core.shedding import Shedding, decided
+from headrace.core.time import now_us
 from headrace.define.definitions import Pace
 from headrace.log.decode import Decoded, Decoder
 from headrace.log.reader import TopicReader
 from headrace.master.archive import CHUNK_EVENTS, decoder_of
-from headrace.serving.catalog import read_highs
+from headrace.serving.catalog import glance
+from headrace.serving.store import StreamState
 
 FORMAT = "headrace_log"
 
@@ -144,8 +148,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         upper = self.last or TopicReader(self.log).end().latest(lower)
         waiting = PositionRange(lower, upper)
         if not len(waiting):
-            # The same offset, not one that only says the same: Spark would run an empty batch.
-            return start
+            return self._silent(start, lower)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else len(waiting)
         if (how := self.pace.sheds) and self.pace.lag_events_max:
             shedding = decided(waiting, how, self.pace.lag_events_max, rows)
@@ -153,11 +156,25 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return {"position": str(upper), "shed": str(shedding)}
         return {"position": str(waiting.limited(rows).upper)}
 
+    def _silent(self, start: dict[str, str], position: Position) -> dict[str, str]:
+        """The same offset, not one that only says the same: Spark runs a batch if it differs."""
+        state = glance(self.store, self.flow)
+        mark = state.event_times(now_us())[self.number].watermark_us
+        if mark == state.reached.marks[self.number] or not self._at(state, position):
+            return start
+        return {"position": str(position), "watermark": str(mark)}
+
+    def _at(self, state: StreamState, position: Position) -> bool:
+        """Whether the epoch before the position has been committed."""
+        return state.plan.positions(state.position)[self.number] == position
+
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[LogPartition]:
         upper, shedding = end_of(end)
         range = PositionRange(Position.parse(start["position"]), upper)
         # Asked on the driver's machine, after the epoch before has been committed.
-        highs = read_highs(self.store, self.flow, self.number, range.lower)
+        state = glance(self.store, self.flow)
+        known = state.plan.parts(state.reached.highs)[self.number]
+        highs = known if self._at(state, range.lower) else (None,) * len(known)
         return [
             LogPartition(number, interval, highs[number], shedding)
             for number, interval in range.intervals()

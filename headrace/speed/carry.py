@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.compile.flow import watermark_of
 from headrace.compile.plan import CarryPlan
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
@@ -26,11 +25,11 @@ from headrace.serving.store import (
     StreamState,
     Version,
 )
+from headrace.serving.watermark import Times
 from headrace.spark.carry import Carrying
 from headrace.spark.relations import rows_of
 
-Highs = tuple[int | None, ...]
-Read = Callable[[Any, PositionRange, Highs], Any]
+Read = Callable[[Any, PositionRange, Times], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +44,17 @@ class Behind:
 
     def since_us(self, *, at_boundary: bool) -> int | None:
         """The watermark that the states have come to."""
-        highs = self.state.boundary_highs if at_boundary else self.state.highs
-        return watermark_of(self.state.plan.streams[0], highs)
+        return (self.state.built if at_boundary else self.state.reached).marks[0]
 
     def marks(self) -> list[tuple[int, int | None]]:
         """The watermark at the end of each group after the boundary."""
-        flow = self.state.plan
-        groups = self.store.groups(flow.name)
-        return [(g.number, watermark_of(flow.streams[0], g.highs)) for g in groups]
+        groups = self.store.groups(self.state.plan.name)
+        return [(group.number, group.reached.marks[0]) for group in groups]
 
     def cut(self) -> str:
         """SQL for the group that an event after the boundary is in."""
         cases = [
-            f"WHEN {_before(group.upper)} THEN {group.number}"
+            f"WHEN {_before(group.reached.position)} THEN {group.number}"
             for group in self.store.groups(self.state.plan.name)
         ]
         return f"CASE {' '.join(cases)} ELSE {NOW} END" if cases else str(NOW)

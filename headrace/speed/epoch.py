@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ParamSpec, TypeVar
 
-from headrace.compile.flow import FlowPlan, watermark_of
+from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import LATE, PARTITION, STATUS, Status
 from headrace.core.position import PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.spans import span
 from headrace.serving.store import NOW, CarriedEpoch, Epoch, Row, Version
+from headrace.serving.watermark import Reached, Times
 from headrace.spark.feed import high_sql
 from headrace.spark.joined import marks, with_new
 from headrace.spark.relations import rows_of
@@ -29,7 +30,6 @@ from headrace.speed.carry import Behind, CarriedRows, follow, rebase
 from headrace.speed.memory import Memory, moments
 
 COUNTS = ("events", "late", "duplicates", "dead_letters")
-Highs = tuple[int | None, ...]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Counted:
     """What one stream's part of an epoch held."""
 
     counts: tuple[int, ...]
-    highs: Highs  # after it
+    highs: Times  # after it
     low: int | None  # the earliest event time in it
 
 
@@ -57,35 +57,36 @@ def compute_epoch(
 
     A joined flow needs the memory of what came before.
     """
-    frame, spark, highs = frame.persist(), frame.sparkSession, behind.state.highs
+    frame, spark, before = frame.persist(), frame.sparkSession, behind.state.reached
     try:
         parts = apart(flow, frame)
         events = [part.where(f"{STATUS} = {int(Status.EVENT)}") for part in parts]
         # Small jobs wait more than they work, so all of them run at once over the one read.
-        with ThreadPoolExecutor(max_workers=len(parts) + 2 * len(versions)) as pool:
-            each = zip(parts, flow.streams, flow.parts(highs), strict=True)
+        with ThreadPoolExecutor(max_workers=len(parts) + 1 + 2 * len(versions)) as pool:
+            each = zip(parts, flow.streams, flow.parts(before.highs), strict=True)
             counting = [_submit(pool, "count", _count, *given) for given in each]
-            joined = memory and _Joined(memory, versions, [job.result() for job in counting], highs)
+            deciding = pool.submit(_reached, behind, range, counting, started_at)
+            joined = memory and _Joined(memory, versions, counting, before, deciding.result())
             relations = joined.relations(range, events) if joined else events
             for stream, relation in zip(flow.streams, relations, strict=True):
                 relation.createOrReplaceTempView(f"`{stream.name}`")
             given = joined.marks if joined else {}
             jobs = {
-                v: _submit(pool, "views", _work, spark, v, behind, counting, given, len(range))
+                v: _submit(pool, "views", _work, spark, v, behind, deciding, given, len(range))
                 for v in versions
             }
             withdrawn = {v.id: pool.submit(_withdrawn, spark, v, given) for v in versions}
         if joined:
             joined.remember(range, events)
-        counted = [job.result() for job in counting]
+        counted, reached = [job.result() for job in counting], deciding.result()
         made = {version: job.result() for version, job in jobs.items()}
-        _rebase(spark, made, range, behind, counted)
+        _rebase(spark, made, behind, reached)
     finally:
         frame.unpersist()
     return Epoch(
         flow.name,
-        range,
-        _highs(counted),
+        range.lower,
+        reached,
         dict(zip(COUNTS, _totals(counted), strict=True)),
         {v.id: part.rows if isinstance(part, CarriedRows) else part for v, part in made.items()},
         started_at,
@@ -111,14 +112,13 @@ def _work(
     spark: Any,
     version: Version,
     behind: Behind,
-    counting: Sequence[Future[Counted]],
+    deciding: Future[Reached],
     given: dict[str, Any],
     events: int,
 ) -> Sequence[Row] | CarriedRows:
     if carry := version.plan.carry:
         # Only timers and patterns ask how far the watermark has come.
-        after = counting[0].result().highs if carry.made is not None else ()
-        mark = watermark_of(behind.state.plan.streams[0], after)
+        mark = deciding.result().marks[0] if carry.made is not None else None
         return follow(spark, version, carry, behind, mark, events)
     return rows_of(spark.sql(version.plan.partial_sql, args=given))
 
@@ -126,9 +126,8 @@ def _work(
 def _rebase(
     spark: Any,
     made: dict[Version, Sequence[Row] | CarriedRows],
-    range: PositionRange,
     behind: Behind,
-    counted: Sequence[Counted],
+    reached: Reached,
 ) -> None:
     """Fold those views again from the boundary that have met events out of order."""
     again = [
@@ -136,17 +135,17 @@ def _rebase(
         for version, part in made.items()
         if isinstance(part, CarriedRows) and part.again and version.state == "live"
     ]
-    since = PositionRange(behind.state.boundary, range.upper)
+    built = behind.state.built
+    since = PositionRange(built.position, reached.position)
     if len(since) > behind.rebase_events_max:
         return
     stream = behind.state.plan.streams[0]
     for version, carry in again:
         assert carry is not None
         # The others are done, so the stream's name may mean a longer range now.
-        events = behind.read(spark, since, behind.state.boundary_highs)
+        events = behind.read(spark, since, built.highs)
         events.createOrReplaceTempView(f"`{stream.name}`")
-        mark = watermark_of(stream, counted[0].highs)
-        made[version] = rebase(spark, version, carry, behind, mark, len(since))
+        made[version] = rebase(spark, version, carry, behind, reached.marks[0], len(since))
 
 
 def _carried(
@@ -163,17 +162,21 @@ class _Joined:
     """An epoch of joined streams, between what was before and what will be after."""
 
     def __init__(
-        self, memory: Memory, versions: list[Version], counted: list[Counted], highs: Highs
+        self,
+        memory: Memory,
+        versions: list[Version],
+        counting: Sequence[Future[Counted]],
+        before: Reached,
+        after: Reached,
     ) -> None:
-        self.memory, self.flow, self.counted = memory, memory.flow, counted
-        self.before, self.after = highs, _highs(counted)
+        self.memory, self.flow, self.before, self.after = memory, memory.flow, before, after
+        self.lows = [job.result().low for job in counting]
         self.joins = [v.plan.join for v in versions if v.plan.join]
-        self.marks = marks(self.flow, self.before, self.after)
+        self.marks = marks(before.marks, after.marks)
 
     def relations(self, range: PositionRange, events: list[Any]) -> list[Any]:
         """New and old events together, each saying which it is."""
-        lows = [counted.low for counted in self.counted]
-        since = moments(self.flow, self.joins, self.flow.watermarks(self.before), lows)
+        since = moments(self.flow, self.joins, self.before.marks, self.lows)
         old = self.memory.recall(range.lower, since)
         # A streaming query has a session of its own, and a union belongs to that of its first part:
         # only with the new events first do the views' SQL and the relations meet in one.
@@ -184,7 +187,7 @@ class _Joined:
 
     def remember(self, range: PositionRange, events: list[Any]) -> None:
         nothing = [None] * len(events)
-        since = moments(self.flow, self.joins, self.flow.watermarks(self.after), nothing)
+        since = moments(self.flow, self.joins, self.after.marks, nothing)
         self.memory.remember(range.upper, events, since)
 
 
@@ -209,17 +212,12 @@ def apart(flow: FlowPlan, frame: Any) -> list[Any]:
 
 
 def _withdrawn(spark: Any, version: Version, given: dict[str, Any]) -> int:
-    """How many rows of the answer are no longer true: a partner came too late, or a watermark went
-    back because a partition had its first event.
-    """
+    """How many rows of the answer are no longer true, because a partner came too late."""
     counts = version.plan.join.withdrawn if version.plan.join else ()
-    found = sum(rows_of(spark.sql(sql, args=given))[0][0] for sql in counts)
-    pairs = [(given[name], given[f"after_{name[7:]}"]) for name in given if name[:7] == "before_"]
-    back = any(before is not None and after < before for before, after in pairs)
-    return int(found + bool(counts and back))
+    return sum(int(rows_of(spark.sql(sql, args=given))[0][0]) for sql in counts)
 
 
-def _count(frame: Any, stream: StreamPlan, highs: Highs) -> Counted:
+def _count(frame: Any, stream: StreamPlan, highs: Times) -> Counted:
     """How many events there were of each kind, and the highest event time after them."""
     by_partition = frame.groupBy(PARTITION).agg(
         *_expressions(
@@ -240,8 +238,12 @@ def _count(frame: Any, stream: StreamPlan, highs: Highs) -> Counted:
     return Counted(tuple(totals), tuple(after), low)
 
 
-def _highs(counted: Sequence[Counted]) -> Highs:
-    return tuple(high for each in counted for high in each.highs)
+def _reached(
+    behind: Behind, range: PositionRange, counting: Sequence[Future[Counted]], at_us: int
+) -> Reached:
+    """Where the epoch ends. The watermark there is decided now, once for all that reads it."""
+    highs = tuple(high for job in counting for high in job.result().highs)
+    return behind.state.after(range.upper, highs, at_us)
 
 
 def _totals(counted: Sequence[Counted]) -> list[int]:

@@ -2,8 +2,8 @@
 
 The reference must not owe its understanding of a definition to the code that it checks, so this is
 a second, small reader: streams with their columns, watermark and id; tables with their file; and
-the text of each query, or of rules from their ON on. It trusts that the statements are well formed,
-which is `define`'s work to check.
+the text of each query, or of rules from their ON on; and watches with their ends. It trusts that
+the statements are well formed, which is `define`'s work to check.
 tests/testing/test_declared.py checks it.
 """
 
@@ -15,19 +15,32 @@ from dataclasses import dataclass
 
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import Column, Type
-from headrace.core.time import HOUR, duration_us
+from headrace.core.time import HOUR, MINUTE, duration_us, from_iso
 
 _NAME = r"`?(?P<name>\w+)`?"
 _QUERY = re.compile(rf"CREATE\s+(?P<kind>STREAM|VIEW)\s+{_NAME}\s+AS\s+(?P<query>.+)", re.I | re.S)
 _RULES = re.compile(rf"CREATE\s+RULES\s+{_NAME}\s+(?P<rules>ON\b.+)", re.I | re.S)
+_WATCH = re.compile(
+    rf"CREATE\s+WATCH\s+{_NAME}\s+AS\s+(?P<query>.+?)"
+    r"(?P<ends>\s+(?:UNTIL\s+'|AFTER\s+\d|WHEN\s*\(|SEVERITY\s+'|NOTIFY\s).+)",
+    re.I | re.S,
+)
+_UNTIL = re.compile(r"\bUNTIL\s+'([^']*)'", re.I)
+_AFTER = re.compile(r"\bAFTER\s+(\d+)\s+MATCH", re.I)
+_WHEN = re.compile(r"\bWHEN\s*\(", re.I)
 _STREAM = re.compile(rf"CREATE\s+STREAM\s+{_NAME}\s*\(", re.I)
 _TABLE = re.compile(rf"CREATE\s+TABLE\s+{_NAME}\s*\(", re.I)
 _COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?P<required>\s+NOT\s+NULL)?", re.I | re.S)
 _WATERMARK = re.compile(
     rf"WATERMARK\s+{_NAME}\s+DELAY\s+OF\s+INTERVAL\s+(?P<delay>.+)", re.I | re.S
 )
-_AHEAD = re.compile(r"\bwatermark\.ahead\s*=\s*'([^']*)'", re.I)
-_ID = re.compile(r"\bid\s*=\s*'([^']*)'", re.I)
+_OPTIONS = {
+    "ahead": re.compile(r"\bwatermark\.ahead\s*=\s*'([^']*)'", re.I),
+    "idle": re.compile(r"\bwatermark\.idle\s*=\s*'([^']*)'", re.I),
+    "id": re.compile(r"\bid\s*=\s*'([^']*)'", re.I),
+    "key": re.compile(r"\bkey\s*=\s*'([^']*)'", re.I),
+    "partitions": re.compile(r"\bpartitions\s*=\s*'?(\d+)", re.I),
+}
 _LOCATION = re.compile(r"LOCATION\s+'([^']*)'", re.I)
 # Quoted text and comments are one piece each, so that nothing inside them separates.
 _PIECE = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|--[^\n]*|.", re.S)
@@ -35,8 +48,8 @@ _PIECE = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|--[^\n]*|.", re.S)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream that takes events in; late is what is more than `delay_us` behind the newest that
-    is not dated more than `ahead_us` after its arrival."""
+    """A stream that takes events in; late is what is more than `delay_us` behind the newest in its
+    partition that is not dated more than `ahead_us` after its arrival."""
 
     name: str
     columns: tuple[Column, ...]
@@ -44,6 +57,9 @@ class Stream:
     delay_us: int | None = None
     id_field: str | None = None
     ahead_us: int = HOUR
+    idle_us: int = MINUTE
+    partitions: int = 1
+    key_field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +77,35 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """A query with an end: at a moment, after some matches, or when a condition over its columns
+    comes true.
+    """
+
+    name: str
+    text: str
+    until_us: int | None = None
+    matches_max: int | None = None
+    when: str | None = None
+
+    @property
+    def done(self) -> str:
+        """The name of the query for the matches that end it."""
+        return f"{self.name} done"
+
+    def queries(self) -> dict[str, str]:
+        ends = {self.done: f"SELECT * FROM {self.name} WHERE {self.when}"} if self.when else {}
+        return {self.name: self.text} | ends
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
     """Everything that a transcript's definitions declare, in the order in which they do."""
 
     streams: tuple[Stream, ...] = ()
     tables: tuple[GivenTable, ...] = ()
     queries: tuple[Query, ...] = ()
+    watches: tuple[Watch, ...] = ()
 
     def stream(self, name: str) -> Stream:
         found = next((s for s in self.streams if s.name.lower() == name.lower()), None)
@@ -87,6 +126,7 @@ def declared(sql: str) -> Declared:
         streams=tuple(part for part in parts if isinstance(part, Stream)),
         tables=tuple(part for part in parts if isinstance(part, GivenTable)),
         queries=tuple(part for part in parts if isinstance(part, Query)),
+        watches=tuple(part for part in parts if isinstance(part, Watch)),
     )
 
 
@@ -107,12 +147,14 @@ def split(text: str, separator: str) -> Iterator[str]:
     yield part
 
 
-def _statement(text: str) -> Stream | GivenTable | Query:
+def _statement(text: str) -> Stream | GivenTable | Query | Watch:
     text = text.strip()
     if match := _QUERY.match(text):
         return Query(match["name"], match["kind"].lower(), match["query"].strip())
     if match := _RULES.match(text):
         return Query(match["name"], "stream", match["rules"].strip())
+    if match := _WATCH.match(text):
+        return _watch(match["name"], match["query"].strip(), match["ends"])
     if match := _STREAM.match(text):
         return _stream(match["name"], *_body(text, match.end()))
     if match := _TABLE.match(text):
@@ -139,14 +181,31 @@ def _stream(name: str, body: str, options: str) -> Stream:
     delay = duration_us(watermark["delay"].replace("'", "")) if watermark else None
     columns = columns_of(body)
     first = next((c.name for c in columns if c.type == Type("TIMESTAMP")), None)
-    id_field, ahead = _ID.search(options), _AHEAD.search(options)
+    said = {
+        name: found[1] if (found := option.search(options)) else None
+        for name, option in _OPTIONS.items()
+    }
     return Stream(
         name,
         columns,
         watermark["name"] if watermark else first,
         delay,
-        id_field and id_field[1],
-        duration_us(ahead[1]) if ahead else HOUR,
+        said["id"],
+        duration_us(said["ahead"] or "1 hour"),
+        duration_us(said["idle"] or "1 minute"),
+        int(said["partitions"] or 1),
+        said["key"],
+    )
+
+
+def _watch(name: str, text: str, ends: str) -> Watch:
+    until, after, when = (pattern.search(ends) for pattern in (_UNTIL, _AFTER, _WHEN))
+    return Watch(
+        name,
+        text,
+        from_iso(until[1]) if until else None,
+        int(after[1]) if after else None,
+        _body(ends, when.end())[0] if when else None,
     )
 
 

@@ -39,6 +39,17 @@ def id_of(record: bytes, id_field: str | None) -> Any:
     return None if value is None else (type(value).__name__, json.dumps(value))
 
 
+def key_of(record: bytes, key_field: str | None) -> bytes:
+    """The bytes that decide on a record's partition: its key's, or its own if that cannot be
+    read.
+    """
+    try:
+        value = _object(record).get(key_field) if key_field else None
+    except NotDecoded:
+        return record
+    return record if value is None else str(value).encode()
+
+
 def typed(value: Any, type_: Type) -> Any:
     """A JSON value as the declared type has it.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.core.time import duration_us, from_iso
 from headrace.testing.compare import same
-from headrace.testing.declared import Declared, Query, split
+from headrace.testing.declared import Declared, Query, Watch, split
 
 Row = dict[str, Any]
 _SUBSCRIBE = re.compile(
@@ -170,9 +170,10 @@ def subscriber_of(declared: Declared, columns: tuple[str, ...], text: str) -> Su
     return Subscriber(text, columns if over_views else keys, window, count)
 
 
-def streams_behind(declared: Declared, view: str) -> list[str]:
-    """The streams that take in what a view reads."""
-    query = next(q for q in declared.queries if q.name.lower() == view.lower())
+def streams_behind(declared: Declared, name: str) -> list[str]:
+    """The streams that take in what a view or watch reads."""
+    queries: tuple[Query | Watch, ...] = (*declared.queries, *declared.watches)
+    query = next(q for q in queries if q.name.lower() == name.lower())
     found = [s.name for s in declared.streams if re.search(rf"\b{s.name}\b", query.text, re.I)]
     for inner in _behind(declared, query.text):
         found += streams_behind(declared, inner.name)

@@ -16,6 +16,7 @@ from headrace.testing.transcript import (
     Counts,
     Expect,
     Lateness,
+    Matches,
     Panes,
     Send,
     Step,
@@ -53,6 +54,10 @@ class Engine(Protocol):
         """
         ...
 
+    def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
+        """All that each watch has found so far, and why it has ended, if it has."""
+        ...
+
     def stop(self) -> None: ...
 
 
@@ -84,6 +89,8 @@ def play_step(transcript: Transcript, step: Step, engine: Engine) -> list[str]:
         engine.wait(step.us)
     if isinstance(step, Panes):
         return _pane_differences(transcript, step, engine.panes())
+    if isinstance(step, Matches):
+        return _match_differences(transcript, step, engine.watches())
     if isinstance(step, Counts):
         return _count_differences(step, engine.counts())
     return []
@@ -124,6 +131,23 @@ def _one_pane(wanted: Row, found: Row, transcript: Transcript) -> list[str]:
     told = differences(plain[:1], plain[1:], transcript.approximate)
     rows = wanted.get("rows", []), found.get("rows", [])
     return told + differences(*rows, approximate=transcript.approximate)
+
+
+def _match_differences(
+    transcript: Transcript, step: Matches, found: dict[str, tuple[list[Row], str | None]]
+) -> list[str]:
+    wrong = []
+    for watch, wanted in step.rows.items():
+        rows, _ = found[watch]
+        pairs = zip(wanted, rows, strict=False)
+        ordered = len(wanted) == len(rows) and not any(
+            differences([a], [b], transcript.approximate) for a, b in pairs
+        )
+        wrong += [] if ordered else [f"{watch} should have found {wanted}, but has {rows}"]
+    ended = {watch: why for watch, (_, why) in found.items() if why is not None}
+    if step.ended is not None and ended != step.ended:
+        wrong.append(f"ended should be {step.ended} but is {ended}")
+    return wrong
 
 
 def _count_differences(step: Counts, counts: dict[str, int]) -> list[str]:

@@ -23,6 +23,7 @@ from headrace.testing.transcript import (
     Counts,
     Expect,
     Lateness,
+    Matches,
     Panes,
     Send,
     Step,
@@ -35,6 +36,7 @@ _TOP = {
     "subscribe", "files",
 }  # fmt: skip
 _STEP = {"events", "stream", "boundary", "expect", "in_order", "view", "wait", "panes"}
+_STEP |= {"matches", "ended"}
 _PANE = {"op": "insert", "timing": "early", "pane": 0, "last": False}
 _COUNTS = ("late", "dead_letters", "duplicates")
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"}
@@ -147,6 +149,8 @@ class _Reader:
             yield Wait(duration_us(step["wait"]))
         if "panes" in step:
             yield Panes(tuple(_pane(said) for said in step["panes"]))
+        if "matches" in step or "ended" in step:
+            yield _matches(step)
         counts = {n: step[n] for n in _COUNTS if n in step and not isinstance(step[n], Mapping)}
         if counts:
             yield Counts(counts)
@@ -168,6 +172,14 @@ class _Reader:
             rows[key] = _row(columns, key, value)
         self.known[view] = {key: row for key, row in rows.items() if said.get(key) != GONE}
         return list(self.known[view].values())
+
+
+def _matches(step: Mapping[str, Any]) -> Matches:
+    rows = {
+        watch: [{name: expected_value(value) for name, value in row.items()} for row in found]
+        for watch, found in (step.get("matches") or {}).items()
+    }
+    return Matches(rows, step.get("ended"))
 
 
 def _pane(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,15 @@
 """The reference as an engine: takes the bytes of a stream and answers by the reference interpreter.
 
-Each stream has one partition, 0; a record's offset is its number, whatever becomes of it. It is
+A record goes to the partition that the CRC-32 of its key says; its offset is its number there,
+whatever becomes of it. It is
   a duplicate    if its id was seen with the same bytes,
   a dead letter  if its id was seen with other bytes, or it cannot be decoded (see `decode.py`),
-  late           if it is an event more than the delay behind the newest event before it,
+  late           if it is an event more than the delay behind the newest before it there,
 tried in that order. A late event counts in every view. A record without id is never a duplicate.
-All records arrive at ARRIVAL_US; one dated more than `ahead` after it is never the newest.
+All records arrive when they are sent, the first at ARRIVAL_US; one dated more than `ahead` after
+its arrival is never the newest. A stream's watermark is the delay behind the newest of the
+partition that is furthest behind, without those that have been silent for `idle` while another
+was heard; it moves after each send and each wait, and never back.
 tests/testing/test_reference_engine.py checks it.
 """
 
@@ -15,14 +19,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from headrace.core.errors import BadDefinition
 from headrace.core.time import from_iso
-from headrace.testing.declared import Declared, GivenTable, Stream
-from headrace.testing.decode import NotDecoded, decoded, id_of, typed
+from headrace.testing.declared import Declared, GivenTable, Stream, Watch
+from headrace.testing.decode import NotDecoded, decoded, id_of, key_of, typed
 from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
 from headrace.testing.processing import processors_of
 from headrace.testing.reference import Reference, Timestamp, Watermark
+from headrace.testing.watched import Watcher
 
 if TYPE_CHECKING:
     from headrace.testing.transcript import Transcript
@@ -33,17 +39,29 @@ ARRIVAL_US = from_iso("2026-01-02T00:00:00Z")
 
 @dataclass
 class _Partition:
+    """How far one partition has come."""
+
+    newest_us: int | None = None
+    next_offset: int = 0
+    heard_us: int = 0
+
+
+@dataclass
+class _Stream:
     """What became of the records of one stream so far."""
 
     stream: Stream
+    partitions: list[_Partition]
     events: list[dict[str, Any]] = field(default_factory=list)
     bytes_by_id: dict[Any, bytes] = field(default_factory=dict)
-    newest_us: int | None = None
-    next_offset: int = 0
+    watermark_us: int | None = None
 
-    def take(self, record: bytes) -> str:
+    def take(self, record: bytes, now_us: int) -> str:
         """Append one record and say in a word what became of it."""
-        offset, self.next_offset = self.next_offset, self.next_offset + 1
+        number = crc32(key_of(record, self.stream.key_field)) % len(self.partitions)
+        partition = self.partitions[number]
+        offset, partition.heard_us = partition.next_offset, now_us
+        partition.next_offset += 1
         known = id_of(record, self.stream.id_field)
         if known in self.bytes_by_id:
             return "duplicates" if self.bytes_by_id[known] == record else "dead_letters"
@@ -53,19 +71,32 @@ class _Partition:
             event = decoded(record, self.stream.columns)
         except NotDecoded:
             return "dead_letters"
-        late_us = self._lateness(event)
-        position = {"_partition": 0, "_offset": offset, "_raw": record.decode()}
+        late_us = self._lateness(event, partition)
+        position = {"_partition": number, "_offset": offset, "_raw": record.decode()}
         self.events.append(event | position | {"_late": late_us > 0, "_lateness": late_us})
         return "late" if late_us else "events"
 
-    def _lateness(self, event: Mapping[str, Any]) -> int:
+    def _lateness(self, event: Mapping[str, Any], partition: _Partition) -> int:
         time, delay = event.get(self.stream.time_column or ""), self.stream.delay_us
         if delay is None or not isinstance(time, Timestamp):
             return 0
-        late_us = 0 if self.newest_us is None else max(0, self.newest_us - delay - time.us)
-        if time.us <= ARRIVAL_US + self.stream.ahead_us:
-            self.newest_us = max(time.us, self.newest_us if self.newest_us is not None else time.us)
+        newest = partition.newest_us
+        late_us = 0 if newest is None else max(0, newest - delay - time.us)
+        if time.us <= partition.heard_us + self.stream.ahead_us:
+            partition.newest_us = max(time.us, newest if newest is not None else time.us)
         return late_us
+
+    def listen(self, now_us: int) -> None:
+        """Bring the watermark as far as the partitions allow that are not silent."""
+        timed = [part for part in self.partitions if part.newest_us is not None]
+        last_us = max((part.heard_us for part in timed), default=now_us)
+        long_ago = now_us - self.stream.idle_us
+        heard = [part for part in timed if part.heard_us == last_us or part.heard_us >= long_ago]
+        newest = [part.newest_us for part in heard if part.newest_us is not None]
+        if newest and self.stream.delay_us is not None:
+            mark_us = min(newest) - self.stream.delay_us
+            before = self.watermark_us
+            self.watermark_us = mark_us if before is None else max(before, mark_us)
 
 
 class ReferenceEngine:
@@ -83,40 +114,69 @@ class ReferenceEngine:
         self._reference = reference_of(
             transcript.declared, transcript.tables, transcript.processors, transcript.files
         )
-        self._partitions = {s.name: _Partition(s) for s in transcript.declared.streams}
+        self._streams = {s.name: _stream_of(s) for s in transcript.declared.streams}
         self._counts: Counter[str] = Counter()
-        self._declared, self._now_us = transcript.declared, 0
+        self._declared, self._now_us = transcript.declared, ARRIVAL_US
+        self._watchers = [self._watcher(watch) for watch in transcript.declared.watches]
         if transcript.subscribe:
             view = Subscriber(transcript.subscribe, (), None, None).view
             columns = self._reference.columns(view)
             self._subscriber = subscriber_of(self._declared, columns, transcript.subscribe)
 
+    def _watcher(self, watch: Watch) -> Watcher:
+        [name] = streams_behind(self._declared, watch.name)
+        stream = self._declared.stream(name)
+        return Watcher(watch, name, stream.time_column, self._reference)
+
     def wait(self, us: int) -> None:
         self._now_us += us
+        for stream in self._streams.values():
+            stream.listen(self._now_us)
 
     def panes(self) -> list[dict[str, Any]]:
         view = self._subscriber.view
-        streams = [self._partitions[name] for name in streams_behind(self._declared, view)]
-        marks = [s.newest_us - (s.stream.delay_us or 0) for s in streams if s.newest_us is not None]
+        streams = [self._streams[name] for name in streams_behind(self._declared, view)]
+        marks = [s.watermark_us for s in streams if s.watermark_us is not None]
         mark = min(marks) if marks and len(marks) == len(streams) else None
         return self._subscriber.hears(self.answer(view), mark, self._now_us)
 
     def send(self, stream: str, records: list[bytes]) -> None:
-        self._counts.update(self._partitions[stream].take(record) for record in records)
+        taking = self._streams[stream]
+        before = len(taking.events)
+        self._counts.update([taking.take(record, self._now_us) for record in records])
+        taking.listen(self._now_us)
+        for watcher in self._watchers:
+            if watcher.stream == stream:
+                watcher.take(taking.events[before:], self._now_us)
 
     def answer(self, view: str) -> list[dict[str, Any]]:
-        events = {name: partition.events for name, partition in self._partitions.items()}
-        return self._reference.answer(view, events)
+        told = {name: stream.watermark_us for name, stream in self._streams.items()}
+        return self._reference.answer(view, self._events(), told)
+
+    def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
+        for watcher in self._watchers:
+            watcher.look(self._now_us)
+        return {w.watch.name: (w.matches, w.why) for w in self._watchers}
 
     def late(self, view: str) -> list[dict[str, Any]]:
-        events = {name: partition.events for name, partition in self._partitions.items()}
-        return self._reference.lateness(view, events)
+        return self._reference.lateness(view, self._events())
+
+    def _events(self) -> dict[str, list[dict[str, Any]]]:
+        return {name: stream.events for name, stream in self._streams.items()}
 
     def counts(self) -> dict[str, int]:
         return {name: self._counts[name] for name in ("late", "dead_letters", "duplicates")}
 
     def stop(self) -> None:
         """Nothing runs."""
+
+
+def _stream_of(stream: Stream) -> _Stream:
+    if stream.partitions > 1 and stream.key_field is None:
+        raise BadDefinition(
+            f"stream '{stream.name}' of a story has partitions, but no key for them"
+        )
+    return _Stream(stream, [_Partition() for _ in range(stream.partitions)])
 
 
 def reference_of(
@@ -129,7 +189,8 @@ def reference_of(
     return Reference(
         streams={s.name: [c.name for c in s.columns] for s in declared.streams},
         tables={t.name: _rows(t, tables.get(t.name, [])) for t in declared.tables},
-        queries={query.name: query.text for query in declared.queries},
+        queries={query.name: query.text for query in declared.queries}
+        | {name: text for watch in declared.watches for name, text in watch.queries().items()},
         table_columns={t.name: [c.name for c in t.columns] for t in declared.tables},
         watermarks={
             s.name: Watermark(s.time_column, s.delay_us)

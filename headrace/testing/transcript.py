@@ -26,10 +26,14 @@ A step has any of these, done in this order:
   late          also a map from key to numbers, for the windows of `view`, such as
                 {"[0s, 10s)": {on_time: 2, late: 1, late_by_max: 5s, late_by_mean: 5s}};
                 no other window may have late events
-  wait          so long nothing comes in; the clock of intervals goes on
+  wait          so long nothing comes in; the clock of intervals goes on, and partitions become idle
+  matches       a map from each watch of `definitions` to all that it has found so far, in order
+  ended         a map from the watches that have ended so far to why
   panes         what the subscription of `subscribe` says since it was last asked, in order; a pane
                 is a row with op, timing, pane and last, if not insert, early, 0 and false
 
+A stream has one partition, or as many as its definition says; then it has a key. The watermark of
+several moves with each send and wait, so what waits for it is asked before the next one.
 `processors` is Python text: the classes under @processor(…) that `definitions` call. `files` maps
 the path of any other file beside the definitions, such as a decision table, to its text.
 `approximate` maps a column to the relative error that an engine may have in it.
@@ -102,7 +106,15 @@ class Panes:
     panes: tuple[dict[str, Any], ...]
 
 
-Step = Send | Boundary | Expect | Counts | Lateness | Wait | Panes
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """All that some watches have found, and which have ended, if that is said."""
+
+    rows: Mapping[str, list[dict[str, Any]]]
+    ended: Mapping[str, str] | None = None
+
+
+Step = Send | Boundary | Expect | Counts | Lateness | Wait | Panes | Matches
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pytest
 
 from headrace.access.access import Access
 from headrace.access.caller import OWNER, Caller
+from headrace.access.object import Object, object_of
 from headrace.api.client import Remote
 from headrace.api.observed.about import About
 from headrace.api.observed.asking import QueryPlan
@@ -47,12 +48,13 @@ from headrace.core.origin import Origin
 from headrace.core.position import Interval
 from headrace.core.schema import Column, Schema, Type
 from headrace.define.definitions import StreamDefinition
+from headrace.define.following import subscribed_name
 from headrace.define.settings import HttpSettings, LogSettings, Settings
 from headrace.ingest.intake import Intake, Receipt
 from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
-from headrace.serving.feed import Heard, Hearer, Hearing
+from headrace.serving.hearer import Heard, Hearer, Hearing
 from headrace.serving.late import LateAnswer, LateWindow
 from headrace.serving.ledger import Alert, Numbers, Wanted
 from headrace.serving.rules import RuleVersion
@@ -239,7 +241,7 @@ class Observatory:
         hearer = Hearer(10, news, lambda hearer: None)
         raw = msgspec.Raw(b'{"state":"running"}')
         last = Heard("end", {"reason": "the project is stopping"})
-        hearer.offer([Heard("status", raw, 7), Heard("view:visitors", {"rows": []}, 8), last])
+        hearer.offer([Heard("status", raw, "7"), Heard("view:visitors", {"rows": []}, "8"), last])
         return hearer
 
 
@@ -310,8 +312,11 @@ class Shop:
     def observatory(self) -> Observatory:
         return Observatory(self._asked)
 
+    def subscribed(self, text: str, caller: Caller) -> Object:
+        return object_of("view", subscribed_name(text))
+
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
         self._asked("subscribe", text, after)
         raise NotFound("there is no view")

@@ -13,16 +13,22 @@ import httpx
 import pytest
 
 import headrace
+from headrace.access.caller import Caller
+from headrace.access.object import Object
 from headrace.api import events
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadQuery, Forbidden, NotFound, Overloaded, Unavailable
 from headrace.core.time import SECOND
+from headrace.define.following import subscribed_name
 from headrace.define.settings import HttpSettings, SubscribeSettings
-from headrace.serving.feed import Hearing
+from headrace.run.reading import object_named
+from headrace.serving.hearer import Hearing
 from headrace.serving.hub import Hub
+from headrace.serving.streams import Streams
 from tests.access.people import TEST, bearer, open_access, token_of
 from tests.serving.bench import Bench, Click
+from tests.serving.streams_bench import Held
 
 from .conftest import Shop, condition
 
@@ -35,8 +41,12 @@ class Telling(Shop):
 
     hub: Hub | None = None
 
+    def subscribed(self, text: str, caller: Caller) -> Object:
+        assert self.hub is not None
+        return object_named(self.hub._plan(), subscribed_name(text), caller)
+
     def subscribe(
-        self, text: str, after: int | None = None, news: Callable[[], None] = lambda: None
+        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
         assert self.hub is not None
         return self.hub.join(text, after, news)
@@ -49,11 +59,13 @@ class Place:
         self.bench = Bench(folder / "serving.db")
         self.bench.build()
         self.access, self.token = open_access(folder)
+        self.clicks = Held()
         self.start()
 
     def start(self, port: int = 0) -> None:
         settings = SubscribeSettings(connections_max=3, waiting_max=500)
-        self.hub = Hub(self.bench.store.db, settings, self.bench.clock)
+        streams = Streams(lambda known: self.clicks, turn_s=0.01)
+        self.hub = Hub(self.bench.store.db, settings, streams, self.bench.clock)
         self.server = HttpServer(Telling(hub=self.hub), HttpSettings(port=port), self.access)
         self.server.start()
 
@@ -62,7 +74,7 @@ class Place:
         self.server.stop()
 
     def open(self) -> int:
-        return sum(len(feed.hearers) for feed in self.hub._feeds.values())
+        return self.hub.hearers
 
 
 @pytest.fixture
@@ -111,7 +123,7 @@ def test_last_event_id_resumes_and_an_unknown_one_is_reset(place: Place) -> None
         assert [event.event for event in heard] == ["relation", "pane"]
         again = remote.subscribe(HITS, heard[0].id)
         assert again.take() == [heard[1]]
-        other = remote.subscribe(HITS, 12)
+        other = remote.subscribe(HITS, "12")
         assert [other.take()[0].event, other.take()[0].event] == ["reset", "relation"]
 
 
@@ -139,6 +151,59 @@ def test_subscribe_comes_back_after_a_restart_and_says_so(place: Place) -> None:
     assert [next(heard)["event"], next(heard)["event"]] == ["reset", "relation"]
     assert next(heard)["data"]["row"]["page"] == "/a"
     heard.close()  # type: ignore[attr-defined]
+
+
+def test_rows_of_a_stream_have_positions_as_ids(place: Place) -> None:
+    place.clicks.send(1, 7)
+    url, asked = f"{place.server.url}/v1/subscribe", {"sql": "SUBSCRIBE TO clicks FROM BEGINNING"}
+    who = bearer(place.token)
+    with httpx.stream("GET", url, params=asked, headers=who, timeout=10) as response:
+        lines = list(islice(response.iter_lines(), 8))
+    assert lines == [
+        "id: 0,0", "event: position", "data: {}", "",
+        "id: 0,1", "event: rows", 'data: {"rows":[{"n":7}]}', "",
+    ]  # fmt: skip
+
+
+def test_subscribe_goes_on_with_a_stream_after_a_restart(place: Place) -> None:
+    port = int(place.server.url.rpartition(":")[2])
+
+    def restart(_: float) -> None:
+        if place.hub._stop.is_set():
+            place.start(port)
+
+    heard = headrace.subscribe("SUBSCRIBE TO clicks", place.server.url, place.token, sleep=restart)
+    assert next(heard) == {"event": "position", "data": {}, "id": "0,0"}
+    place.clicks.send(0, 1)
+    assert next(heard)["data"] == {"rows": [{"n": 1}]}
+    place.stop()
+    place.clicks.send(0, 2)
+    place.clicks.send(1, 3)
+    assert next(heard) == {"event": "position", "data": {}, "id": "1,0"}
+    assert next(heard) == {"event": "rows", "data": {"rows": [{"n": 2}, {"n": 3}]}, "id": "2,1"}
+    heard.close()  # type: ignore[attr-defined]
+
+
+def test_a_stream_is_heard_by_those_who_may_read_it(place: Place) -> None:
+    eve = token_of(place.access, "eve", "read", on="stream:clicks")
+    with Remote(place.server.url, eve) as remote:
+        hearing = remote.subscribe("SUBSCRIBE TO clicks")
+        assert hearing.take()[0].event == "position"
+        for text in (HITS, "SUBSCRIBE TO nothing"):
+            with pytest.raises(Forbidden, match="eve may not read"):
+                remote.subscribe(text)
+        place.access.take_back("eve", "read", "stream:clicks", TEST)
+        place.clicks.send(0, 1)
+        assert hearing.take()[0].event == "failed"
+        hearing.close()
+
+
+def test_position_that_is_none_is_a_bad_query(place: Place) -> None:
+    url = f"{place.server.url}/v1/subscribe"
+    headers = {"Last-Event-ID": "yesterday"} | bearer(place.token)
+    refused = httpx.get(url, params={"sql": "SUBSCRIBE TO clicks"}, headers=headers)
+    assert (refused.status_code, condition(refused)) == (400, "BadQuery")
+    assert refused.json()["message"] == "'yesterday' is not a position of 'clicks'"
 
 
 @pytest.mark.parametrize(

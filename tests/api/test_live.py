@@ -13,7 +13,7 @@ from headrace.access.caller import Caller
 from headrace.api.live import ReadableHearing
 from headrace.api.shapes import StatusReport
 from headrace.core.errors import Unauthenticated
-from headrace.serving.feed import Heard, Hearer
+from headrace.serving.hearer import Heard, Hearer
 from tests.access.people import TEST, bearer, token_of
 
 from .conftest import STATUS, TOPOLOGY, Shop, condition
@@ -50,8 +50,8 @@ def test_status_and_topology_are_cut(access: Access, ada: str) -> None:
     caller = access.who(ada)
     status, topology = heard_by(
         caller,
-        Heard("status", raw(StatusReport.of(STATUS)), 1),
-        Heard("topology", raw(TOPOLOGY), 2),
+        Heard("status", raw(StatusReport.of(STATUS)), "1"),
+        Heard("topology", raw(TOPOLOGY), "2"),
     )
     assert (status.data.streams, [view.name for view in status.data.views]) == ([], ["visitors"])
     assert ([node.id for node in topology.data.nodes], topology.data.edges) == (
@@ -63,13 +63,16 @@ def test_a_change_of_what_is_cut_off_is_not_told(access: Access, ada: str) -> No
     before = StatusReport.of(STATUS)
     after = msgspec.structs.replace(before, reason="'foreign' broke", streams=[])
     heard = heard_by(
-        access.who(ada), Heard("status", raw(before), 1), Heard("status", raw(after), 2)
+        access.who(ada), Heard("status", raw(before), "1"), Heard("status", raw(after), "2")
     )
-    assert [event.id for event in heard] == [1]
+    assert [event.id for event in heard] == ["1"]
 
 
 def test_an_error_and_the_end_are_told_as_they_are(access: Access, ada: str) -> None:
-    events = [Heard("status", raw({"error": {"condition": "NotReady"}}), 1), Heard("end", {}, None)]
+    events = [
+        Heard("status", raw({"error": {"condition": "NotReady"}}), "1"),
+        Heard("end", {}, None),
+    ]
     assert heard_by(access.who(ada), *events) == events
 
 
@@ -79,6 +82,6 @@ def test_who_is_not_known_any_more_hears_nothing_more(
     caller = access.who(ada)
     access.revoke_token(caller.token, TEST)
     hearer = Hearer(10, lambda: None, lambda hearer: None)
-    hearer.offer([Heard("status", raw(StatusReport.of(STATUS)), 1)])
+    hearer.offer([Heard("status", raw(StatusReport.of(STATUS)), "1")])
     with pytest.raises(Unauthenticated):
         ReadableHearing(hearer, lambda: access.who(ada)).take()

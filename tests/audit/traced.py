@@ -153,8 +153,10 @@ class Traced:
         counts = {"events": len(taken), "late": 0, "duplicates": 0, "dead_letters": 0}
         counts["dead_letters"] = len(range) - len(whole)
         rows = {v.id: lifted(v.name, taken) for v in self.store.versions("clicks")}
+        at = self.clock()
+        reached = state.after(end, state.reached.highs, at)
         self.store.commit_epoch(
-            Epoch("clicks", range, state.highs, counts, rows, self.clock(), shedding=shedding)
+            Epoch("clicks", range.lower, reached, counts, rows, at, shedding=shedding)
         )
 
     def generation(self) -> None:
@@ -163,12 +165,13 @@ class Traced:
         self.store.close_group("clicks")
         start, end = Position.start(2), self.archive.table.position()
         events = self.events(PositionRange(start, end))
-        group = max((number for number, _ in self.store.closed_groups("clicks")), default=0)
+        group = max((group.number for group in self.store.closed_groups("clicks")), default=0)
         staged = [
             self.store.stage(v, True, lifted(v.name, events), [])
             for v in self.store.versions("clicks")
         ]
-        self.store.promote("clicks", end, group, staged, [], (None, None))
+        reached = self.store.stream("clicks").after(end, (None, None), self.clock())
+        self.store.promote("clicks", reached, group, staged, [])
 
     def offline(self) -> Offline:
         return Offline(self.project)

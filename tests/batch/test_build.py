@@ -23,9 +23,10 @@ from serving.bench import (
 
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan
-from headrace.core.position import Position, PositionRange
+from headrace.core.position import Position
 from headrace.core.shedding import Shedding
 from headrace.serving.store import Staged, Version
+from headrace.serving.watermark import Reached, Times
 from headrace.spark.feed import Feed
 
 FILTERED = VIEWS | {"total": VIEWS["total"].replace("FROM clicks", "FROM clicks WHERE ms > 5")}
@@ -37,19 +38,19 @@ class Archived:
 
     clicks: Sequence[Click]
 
-    def position(self) -> Position:
-        return Position(tuple(sum(click.partition == n for click in self.clicks) for n in (0, 1)))
-
-    def highs(self) -> tuple[int | None, ...]:
-        return (None, None)
+    def progress(self) -> tuple[Position, Times]:
+        mine = [[click.at_us for click in self.clicks if click.partition == n] for n in (0, 1)]
+        highs = tuple(max(times, default=None) for times in mine)
+        return Position(tuple(map(len, mine))), highs
 
 
 class HandBuilder(Builder):
     """A builder whose Spark is `lifted`."""
 
-    def _stage(self, version: Version, range: PositionRange, full: bool) -> Staged:
+    def _stage(self, version: Version, before: Reached | None, reached: Reached) -> Staged:
         # Every cut of these tests is a prefix of CLICKS, so a range of them is a slice.
-        kept = after(self.feeds[0].table.clicks, list(range.lower.offsets))[: len(range)]
+        lower, full = before.position if before else Position((0, 0)), before is None
+        kept = after(self.feeds[0].table.clicks, list(lower.offsets))[: reached.position - lower]
         if "ms > 5" in version.plan.map_sql:
             kept = [click for click in kept if (click.ms or 0) > 5]
         return self.store.stage(version, full, lifted(version.name, kept), values_of(version, kept))
@@ -68,7 +69,8 @@ def build(
     table = Archived(CLICKS[:archived])
     stream = bench.plan.stream("clicks")
     feed = Feed(stream, bench.store.path, table)  # type: ignore[arg-type]
-    builder = HandBuilder(None, FlowPlan("clicks", (stream,)), (feed,), bench.store)
+    flow, clock = FlowPlan("clicks", (stream,)), bench.clock
+    builder = HandBuilder(None, flow, (feed,), bench.store, clock=clock)
     return builder.build(speed_runs=speed_runs, full=frozenset({full} if full else ()))
 
 

@@ -10,17 +10,23 @@ import pytest
 
 from headrace.cli import tail as body
 from headrace.core.subscription import subscription
-from headrace.serving.feed import Heard
+from headrace.serving.hearer import Heard
 
 PANE = {
     "sequence": 8, "view": "hits", "op": "insert", "key": {"page": "/a"}, "window": None,
     "pane": 0, "timing": "on_time", "last": True, "row": {"page": "/a", "n": 3},
 }  # fmt: skip
 EVENTS = [
-    Heard("relation", {"rows": [{"page": "/b", "n": 1}]}, 7),
-    Heard("pane", PANE, 8),
-    Heard("pane", PANE | {"op": "delete", "timing": "late", "last": False}, 9),
+    Heard("relation", {"rows": [{"page": "/b", "n": 1}]}, "7"),
+    Heard("pane", PANE, "8"),
+    Heard("pane", PANE | {"op": "delete", "timing": "late", "last": False}, "9"),
     Heard("end", {"reason": "the project is stopping"}),
+]
+ROWS = [
+    Heard("position", {}, "3,4"),
+    Heard("rows", {"rows": [{"user": "ann", "ms": 910}, {"user": "bob", "ms": None}]}, "5,4"),
+    Heard("position", {}, "5,9"),
+    Heard("rows", {"rows": [{"user": "cid", "ms": 1}]}, "6,9"),
 ]
 
 
@@ -42,7 +48,7 @@ class Service:
     def __init__(self, hearing: Hearing) -> None:
         self.hearing, self.asked = hearing, []  # type: ignore[var-annotated]
 
-    def subscribe(self, text: str, after: int | None = None) -> Hearing:
+    def subscribe(self, text: str, after: str | None = None) -> Hearing:
         self.asked.append((text, after))
         return self.hearing
 
@@ -71,19 +77,64 @@ def test_each_thing_heard_is_a_line(service: Service, capsys: pytest.CaptureFixt
             "on_time + page=/a  n=3  last",
             "late    - page=/a  n=3",
             "the project is stopping",
+            "--after 9 goes on from here",
         ],
     )
     assert service.hearing.closed
 
 
+def test_each_row_of_a_stream_is_a_line(
+    service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.hearing.events = list(ROWS)
+    assert told(capsys) == (
+        0,
+        [
+            "user=ann  ms=910",
+            "user=bob  ms=null",
+            "user=cid  ms=1",
+            "--after 6,9 goes on from here",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "lines", "after"),
+    [(1, 1, "3,4"), (2, 2, "5,4"), (3, 3, "6,9")],
+)
+def test_limit_counts_rows_and_goes_on_before_a_message_that_was_cut(
+    service: Service, capsys: pytest.CaptureFixture[str], limit: int, lines: int, after: str
+) -> None:
+    service.hearing.events = list(ROWS)
+    _, shown = told(capsys, limit=limit)
+    assert (len(shown), shown[-1]) == (lines + 1, f"--after {after} goes on from here")
+
+
+def test_it_says_how_to_go_on_when_it_is_interrupted(
+    service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(seconds: float = 0.0) -> list[Heard]:
+        if len(service.hearing.events) == 3:
+            raise KeyboardInterrupt
+        return [service.hearing.events.pop(0)]
+
+    service.hearing.events = list(ROWS)
+    monkeypatch.setattr(service.hearing, "take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        told(capsys)
+    assert capsys.readouterr().out.strip() == "--after 3,4 goes on from here"
+    assert service.hearing.closed
+
+
 def test_json_is_one_document_a_line(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    code, lines = told(capsys, json=True, after=3)
+    code, lines = told(capsys, json=True, after="3")
     assert [json.loads(line)["event"] for line in lines] == ["relation", "pane", "pane", "end"]
-    assert (code, service.asked) == (0, [("SUBSCRIBE TO hits", 3)])
+    assert (code, service.asked) == (0, [("SUBSCRIBE TO hits", "3")])
 
 
 def test_limit_counts_panes(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(told(capsys, limit=1)[1]) == 2
+    lines = told(capsys, limit=1)[1]
+    assert lines == ["page=/b  n=1", "on_time + page=/a  n=3  last", "--after 8 goes on from here"]
 
 
 def test_failure_is_an_exit_code(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,3 +148,8 @@ def test_options_become_one_text() -> None:
     assert subscription("hits", "n = 1", "INSERTS") == (
         "SUBSCRIBE TO hits WHERE n = 1 EMIT INSERTS"
     )
+
+
+def test_a_whole_subscription_stays_as_it_is() -> None:
+    text = "SUBSCRIBE TO clicks WHERE ms > 900"
+    assert subscription(text, None, None) == text

@@ -7,9 +7,8 @@ from headrace.compile.plan import StreamPlan
 from headrace.core.position import Position, PositionRange
 
 
-def stream(name: str, partitions: int, delay_us: int | None = 10) -> StreamPlan:
-    watermark = ("ts", delay_us) if delay_us is not None else None
-    return StreamPlan(name, (("ts", "TIMESTAMP", True),), "json", partitions, watermark)
+def stream(name: str, partitions: int) -> StreamPlan:
+    return StreamPlan(name, (("ts", "TIMESTAMP", True),), "json", partitions, ("ts", 10))
 
 
 PAIR = FlowPlan("orders+payments", (stream("orders", 2), stream("payments", 1)), joined=True)
@@ -25,9 +24,3 @@ def test_a_position_is_shared_out_to_the_streams_and_put_together_again() -> Non
 def test_a_range_is_shared_out_too() -> None:
     range = PositionRange(Position((1, 2, 3)), Position((4, 4, 3)))
     assert [len(part) for part in PAIR.ranges(range)] == [5, 0]
-
-
-def test_each_stream_has_its_own_watermark_that_waits_for_its_slowest_partition() -> None:
-    assert PAIR.watermarks((100, 50, 70)) == [40, 60]
-    assert PAIR.watermarks((100, None, None)) == [90, None]
-    assert FlowPlan("a", (stream("a", 1, None),)).watermarks((5,)) == [None]

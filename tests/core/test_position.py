@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.position import Interval, Position, PositionRange
+from headrace.core.errors import BadQuery
+from headrace.core.position import Interval, Position, PositionRange, position_of
 
 OFFSETS = st.integers(0, 1_000)
 
@@ -125,6 +126,38 @@ def test_limited_ranges_one_after_another_are_the_whole() -> None:
         lower = step.upper
     assert sorted(seen) == sorted(events(PositionRange(Position((0, 3)), upper)))
     assert len(seen) == len(set(seen))
+
+
+@given(together(2))
+def test_half_of_a_range_is_a_beginning_of_it(ab: tuple[Position, Position]) -> None:
+    whole = PositionRange(ab[0].earliest(ab[1]), ab[0].latest(ab[1]))
+    half = whole.half()
+    assert half.lower == whole.lower
+    assert half.upper <= whole.upper
+    assert len(half) == len(whole) // 2
+
+
+@given(together(2))
+def test_position_after_an_event_parts_a_range_that_is_read_in_order(
+    ab: tuple[Position, Position],
+) -> None:
+    whole = PositionRange(ab[0].earliest(ab[1]), ab[0].latest(ab[1]))
+    in_order = sorted(events(whole))
+    for number in {0, len(in_order) // 2, len(in_order) - 1} if in_order else ():
+        after = whole.after(*in_order[number])
+        assert sorted(events(PositionRange(whole.lower, after))) == in_order[: number + 1]
+        assert sorted(events(PositionRange(after, whole.upper))) == in_order[number + 1 :]
+
+
+@pytest.mark.parametrize("text", ["", "3", "1,2,3", "1,-2", "1,x", " 1,2", "1,2,", "1," + "9" * 19])
+def test_what_is_no_position_of_the_stream_gets_a_sentence(text: str) -> None:
+    with pytest.raises(BadQuery) as refused:
+        position_of(text, "clicks", 2)
+    assert refused.value.message == f"'{text}' is not a position of 'clicks'"
+    assert refused.value.hint == (
+        "write one offset for each of its 2 partitions, such as '120,98'."
+    )
+    assert position_of("120,98", "clicks", 2) == Position((120, 98))
 
 
 @pytest.mark.parametrize(

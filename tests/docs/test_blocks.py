@@ -17,6 +17,7 @@ from typer._click.exceptions import ClickException
 from headrace.api.routes import ROUTES
 from headrace.cli.main import app
 from headrace.core.origin import Origin
+from headrace.define.following import read_stream_subscription
 from headrace.define.setting import read_into
 from headrace.define.settings import read_settings
 from headrace.define.statements import read_statements
@@ -39,7 +40,7 @@ def test_every_block_has_a_language_that_is_tested() -> None:
     found = blocks()
     assert {block.language for block in found} <= _KNOWN
     assert {block.mark for block in found if block.language == "sql"} <= {
-        "definitions", "refused", "query", "subscription",
+        "definitions", "refused", "query", "subscription", "following",
     }  # fmt: skip
 
 
@@ -52,6 +53,11 @@ def test_definitions_are_read(block: Block, tmp_path: Path) -> None:
 @each("sql", mark="subscription")
 def test_subscriptions_are_read(block: Block) -> None:
     assert read_subscription(block.text).view
+
+
+@each("sql", mark="following")
+def test_subscriptions_to_streams_are_read(block: Block) -> None:
+    assert read_stream_subscription(block.text).stream
 
 
 @each("toml")

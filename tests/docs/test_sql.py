@@ -5,12 +5,14 @@ queries are answerable. The blocks of a page are one project.
 from __future__ import annotations
 
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlglot import exp
 
+from headrace.compile.follow import followed
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
 from headrace.compile.subscribe import shape_of
@@ -18,6 +20,7 @@ from headrace.compile.translate import translate
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
+from headrace.define.following import read_stream_subscription
 from headrace.define.functions import FunctionDefinition, load_functions
 from headrace.define.project import Project, repeats
 from headrace.define.settings import Settings, read_settings
@@ -27,6 +30,7 @@ from headrace.ingest.connector import check_options
 from headrace.run.compiling import processors_of
 from headrace.run.questions import _as_of_query, _names, _without_time_travel
 from headrace.spark.analyse import SparkAnalyser
+from headrace.spark.asked import MATCHES, asks_for_matches, matches
 from headrace.spark.fence import check
 from headrace.spark.functions import register_functions
 
@@ -93,8 +97,19 @@ def test_subscriptions_can_be_heard(block: Block, plan: Plan) -> None:
     assert shape_of(plan, asked).streams == ("clicks",)
 
 
+@pytest.mark.parametrize("block", blocks("sql", mark="following"), ids=str)
+def test_streams_can_be_heard(block: Block, plan: Plan, spark: Any) -> None:
+    known = followed(plan, read_stream_subscription(block.text))
+    assert known.stream.name == "clicks"
+    condition = known.condition or "true"
+    check(spark, f"SELECT * FROM clicks WHERE {condition}", relations=["clicks"])
+
+
 @pytest.mark.parametrize("block", QUERIES, ids=str)
 def test_queries_can_be_answered(block: Block, plan: Plan, spark: Any) -> None:
+    if asks_for_matches(block.text):
+        assert matches(spark, block.text, partial(check, spark, relations=[MATCHES])).count()
+        return
     views = {view.name: view.outputs for view in plan.views}
     names = _names(block.text, len(block.text))
     if names <= {name.lower() for name in views}:

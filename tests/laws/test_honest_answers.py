@@ -16,7 +16,7 @@ import pytest
 from engines import Compiled, Parts, compile_sql
 
 from headrace.core.aggregate import HLL_ERROR
-from headrace.core.position import Position, PositionRange
+from headrace.core.position import Position
 from headrace.serving.store import Epoch
 
 DEFINITIONS = """
@@ -50,17 +50,18 @@ def _epoch(parts: Parts) -> Epoch:
     upper = Position((lower.offsets[0] + 1,))
     hits = parts.plan.view("hits")
     assert hits is not None
-    return Epoch("clicks", PositionRange(lower, upper), (0,), COUNTS, {hits.recompute: [(1,)]}, 0)
+    reached = state.after(upper, (0,), 0)
+    return Epoch("clicks", lower, reached, COUNTS, {hits.recompute: [(1,)]}, 0)
 
 
 def _promote(parts: Parts) -> None:
     """A generation that covers what speed has: its number is the position, too."""
     state = parts.store.stream("clicks")
     parts.store.close_group("clicks")
-    group = max(number for number, _ in parts.store.closed_groups("clicks"))
+    group = max(group.number for group in parts.store.closed_groups("clicks"))
     version = next(v for v in parts.store.versions("clicks") if v.name == "hits")
     staged = parts.store.stage(version, True, [(state.position.offsets[0],)], [])
-    parts.store.promote("clicks", state.position, group, [staged], [], state.highs)
+    parts.store.promote("clicks", state.reached, group, [staged], [])
 
 
 def _ask(parts: Parts, view: str, ask: Any, done: threading.Event, found: list[Any]) -> None:

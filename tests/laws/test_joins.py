@@ -104,7 +104,7 @@ class Duck:
 
 def watermarks(past: Past) -> list[int | None]:
     tops = [max((t for _, t in side if t is not None), default=None) for side in _sides(past)]
-    return PAIR.watermarks(tops)
+    return [None if top is None else top - DELAY for top in tops]
 
 
 def lows(past: Past) -> list[int | None]:

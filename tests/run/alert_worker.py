@@ -7,9 +7,6 @@ click, one look after each, a generation now and then; each action tries what is
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from concurrent.futures import Future
 from pathlib import Path
@@ -22,6 +19,7 @@ from headrace.ingest.intake import Intake, Receipt
 from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.run.alerts import Alerts
+from tests.killed import run_module
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, TOLD, RuleBench, rule_project
 
@@ -71,12 +69,7 @@ def work(folder: Path, port: int) -> None:
 
 def run(folder: Path, port: int, failpoint: str = "") -> None:
     """Run the worker in a process; it must end as the failpoint says."""
-    root = str(Path(__file__).parents[2])
-    env = {**os.environ, "HEADRACE_FAILPOINT": failpoint, "PYTHONPATH": root}
-    command = [sys.executable, "-m", "tests.run.alert_worker", str(folder), str(port)]
-    done = subprocess.run(command, env=env, cwd=root, capture_output=True, timeout=120)
-    wanted = -signal.SIGKILL if failpoint else 0
-    assert done.returncode == wanted, done.stderr.decode()
+    run_module("tests.run.alert_worker", str(folder), str(port), failpoint=failpoint)
 
 
 def in_file(folder: Path) -> list[str]:

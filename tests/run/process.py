@@ -65,6 +65,17 @@ CREATE VIEW matches AS SELECT page, count(*) AS found, max(number) AS newest, su
 CREATE VIEW total AS SELECT sum(hits) AS hits FROM pages;
 """
 
+SILENT = """
+CREATE STREAM clicks (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
+  WATERMARK ts DELAY OF INTERVAL 1 SECOND)
+  WITH (key = 'page', partitions = 2, watermark.idle = '15 seconds');
+CREATE STREAM pairs AS SELECT * FROM clicks MATCH_RECOGNIZE (PARTITION BY page ORDER BY ts
+  MEASURES first(one.n) AS first, other.n AS last PATTERN (one other));
+CREATE VIEW matches AS SELECT page, first, last, count(*) AS found FROM pairs
+  GROUP BY page, first, last;
+CREATE VIEW total AS SELECT count(*) AS hits FROM clicks;
+"""
+
 
 def make_project(folder: Path, settings: str = SETTINGS, definitions: str = DEFINITIONS) -> Path:
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,9 +6,6 @@ epoch a click, and one step of the sink after each.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +20,7 @@ from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 from headrace.run.sinks import Sink
 from headrace.run.targets import target_of
+from tests.killed import run_module
 from tests.serving.bench import CLICKS, DEFINITIONS, Bench, plan_of, project_of
 
 TOLD = (
@@ -61,12 +59,7 @@ def work(folder: Path, guarantee: str, into: str) -> None:
 
 def run(folder: Path, guarantee: str, into: str = "file", failpoint: str = "") -> None:
     """Run the worker in a process; it must end as the failpoint says."""
-    root = str(Path(__file__).parents[2])
-    env = {**os.environ, "HEADRACE_FAILPOINT": failpoint, "PYTHONPATH": root}
-    command = [sys.executable, "-m", "tests.run.sink_worker", str(folder), guarantee, into]
-    done = subprocess.run(command, env=env, cwd=root, capture_output=True, timeout=120)
-    wanted = -signal.SIGKILL if failpoint else 0
-    assert done.returncode == wanted, done.stderr.decode()
+    run_module("tests.run.sink_worker", str(folder), guarantee, into, failpoint=failpoint)
 
 
 def delivered(folder: Path, into: str = "file") -> list[int]:

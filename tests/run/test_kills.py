@@ -10,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from headrace.serving.catalog import glance
 from tests.run import asking
-from tests.run.process import CARRIED, JOINED, Producer, Running, make_project, wait_fresh
+from tests.run.process import (
+    CARRIED,
+    JOINED,
+    SILENT,
+    Producer,
+    Running,
+    make_project,
+    wait_fresh,
+)
 
 # In the order of an event's way. The number is how often the point is passed before the kill, so
 # that the kill falls into the middle of the work and not on its first step.
@@ -64,6 +73,45 @@ def test_the_state_of_carried_views_survives_a_kill_at_each_point(tmp_path: Path
         assert found == {page: (count, count, 2 * count) for page, count in pairs.items()}
 
     survive(project, producer, CARRIED_FAILPOINTS, matched)
+
+
+@pytest.mark.timeout(600)
+def test_what_silence_has_decided_survives_a_kill_and_is_decided_once(tmp_path: Path) -> None:
+    """A partition falls silent, and what waits for it is found by an epoch without events: one
+    that is killed in its transaction, one after it, and a process that finds it done.
+    """
+    project = make_project(tmp_path / "silent", definitions=SILENT)
+    running = Running(project, failpoint="epoch.committing:3")
+    url = running.wait_for("ready")["url"]
+    _send(url, ("ann", 0))
+    wait_fresh(url, 1)
+    _send(url, ("bob", 10), ("bob", 11), ("bob", 30))
+    running.wait_killed()
+    before = glance(project / ".headrace" / "serving.db", "clicks")
+    running = Running(project, failpoint="epoch.committed:1")
+    running.wait_killed()
+    after = glance(project / ".headrace" / "serving.db", "clicks")
+    assert before.reached.position == after.reached.position
+    assert before.reached.marks != after.reached.marks
+    running = Running(project)
+    try:
+        url = running.wait_for("ready")["url"]
+        decided = [{"page": "bob", "first": 10, "last": 11, "found": 1}], "2026-01-01T00:00:29Z"
+        assert _matches(url) == decided
+        asking.post(f"{url}/v1/views/matches/rebuild", timeout=200).raise_for_status()
+        assert _matches(url) == decided, "batch finds the same"
+    finally:
+        running.kill()
+
+
+def _send(url: str, *events: tuple[str, int]) -> None:
+    body = [{"page": page, "n": n, "ts": f"2026-01-01T00:00:{n:02}Z"} for page, n in events]
+    asking.post(f"{url}/v1/streams/clicks/events", json=body).raise_for_status()
+
+
+def _matches(url: str) -> tuple[list[dict[str, object]], str]:
+    answer = asking.get(f"{url}/v1/views/matches", timeout=30).json()
+    return answer["rows"], answer["as_of"]["clicks"]["watermark"]
 
 
 def survive(

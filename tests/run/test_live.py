@@ -15,7 +15,7 @@ from headrace.core.time import SECOND
 from headrace.run.observatory.live import LiveObservatory
 from headrace.run.offline import Offline
 from headrace.serving.board import Board
-from headrace.serving.feed import Hearer
+from headrace.serving.hearer import Hearer
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
 from headrace.core.aggregate import HLL_LG_K
 from headrace.core.origin import Origin
-from headrace.core.position import Position, PositionRange
+from headrace.core.position import Position
 from headrace.core.time import MINUTE, SECOND, from_iso, iso
 from headrace.define.dialect import parse_query
 from headrace.define.project import Project
@@ -31,6 +31,7 @@ from headrace.define.statements import read_statements
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, Change, Epoch, Row, Version
+from headrace.serving.watermark import Reached
 from headrace.testing.declared import declared
 from headrace.testing.decode import decoded
 from headrace.testing.reference_engine import reference_of
@@ -237,14 +238,18 @@ class Bench:
             for n in (0, 1)
         )
 
+    def reached(self, clicks: Sequence[Click]) -> Reached:
+        """Where these events bring the stream if they are taken now."""
+        state = self.store.stream("clicks")
+        return state.after(self.position(clicks), self.highs(clicks), self.clock())
+
     def epoch(self, *clicks: Click) -> Epoch:
         """The epoch that these events are, after all that came before."""
         lower, after = self.position(self.clicks), [*self.clicks, *clicks]
         counts = {"events": len(clicks), "late": 0, "duplicates": 0, "dead_letters": 0}
         versions = self.store.versions("clicks")
         rows = {v.id: self.lifted(v.name, clicks, lower.offsets) for v in versions}
-        span = PositionRange(lower, self.position(after))
-        return Epoch("clicks", span, self.highs(after), counts, rows, self.clock())
+        return Epoch("clicks", lower, self.reached(after), counts, rows, self.clock())
 
     def send(self, *clicks: Click) -> bool:
         added = self.store.commit_epoch(self.epoch(*clicks))
@@ -256,7 +261,7 @@ class Bench:
         state = self.store.stream("clicks")
         boundary = self.position(self.clicks)
         self.store.close_group("clicks")
-        group = max((number for number, _ in self.store.closed_groups("clicks")), default=0)
+        group = max((group.number for group in self.store.closed_groups("clicks")), default=0)
         staged = []
         versions = self.store.versions("clicks")
         replaced = {version.name for version in versions if version.state == "building"}
@@ -270,7 +275,8 @@ class Bench:
             rows, values = self.lifted(version.name, clicks, first), values_of(version, clicks)
             staged.append(self.store.stage(version, whole, rows, values))
         audits = [self.store.audit_staged(build, group) for build in staged] if audit else []
-        self.store.promote("clicks", boundary, group, staged, audits, self.highs(self.clicks))
+        here = state.reached if boundary == state.position else self.reached(self.clicks)
+        self.store.promote("clicks", here, group, staged, audits)
         return audits
 
     def rows(self, view: str) -> list[dict[str, Any]]:

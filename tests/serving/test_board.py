@@ -12,7 +12,7 @@ import pytest
 from headrace.core.errors import NotFound, NotReady, Overloaded, Unavailable
 from headrace.define.settings import LiveSettings
 from headrace.serving.board import Board, Topic
-from headrace.serving.feed import Heard, Hearer
+from headrace.serving.hearer import Heard, Hearer
 
 INTERVAL = 250_000
 
@@ -129,13 +129,13 @@ def test_numbers_only_grow_also_for_one_who_comes_back(
     for value in (2, 3):
         states.values["a"] = value
         turn(board, clock)
-    numbers = [one.id for one in first.take()]
-    assert numbers == sorted(set(numbers), key=lambda n: n or 0)
+    numbers = [int(one.id or 0) for one in first.take()]
+    assert numbers == sorted(set(numbers))
     first.close()
     states.values["b"] = 9
-    again = [(one.id or 0, _data(one)) for one in board.join(["a", "b"]).take()]
+    again = [(int(one.id or 0), _data(one)) for one in board.join(["a", "b"]).take()]
     assert sorted(value for _, value in again) == [3, 9]
-    assert min(number for number, _ in again) > (numbers[-1] or 0)
+    assert min(number for number, _ in again) > numbers[-1]
     later = Board(LiveSettings(), states.topic, lambda: clock.now_us + 10**9)
     assert later._number > again[-1][0]
 

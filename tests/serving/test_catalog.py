@@ -4,13 +4,11 @@ history of a stream allows.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from headrace.core.errors import BadDefinition, NotFound, NotReady
 from headrace.core.position import Position
-from headrace.serving.catalog import changes_of, check_histories, read_highs
+from headrace.serving.catalog import changes_of, check_histories, glance
 
 from .bench import CLICKS, PLAN, STREAM, VIEWS, Bench, definitions, plan_of
 
@@ -92,7 +90,7 @@ def test_a_new_version_begins_where_speed_is_and_in_a_group_of_its_own(live: Ben
     _deploy(live, FILTERED)
     building = next(v for v in live.store.versions("clicks") if v.state == "building")
     assert building.since == live.store.stream("clicks").position == Position((3, 3))
-    assert live.store.closed_groups("clicks")[-1][1] == building.since
+    assert live.store.closed_groups("clicks")[-1].reached.position == building.since
 
 
 def test_going_back_before_the_build_drops_the_unfinished_version(live: Bench) -> None:
@@ -176,9 +174,5 @@ def test_a_stream_may_wait_for_its_partitions_for_another_time(live: Bench) -> N
     assert live.store.stream("clicks").plan.streams[0].idle_us == 5_000_000
 
 
-def test_highs_are_told_only_to_who_begins_at_the_store_s_position(
-    live: Bench, tmp_path: Path
-) -> None:
-    state = live.store.stream("clicks")
-    assert read_highs(live.path, "clicks", 0, state.position) == state.highs
-    assert read_highs(live.path, "clicks", 0, Position((1, 1))) == (None, None)
+def test_who_has_no_store_open_sees_the_same(live: Bench) -> None:
+    assert glance(live.path, "clicks") == live.store.stream("clicks")

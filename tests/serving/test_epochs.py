@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from headrace.core.errors import EngineFailed
-from headrace.core.position import Position, PositionRange
+from headrace.core.position import Position
 from headrace.core.time import SECOND
 from headrace.serving import epochs
+from headrace.serving.store import GroupState
 
 from .bench import CLICKS, KEPT, Bench, Click, alike
 
@@ -41,9 +42,7 @@ def test_an_epoch_that_would_leave_a_gap_is_refused(bench: Bench) -> None:
 def test_an_epoch_that_begins_before_and_ends_after_the_position_is_refused(bench: Bench) -> None:
     bench.build()
     bench.send(CLICKS[0])
-    longer = replace(
-        bench.epoch(*CLICKS[1:3]), range=PositionRange(Position((0, 0)), Position((2, 1)))
-    )
+    longer = replace(bench.epoch(*CLICKS[1:3]), lower=Position((0, 0)))
     with pytest.raises(EngineFailed):
         bench.store.commit_epoch(longer)
     assert bench.store.stream("clicks").position == Position((1, 0))
@@ -82,23 +81,24 @@ def test_epochs_share_a_group_for_ten_seconds(
         bench.clock.now_us += pause * SECOND
         bench.send(click)
     bench.store.close_group("clicks")
-    found = [(number, str(upper)) for number, upper in bench.store.closed_groups("clicks")]
-    assert found == groups
+    closed = bench.store.closed_groups("clicks")
+    assert [(group.number, str(group.reached.position)) for group in closed] == groups
 
 
 def test_an_open_group_is_not_among_the_closed(bench: Bench) -> None:
     bench.send(CLICKS[0])
     assert bench.store.closed_groups("clicks") == []
     bench.store.close_group("clicks")
+    first = bench.store.stream("clicks").reached
     bench.send(CLICKS[1])
-    assert bench.store.closed_groups("clicks") == [(1, Position((1, 0)))]
+    assert bench.store.closed_groups("clicks") == [GroupState(1, first)]
 
 
 def test_numbers_of_groups_are_never_given_twice(bench: Bench) -> None:
     for number, click in enumerate(CLICKS[:3], 1):
         bench.send(click)
         bench.store.close_group("clicks")
-        assert bench.store.closed_groups("clicks")[-1][0] == number
+        assert bench.store.closed_groups("clicks")[-1].number == number
         bench.build()
 
 

@@ -11,7 +11,8 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.errors import LimitReached
 from headrace.define.subscribing import read_subscription
 from headrace.serving.account import Account
-from headrace.serving.feed import Feed, Heard, Hearer
+from headrace.serving.feed import Feed
+from headrace.serving.hearer import Heard, Hearer
 from headrace.serving.read import Reader
 from headrace.serving.watch import Watch
 
@@ -43,7 +44,7 @@ def join(feed: Feed, after: int | None = None) -> Hearer:
 
 
 def said(events: list[Heard]) -> list[tuple[str, int | None]]:
-    return [(event.event, event.id) for event in events]
+    return [(event.event, int(event.id) if event.id else None) for event in events]
 
 
 def test_hearer_begins_with_the_relation_and_goes_on_with_panes(told: Bench) -> None:
@@ -53,12 +54,12 @@ def test_hearer_begins_with_the_relation_and_goes_on_with_panes(told: Bench) -> 
     hearer = join(one)
     (relation,) = hearer.take()
     assert relation.event == "relation"
-    assert relation.id == FIRST + 1
+    assert relation.id == str(FIRST + 1)
     assert [row["n"] for row in relation.data["rows"]] == [1]
     told.send(Click("/a", "bob", 6))
     one.step()
     (pane,) = hearer.take()
-    assert (pane.event, pane.id, pane.data["row"]["n"]) == ("pane", FIRST + 2, 2)
+    assert (pane.event, pane.id, pane.data["row"]["n"]) == ("pane", str(FIRST + 2), 2)
     assert hearer.take() == []
 
 

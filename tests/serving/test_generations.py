@@ -77,14 +77,14 @@ def test_what_speed_held_is_taken_over_once(bench: Bench) -> None:
 def test_rows_of_speed_after_the_boundary_stay(bench: Bench) -> None:
     bench.build()
     bench.send(*CLICKS[:3])
-    early = bench.position(bench.clicks)
+    early = bench.store.stream("clicks").reached
     bench.store.close_group("clicks")
     bench.send(*CLICKS[3:])
     version = next(v for v in bench.store.versions("clicks") if v.name == "total")
     staged = bench.store.stage(version, False, lifted("total", CLICKS[:3]), [])
-    bench.store.promote("clicks", early, 1, [staged], [], bench.highs(CLICKS[:3]))
+    bench.store.promote("clicks", early, 1, [staged], [])
     assert bench.rows("total") == bench.expected("total")
-    assert bench.store.stream("clicks").boundary == early
+    assert bench.store.stream("clicks").built == early
     assert bench.store.stream("clicks").position == Position((5, 3))
 
 
@@ -94,7 +94,7 @@ def test_batch_that_goes_past_speed_takes_speed_with_it(bench: Bench) -> None:
     bench.build()
     state = bench.store.stream("clicks")
     assert state.position == state.boundary == Position((5, 3))
-    assert state.highs == bench.highs(CLICKS)
+    assert state.reached.highs == bench.highs(CLICKS)
     assert bench.rows("total") == bench.expected("total")
 
 

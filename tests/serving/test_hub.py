@@ -10,10 +10,18 @@ import pytest
 from headrace.core.errors import BadQuery, NotFound, NotReady, Overloaded, Unavailable
 from headrace.core.time import SECOND
 from headrace.define.settings import SubscribeSettings
-from headrace.serving.feed import Hearer
+from headrace.serving.hearer import Hearer
 from headrace.serving.hub import Hub
+from headrace.serving.streams import Streams
 
 from .bench import Bench, Click
+from .streams_bench import Held
+
+
+def no_streams() -> Streams:
+    """Streams without events."""
+    return Streams(lambda known: Held())
+
 
 SETTINGS = SubscribeSettings(connections_max=2, linger_us=10 * SECOND)
 
@@ -28,7 +36,7 @@ def told(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def hub(told: Bench) -> Iterator[Hub]:
-    made = Hub(told.store.db, SETTINGS, told.clock)
+    made = Hub(told.store.db, SETTINGS, no_streams(), told.clock)
     yield made
     made.stop()
 
@@ -58,12 +66,15 @@ def test_equal_texts_share_a_feed_and_others_do_not(told: Bench, hub: Hub) -> No
 
 def test_more_hearers_than_the_limit_are_refused_until_one_leaves(told: Bench, hub: Hub) -> None:
     first = hub.join("SUBSCRIBE TO hits")
-    hub.join("SUBSCRIBE TO total")
-    with pytest.raises(Overloaded) as refused:
-        hub.join("SUBSCRIBE TO hits")
-    assert refused.value.message == "more than 2 subscriptions are open"
+    stream = hub.join("SUBSCRIBE TO clicks")
+    for text in ("SUBSCRIBE TO hits", "SUBSCRIBE TO clicks"):
+        with pytest.raises(Overloaded) as refused:
+            hub.join(text)
+        assert refused.value.message == "more than 2 subscriptions are open"
     first.close()
     hub.join("SUBSCRIBE TO users")
+    stream.close()
+    hub.join("SUBSCRIBE TO total")
 
 
 def test_feed_is_kept_for_a_while_after_its_last_hearer(told: Bench, hub: Hub) -> None:
@@ -74,12 +85,12 @@ def test_feed_is_kept_for_a_while_after_its_last_hearer(told: Bench, hub: Hub) -
     newest = next(iter(hub._feeds.values())).watch.account.sequence
     told.clock.now_us += 9 * SECOND
     hub.turn()
-    again = hub.join("SUBSCRIBE TO hits", newest - 1)
+    again = hub.join("SUBSCRIBE TO hits", str(newest - 1))
     assert [event.event for event in again.take()] == ["pane"]
     again.close()
     told.clock.now_us += 10 * SECOND
     hub.turn()
-    gone = hub.join("SUBSCRIBE TO hits", newest)
+    gone = hub.join("SUBSCRIBE TO hits", str(newest))
     assert [event.event for event in gone.take()] == ["reset", "relation"]
 
 
@@ -90,7 +101,7 @@ def test_numbers_of_a_new_feed_come_after_those_of_the_one_before(told: Bench, h
 
 
 def test_feed_that_fails_tells_its_hearers(told: Bench) -> None:
-    narrow = Hub(told.store.db, SubscribeSettings(rows_max=1), told.clock)
+    narrow = Hub(told.store.db, SubscribeSettings(rows_max=1), no_streams(), told.clock)
     hearer = narrow.join("SUBSCRIBE TO hits")
     told.send(Click("/a", "ann", 5), Click("/b", "bob", 6))
     events = [event for _ in range(20) for event in hearer.take(0.2)]
@@ -111,11 +122,13 @@ def test_defect_ends_one_feed_and_not_the_others(told: Bench, hub: Hub) -> None:
 
 
 def test_stop_is_the_last_that_everybody_hears(told: Bench, hub: Hub) -> None:
-    hearer = hub.join("SUBSCRIBE TO hits")
+    hearers = [hub.join("SUBSCRIBE TO hits"), hub.join("SUBSCRIBE TO clicks")]
     hub.stop()
-    assert hearer.take()[-1].data == {"reason": "the project is stopping"}
-    with pytest.raises(Unavailable):
-        hub.join("SUBSCRIBE TO hits")
+    for hearer in hearers:
+        assert hearer.take()[-1].data == {"reason": "the project is stopping"}
+    for text in ("SUBSCRIBE TO hits", "SUBSCRIBE TO clicks"):
+        with pytest.raises(Unavailable):
+            hub.join(text)
 
 
 def test_what_cannot_be_heard_is_told_at_once(told: Bench, hub: Hub, tmp_path: Path) -> None:
@@ -125,7 +138,7 @@ def test_what_cannot_be_heard_is_told_at_once(told: Bench, hub: Hub, tmp_path: P
         hub.join("SELECT 1")
     building = Bench(tmp_path / "building.db")
     with pytest.raises(NotReady):
-        Hub(building.store.db, SETTINGS).join("SUBSCRIBE TO hits")
+        Hub(building.store.db, SETTINGS, no_streams()).join("SUBSCRIBE TO hits")
     building.close()
 
 

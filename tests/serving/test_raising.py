@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.compile.subscribe import shape_of
-from headrace.core.time import MINUTE
+from headrace.core.rule import hidden
+from headrace.core.time import MINUTE, SECOND
 from headrace.define.subscribing import read_subscription
 from headrace.serving.account import Account
 from headrace.serving.mutes import mute
@@ -53,6 +55,23 @@ def test_each_row_is_one_alert_however_often_one_looks(opened: Open) -> None:
     assert [notice[1:] for notice in bench.notices()] == [
         (id, "raised", "waiting") for (id,) in ids
     ]
+
+
+def test_what_time_alone_has_ripened_is_raised(opened: Open) -> None:
+    bench = opened()
+    waiting = slow("ann", 5, partition=1)
+    bench.lost.add("ann")  # as a match that waits for the watermark
+    bench.send(waiting)
+    bench.clock.now_us += SECOND
+    bench.send(Click("/a", "bob", 70))
+    assert bench.look() == 0
+    bench.clock.now_us += 2 * MINUTE
+    bench.lost.clear()
+    rule = next(v for v in bench.store.versions("clicks") if hidden(v.name))
+    ripe = {rule.id: bench.lifted(rule.name, [waiting], (0, 0))}
+    assert bench.store.commit_epoch(replace(bench.epoch(), rows=ripe))
+    assert (bench.look(), bench.look()) == (1, 0)
+    assert bench.said("user", "state", "raised_by") == [("ann", "open", "speed")]
 
 
 def test_batch_finds_the_same_ids_as_speed(opened: Open) -> None:

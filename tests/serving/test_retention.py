@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +12,7 @@ import pytest
 from headrace.core.time import DAY, HOUR
 from headrace.serving.notices import Queue
 from headrace.serving.retention import Retention
+from tests.killed import run_module
 from tests.serving.bench import Bench, Click
 from tests.serving.rule_bench import BUSY, SLOW, RuleBench
 from tests.serving.watch_bench import WatchBench, watch
@@ -224,11 +222,7 @@ def work(path: Path) -> None:
 def test_alerts_are_removed_with_the_floor_or_not_at_all(point: str, tmp_path: Path) -> None:
     path = tmp_path / "serving.db"
     for failpoint in (point, ""):
-        root = str(Path(__file__).parents[2])
-        env = {**os.environ, "HEADRACE_FAILPOINT": failpoint, "PYTHONPATH": root}
-        command = [sys.executable, "-m", "tests.serving.test_retention", str(path)]
-        ended = subprocess.run(command, env=env, cwd=root, capture_output=True, timeout=120)
-        assert ended.returncode == (-signal.SIGKILL if failpoint else 0), ended.stderr.decode()
+        run_module("tests.serving.test_retention", str(path), failpoint=failpoint)
         bench = RuleBench(path, rules=SLOW)
         known = 5 if failpoint == "alerts.removing:1" else 0
         assert len(bench.alerts()) == known

@@ -53,9 +53,9 @@ def test_a_new_stream_begins_at_the_start_and_its_views_are_building(
     bench = made()
     store, state = bench.store, bench.store.stream("clicks")
     assert (state.position, state.boundary) == (Position((0, 0)), Position((0, 0)))
-    assert (state.generation, state.highs) == (0, (None, None))
+    assert (state.generation, state.reached.highs) == (0, (None, None))
     assert (state.committed_at, state.promoted_at, state.heard_at) == (None, None, (None, None))
-    assert state.watermark(bench.clock.now_us) is None
+    assert (state.reached.watermark_us, state.reached) == (None, state.built)
     assert {(v.name, v.state) for v in store.versions("clicks")} == {(n, "building") for n in KEPT}
     assert store.deployed() == PLAN
 
@@ -81,8 +81,8 @@ def test_the_position_moves_with_each_epoch_and_the_watermark_is_of_the_slowest_
     state = bench.store.stream("clicks")
     assert state.position == Position((3, 1))
     assert state.boundary == Position((0, 0))
-    assert state.highs == (CLICKS[3].at_us, CLICKS[1].at_us)
-    assert state.watermark(bench.clock.now_us) == CLICKS[1].at_us - 10_000_000
+    assert state.reached.highs == (CLICKS[3].at_us, CLICKS[1].at_us)
+    assert state.reached.watermark_us == CLICKS[1].at_us - 10_000_000
     assert state.committed_at == bench.clock.now_us
 
 
@@ -106,9 +106,7 @@ WRITES: dict[str, Callable[[Bench], object]] = {
     "commit_epoch": lambda bench: bench.send(CLICKS[0]),
     "close_group": lambda bench: bench.store.close_group("clicks"),
     "stage": lambda bench: bench.store.stage(bench.store.versions("clicks")[0], True, [], []),
-    "promote": lambda bench: bench.store.promote(
-        "clicks", Position((0, 0)), 0, [], [], (None, None)
-    ),
+    "promote": lambda bench: bench.store.promote("clicks", bench.reached([]), 0, [], []),
 }
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pytest
 from headrace.core.errors import NotFound
 from headrace.core.time import HOUR, from_iso, iso
 from headrace.serving import watches
+from tests.killed import run_module
 from tests.serving.bench import Click
 from tests.serving.watch_bench import WatchBench, watch
 
@@ -108,9 +107,7 @@ def test_a_watch_speaks_of_events_that_are_committed_after_it_was_added(make: Ma
 def test_what_batch_alone_has_found_is_raised_once(make: Make) -> None:
     bench = make(watch("w", 10, ENDLESS))
     epoch = bench.epoch(*clicks(50))
-    bench.store.commit_epoch(
-        type(epoch)(epoch.stream, epoch.range, epoch.highs, epoch.counts, {}, epoch.started_at)
-    )
+    bench.store.commit_epoch(replace(epoch, rows={}))
     bench.clicks += clicks(50)
     bench.look()
     assert said(bench, "w") == []
@@ -192,12 +189,7 @@ def work(path: Path) -> None:
 def test_each_match_is_raised_once_when_the_process_is_killed(point: str, tmp_path: Path) -> None:
     path = tmp_path / "serving.db"
     for failpoint in (point, ""):
-        root = str(Path(__file__).parents[2])
-        env = {**os.environ, "HEADRACE_FAILPOINT": failpoint, "PYTHONPATH": root}
-        command = [sys.executable, "-m", "tests.serving.test_watching", str(path)]
-        ended = subprocess.run(command, env=env, cwd=root, capture_output=True, timeout=120)
-        wanted = -signal.SIGKILL if failpoint else 0
-        assert ended.returncode == wanted, ended.stderr.decode()
+        run_module("tests.serving.test_watching", str(path), failpoint=failpoint)
     bench = WatchBench(path, said=watch("all", 9, ENDLESS) + watch("five", 9, "AFTER 5 MATCHES"))
     try:
         assert said(bench, "all") == [click.ms for click in SENT if (click.ms or 0) > 9]

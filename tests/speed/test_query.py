@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,11 @@ from engines import Compiled, Parts, compile_sql
 
 from headrace.audit.oracle import audit_view
 from headrace.core.position import Position
-from headrace.core.time import from_iso
+from headrace.core.time import from_iso, now_us
 from headrace.define.settings import SpeedSettings
 from headrace.serving.answer import Sampled
 from headrace.speed.query import SpeedQuery
+from tests.run.waiting import wait
 
 DEFINITIONS = """
 CREATE STREAM clicks (page STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 10 SECONDS)
@@ -49,7 +51,7 @@ def runs(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     parts = Parts(compiled, tmp_path_factory.mktemp("story"))
     # An empty first generation, so that the view answers.
     staged = [parts.store.stage(v, True, [], []) for v in parts.store.versions("clicks")]
-    parts.store.promote("clicks", Position((0,)), 0, staged, [], (None,))
+    parts.store.promote("clicks", parts.store.stream("clicks").built, 0, staged, [])
     _send(parts, 100, 80)
     seen = [_run(parts)]
     # Gone, as after a lost disk; one that is older or foreign is deleted by the next start.
@@ -62,9 +64,9 @@ def runs(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     parts.close()
 
 
-def _send(parts: Parts, *seconds: int) -> None:
+def _send(parts: Parts, *seconds: int, page: str = "/a") -> None:
     records = [
-        json.dumps({"page": "/a", "ts": f"2026-01-01T00:{s // 60:02}:{s % 60:02}Z"}).encode()
+        json.dumps({"page": page, "ts": f"2026-01-01T00:{s // 60:02}:{s % 60:02}Z"}).encode()
         for s in seconds
     ]
     parts.intake("clicks").accept(records)
@@ -130,7 +132,7 @@ def test_a_query_that_cannot_keep_up_sheds_counts_and_says_so(spark: Any, tmp_pa
     compiled = compile_sql(spark, tmp_path, SHEDDING)
     parts = Parts(compiled, tmp_path / "state")
     staged = [parts.store.stage(v, True, [], []) for v in parts.store.versions("clicks")]
-    parts.store.promote("clicks", Position((0, 0)), 0, staged, [], (None, None))
+    parts.store.promote("clicks", parts.store.stream("clicks").built, 0, staged, [])
     _send(parts, *range(10))
     assert _run(parts).rows[0]["n"] == 10
     _send(parts, *range(10, 110))
@@ -142,7 +144,7 @@ def test_a_query_that_cannot_keep_up_sheds_counts_and_says_so(spark: Any, tmp_pa
     assert 50 < shed.events < 95
     assert answer.as_of["clicks"].sampled == Sampled(round(taken / 110, 6), shed.events)
     # The watermark is that of all events, also where the newest was shed.
-    highs = [high for high in parts.store.stream("clicks").highs if high is not None]
+    highs = [high for high in parts.store.stream("clicks").reached.highs if high is not None]
     assert max(highs) == from_iso("2026-01-01T00:01:49Z")
     audit = audit_view(parts.store, parts.state, parts.plan, "pages", compiled.project)
     assert (audit.differences, audit.note[:8]) == (0, "sampled:")
@@ -151,3 +153,43 @@ def test_a_query_that_cannot_keep_up_sheds_counts_and_says_so(spark: Any, tmp_pa
     after = parts.reader.view("pages")
     assert (after.rows[0]["n"], after.as_of["clicks"].sampled) == (110, None)
     parts.close()
+
+
+SILENT = """
+CREATE STREAM clicks (page STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 10 SECONDS)
+  WITH (key = 'page', partitions = 2, watermark.idle = '15 seconds');
+CREATE STREAM pairs AS SELECT * FROM clicks MATCH_RECOGNIZE (PARTITION BY page ORDER BY ts
+  MEASURES count(*) AS n PATTERN (one other));
+CREATE VIEW pages AS SELECT page, count(*) AS n FROM pairs GROUP BY page;
+"""
+
+
+def test_a_query_to_which_nothing_comes_notices_the_silence_once(
+    spark: Any, tmp_path: Path
+) -> None:
+    parts = Parts(compile_sql(spark, tmp_path, SILENT), tmp_path / "state", clock=now_us)
+    parts.catch_up()
+    _send(parts, 0, page="ann")
+    query = SpeedQuery(
+        parts.compiled.speed,
+        parts.flows["clicks"],
+        parts.feeds("clicks"),
+        parts.store,
+        parts.state / "work",
+        SpeedSettings(trigger_us=100_000),
+    )
+    query.start()
+    try:
+        wait(lambda: bool(_epochs(parts)), 150)
+        _send(parts, 10, 11, 30, page="bob")
+        wait(lambda: bool(parts.reader.view("pages").rows), 150)
+        assert parts.reader.view("pages").rows == [{"page": "bob", "n": 1}]
+        time.sleep(1)
+        assert [epoch[:3] for epoch in _epochs(parts)] == [
+            ("0,0", "0,1", 1),
+            ("0,1", "3,1", 3),
+            ("3,1", "3,1", 0),
+        ]
+    finally:
+        query.stop()
+        parts.close()

@@ -6,6 +6,7 @@ import pytest
 
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import Type
+from headrace.core.time import DAY
 from headrace.testing.declared import declared
 
 SQL = """
@@ -33,6 +34,15 @@ def test_everything_that_is_created_is_read() -> None:
         ("n", "view"),
     ]
     assert found.queries[0].text.endswith("user = 'a;b' AND code <> ')'")
+
+
+def test_a_watch_is_read_with_its_ends() -> None:
+    (watch,) = declared(
+        "CREATE WATCH w AS SELECT * FROM clicks WHERE (ms > 1) AND user = 'a'\n"
+        "WHEN (ms > 2 AND (ok)) NOTIFY FILE 'x' UNTIL '1970-01-02' AFTER 3 MATCHES"
+    ).watches
+    assert watch.text == "SELECT * FROM clicks WHERE (ms > 1) AND user = 'a'"
+    assert (watch.when, watch.until_us, watch.matches_max) == ("ms > 2 AND (ok)", DAY, 3)
 
 
 def test_what_is_not_a_definition_is_refused() -> None:

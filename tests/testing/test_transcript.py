@@ -141,3 +141,18 @@ def test_a_lateness_that_is_wrong_is_told(said: str, sentence: str) -> None:
     story = loads(STORY.replace("late: 1}", f"late: {said}}}"))
     with pytest.raises(StoryFailed, match=sentence):
         play(story, ReferenceEngine())
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("matches: {w: [{ms: 2}, {ms: 1}]}", "w should have found .*, but has .*"),
+        ("matches: {w: [{ms: 1}]}", "w should have found .*, but has .*"),
+        ("ended: {}", "ended should be {} but is {'w': 'it had 2 matches'}"),
+    ],
+)
+def test_a_watch_that_found_something_else_is_told(said: str, sentence: str) -> None:
+    watch = "CREATE WATCH w AS SELECT ms FROM clicks AFTER 2 MATCHES"
+    steps = f"[{{events: [{{at: 1s, ms: 1}}, {{at: 2s, ms: 2}}]}}, {{{said}}}]"
+    with pytest.raises(StoryFailed, match=sentence):
+        play(loads(f"{{name: n, definitions: {watch}, steps: {steps}}}"), ReferenceEngine())

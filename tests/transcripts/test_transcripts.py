@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from engines import (
     BatchEngine,
+    BehindEngine,
     Compiled,
     CrashEngine,
     OpenEngine,
@@ -25,7 +26,7 @@ from engines import (
 
 from headrace.core.errors import Unsupported
 from headrace.testing import Engine, ReferenceEngine, Transcript, differences, load, play
-from headrace.testing.transcript import Counts, Expect, Lateness, Panes
+from headrace.testing.transcript import Counts, Expect, Lateness, Matches, Panes
 
 PATHS = sorted(Path(__file__).parent.glob("*.yaml"))
 ENGINES: dict[str, Callable[[Compiled, Path], Engine]] = {
@@ -48,6 +49,8 @@ QUERIED = [
     "window_punctuated_out_of_order",
     "threshold_disorder",
 ]
+# Those in which speed may be ahead of batch by time alone, or batch finds what speed waited for.
+FOLLOWED = [path.stem for path in PATHS if path.stem.startswith(("idle_", "match_late_"))]
 # Stories of what is designed but not built: the compiler must refuse them, in these words, until
 # it is.
 REFUSED = {
@@ -121,6 +124,14 @@ def test_the_story_comes_true_in_speed_and_batch_finds_what_it_had_served(
     engine.parts.close()
 
 
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_the_story_comes_true_in_speed_with_batch_behind_it(
+    name: str, compiled: Callable[[Transcript], Compiled], tmp_path: Path
+) -> None:
+    story = load(Path(__file__).parent / f"{name}.yaml")
+    play(story, BehindEngine(compiled(story), tmp_path))
+
+
 @pytest.mark.parametrize("name", QUERIED)
 def test_the_story_comes_true_in_sparks_own_query(
     name: str, compiled: Callable[[Transcript], Compiled], tmp_path: Path
@@ -142,5 +153,5 @@ def test_there_are_many_stories_each_with_its_own_name_and_an_expectation() -> N
     stories = [load(path) for path in PATHS]
     assert len(stories) >= 120
     assert len({story.name for story in stories}) == len(stories)
-    claims = Expect | Counts | Lateness | Panes
+    claims = Expect | Counts | Lateness | Panes | Matches
     assert [s.name for s in stories if not any(isinstance(x, claims) for x in s.steps)] == []

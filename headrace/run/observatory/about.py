@@ -48,7 +48,7 @@ def about_view(subject: Subject, name: str) -> About:
 
 def _freshness(subject: Subject, plan: Plan, flow: str) -> Freshness:
     state, now = subject.store.stream(flow), subject.store.clock()
-    mark = state.watermark(now)
+    mark = state.reached.watermark_us
     readers = [subject.log_reader(stream) for stream in state.plan.streams]
     end = whole(reader.end() for reader in readers).latest(state.position)
     parts = zip(readers, state.plan.positions(state.position), strict=True)

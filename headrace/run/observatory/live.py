@@ -22,7 +22,7 @@ from headrace.run.observatory.subject import Subject
 from headrace.serving import ledger
 from headrace.serving.board import Board, Topic
 from headrace.serving.catalog import read_plan, read_stream
-from headrace.serving.feed import Hearer
+from headrace.serving.hearer import Hearer
 from headrace.serving.ledger import Wanted
 
 STATUS_US = SECOND  # reading the master's version costs more than the store
@@ -100,6 +100,7 @@ class LiveObservatory(StoreObservatory):
             if plan is None or view is None:
                 raise NotFound(f"there is no view '{name}' any more")
             states = [read_stream(db, flow) for flow in streams_of(plan, view)]
-            moved = [(s.position, s.boundary, s.generation) for s in states]
+            # Silence alone may have brought the watermark further, and what waits for it.
+            moved = [(s.reached, s.built, s.generation) for s in states]
             ledger_moved = ledger.changes(db) if not states else ""
             return view.fingerprint, moved, ledger_moved

@@ -102,7 +102,7 @@ class Judging:
         lag = sum(Position(tuple(s.end)).latest(p) - p for s, p in pairs)
         waits = [self._waited(stream, position) for stream, position in pairs]
         waited = None if None in waits else max(wait or 0 for wait in waits)
-        mark, (epoch_ms, saturation) = state.watermark(self.now_us), self._pace(flow)
+        mark, (epoch_ms, saturation) = state.reached.watermark_us, self._pace(flow)
         health, reason = self._speed_health(flow, waited, saturation)
         detail: Detail = {
             "epoch_ms": epoch_ms,

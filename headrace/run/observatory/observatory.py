@@ -27,7 +27,7 @@ from headrace.run.observatory.subject import Subject
 from headrace.run.observatory.system import system_of
 from headrace.run.observatory.topology import topology_of
 from headrace.run.observatory.trace import trace
-from headrace.serving.feed import Hearing
+from headrace.serving.hearer import Hearing
 
 
 class StoreObservatory:

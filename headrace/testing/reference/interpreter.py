@@ -35,6 +35,7 @@ class Watermark:
 
 
 Rows = Sequence[Mapping[str, Any]]
+Told = Mapping[str, int | None] | None
 
 
 class Reference:
@@ -76,9 +77,16 @@ class Reference:
         self._closed = closed
         self._files = files or {}
 
-    def answer(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
-        """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY."""
-        table = self._named(_folded(events))(view)
+    def answer(
+        self,
+        view: str,
+        events: Mapping[str, Rows],
+        told: Told = None,
+    ) -> list[dict[str, Any]]:
+        """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY. `told`
+        gives the watermarks of streams, where it is not the events alone that tell them.
+        """
+        table = self._named(_folded(events), told and _folded(told))(view)
         return [{name: shown(row.get(name.lower())) for name in table.names} for row in table.rows]
 
     def lateness(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
@@ -94,21 +102,30 @@ class Reference:
         """The names of the view's columns, in order."""
         return self._named({})(view).names
 
-    def _named(self, events: Mapping[str, Rows]) -> Named:
+    def _named(self, events: Mapping[str, Rows], told: Told = None) -> Named:
         known: dict[str, Table] = {}
 
         def named(name: str) -> Table:
             folded = name.lower()
             if folded not in known:
-                known[folded] = self._table(folded, events, named)
+                known[folded] = self._table(folded, events, told, named)
             return known[folded]
 
         return named
 
-    def _table(self, name: str, events: Mapping[str, Rows], named: Named) -> Table:
+    def _table(
+        self,
+        name: str,
+        events: Mapping[str, Rows],
+        told: Told,
+        named: Named,
+    ) -> Table:
         if name in self._streams:
             table = _table(self._streams[name], events.get(name, ()))
-            return _timed(table, self._watermarks.get(name))
+            mark = self._watermarks.get(name)
+            if mark is None:
+                return table
+            return _timed(table, mark, told[name] if told else _watermark_us(table, mark))
         if name in self._tables:
             return _table(self._table_columns.get(name), self._tables[name])
         if name in self._queries:
@@ -142,20 +159,18 @@ def _table(columns: Sequence[str] | None, rows: Rows) -> Table:
     return Table(tuple(names), [_folded(row) for row in rows])
 
 
-def _timed(table: Table, watermark: Watermark | None) -> Table:
-    """A stream's events with their event time, and the stream's clock, if it has a watermark."""
-    if watermark is None:
-        return table
+def _timed(table: Table, watermark: Watermark, watermark_us: int | None) -> Table:
+    """A stream's events with their event time, and the stream's clock."""
     column = watermark.column.lower()
     rows = [row | {EVENT_TIME: row.get(column)} for row in table.rows]
-    return Table(table.names, rows, Clock(("", column), _watermark_us(rows, watermark.delay_us)))
+    return Table(table.names, rows, Clock(("", column), watermark_us))
 
 
-def _watermark_us(events: list[dict[str, Any]], delay_us: int) -> int | None:
+def _watermark_us(table: Table, watermark: Watermark) -> int | None:
     """The delay behind the newest event of the partition that is furthest behind."""
     newest: dict[int, int] = {}
-    for event in events:
-        time, partition = event[EVENT_TIME], event.get("_partition", 0)
+    for event in table.rows:
+        time, partition = event.get(watermark.column.lower()), event.get("_partition", 0)
         if time is not None:
             newest[partition] = max(time.us, newest.get(partition, time.us))
-    return min(newest.values()) - delay_us if newest else None
+    return min(newest.values()) - watermark.delay_us if newest else None

@@ -1,0 +1,130 @@
+"""Any range of a stream's events without Spark: from the master as far as it goes, then the log.
+
+Both give the same rows for the same range, whatever the archive or retention do meanwhile. Whether
+an event is late depends on those before it. The master knows it of its events, and what the log
+has beyond is decoded from there on. Who reads on where a range before ended need not go back,
+because the highest event times there are remembered; then the log alone is read.
+tests/master/test_stretch.py reads ranges across the place where they meet.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from headrace.compile.plan import StreamPlan
+from headrace.compile.resolve import HIDDEN
+from headrace.core.errors import NotFound
+from headrace.core.event import OFFSET, PARTITION, STATUS, Status
+from headrace.core.position import Interval, Position, PositionRange
+from headrace.log.decode import Decoder
+from headrace.log.reader import TopicReader
+from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.table import MasterTable, event_files
+
+_REMEMBERED = 16  # ends of ranges; a stream is read at few places at a time
+Highs = tuple[int | None, ...]
+
+
+class Stretches:
+    """The events of one stream, by ranges of positions."""
+
+    def __init__(self, stream: StreamPlan, log: Path, master: Path) -> None:
+        self.stream, self.log, self.decoder = stream, log, decoder_of(stream)
+        self.table = MasterTable(master, declared_schema(stream), stream.partitions)
+        self.schema = events_schema(stream, self.decoder)
+        self._highs: OrderedDict[Position, Highs] = OrderedDict()
+
+    def end(self) -> Position:
+        """The position after the last event that is durable."""
+        return TopicReader(self.log).end()
+
+    def read(self, range: PositionRange) -> pa.Table:
+        """The events of a range, partition by partition, in the order of the log."""
+        try:
+            return self._read(range)
+        except NotFound:
+            # Retention has removed what was to be read from the log, so it is in the master now.
+            self._highs.clear()
+            return self._read(range)
+
+    def _read(self, range: PositionRange) -> pa.Table:
+        version, archived, highs = self._place(range.lower)
+        cold = PositionRange(range.lower, range.upper.earliest(archived).latest(range.lower))
+        hot = PositionRange(archived, range.upper.latest(archived))
+        logged, after = self._logged(hot, highs, range.lower)
+        if archived <= range.upper:
+            self._remember(range.upper, after)
+        parts = [self._archived(version, cold)] if len(cold) else []
+        whole = pa.concat_tables([*parts, *logged, self.schema.empty_table()])
+        return whole.sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])
+
+    def _place(self, lower: Position) -> tuple[Any | None, Position, Highs]:
+        """From where the log must be read, and the highest event times there: from `lower` if they
+        are known, else from where the master ends, which is given with it.
+        """
+        if lower in self._highs:
+            return None, lower, self._highs[lower]
+        version, partitions = self.table.found(), self.stream.partitions
+        if version is None:
+            return None, Position.start(partitions), (None,) * partitions
+        return version, *self.table.progress(version)
+
+    def _archived(self, version: Any, range: PositionRange) -> pa.Table:
+        paths = event_files(self.table.files(version), range)
+        if not paths:
+            return self.schema.empty_table()
+        # A file from before a column was declared lacks it; with a schema it reads as nulls.
+        files = ds.dataset(paths, schema=self.table.schema, format="parquet")
+        wanted = pc.scalar(False)
+        for partition, interval in range.intervals():
+            wanted |= _within(partition, interval)
+        found = files.to_table(columns=self.schema.names, filter=wanted)
+        return found.cast(self.schema)
+
+    def _logged(
+        self, range: PositionRange, highs: Highs, lower: Position
+    ) -> tuple[list[pa.Table], Highs]:
+        """What the log has of each partition from `lower` on, and the highest event times after
+        the range; what lies before `lower` is decoded for its times alone.
+        """
+        reader, after, parts = TopicReader(self.log), list(highs), []
+        for partition, interval in range.intervals():
+            high, first = highs[partition], lower.offsets[partition]
+            part, after[partition] = logged_events(reader, self.decoder, partition, interval, high)
+            wanted = part.filter(pc.greater_equal(part[OFFSET], first))
+            parts.append(wanted.select(self.schema.names))
+        return parts, tuple(after)
+
+    def _remember(self, position: Position, highs: Highs) -> None:
+        self._highs[position] = highs
+        if len(self._highs) > _REMEMBERED:
+            self._highs.popitem(last=False)
+
+
+def events_schema(stream: StreamPlan, decoder: Decoder) -> pa.Schema:
+    """The columns that a definition may read."""
+    schema = decoder.arrow_schema(raw=False)
+    return pa.schema([schema.field(name) for name in (*stream.schema.names, *HIDDEN)])
+
+
+def logged_events(
+    reader: TopicReader, decoder: Decoder, partition: int, interval: Interval, high: int | None
+) -> tuple[pa.Table, int | None]:
+    """What the log has of a partition, without duplicates and dead letters, and the highest event
+    time after it; `high` is the one before it.
+    """
+    decoded = decoder.decode(reader.blocks(partition, interval), partition, high, raw=False)
+    events = pc.equal(decoded.table[STATUS], int(Status.EVENT))
+    return decoded.table.filter(events), decoded.high_us
+
+
+def _within(partition: int, interval: Interval) -> ds.Expression:
+    offset = ds.field(OFFSET)
+    inside = (offset >= interval.lower) & (offset < interval.upper)
+    return (ds.field(PARTITION) == partition) & inside

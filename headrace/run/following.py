@@ -1,0 +1,141 @@
+"""The rows of a stream for those who subscribe to it: read from the log, or asked of Spark.
+
+The events of a declared stream are read as they are, so that hearing one needs no JVM. What a
+condition or a derived stream makes of them only Spark knows: each range is handed to the process
+of ad-hoc queries, behind the fence, which is asked about these events alone. Both write the same
+values. tests/run/test_following.py reads without Spark, tests/run/test_following_spark.py with it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headrace.compile.follow import Followed
+from headrace.compile.passes import HIDDEN_DDL
+from headrace.compile.resolve import HIDDEN
+from headrace.core.errors import LimitReached
+from headrace.core.event import OFFSET, PARTITION
+from headrace.core.position import Position, PositionRange
+from headrace.define.project import Project
+from headrace.log.shown import shown_rows
+from headrace.master.stretch import Stretches
+from headrace.run.history import table_relation, write_events
+from headrace.run.layout import Layout
+from headrace.serving.channel import EVENTS_MAX, Placed, Source
+from headrace.spark.query_client import QueryRequest, QueryResult, Relation
+
+Ask = Callable[[QueryRequest], QueryResult]
+
+
+class Following:
+    """Opens streams of a project to be read."""
+
+    def __init__(self, project: Project, ask: Ask) -> None:
+        self.project, self.layout, self.ask = project, Layout.of(project), ask
+
+    def __call__(self, known: Followed) -> Source:
+        name = known.stream.name
+        events = Stretches(known.stream, self.layout.log(name), self.layout.master(name))
+        if known.plain:
+            return Plain(known, events)
+        made = Asked(known, events, self)
+        made.check()
+        return made
+
+
+class Plain:
+    """The events of a declared stream, all of them."""
+
+    def __init__(self, known: Followed, events: Stretches) -> None:
+        self.known, self.events = known, events
+
+    def end(self) -> Position:
+        return self.events.end()
+
+    def read(self, range: PositionRange) -> tuple[PositionRange, list[Placed]]:
+        table = self.events.read(range)
+        places = zip(table[PARTITION].to_pylist(), table[OFFSET].to_pylist(), strict=True)
+        rows = shown_rows(table, self.known.stream.schema)
+        return range, [Placed(*place, row) for place, row in zip(places, rows, strict=True)]
+
+
+class Asked:
+    """What Spark makes of a stream's events: a derived stream, a condition, or both."""
+
+    def __init__(self, known: Followed, events: Stretches, of: Following) -> None:
+        self.known, self.events, self.of = known, events, of
+        self._events_max = EVENTS_MAX
+
+    def end(self) -> Position:
+        return self.events.end()
+
+    def check(self) -> None:
+        """Ask about no events: what is wrong with the question is told now."""
+        end = self.end()
+        self._ask(PositionRange(end, end))
+
+    def read(self, range: PositionRange) -> tuple[PositionRange, list[Placed]]:
+        """As much of the range as one answer can hold, within the limits of a query."""
+        taken = range.limited(self._events_max)
+        while True:
+            try:
+                rows = self._ask(taken)
+            except LimitReached:
+                if len(taken) <= 1:
+                    raise
+                taken = taken.half()
+                self._events_max = len(taken)
+            else:
+                self._events_max = min(2 * self._events_max, EVENTS_MAX)
+                return taken, rows
+
+    def _ask(self, range: PositionRange) -> list[Placed]:
+        work = self.of.layout.work("query")
+        work.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=work) as folder:
+            path = Path(folder) / "events.arrow"
+            events = self.events.read(range)
+            write_events(path, events.schema, [events])
+            functions = self.of.project.functions_file
+            relations = self._relations(path)
+            result = self.of.ask(
+                QueryRequest(self._sql, relations, str(functions) if functions else None)
+            )
+        if result.truncated:
+            raise LimitReached(
+                f"an event of stream '{self.known.name}' has more than {len(result.rows)} rows",
+                hint="narrow the subscription with WHERE, or raise the setting query.rows_max.",
+            )
+        names = [column.name for column in result.columns]
+        rows = (dict(zip(names, values, strict=True)) for values in result.rows)
+        return sorted(map(_placed, rows), key=lambda placed: (placed.partition, placed.offset))
+
+    @property
+    def _sql(self) -> str:
+        where = f" WHERE {self.known.condition}" if self.known.condition else ""
+        return f"SELECT * FROM `{self.known.name}`{where}"
+
+    def _relations(self, path: Path) -> list[Relation]:
+        """The stream's name, and below it what it is made of."""
+        stream, folder = self.known.stream, self.of.project.folder
+        ddl = f"{stream.schema.spark_ddl}, {HIDDEN_DDL}"
+        derived = bool(self.known.sql)
+        events = Relation(stream.name, "arrow_file", [str(path)], ddl, hidden=derived)
+        if not derived:
+            return [events]
+        # A condition speaks of the stream; who may read it need not be one who may read its tables.
+        tables = [
+            msgspec.structs.replace(table_relation(table, folder), hidden=True)
+            for table in self.known.tables
+        ]
+        return [events, *tables, Relation(self.known.name, query=self.known.sql)]
+
+
+def _placed(row: dict[str, Any]) -> Placed:
+    place = row[PARTITION], row[OFFSET]
+    return Placed(*place, {name: value for name, value in row.items() if name not in HIDDEN})

@@ -1,0 +1,144 @@
+"""Who hears a stream hears each row once, wherever it is cut off and however slow it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from headrace.core.position import Position
+from headrace.serving import channel as body
+from headrace.serving.channel import Channel
+from headrace.serving.hearer import Heard, Hearer
+
+from .streams_bench import Held
+
+START = Position((0, 0))
+
+
+@pytest.fixture(autouse=True)
+def _small_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "ROWS_MAX", 2)
+
+
+@pytest.fixture
+def held() -> Held:
+    """Events of no row, of one, and of more than a message has."""
+    made = Held()
+    for number in range(6):
+        made.send(0, number)
+    made.send(0)
+    made.send(1, 10, 11, 12, 13, 14)
+    made.send(1)
+    made.send(1, 20)
+    made.send(1)
+    return made
+
+
+def join(channel: Channel, position: Position = START) -> Hearer:
+    hearer = Hearer(None, lambda: None, channel.leave)
+    channel.join(hearer, position)
+    return hearer
+
+
+def rows(heard: list[Heard]) -> list[int]:
+    return [row["n"] for one in heard if one.event == "rows" for row in one.data["rows"]]
+
+
+def everything(source: Held, position: Position = START, events_max: int = 4) -> list[Heard]:
+    """All that one hears who keeps up."""
+    channel = Channel(source, events_max)
+    hearer = join(channel, position)
+    while channel.turn():
+        pass
+    return hearer.take()
+
+
+def test_rows_come_in_the_order_of_the_log(held: Held) -> None:
+    heard = everything(held, events_max=100)
+    assert rows(heard) == [0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 20]
+    assert [(one.event, one.id) for one in heard] == [
+        ("position", "0,0"),
+        ("rows", "2,0"),
+        ("rows", "4,0"),
+        ("rows", "6,0"),
+        ("rows", "7,1"),
+        ("rows", "7,4"),
+    ]
+
+
+@pytest.mark.parametrize("events_max", [1, 2, 3, 5, 100])
+def test_who_resumes_at_any_id_hears_exactly_the_rest(held: Held, events_max: int) -> None:
+    whole = everything(held, events_max=events_max)
+    assert Counter(rows(whole)) == Counter([*range(6), *range(10, 15), 20])
+    for number, heard in enumerate(whole, start=1):
+        assert heard.id is not None
+        after = everything(held, Position.parse(heard.id))
+        assert Counter(rows(whole[:number])) + Counter(rows(after)) == Counter(rows(whole))
+
+
+def test_events_without_rows_are_a_position_alone(held: Held) -> None:
+    heard = everything(held, Position((6, 3)))
+    assert [(one.event, one.data, one.id) for one in heard] == [
+        ("position", {}, "6,3"),
+        ("position", {}, "7,4"),
+    ]
+
+
+def test_nothing_is_said_while_nothing_comes(held: Held) -> None:
+    channel = Channel(held)
+    hearer = join(channel, held.end())
+    hearer.take()
+    assert not channel.turn()
+    assert (hearer.take(), held.asked) == ([], [])
+    held.send(0, 99)
+    assert not channel.turn()
+    assert [(one.id, one.data) for one in hearer.take()] == [("8,4", {"rows": [{"n": 99}]})]
+
+
+def test_those_at_one_position_share_what_is_read(held: Held) -> None:
+    channel = Channel(held)
+    same, other = [join(channel), join(channel)], join(channel, Position((6, 3)))
+    channel.turn()
+    assert [str(range.lower) for range in held.asked] == ["0,0", "6,3"]
+    assert same[0].take() == same[1].take()
+    assert rows(other.take()) == []
+    held.asked.clear()
+    held.send(0, 99)
+    channel.turn()
+    assert [str(range.lower) for range in held.asked] == ["7,4"], "all have come together"
+
+
+def test_what_a_source_can_read_is_how_far_a_turn_goes(held: Held) -> None:
+    held.events_max = 3
+    assert Counter(rows(everything(held, events_max=100))) == Counter(rows(everything(held)))
+    assert all(len(range) <= 4 for range in held.asked)
+
+
+def test_a_hearer_that_does_not_keep_up_waits_at_its_position(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "WAITING_MAX", 2)
+    channel = Channel(held, events_max=1)
+    slow, quick = join(channel), join(channel)
+    found: list[Heard] = []
+    for _ in range(20):
+        channel.turn()
+        found += quick.take()
+    assert slow.waiting == 2
+    assert not slow.ended
+    assert Counter(rows(found)) == Counter([*range(6), *range(10, 15), 20])
+    late: list[Heard] = []
+    for _ in range(20):
+        late += slow.take()
+        channel.turn()
+    assert Counter(rows(late)) == Counter(rows(found))
+
+
+def test_who_has_left_is_read_for_no_more(held: Held) -> None:
+    channel = Channel(held)
+    hearer = join(channel)
+    hearer.close()
+    channel.turn()
+    assert held.asked == []
+    assert channel.places == {}

@@ -1,0 +1,158 @@
+"""Subscriptions to streams: where they begin, what they share, and that they fail apart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from headrace.compile.follow import Followed
+from headrace.core.errors import BadQuery, LimitReached, Unavailable
+from headrace.core.position import Position, PositionRange
+from headrace.serving.channel import Source
+from headrace.serving.hearer import Heard, Hearer
+from headrace.serving.streams import Streams
+from tests.run.waiting import wait
+
+from .bench import PLAN
+from .streams_bench import Held
+
+END = Heard("end", {"reason": "the project is stopping"})
+
+
+class Place:
+    """Streams over one held source, which may be told what to do when it is read."""
+
+    def __init__(self) -> None:
+        self.held, self.opened = Held(), 0
+        self.during: Callable[[], None] = lambda: None
+        self.streams = Streams(self._open, turn_s=0.01)
+
+    def _open(self, known: Followed) -> Source:
+        self.opened += 1
+        return self
+
+    def end(self) -> Position:
+        return self.held.end()
+
+    def read(self, range: PositionRange) -> tuple[PositionRange, list[object]]:
+        self.during()
+        return self.held.read(range)
+
+    def join(self, text: str, after: str | None = None) -> Hearer:
+        opened = self.streams.opened(PLAN, f"SUBSCRIBE TO {text}", after)
+        return self.streams.join(*opened, lambda: None)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    made = Place()
+    for number in range(3):
+        made.held.send(0, number)
+    yield made
+    made.streams.stop(END)
+
+
+def take(hearer: Hearer, many: int) -> list[Heard]:
+    found: list[Heard] = []
+    wait(lambda: len(found.extend(hearer.take(0.1)) or found) >= many, seconds=10)
+    return found
+
+
+def test_it_begins_now_or_at_the_beginning_or_after_what_was_heard(place: Place) -> None:
+    now, whole = place.join("clicks"), place.join("clicks FROM BEGINNING")
+    after = place.join("clicks FROM BEGINNING", "2,0")
+    assert take(now, 1)[0].id == "3,0"
+    assert [one.id for one in take(whole, 2)] == ["0,0", "3,0"]
+    assert [one.data.get("rows") for one in take(after, 2)] == [None, [{"n": 2}]]
+    place.held.send(1, 7)
+    for hearer in (now, whole, after):
+        assert take(hearer, 1)[0] == Heard("rows", {"rows": [{"n": 7}]}, "3,1")
+
+
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        ("3", "'3' is not a position of 'clicks'"),
+        ("yesterday", "'yesterday' is not a position of 'clicks'"),
+        ("3,1", "position 3,1 is beyond the end of stream 'clicks', which is 3,0"),
+    ],
+)
+def test_a_position_that_is_not_one_of_the_stream_gets_a_sentence(
+    place: Place, after: str, sentence: str
+) -> None:
+    with pytest.raises(BadQuery) as refused:
+        place.join("clicks", after)
+    assert refused.value.message == sentence
+    assert refused.value.hint is not None
+
+
+def test_equal_texts_share_a_thread_that_ends_with_the_last_of_them(place: Place) -> None:
+    one, other = place.join("clicks"), place.join("CLICKS FROM BEGINNING")
+    third = place.join("clicks WHERE ms > 1")
+    assert (place.opened, place.streams.hearers, len(place.streams._threads)) == (2, 3, 2)
+    one.close()
+    other.close()
+    wait(lambda: len(place.streams._threads) == 1, seconds=10)
+    assert place.streams.hearers == 1
+    third.close()
+    wait(lambda: not place.streams._channels and not place.streams._threads, seconds=10)
+    assert take(place.join("clicks", "0,0"), 2)[1].id == "3,0", "a new one begins anew"
+
+
+def test_a_slow_turn_of_one_text_keeps_no_other_waiting(place: Place) -> None:
+    go = threading.Event()
+    slow = place.join("clicks WHERE ms > 1")
+    take(slow, 1)
+    place.during = lambda: threading.current_thread() in first and go.wait(10) and None
+    first = set(place.streams._threads)
+    quick = place.join("clicks", "0,0")
+    assert take(quick, 2)[1].id == "3,0"
+    place.held.send(0, 9)
+    assert take(quick, 1)[0].id == "4,0"
+    assert slow.take() == []
+    go.set()
+    assert take(slow, 1)[0].id == "4,0"
+
+
+def test_what_is_unavailable_is_tried_again(place: Place) -> None:
+    failures = [Unavailable("the process for ad-hoc queries ended"), Unavailable("again")]
+
+    def fail() -> None:
+        if failures:
+            raise failures.pop()
+
+    place.during = fail
+    assert take(place.join("clicks", "1,0"), 2)[1].data == {"rows": [{"n": 1}, {"n": 2}]}
+    assert failures == []
+
+
+def test_a_text_that_fails_tells_its_hearers_and_nobody_else(place: Place) -> None:
+    def fail() -> None:
+        raise LimitReached("an event has too many rows")
+
+    hurt = place.join("clicks")
+    take(hurt, 1)
+    place.during = fail
+    place.held.send(0, 4)
+    failed = take(hurt, 1)[0]
+    assert (failed.event, failed.data["condition"]) == ("failed", "LimitReached")
+    assert hurt.ended
+    place.during = lambda: None
+    assert take(place.join("clicks", "3,0"), 2)[1].id == "4,0"
+
+
+def test_a_defect_is_not_told_in_its_own_words(place: Place) -> None:
+    place.during = lambda: 1 // 0 and None
+    hurt = place.join("clicks", "0,0")
+    assert take(hurt, 2)[1].data["message"] == (
+        "the subscription to 'clicks' met a problem that it did not expect"
+    )
+
+
+def test_stop_is_the_last_that_everybody_hears(place: Place) -> None:
+    hearer = place.join("clicks", "3,0")
+    place.streams.stop(END)
+    assert [one.event for one in hearer.take()] == ["position", "end"]
+    assert not any(thread.is_alive() for thread in place.streams._threads)
