@@ -48,7 +48,7 @@ class Guarded(Protocol):
 def door(api: Api, route: Route[Api]) -> Door:
     """The door of a route of a project."""
     handler = partial(route.handler, api)
-    return Door(api.access, api.quick, route, handler, partial(_rule_of, api))
+    return Door(api.access, api.quick, route, handler, partial(rule_of, api))
 
 
 class Door:
@@ -121,7 +121,8 @@ class Door:
         return due
 
 
-async def _rule_of(api: Api, alert: str, caller: Caller) -> Object:
+async def rule_of(api: Api, alert: str, caller: Caller) -> Object:
+    """The rule that an alert is of."""
     try:
         found = await api.quick.run(partial(api.service.rulebook.alert, alert))
     except NotFound:

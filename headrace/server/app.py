@@ -22,7 +22,7 @@ from headrace.api.door import Door
 from headrace.api.openapi import document
 from headrace.api.route import Route
 from headrace.core.errors import Conflict, NotFound
-from headrace.server.handlers import Desk
+from headrace.server.handlers import Desk, open_job_doors, pass_on
 from headrace.server.office import Office
 from headrace.server.resting import Answers
 from headrace.server.routes import ROUTES
@@ -36,6 +36,7 @@ def make_server_app(office: Office, settings: ServerSettings, access: Access) ->
     described = msgspec.json.encode(document(ROUTES))
     answers = Answers(settings.http, access, settings.access)
     desk = Desk(office, access, settings.http, settings.submit, answers, described)
+    open_job_doors(desk)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -50,13 +51,17 @@ def make_server_app(office: Office, settings: ServerSettings, access: Access) ->
 
 
 def _endpoint(desk: Desk, route: Route[Desk]) -> Callable[[Request], Awaitable[Response]]:
-    """The route behind its door, which asks what the caller may do in the job that it is about."""
-    door = Door(desk.access, desk.quick, route, partial(route.handler, desk))
+    """The route behind its door, which asks what the caller may do in the job that it is about.
+    What is passed on goes through the doors of the job's routes.
+    """
+    handler = partial(route.handler, desk)
+    door = Door(desk.access, desk.quick, route, handler)
+    answer = handler if route.handler is pass_on else door.answer
 
     async def endpoint(request: Request) -> Response:
         if (job := await desk.quick.run(partial(_job_of, desk, route, request))) is not None:
             request.scope[JOB] = job
-        return await door.answer(request)
+        return await answer(request)
 
     return endpoint
 

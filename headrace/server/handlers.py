@@ -18,7 +18,7 @@ from headrace.access.audit_log import By
 from headrace.access.caller import Caller
 from headrace.access.operation import Operation, Role
 from headrace.access.run import LOCAL
-from headrace.api.asking import by, caller, recognised, target_of
+from headrace.api.asking import JOB, by, caller, recognised, target_of
 from headrace.api.body import read_body
 from headrace.api.door import Door
 from headrace.api.guard import SAFE_METHODS
@@ -30,7 +30,7 @@ from headrace.api.handlers import (
     json_response,
     parameters,
 )
-from headrace.api.needs import NAMED, Need
+from headrace.api.needs import ANYBODY, FOR_KNOWN, NAMED, Need
 from headrace.api.route import Route
 from headrace.api.ruling import who
 from headrace.api.shapes import LIMIT_MAX, Alive
@@ -63,6 +63,7 @@ class Desk:
     answers: Answers
     openapi: bytes = b"{}"
     job_routes: JobRoutes = field(default_factory=JobRoutes)
+    job_doors: dict[str, Door] = field(default_factory=dict)  # by the names of a job's routes
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
 
@@ -147,18 +148,32 @@ async def logs(desk: Desk, request: Request) -> Response:
 
 
 async def pass_on(desk: Desk, request: Request) -> Response:
-    """To the job's own route, behind the door that it has there."""
+    """To the job's own route, through the door that it has here."""
     route, inner = desk.job_routes.found("/" + request.path_params["path"], request)
-    job, target = request.path_params["job"], target_of(request, PREFIX_PARTS)
-    passing = partial(_passed, desk, job, route, target)
-    return await Door(desk.access, desk.quick, _at_the_server(route), passing).answer(inner)
+    return await desk.job_doors[route.name].answer(inner)
+
+
+def open_job_doors(desk: Desk) -> None:
+    """Put a door before each route of jobs, so that a request is asked here what it would be asked
+    there, and what is refused is in the server's log.
+    """
+    for route in desk.job_routes.all:
+        handler = partial(_passed_in, desk, route)
+        desk.job_doors[route.name] = Door(desk.access, desk.quick, _at_the_server(route), handler)
 
 
 def _at_the_server(route: Route[Api]) -> Route[Api]:
-    """Which rule an alert is of is known to the job alone, which asks again."""
-    if route.needs.on != "alert":
-        return route
-    return replace(route, needs=Need(NAMED, route.needs.operation))
+    """Which rule an alert is of is known to the job alone, which asks again. And nobody unknown is
+    told anything of a job.
+    """
+    if route.needs.on == "alert":
+        return replace(route, needs=Need(NAMED, route.needs.operation))
+    return replace(route, needs=FOR_KNOWN) if route.needs.on == ANYBODY else route
+
+
+async def _passed_in(desk: Desk, route: Route[Api], request: Request) -> Response:
+    target = target_of(request, PREFIX_PARTS)
+    return await _passed(desk, request.scope[JOB], route, target, request)
 
 
 async def view_by_name(desk: Desk, request: Request) -> Response:

@@ -29,6 +29,10 @@ class JobRoutes:
             if route.name not in _OF_SERVER
         ]
 
+    @property
+    def all(self) -> list[Route[Api]]:
+        return [route for _, route in self._table]
+
     def found(self, path: str, asked: Request) -> tuple[Route[Api], Request]:
         scope = {**asked.scope, "path": path, "root_path": ""}
         for place, route in self._table:

@@ -1,7 +1,7 @@
 """What a job answers while its process is not there: reads, from its store, by this server.
 
-The routes are the job's own, with their doors, and so are the answers; only the state in the status
-is the server's.
+The routes are the job's own and so are the answers; only the state in the status is the server's.
+Who asks has come through the route's door at the server.
 Whatever would write, run the project's code or start Spark is refused, with the time to try again
 if the job is on its way back. tests/server/test_resting.py asks a job that is down.
 """
@@ -17,7 +17,8 @@ from starlette.responses import Response
 
 from headrace.access.access import Access
 from headrace.access.caller import OWNER, Caller
-from headrace.api.door import door
+from headrace.api.asking import caller
+from headrace.api.door import rule_of
 from headrace.api.handlers import QUICK_THREADS, SLOW_THREADS, Api, Threads
 from headrace.api.limits import Gate, Limits, overloaded
 from headrace.api.route import Route
@@ -102,6 +103,15 @@ class Answers:
         try:
             shared = self._access, self._gate, self._limits
             api = Api(service, self._http, *shared, quick=self._quick, slow=self._slow)
-            return await door(api, route).answer(asked)
+            await _check_alert(api, route, asked)
+            return await route.handler(api, asked)
         finally:
             service.close()
+
+
+async def _check_alert(api: Api, route: Route[Api], asked: Request) -> None:
+    """Which rule an alert is of could not be asked before the store was open."""
+    if route.needs.on == "alert":
+        asks = caller(asked)
+        rule = await rule_of(api, asked.path_params["alert"], asks)
+        asks.check(route.needs.operation, rule)

@@ -1,7 +1,7 @@
 """Every route of a server, asked as every role, on one's own job and on a foreign one.
 
 What each needs is written down here a second time, as in tests/api/test_needs.py. Handlers are left
-out; what a job's own routes need is asked in tests/server/test_routes.py.
+out, also that which asks what a job's own routes need: tests/server/test_routes.py does.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from starlette.routing import Route
 
 from headrace.api.app import guarded_app
 from headrace.api.asking import JOB
+from headrace.api.door import Door
+from headrace.api.handlers import Threads
 from headrace.api.server import AppServer
 from headrace.define.settings import AccessSettings, HttpSettings
 from headrace.run.order import Order
@@ -34,6 +37,7 @@ class Down:
         project = make_stopped(folder)
         self.order, self.seen = Order(str(folder), str(project.state)), DIED
         self.access, self.token = open_access(folder, "")
+        self.threads = Threads(4)
         self.answers, self.routes = Answers(HTTP, self.access, AccessSettings()), JobRoutes()
         routes = [Route("/{path:path}", self.answer, methods=["GET", "POST"])]
         self.server = AppServer(guarded_app(routes, "127.0.0.1"), HTTP)
@@ -41,7 +45,8 @@ class Down:
     async def answer(self, request: Request) -> Response:
         request.scope[JOB] = "shop"
         route, inner = self.routes.found(request.scope["path"], request)
-        return await self.answers.answer("shop", self.order, self.seen, route, inner)
+        handler = partial(self.answers.answer, "shop", self.order, self.seen, route)
+        return await Door(self.access, self.threads, route, handler).answer(inner)
 
 
 @pytest.fixture(scope="module")
