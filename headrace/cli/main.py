@@ -23,7 +23,7 @@ from headrace.cli.alert_commands import alerts_app
 from headrace.cli.failure import guarded
 from headrace.cli.folder import found_folder
 from headrace.cli.import_commands import import_app
-from headrace.cli.options import Folder, Json, ProjectOption
+from headrace.cli.options import Folder, Json, OfHome, OfServer, ProjectOption
 from headrace.cli.rule_commands import rule_app
 from headrace.cli.user_commands import grant_app, token_app, user_app
 from headrace.cli.watch_commands import watch_app
@@ -353,9 +353,11 @@ def audit_log(
     user: Annotated[str | None, typer.Option("--user", help="only of this user")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
     project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
     json: Json = False,
 ) -> int:
     """Show who changed what, and who was refused."""
     from headrace.cli import users as body
 
-    return body.audit_log(found_folder(project), user, limit).say(json)
+    return body.audit_log(body.of(project, server, home), user, limit).say(json)

@@ -13,3 +13,9 @@ Folder = Annotated[Path | None, typer.Argument(metavar="[DIR]", help=_FOLDER, sh
 ProjectOption = Annotated[
     Path | None, typer.Option("--project", metavar="DIR", help=_FOLDER, show_default=False)
 ]
+OfServer = Annotated[
+    str | None, typer.Option("--server", metavar="URL", help="users of this server of jobs")
+]
+OfHome = Annotated[
+    Path | None, typer.Option("--home", metavar="DIR", help="users of the server in this folder")
+]

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.folder import found_folder
-from headrace.cli.options import Json, ProjectOption
+from headrace.cli.options import Json, OfHome, OfServer, ProjectOption
 
 user_app = typer.Typer(no_args_is_help=True, help="Add and remove users.")
 token_app = typer.Typer(no_args_is_help=True, help="Make and revoke tokens.")
@@ -26,28 +25,38 @@ def add_user(
     name: Name,
     role: Annotated[str | None, typer.Option(help="a role that the user has on all")] = None,
     project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
     json: Json = False,
 ) -> int:
     """Add a user, who may do nothing but what is granted."""
     from headrace.cli import users as body
 
-    return body.add_user(found_folder(project), name, role).say(json)
+    return body.add_user(body.of(project, server, home), name, role).say(json)
 
 
 @user_app.command("list")
-def list_users(project: ProjectOption = None, json: Json = False) -> int:
+def list_users(
+    project: ProjectOption = None, server: OfServer = None, home: OfHome = None, json: Json = False
+) -> int:
     """Show all users and what they may do."""
     from headrace.cli import users as body
 
-    return body.list_users(found_folder(project)).say(json)
+    return body.list_users(body.of(project, server, home)).say(json)
 
 
 @user_app.command("remove")
-def remove_user(name: Name, project: ProjectOption = None, json: Json = False) -> int:
+def remove_user(
+    name: Name,
+    project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
+    json: Json = False,
+) -> int:
     """Remove a user, with all tokens and grants."""
     from headrace.cli import users as body
 
-    return body.remove_user(found_folder(project), name).say(json)
+    return body.remove_user(body.of(project, server, home), name).say(json)
 
 
 @token_app.command("create")
@@ -62,57 +71,87 @@ def create_token(
     ] = None,
     life: Annotated[str, typer.Option("--for", metavar="30d", help="how long")] = "90 days",
     project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
     json: Json = False,
 ) -> int:
     """Make a token and show it, once."""
     from headrace.cli import users as body
 
-    return body.create_token(found_folder(project), user, name, may or [], on or [], life).say(json)
+    return body.create_token(
+        body.of(project, server, home), user, name, may or [], on or [], life
+    ).say(json)
 
 
 @token_app.command("list")
-def list_tokens(user: OfUser = None, project: ProjectOption = None, json: Json = False) -> int:
+def list_tokens(
+    user: OfUser = None,
+    project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
+    json: Json = False,
+) -> int:
     """Show tokens, without their secrets."""
     from headrace.cli import users as body
 
-    return body.list_tokens(found_folder(project), user).say(json)
+    return body.list_tokens(body.of(project, server, home), user).say(json)
 
 
 @token_app.command("revoke")
 def revoke_token(
     id: Annotated[str, typer.Argument(metavar="TOKEN", help="the token's id")],
     project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
     json: Json = False,
 ) -> int:
     """Let a token be valid no more, at once."""
     from headrace.cli import users as body
 
-    return body.revoke_token(found_folder(project), id).say(json)
+    return body.revoke_token(body.of(project, server, home), id).say(json)
 
 
 @grant_app.command("add")
 def add_grant(
-    user: Name, may: May, on: On = "*", project: ProjectOption = None, json: Json = False
+    user: Name,
+    may: May,
+    on: On = "*",
+    project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
+    json: Json = False,
 ) -> int:
     """Let a user do something on an object; on all if none is named."""
     from headrace.cli import users as body
 
-    return body.add_grant(found_folder(project), user, may, on).say(json)
+    return body.add_grant(body.of(project, server, home), user, may, on).say(json)
 
 
 @grant_app.command("list")
-def list_grants(user: OfUser = None, project: ProjectOption = None, json: Json = False) -> int:
+def list_grants(
+    user: OfUser = None,
+    project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
+    json: Json = False,
+) -> int:
     """Show who may do what."""
     from headrace.cli import users as body
 
-    return body.list_grants(found_folder(project), user).say(json)
+    return body.list_grants(body.of(project, server, home), user).say(json)
 
 
 @grant_app.command("remove")
 def remove_grant(
-    user: Name, may: May, on: On = "*", project: ProjectOption = None, json: Json = False
+    user: Name,
+    may: May,
+    on: On = "*",
+    project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
+    json: Json = False,
 ) -> int:
     """Take a grant back."""
     from headrace.cli import users as body
 
-    return body.remove_grant(found_folder(project), user, may, on).say(json)
+    return body.remove_grant(body.of(project, server, home), user, may, on).say(json)

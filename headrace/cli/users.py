@@ -1,4 +1,5 @@
-"""`headrace user`, `token`, `grant` and `audit-log`, on a running project and on a stopped one.
+"""`headrace user`, `token`, `grant` and `audit-log`, on a running project and on a stopped one, or
+on a server of jobs that runs.
 
 Changes of a stopped project are made on its file, and the audit log names the machine's user.
 tests/cli/test_users.py reads the pages.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.text import Text
@@ -16,17 +18,36 @@ from rich.text import Text
 from headrace.access.audit_log import By, Entry
 from headrace.access.token import Token, TokenAsked
 from headrace.api.accessbook import AccessBook
-from headrace.cli.folder import loaded
+from headrace.cli.folder import found_folder, loaded
 from headrace.cli.report import Report, bad, dim, good, table
 from headrace.cli.words import second
 from headrace.core.user import os_user
 
 
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose users: a server's, if one is named, else those of the project in a folder."""
+
+    folder: Path
+    server: str | None = None
+    home: Path | None = None
+
+
+def of(project: Path | None, server: str | None, home: Path | None) -> Whose:
+    return Whose(found_folder(project), server, home)
+
+
 @contextmanager
-def _access(folder: Path) -> Iterator[AccessBook]:
+def _access(whose: Whose) -> Iterator[AccessBook]:
+    if whose.server or whose.home:
+        from headrace.server.client import found_server
+
+        with found_server(whose.server, whose.home).open() as remote:
+            yield remote.access
+        return
     from headrace.run.connect import connect_access
 
-    with connect_access(loaded(folder)) as access:
+    with connect_access(loaded(whose.folder)) as access:
         yield access
 
 
@@ -35,15 +56,15 @@ def _by() -> By:
     return By(os_user())
 
 
-def add_user(folder: Path, name: str, role: str | None) -> Report:
-    with _access(folder) as access:
+def add_user(whose: Whose, name: str, role: str | None) -> Report:
+    with _access(whose) as access:
         made = access.add_user(name, role, _by())
     said = f"{role} on everything" if role else "nothing yet; headrace grant add says what"
     return Report(made, [good(f"user {made.name} may do: {said}")])
 
 
-def list_users(folder: Path) -> Report:
-    with _access(folder) as access:
+def list_users(whose: Whose) -> Report:
+    with _access(whose) as access:
         users, grants = access.users(), access.grants()
     may = defaultdict(list)
     for grant in grants:
@@ -56,23 +77,23 @@ def list_users(folder: Path) -> Report:
     return Report({"users": users, "grants": grants}, [shown])
 
 
-def remove_user(folder: Path, name: str) -> Report:
-    with _access(folder) as access:
+def remove_user(whose: Whose, name: str) -> Report:
+    with _access(whose) as access:
         access.remove_user(name, _by())
     return Report({"ok": True}, [good(f"user {name} is removed")])
 
 
 def create_token(
-    folder: Path, user: str | None, name: str, may: list[str], on: list[str], life: str
+    whose: Whose, user: str | None, name: str, may: list[str], on: list[str], life: str
 ) -> Report:
-    with _access(folder) as access:
+    with _access(whose) as access:
         made = access.create_token(TokenAsked(user, name, may, on, life), _by())
     until = f"valid until {second(made.token.expires_at)} UTC; it is not shown again"
     return Report(made, [Text(made.secret), dim(f"token {made.token.id}, {until}")])
 
 
-def list_tokens(folder: Path, user: str | None) -> Report:
-    with _access(folder) as access:
+def list_tokens(whose: Whose, user: str | None) -> Report:
+    with _access(whose) as access:
         found = access.tokens(user)
     rows = [_token_row(token) for token in found]
     heads = ("token", "user", "name", "carries", "made", "valid until")
@@ -86,34 +107,34 @@ def _token_row(token: Token) -> list[str | Text]:
     return [token.id, token.user, token.name, carries, made, until]
 
 
-def revoke_token(folder: Path, id: str) -> Report:
-    with _access(folder) as access:
+def revoke_token(whose: Whose, id: str) -> Report:
+    with _access(whose) as access:
         gone = access.revoke_token(id, _by())
     return Report(gone, [good(f"token {gone.id} of {gone.user} is revoked")])
 
 
-def add_grant(folder: Path, user: str, may: str, on: str) -> Report:
-    with _access(folder) as access:
+def add_grant(whose: Whose, user: str, may: str, on: str) -> Report:
+    with _access(whose) as access:
         made = access.grant(user, may, on, _by())
     return Report(made, [good(f"{made.user} has {made.may} on {made.on}")])
 
 
-def list_grants(folder: Path, user: str | None) -> Report:
-    with _access(folder) as access:
+def list_grants(whose: Whose, user: str | None) -> Report:
+    with _access(whose) as access:
         found = access.grants(user)
     rows = [[g.user, g.may, g.on, f"{second(g.made_at)} UTC", g.made_by] for g in found]
     shown = table("user", "may", "on", "since", "by", rows=rows) if rows else Text("no grants")
     return Report({"grants": found}, [shown])
 
 
-def remove_grant(folder: Path, user: str, may: str, on: str) -> Report:
-    with _access(folder) as access:
+def remove_grant(whose: Whose, user: str, may: str, on: str) -> Report:
+    with _access(whose) as access:
         access.take_back(user, may, on, _by())
     return Report({"ok": True}, [good(f"{user} has {may} on {on} no more")])
 
 
-def audit_log(folder: Path, user: str | None, limit: int) -> Report:
-    with _access(folder) as access:
+def audit_log(whose: Whose, user: str | None, limit: int) -> Report:
+    with _access(whose) as access:
         found = access.audit_log(limit, user)
     heads = ("at", "user", "token", "what", "object", "decision", "detail")
     rows = [_entry_row(entry) for entry in found]

@@ -19,6 +19,7 @@ from headrace.define.project import load_project
 from headrace.define.settings import HttpSettings
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
+from tests.access.people import open_access
 
 from .conftest import document
 
@@ -104,3 +105,23 @@ def test_the_audit_log_is_shown(shop: Path, call: Call) -> None:
     lines = call("audit-log").stdout.splitlines()
     assert lines[0].split() == ["at", "user", "token", "what", "object", "decision", "detail"]
     assert lines[1].split()[-3:] == ["add_user", "user:ada", "allowed"]
+
+
+def test_a_server_of_jobs_is_asked_for_its_users(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access, token = open_access(tmp_path, "")
+    service: Any = object()
+    server, lock = HttpServer(service, HttpSettings(port=0), access), RunLock(Layout(tmp_path))
+    lock.take()
+    server.start()
+    lock.announce(server.url, begin_run(access))
+    try:
+        assert call("user", "add", "eve", "--home", str(tmp_path)).exit_code == 0
+        monkeypatch.setenv("HEADRACE_TOKEN", token)
+        assert call("grant", "add", "eve", "submit", "--server", server.url).exit_code == 0
+        assert [(grant.may, grant.on) for grant in access.grants("eve")] == [("submit", "*")]
+    finally:
+        server.stop()
+        access.close()
+        lock.release()
