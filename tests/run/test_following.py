@@ -19,8 +19,10 @@ from headrace.define.project import Project
 from headrace.run.following import Asked, Following
 from headrace.run.instance import Instance
 from headrace.run.layout import Layout
+from headrace.run.lock import running_token
 from headrace.serving.hearer import Heard
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
+from tests.access.people import bearer
 
 from .stopped import make_stopped
 
@@ -82,6 +84,7 @@ class Running:
         self.instance = Instance(self.project, lambda kind, fields: None)
         self.instance.open()
         self.url = self.instance.serve(0)
+        self.token = running_token(self.instance.layout) or ""
 
     def restart(self) -> None:
         self.instance.close()
@@ -89,10 +92,11 @@ class Running:
 
     def send(self, *clicks: Click) -> None:
         body = b"\n".join(click.record for click in clicks)
-        assert httpx.post(f"{self.url}/v1/streams/clicks/events", content=body).status_code == 200
+        url, who = f"{self.url}/v1/streams/clicks/events", bearer(self.token)
+        assert httpx.post(url, content=body, headers=who).status_code == 200
 
     def hear(self, text: str, after: str | None = None, many: int = 2) -> list[Heard]:
-        with Remote(self.url) as remote:
+        with Remote(self.url, self.token) as remote:
             hearing = remote.subscribe(f"SUBSCRIBE TO {text}", after)
             found = [hearing.take()[0] for _ in range(many)]
             hearing.close()
@@ -127,7 +131,7 @@ def test_a_position_from_far_back_is_heard_from_the_master(running: Running) -> 
 
 
 def test_without_a_position_it_begins_now(running: Running) -> None:
-    with Remote(running.url) as remote:
+    with Remote(running.url, running.token) as remote:
         hearing = remote.subscribe("SUBSCRIBE TO clicks")
         assert hearing.take() == [Heard("position", {}, "5,5")]
         running.send(Click("/z", "zoe", 200))

@@ -125,13 +125,13 @@ def test_a_query_on_spark_is_stopped_by_its_id(
     questions: Questions, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def during(stopping: Stopping) -> None:
-        assert questions.running.stop("q1")
+        assert questions.cancel("q1")
         stopping.check()
 
     monkeypatch.setattr(told, "during", during)
     with pytest.raises(Cancelled, match="was stopped before it was answered"):
         questions.answer("SELECT * FROM clicks", id="q1")
-    assert not questions.running.stop("q1")
+    assert not questions.cancel("q1")
 
 
 def test_nothing_is_answered_before_anything_is_deployed(
