@@ -330,6 +330,21 @@ def doctor(project: ProjectOption = None, json: Json = False) -> int:
     return body.doctor(found_folder(project)).say(json)
 
 
+@app.command("audit-log")
+def audit_log(
+    user: Annotated[str | None, typer.Option("--user", help="only of this user")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
+    project: ProjectOption = None,
+    server: OfServer = None,
+    home: OfHome = None,
+    json: Json = False,
+) -> int:
+    """Show who changed what, and who was refused."""
+    from headrace.cli import users as body
+
+    return body.audit_log(body.of(project, server, home), user, limit).say(json)
+
+
 for command in (
     job_commands.serve,
     job_commands.submit,
@@ -346,18 +361,3 @@ app.add_typer(import_app, name="import")
 app.add_typer(user_app, name="user")
 app.add_typer(token_app, name="token")
 app.add_typer(grant_app, name="grant")
-
-
-@app.command("audit-log")
-def audit_log(
-    user: Annotated[str | None, typer.Option("--user", help="only of this user")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
-    project: ProjectOption = None,
-    server: OfServer = None,
-    home: OfHome = None,
-    json: Json = False,
-) -> int:
-    """Show who changed what, and who was refused."""
-    from headrace.cli import users as body
-
-    return body.audit_log(body.of(project, server, home), user, limit).say(json)

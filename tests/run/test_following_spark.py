@@ -232,6 +232,7 @@ def test_who_resumes_at_any_id_hears_each_row_once(
         ("clicks WHERE ms + 1", BadQuery),
         ("clicks WHERE java_method('java.lang.System', 'exit', 1) IS NULL", Refused),
         ("slow WHERE price > 1", BadQuery),
+        ("tagged WHERE user IN (SELECT user FROM teams)", HeadraceError),
     ],
 )
 def test_what_is_wrong_with_a_condition_is_told_when_it_is_opened(

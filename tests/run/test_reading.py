@@ -70,6 +70,14 @@ def test_ones_own_relation_is_answered(questions: Questions) -> None:
         questions.answer(text, caller=caller("read stream:total"))
 
 
+def test_a_plan_is_refused_where_the_answer_would_be(questions: Questions, told: Told) -> None:
+    for text in ("SELECT * FROM hits", "SELECT * FROM clicks"):
+        with pytest.raises(Forbidden, match="ada may not read"):
+            questions.plan(text, caller("read view:total"))
+    assert questions.plan("SELECT * FROM total", caller("read view:total")).by == "store"
+    assert told.asked == []
+
+
 def test_what_is_not_readable_is_not_there_for_the_store(
     questions: Questions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
