@@ -19,6 +19,7 @@ from headrace.api import needs
 from headrace.api.app import guarded_app
 from headrace.api.asking import JOB
 from headrace.api.door import Door
+from headrace.api.measured import ROUTE
 from headrace.api.openapi import document
 from headrace.api.route import Route
 from headrace.core.errors import Conflict, NotFound
@@ -59,21 +60,24 @@ def _endpoint(desk: Desk, route: Route[Desk]) -> Callable[[Request], Awaitable[R
     answer = handler if route.handler is pass_on else door.answer
 
     async def endpoint(request: Request) -> Response:
-        if (job := await desk.quick.run(partial(_job_of, desk, route, request))) is not None:
+        request.scope[ROUTE] = route.path
+        if (job := await _job_of(desk, route, request)) is not None:
             request.scope[JOB] = job
         return await answer(request)
 
     return endpoint
 
 
-def _job_of(desk: Desk, route: Route[Desk], request: Request) -> str | None:
+async def _job_of(desk: Desk, route: Route[Desk], request: Request) -> str | None:
     """The job that a request is about, if one is said or has the name that is."""
     if "job" in request.path_params:
         return str(request.path_params["job"])
-    if route.needs.on == needs.JOB:
+    kind = route.needs.on
+    if kind == needs.JOB:
         return request.query_params.get("name", "")
+    if kind not in _NAMED:
+        return None
     try:
-        kind = route.needs.on
-        return desk.office.job_of(kind, request.path_params[kind]) if kind in _NAMED else None
+        return await desk.quick.run(partial(desk.office.job_of, kind, request.path_params[kind]))
     except (NotFound, Conflict):
         return None
