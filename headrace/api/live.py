@@ -26,7 +26,7 @@ from headrace.api.observed.topology import Topology
 from headrace.api.readable import readable_status, reads_all
 from headrace.api.readable_observed import readable_topology
 from headrace.api.shapes import StatusReport
-from headrace.core.errors import BadRequest
+from headrace.core.errors import BadRequest, Unavailable
 from headrace.serving.hearer import Heard, Hearing
 
 STATUS, TOPOLOGY, ALERTS, VIEW = "status", "topology", "alerts", "view:"
@@ -93,13 +93,11 @@ class ReadableHearing:
 
 
 def _cut(one: Heard, caller: Caller) -> object:
-    if one.event == STATUS and not _failed(one):
+    if one.event not in (STATUS, TOPOLOGY):
+        return one.data
+    if bytes(one.data).startswith(b'{"error":'):
+        # What went wrong may name anything.
+        return {"error": Unavailable(f"the {one.event} cannot be told now").as_dict()}
+    if one.event == STATUS:
         return readable_status(msgspec.json.decode(one.data, type=StatusReport), caller)
-    if one.event == TOPOLOGY and not _failed(one):
-        return readable_topology(msgspec.json.decode(one.data, type=Topology), caller)
-    return one.data
-
-
-def _failed(one: Heard) -> bool:
-    """Whether the topic could not be answered. An error names no more than its condition does."""
-    return bytes(one.data).startswith(b'{"error":')
+    return readable_topology(msgspec.json.decode(one.data, type=Topology), caller)

@@ -68,12 +68,15 @@ def test_a_change_of_what_is_cut_off_is_not_told(access: Access, ada: str) -> No
     assert [event.id for event in heard] == ["1"]
 
 
-def test_an_error_and_the_end_are_told_as_they_are(access: Access, ada: str) -> None:
-    events = [
-        Heard("status", raw({"error": {"condition": "NotReady"}}), "1"),
-        Heard("end", {}, None),
-    ]
-    assert heard_by(access.who(ada), *events) == events
+def test_an_error_is_told_without_what_it_may_name_and_the_end_as_it_is(
+    access: Access, ada: str
+) -> None:
+    named = Heard("status", raw({"error": {"message": "'foreign' broke"}}), "1")
+    error, end = heard_by(access.who(ada), named, Heard("end", {}))
+    assert msgspec.json.decode(msgspec.json.encode(error.data))["error"]["message"] == (
+        "the status cannot be told now"
+    )
+    assert end == Heard("end", {})
 
 
 def test_who_is_not_known_any_more_hears_nothing_more(
