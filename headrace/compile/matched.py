@@ -249,9 +249,11 @@ class _Matching:
         assert isinstance(select, exp.Select)
         table = next(t for t in select.find_all(exp.Table) if t.name == MATCHED)
         alias = table.alias or MATCHED
-        items = [f"{sql} AS `{name}`" for name, sql in rows.items()]
-        items += [] if self.closed else [*MADE]
-        inner = parse_query(f"SELECT {', '.join(items)} FROM {self.name}", self.origin)
+        items = ", ".join([*(f"{sql} AS `{name}`" for name, sql in rows.items()), *MADE])
+        made = f"SELECT {items} FROM {self.name}"
+        if self.closed:
+            made = f"SELECT {', '.join(f'`{name}`' for name in rows)} FROM ({made})"
+        inner = parse_query(made, self.origin)
         table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
         if self.closed:
             return select  # a query may do with the matches what it likes

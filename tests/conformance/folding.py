@@ -20,7 +20,7 @@ from headrace.compile.carry import Carried
 from headrace.compile.matched import matched_stream
 from headrace.compile.passes import HIDDEN_DDL
 from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.event import CUT, DISORDERED, KEY, OFFSET, SEQ, STATE, TIME, TIMER
+from headrace.core.event import CUT, DATED, DISORDERED, KEY, OFFSET, SEQ, STATE, TIME, TIMER
 from headrace.core.origin import Origin
 from headrace.core.time import SECOND, iso
 from headrace.define.definitions import QueryDefinition
@@ -96,7 +96,7 @@ class Folding:
         if not len(rows):
             return []
         self.spark.createDataFrame(rows).createOrReplaceTempView(name)
-        found = self.spark.sql(sql_of(select)).drop(*HIDDEN, CUT).collect()
+        found = self.spark.sql(sql_of(select)).drop(*HIDDEN, CUT, DATED).collect()
         return [[_shown(value) for value in row] for row in found]
 
 
