@@ -25,6 +25,10 @@ HEADERS = {
 }
 
 
+POLICY = "headrace.policy"  # where a handler notes in the scope that its answer is to have another
+SANDBOX = "sandbox; default-src 'none'"  # for what others have made: it is shown and runs nothing
+
+
 class SafeHeaders:
     """The outermost middleware: no answer, a refusal or a defect's included, is without them."""
 
@@ -36,6 +40,8 @@ class SafeHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
+                if POLICY in scope:
+                    headers["Content-Security-Policy"] = scope[POLICY]
                 if scope["path"].startswith("/v1/"):
                     headers["Cache-Control"] = "no-store"
             await send(message)

@@ -91,6 +91,13 @@ class Reception(Protocol):
     def quick(self) -> Threads: ...
 
 
+class Showing(Protocol):
+    """What the routes of the console need."""
+
+    @property
+    def console(self) -> Console: ...
+
+
 def json_response(value: Any) -> Response:
     return Response(msgspec.json.encode(value), media_type="application/json")
 
@@ -192,13 +199,13 @@ async def openapi(api: Api, request: Request) -> Response:
     return Response(api.openapi, media_type="application/json")
 
 
-async def console(api: Api, request: Request) -> Response:
+async def console(api: Showing, request: Request) -> Response:
     # Asked for each time: it names the assets, and after an update it names others.
     headers = {"Cache-Control": "no-cache"}
     return Response(api.console.page, media_type="text/html", headers=headers)
 
 
-async def asset(api: Api, request: Request) -> Response:
+async def asset(api: Showing, request: Request) -> Response:
     name = request.path_params["file"]
     found = api.console.assets.get(name)
     if found is None:

@@ -6,7 +6,7 @@ are still listed. tests/server/test_routes.py checks each on a real server.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -18,15 +18,18 @@ from headrace.access.audit_log import By
 from headrace.access.caller import Caller
 from headrace.access.operation import Operation, Role
 from headrace.access.run import LOCAL
+from headrace.api.access_routes import ACCESS_ROUTES
 from headrace.api.asking import JOB, by, caller, recognised, target_of
 from headrace.api.body import read_body
 from headrace.api.door import Door
-from headrace.api.guard import SAFE_METHODS
+from headrace.api.guard import POLICY, SAFE_METHODS, SANDBOX
 from headrace.api.handlers import (
     QUICK_THREADS,
     SLOW_THREADS,
     Api,
     Threads,
+    asset,
+    console,
     json_response,
     parameters,
 )
@@ -34,6 +37,7 @@ from headrace.api.needs import ANYBODY, FOR_KNOWN, NAMED, Need
 from headrace.api.route import Route
 from headrace.api.ruling import who
 from headrace.api.shapes import LIMIT_MAX, Alive
+from headrace.console import Console, load
 from headrace.core.errors import BadRequest, LimitReached, NotFound, Unauthenticated
 from headrace.define.settings import HttpSettings
 from headrace.server.commands import Command, Done, checked_id
@@ -62,10 +66,19 @@ class Desk:
     limits: SubmitSettings
     answers: Answers
     openapi: bytes = b"{}"
+    console: Console = field(default_factory=load)
     job_routes: JobRoutes = field(default_factory=JobRoutes)
     job_doors: dict[str, Door] = field(default_factory=dict)  # by the names of a job's routes
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
+
+
+# Routes of a job that its server answers itself.
+OWN: dict[str, Callable[[Desk, Request], Awaitable[Response]]] = {
+    **{route.name: route.handler for route in ACCESS_ROUTES},
+    "console": console,
+    "asset": asset,
+}
 
 
 async def list_jobs(desk: Desk, request: Request) -> Response:
@@ -150,6 +163,8 @@ async def logs(desk: Desk, request: Request) -> Response:
 async def pass_on(desk: Desk, request: Request) -> Response:
     """To the job's own route, through the door that it has here."""
     route, inner = desk.job_routes.found("/" + request.path_params["path"], request)
+    if route.name not in OWN:
+        request.scope[POLICY] = SANDBOX
     return await desk.job_doors[route.name].answer(inner)
 
 
@@ -158,8 +173,12 @@ def open_job_doors(desk: Desk) -> None:
     there, and what is refused is in the server's log.
     """
     for route in desk.job_routes.all:
-        handler = partial(_passed_in, desk, route)
-        desk.job_doors[route.name] = Door(desk.access, desk.quick, _at_the_server(route), handler)
+        if (own := OWN.get(route.name)) is not None:
+            opened = Door(desk.access, desk.quick, route, partial(own, desk))
+        else:
+            passed = partial(_passed_in, desk, route)
+            opened = Door(desk.access, desk.quick, _at_the_server(route), passed)
+        desk.job_doors[route.name] = opened
 
 
 def _at_the_server(route: Route[Api]) -> Route[Api]:
@@ -186,6 +205,7 @@ async def send_by_name(desk: Desk, request: Request) -> Response:
 
 async def _by_name(desk: Desk, request: Request, kind: str) -> Response:
     """The same path of the job that has this name."""
+    request.scope[POLICY] = SANDBOX
     job = await desk.quick.run(partial(desk.office.job_of, kind, request.path_params[kind]))
     route, inner = desk.job_routes.found(request.scope["path"], request)
     return await _passed(desk, job, route, target_of(request), inner)

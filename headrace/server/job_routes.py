@@ -1,6 +1,10 @@
 """The routes of a job, as its server finds them: the route that a path is of, and the request as
 the job would see it. So the server asks of a request what the job would ask of it, and POST /v1/sql
-is a read. tests/server/test_routes.py passes on through them.
+is a read.
+
+Some are answered by the server itself: users and sessions, which are its own, and the console,
+whose script must not be a job's, since it runs with the rights of whoever looks at it.
+tests/server/test_routes.py passes on through them.
 """
 
 from __future__ import annotations
@@ -10,23 +14,18 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.routing import Route as StarletteRoute
 
-from headrace.api.access_routes import ACCESS_ROUTES
 from headrace.api.handlers import Api
 from headrace.api.route import Route
 from headrace.api.routes import ROUTES
 from headrace.core.errors import NotFound
 
-_OF_SERVER = frozenset(route.name for route in ACCESS_ROUTES)
-
 
 class JobRoutes:
-    """All routes of a job but those of users, who are the server's."""
+    """All routes of a job."""
 
     def __init__(self) -> None:
         self._table = [
-            (StarletteRoute(route.path, _never, methods=[route.method]), route)
-            for route in ROUTES
-            if route.name not in _OF_SERVER
+            (StarletteRoute(route.path, _never, methods=[route.method]), route) for route in ROUTES
         ]
 
     @property
@@ -41,7 +40,7 @@ class JobRoutes:
                 return route, Request({**scope, **inner}, asked.receive)
         raise NotFound(
             f"a job has no route {asked.method} {path}",
-            hint="GET /v1/jobs/JOB/api/openapi.json lists all routes; users are the server's.",
+            hint="GET /v1/jobs/JOB/api/openapi.json lists all routes.",
         )
 
 

@@ -230,7 +230,28 @@ def test_a_route_of_a_job_needs_what_it_needs_there(
     sent = client.post(f"{api}/v1/streams/clicks/events", content=b"{}", headers=eve)
     assert refused(sent, 403) == "eve may not send stream 'clicks'"
     assert refused(client.get("/v1/jobs/none/api/v1/status", headers=eve), 403)
-    assert refused(client.get(f"{api}/v1/users"), 404) == "a job has no route GET /v1/users"
+    assert refused(client.get(f"{api}/v1/nothing"), 404) == "a job has no route GET /v1/nothing"
+
+
+def test_users_and_the_console_behind_a_job_are_the_servers(
+    client: httpx.Client, site: Site, access: Access
+) -> None:
+    submit(client, site)
+    api = "/v1/jobs/shop/api"
+    assert done(client.get(f"{api}/v1/users")) == done(client.get("/v1/users"))
+    assert done(client.get(f"{api}/v1/session"))["job"] == "shop"
+    eve = bearer(token_of(access, "eve", "admin", on="job:shop"))
+    assert refused(client.get(f"{api}/v1/users", headers=eve), 403)
+    page = httpx.get(f"{client.base_url}{api}/", trust_env=False)
+    assert page.headers["content-type"].startswith("text/html"), "before anybody has signed in"
+    assert page.headers["content-security-policy"] == "default-src 'self'"
+
+
+def test_what_a_job_says_runs_nothing_in_a_browser(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    for path in ("/v1/jobs/shop/api/v1/views/visitors", "/v1/views/visitors"):
+        policy = client.get(path).headers["content-security-policy"]
+        assert policy == "sandbox; default-src 'none'"
 
 
 def test_users_are_the_servers(client: httpx.Client, access: Access) -> None:
