@@ -35,7 +35,7 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.event import LATE, OFFSET, PARTITION, Status
 from headrace.core.position import Position, PositionRange
 from headrace.core.subscription import Guarantee
-from headrace.core.time import MILLISECOND, SECOND, from_iso
+from headrace.core.time import MILLISECOND, from_iso
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
@@ -447,7 +447,8 @@ class BehindEngine(SpeedEngine):
 
     def notice(self, silences: list[Epoch]) -> None:
         super().notice(silences)
-        self.follow()
+        if silences:
+            self.follow()
 
     def follow(self) -> None:
         for stream in self.parts.topics:
@@ -525,10 +526,7 @@ class CrashEngine(SpeedEngine):
         self.dead.append(self.parts)
         state = self.folder / f"state-{len(self.dead)}"
         shutil.copytree(self.parts.state, state)
-        # It takes a while until the next one listens, and until it reads.
-        self.clock.now_us += SECOND
         self.parts = Parts(self.compiled, state, clock=self.clock)
-        self.clock.now_us += SECOND
 
     def stop(self) -> None:
         for parts in (*self.dead, self.parts):

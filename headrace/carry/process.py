@@ -2,8 +2,9 @@
 
 A key has a state and at most one timer. The timer fires, once, before the next event that is dated
 at or after it, or when the watermark has reached it: `marks` gives the watermark at the end of each
-group of epochs, so that a row which a timer made belongs to the group in which it fired. Rows have
-the place in the log of the key's last event. tests/carry/test_process.py checks it.
+group of epochs, so that a row which a timer made belongs to the group in which it fired. An event
+that comes in a later group, but before that timer, is out of order. Rows have the place in the log
+of the key's last event. tests/carry/test_process.py checks it.
 """
 
 from __future__ import annotations
@@ -121,6 +122,8 @@ class _Processing:
             self.disordered = True
         if self.cut is not None and cut < self.cut:
             self.disordered_cut = self.cut
+        elif self.too_late(at[0], cut):
+            self.disordered_cut = cut
         self.fire(at[0], cut)
         self.cut = cut if self.cut is None else max(cut, self.cut)
         self.last = at if self.last is None else max(at, self.last)
@@ -128,13 +131,25 @@ class _Processing:
         event = SimpleNamespace(**{name: columns[name][row] for name in self.plan.columns})
         self.made(self.body.on_event(self.state, event, self.timers), cut)
 
+    def too_late(self, time_us: int, cut: int) -> bool:
+        """Whether the timer after this moment had fired in a group before `cut`."""
+        us = self.timers.moment_us
+        return us is not None and time_us < us and self.group(us, cut) < cut
+
+    def group(self, us: int, cut: int) -> int:
+        """The group in which a timer fires by the watermark, `cut` at the latest: none before that
+        of the key's newest event.
+        """
+        since = -1 if self.cut is None else self.cut
+        reached = (g for g, mark in self.marks if g >= since and mark is not None and mark >= us)
+        return min(cut, next(reached, cut))
+
     def fire(self, until_us: int, cut: int) -> None:
         """Fire the timer as long as it is due at `until_us`, which came in group `cut`."""
         while (us := self.timers.moment_us) is not None and us <= until_us:
             self.timers.clear()
-            reached = (group for group, mark in self.marks if mark is not None and mark >= us)
-            group = min(cut, next(reached, cut))
-            self.made(self.body.on_timer(self.state, _moment(us), self.timers), group)
+            rows = self.body.on_timer(self.state, _moment(us), self.timers)
+            self.made(rows, self.group(us, cut))
             self.last = max(self.last or (us, -1), (us, -1))
             if self.timers.moment_us is not None and self.timers.moment_us <= us:
                 raise BadDefinition(

@@ -25,6 +25,7 @@ from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan
 from headrace.core.position import Position
 from headrace.core.shedding import Shedding
+from headrace.core.time import MINUTE, SECOND
 from headrace.serving.store import Staged, Version
 from headrace.serving.watermark import Reached, Times
 from headrace.spark.feed import Feed
@@ -127,6 +128,23 @@ def test_an_open_group_is_not_taken_while_speed_runs(bench: Bench) -> None:
     assert build(bench, 4, speed_runs=True) is None
     assert build(bench, 4, speed_runs=False) is not None
     assert bench.rows("total") == bench.expected("total")
+
+
+def test_what_silence_alone_has_brought_is_built_too(bench: Bench) -> None:
+    bench.build()
+    bench.send(CLICKS[0])
+    bench.clock.now_us += SECOND
+    bench.send(CLICKS[1])
+    bench.store.close_group("clicks")
+    build(bench, 2, speed_runs=True)
+    bench.clock.now_us += 2 * MINUTE
+    assert bench.send()
+    bench.store.close_group("clicks")
+    before, made = bench.store.stream("clicks"), build(bench, 2, speed_runs=True, full="total")
+    assert made is not None
+    assert {audit.view for audit in made.audits} == set(KEPT), "all views come to the new watermark"
+    assert bench.store.stream("clicks").built == before.reached
+    assert build(bench, 2, speed_runs=True) is None
 
 
 def test_a_stream_that_has_fallen_silent_is_built_to_its_end(bench: Bench) -> None:

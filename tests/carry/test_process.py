@@ -139,6 +139,23 @@ def test_a_row_of_a_timer_belongs_to_the_group_in_which_it_fired() -> None:
     assert told(rows) == [(1, at(11), 2)]
 
 
+def test_a_row_of_a_timer_is_in_no_group_before_the_events_that_it_knows() -> None:
+    rows, [end] = processed([event(1, cut=3)], [(1, 5), (2, 20), (3, 45)])
+    assert told(rows) == [(1, at(11), 3)]
+    assert end[CUT] is None
+
+
+def test_an_event_before_a_timer_that_an_earlier_group_has_let_fire_is_out_of_order() -> None:
+    marks = [(1, 5), (2, 20), (3, 45)]
+    rows, [end] = processed([event(1, cut=1), event(8, cut=3)], marks)
+    assert (told(rows), end[CUT]) == ([(2, at(18), 3)], 3)
+    _, states = processed([event(1)], [(1, 5)])
+    _, [end] = processed([event(8, cut=3)], marks[1:], states)
+    assert end[CUT] == 3
+    _, [end] = processed([event(1, cut=1), event(8, cut=2)], marks)
+    assert end[CUT] is None, "the timer had not fired before its group"
+
+
 def test_an_event_before_a_timer_that_has_fired_is_out_of_order() -> None:
     _, states = processed([event(1)], [(0, 11)])
     _, [end] = processed([event(8)], [(0, 11)], states)
