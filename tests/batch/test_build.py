@@ -130,7 +130,8 @@ def test_an_open_group_is_not_taken_while_speed_runs(bench: Bench) -> None:
     assert bench.rows("total") == bench.expected("total")
 
 
-def test_what_silence_alone_has_brought_is_built_too(bench: Bench) -> None:
+@pytest.mark.parametrize("full", ["", "total"])
+def test_what_silence_alone_has_brought_is_built_too(bench: Bench, full: str) -> None:
     bench.build()
     bench.send(CLICKS[0])
     bench.clock.now_us += SECOND
@@ -140,7 +141,7 @@ def test_what_silence_alone_has_brought_is_built_too(bench: Bench) -> None:
     bench.clock.now_us += 2 * MINUTE
     assert bench.send()
     bench.store.close_group("clicks")
-    before, made = bench.store.stream("clicks"), build(bench, 2, speed_runs=True, full="total")
+    before, made = bench.store.stream("clicks"), build(bench, 2, speed_runs=True, full=full)
     assert made is not None
     assert {audit.view for audit in made.audits} == set(KEPT), "all views come to the new watermark"
     assert bench.store.stream("clicks").built == before.reached
