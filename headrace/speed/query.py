@@ -164,5 +164,7 @@ class SpeedQuery:
         """Let the epoch in progress finish, then end the query."""
         self.stopping = True
         with self.between_epochs:
-            if self.query is not None:
-                self.query.stop()
+            pass  # whatever comes now sees that it is stopping
+        # Not under the lock: Spark waits for an epoch that has been called, and that one for us.
+        if self.query is not None:
+            self.query.stop()

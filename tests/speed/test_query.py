@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from engines import Compiled, Parts, compile_sql
 
 from headrace.audit.oracle import audit_view
 from headrace.core.position import Position
-from headrace.core.time import from_iso, now_us
+from headrace.core.time import Clock, from_iso, now_us
 from headrace.define.settings import SpeedSettings
 from headrace.serving.answer import Sampled
 from headrace.speed.query import SpeedQuery
@@ -72,16 +73,20 @@ def _send(parts: Parts, *seconds: int, page: str = "/a") -> None:
     parts.intake("clicks").accept(records)
 
 
-def _run(parts: Parts, events_max: int = 200_000) -> Seen:
-    query = SpeedQuery(
+def _query(parts: Parts, settings: SpeedSettings, clock: Clock = now_us) -> SpeedQuery:
+    return SpeedQuery(
         parts.compiled.speed,
         parts.flows["clicks"],
         parts.feeds("clicks"),
         parts.store,
         parts.state / "work",
-        SpeedSettings(epoch_events_max=events_max),
-        parts.clock,
+        settings,
+        clock,
     )
+
+
+def _run(parts: Parts, events_max: int = 200_000) -> Seen:
+    query = _query(parts, SpeedSettings(epoch_events_max=events_max), parts.clock)
     running = query.start(available_now=True)
     assert running.awaitTermination(60), "the query did not end"
     assert running.exception() is None
@@ -170,14 +175,7 @@ def test_a_query_to_which_nothing_comes_notices_the_silence_once(
     parts = Parts(compile_sql(spark, tmp_path, SILENT), tmp_path / "state", clock=now_us)
     parts.catch_up()
     _send(parts, 0, page="ann")
-    query = SpeedQuery(
-        parts.compiled.speed,
-        parts.flows["clicks"],
-        parts.feeds("clicks"),
-        parts.store,
-        parts.state / "work",
-        SpeedSettings(trigger_us=100_000),
-    )
+    query = _query(parts, SpeedSettings(trigger_us=100_000))
     query.start()
     try:
         wait(lambda: bool(_epochs(parts)), 150)
@@ -193,3 +191,30 @@ def test_a_query_to_which_nothing_comes_notices_the_silence_once(
     finally:
         query.stop()
         parts.close()
+
+
+def test_a_query_stops_while_an_epoch_waits_for_its_turn(
+    compiled: Compiled, tmp_path: Path
+) -> None:
+    parts = Parts(compiled, tmp_path / "state")
+    _send(parts, 1)
+    query, came = _query(parts, SpeedSettings(trigger_us=100_000)), threading.Event()
+    epoch = query.epoch
+
+    def come(frame: Any, batch: int) -> None:
+        came.set()
+        epoch(frame, batch)
+
+    query.epoch = come  # type: ignore[method-assign]
+    stopping = threading.Thread(target=query.stop, daemon=True)
+    with query.between_epochs:
+        query.start()
+        # Who waits first for the lock gets it first, so the stop has it when the epoch asks.
+        stopping.start()
+        wait(lambda: query.stopping)
+        assert came.wait(60), "no epoch came"
+    stopping.join(60)
+    assert not stopping.is_alive(), "the stop waits for the epoch, and the epoch for the stop"
+    assert not query.query.isActive
+    assert _epochs(parts) == []
+    parts.close()
