@@ -9,6 +9,7 @@ tests/run/test_journal.py reads the lines.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +41,15 @@ def keep_journal(layout: Layout, name: str, log: LogSettings) -> None:
         logger_factory=structlog.WriteLoggerFactory(
             file=path.open("a", buffering=1, encoding="utf-8")
         ),
+        cache_logger_on_first_use=False,
+    )
+
+
+def keep_no_journal() -> None:
+    """Say on standard error only what is wrong: a command's answer is alone on standard output."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger("warning"),
+        logger_factory=lambda *args: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 

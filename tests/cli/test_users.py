@@ -17,6 +17,7 @@ from headrace.api.server import HttpServer
 from headrace.core.user import os_user
 from headrace.define.project import load_project
 from headrace.define.settings import HttpSettings
+from headrace.run.journal import keep_no_journal
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from tests.access.people import open_access
@@ -29,6 +30,7 @@ Call = Callable[..., Result]
 @pytest.fixture
 def running(shop: Path) -> Iterator[Access]:
     """The shop as it runs, as far as users are concerned."""
+    keep_no_journal()
     layout = Layout.of(load_project(shop))
     access, lock = Access(layout.access, "shop"), RunLock(layout)
     service: Any = object()

@@ -13,7 +13,7 @@ import structlog
 
 from headrace.api.server import HttpServer
 from headrace.define.settings import HttpSettings, LogSettings
-from headrace.run.journal import BYTES_MAX, keep_journal
+from headrace.run.journal import BYTES_MAX, keep_journal, keep_no_journal
 from headrace.run.layout import Layout
 from tests.access.people import bearer, open_access
 from tests.api.conftest import Shop
@@ -22,7 +22,8 @@ from tests.api.conftest import Shop
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     yield
-    structlog.get_config()["logger_factory"]._file.close()
+    if file := getattr(structlog.get_config()["logger_factory"], "_file", None):
+        file.close()
     structlog.reset_defaults()
 
 
@@ -100,3 +101,13 @@ def test_what_is_said_for_a_request_has_the_id_that_the_client_got_and_the_user(
     ids = [answer.headers["x-request-id"] for answer in answers]
     assert said == [(event, id, "ann") for id in ids for event in ("asked", "request answered")]
     assert lines(path)[1]["status"] == 200
+
+
+def test_without_a_journal_only_what_is_wrong_is_said_beside_the_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    keep_no_journal()
+    structlog.get_logger().info("asked")
+    structlog.get_logger().warning("refused")
+    said = capsys.readouterr()
+    assert (said.out, "refused" in said.err, "asked" in said.err) == ("", True, False)
