@@ -48,13 +48,12 @@ CREATE VIEW pages AS SELECT page, count(*) AS hits, sum(n) AS total FROM paid GR
 CREATE VIEW total AS SELECT count(*) AS hits FROM paid;
 """
 
-CARRIED = """
-CREATE STREAM clicks (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
-  WATERMARK ts DELAY OF INTERVAL 1 MINUTE) WITH (key = 'page', id = 'event_id');
+# A view that is merged, and views that are carried from event to event.
+ALL_KINDS = f"""{DEFINITIONS}
 CREATE STREAM numbered AS SELECT page,
   row_number() OVER (PARTITION BY page ORDER BY ts) AS place,
   sum(n) OVER (PARTITION BY page ORDER BY ts) AS so_far FROM clicks;
-CREATE VIEW pages AS SELECT page, max(place) AS hits, max_by(so_far, place) AS total
+CREATE VIEW places AS SELECT page, max(place) AS hits, max_by(so_far, place) AS total
   FROM numbered GROUP BY page;
 CREATE VIEW tens AS SELECT page, count_window(10) AS first, count(*) AS hits, sum(n) AS total
   FROM clicks GROUP BY page, count_window(10);
@@ -62,7 +61,7 @@ CREATE STREAM pairs AS SELECT * FROM clicks MATCH_RECOGNIZE (PARTITION BY page O
   MEASURES count(*) AS n, MATCH_NUMBER() AS number PATTERN (one other));
 CREATE VIEW matches AS SELECT page, count(*) AS found, max(number) AS newest, sum(n) AS events
   FROM pairs GROUP BY page;
-CREATE VIEW total AS SELECT sum(hits) AS hits FROM pages;
+CREATE VIEW visits AS SELECT sum(hits) AS hits FROM pages;
 """
 
 SILENT = """
