@@ -17,6 +17,7 @@ import structlog
 
 from headrace.compile.plan import ActionPlan, Plan, RulePlan
 from headrace.core.errors import BadSetting, Fenced, HeadraceError
+from headrace.core.report import Report
 from headrace.core.rule import Kind
 from headrace.core.time import Clock, now_us
 from headrace.define.actions import load_actions
@@ -34,7 +35,6 @@ from headrace.serving.raising import Lookout
 from headrace.serving.sqlite import Sqlite
 
 log = structlog.get_logger()
-Report = Callable[[str, dict[str, object]], None]
 TURN_S, STOP_S_MAX = 0.1, 15.0
 SECRET = "HEADRACE_NOTIFY_SECRET"
 

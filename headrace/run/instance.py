@@ -24,6 +24,7 @@ from headrace.api.service import Status
 from headrace.api.tls import exposed, with_paths
 from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, NotFound, NotReady
+from headrace.core.report import Report
 from headrace.core.time import iso, now_us
 from headrace.core.user import os_user
 from headrace.define.definitions import WatchDefinition
@@ -46,7 +47,7 @@ from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
-from headrace.run.schedule import Report, Schedule
+from headrace.run.schedule import Schedule
 from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables
 from headrace.run.watches import Watches, with_watches

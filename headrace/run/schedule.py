@@ -16,6 +16,7 @@ import structlog
 
 from headrace.batch.build import Promoted
 from headrace.core.errors import Fenced, HeadraceError, Unavailable
+from headrace.core.report import Report
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.settings import Settings
 from headrace.log.topic import Topic
@@ -26,7 +27,6 @@ from headrace.serving.retention import Retention
 log = structlog.get_logger()
 TICK_S = 0.1
 TIDY_US = 60 * SECOND
-Report = Callable[[str, dict[str, object]], None]
 
 
 class Schedule:

@@ -12,7 +12,6 @@ failpoint.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import structlog
@@ -20,6 +19,7 @@ import structlog
 from headrace.compile.plan import Plan, SinkPlan, digest
 from headrace.core.errors import Fenced, HeadraceError, NotReady, Unavailable
 from headrace.core.failpoint import failpoint
+from headrace.core.report import Report
 from headrace.core.subscription import Guarantee
 from headrace.run.targets import Submit, Target, target_of
 from headrace.serving.outbox import Outbox, Waiting, forget_others
@@ -27,7 +27,6 @@ from headrace.serving.read import Reader
 from headrace.serving.watch import Watch
 
 log = structlog.get_logger()
-Report = Callable[[str, dict[str, object]], None]
 TURN_S, RETRY_S = 0.1, 1.0
 DELIVERED_AT_ONCE = 1_000
 

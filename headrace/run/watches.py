@@ -18,11 +18,12 @@ import structlog
 from headrace.compile.plan import ActionPlan, Plan
 from headrace.core.errors import BadDefinition, Fenced, HeadraceError
 from headrace.core.origin import Origin
+from headrace.core.report import Report
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
 from headrace.define.statements import read_statements
-from headrace.run.alerts import Report, action_of
+from headrace.run.alerts import action_of
 from headrace.run.deliveries import Deliveries
 from headrace.run.targets import Submit
 from headrace.serving import watches

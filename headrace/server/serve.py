@@ -22,11 +22,11 @@ from headrace.access.run import ADMIN, begin_run, end_run, first_token
 from headrace.api.server import AppServer
 from headrace.api.tls import exposed, with_paths
 from headrace.core.errors import AlreadyRunning
+from headrace.core.report import Report
 from headrace.core.time import now_us
 from headrace.define.settings import LogSettings
 from headrace.run.journal import keep_journal
 from headrace.run.lock import RunLock, running_url
-from headrace.run.schedule import Report
 from headrace.server.app import make_server_app
 from headrace.server.database import Database
 from headrace.server.domain import Domain

@@ -149,9 +149,11 @@ class Running:
         assert code == 0, summary
         return summary
 
-    def wait_killed(self, seconds: float = 120) -> None:
-        assert self.process.wait(seconds) == -9
-        self._close()
+    def wait_killed(self, seconds: float = 200) -> None:
+        try:
+            assert self.process.wait(seconds) == -9
+        finally:
+            self.kill()
 
     def stop(self) -> None:
         self.process.terminate()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from serving.bench import plan_of
 
+from headrace.core.report import Report
 from headrace.run import loop
 from headrace.run.job import Names, main, names_of
 from headrace.run.order import Order
-from headrace.run.schedule import Report
 
 BROKEN = "CREATE VIEW v AS\nSELECT count(*) AS n FROM nowhere;\n"
 
@@ -47,7 +47,7 @@ def test_a_project_that_cannot_run_is_told_with_its_origin(tmp_path: Path, verb:
 def test_reports_are_lines_and_progress_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(project: Any, *, report: Report, turn: int) -> None:
+    def run(project: Any, *, report: Report, turn: int, server_key: bytes | None) -> None:
         report("ready", {"turn": turn})
         report("progress", {"events_in": 1})
 
