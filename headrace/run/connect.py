@@ -18,6 +18,7 @@ from headrace.api.accessbook import AccessBook
 from headrace.api.client import TOKEN_VARIABLE, Remote
 from headrace.api.tls import trusting
 from headrace.define.project import Project
+from headrace.run.journal import keep_no_journal
 from headrace.run.layout import Layout
 from headrace.run.lock import running_token, running_url
 from headrace.run.offline import Offline
@@ -38,6 +39,7 @@ def connect(project: Project, patience_s: float = PATIENCE_S) -> Remote | Offlin
         if _listens(url) or time.monotonic() >= deadline:
             return reached(project, url)
         time.sleep(_LOOK_S)
+    keep_no_journal()
     return Offline(project)
 
 

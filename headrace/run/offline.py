@@ -18,7 +18,6 @@ from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.run.inlets import Inlets
-from headrace.run.journal import keep_no_journal
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
@@ -36,7 +35,6 @@ class Offline(ProjectService):
     """`Service` for a stopped project; close it when done."""
 
     def __init__(self, project: Project) -> None:
-        keep_no_journal()
         layout = Layout.of(project)
         super().__init__(
             project, SqliteStore(layout.store, group_us=project.settings.speed.group_us)

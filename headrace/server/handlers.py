@@ -28,12 +28,11 @@ from headrace.api.handlers import (
     SLOW_THREADS,
     Api,
     Threads,
-    asset,
-    console,
     json_response,
     parameters,
 )
 from headrace.api.needs import ANYBODY, FOR_KNOWN, NAMED, Need
+from headrace.api.page import PAGE_ROUTES
 from headrace.api.route import Route
 from headrace.api.ruling import who
 from headrace.api.shapes import LIMIT_MAX, Alive
@@ -73,11 +72,16 @@ class Desk:
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
 
 
+async def job_openapi(desk: Desk, request: Request) -> Response:
+    """The routes of a job are known here, so they are told also while it is down."""
+    return Response(desk.job_routes.openapi, media_type="application/json")
+
+
 # Routes of a job that its server answers itself.
 OWN: dict[str, Callable[[Desk, Request], Awaitable[Response]]] = {
     **{route.name: route.handler for route in ACCESS_ROUTES},
-    "console": console,
-    "asset": asset,
+    **{route.name: route.handler for route in PAGE_ROUTES},
+    "openapi": job_openapi,
 }
 
 

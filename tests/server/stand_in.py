@@ -67,6 +67,7 @@ class Answers(BaseHTTPRequestHandler):
         data = json.dumps(document).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
+        self.send_header("Cache-Control", "public, max-age=60")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 from run.stopped import make_stopped
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +20,9 @@ from headrace.api.asking import JOB
 from headrace.api.door import Door
 from headrace.api.handlers import Threads
 from headrace.api.server import AppServer
-from headrace.define.settings import AccessSettings, HttpSettings
+from headrace.define.settings import AccessSettings, HttpSettings, LogSettings
+from headrace.run.journal import keep_journal
+from headrace.run.layout import Layout
 from headrace.run.order import Order
 from headrace.server.job_routes import JobRoutes
 from headrace.server.resting import JOB_STATE, Answers
@@ -115,6 +118,16 @@ def test_a_job_that_is_down_tells_each_what_they_may_read(client: httpx.Client, 
 def test_streams_are_not_asked_because_that_would_start_spark(client: httpx.Client) -> None:
     answer = client.post("/v1/sql", json={"sql": "SELECT * FROM clicks"})
     assert answer.json()["condition"] == "BadQuery"
+
+
+@pytest.mark.usefixtures("journal_closed")
+def test_answers_for_a_job_leave_the_servers_own_log_alone(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    keep_journal(Layout(tmp_path), "server", LogSettings())
+    assert rows(client.get("/v1/views/total"))
+    structlog.get_logger().info("a job is started")
+    assert "a job is started" in (tmp_path / "headrace.log").read_text()
 
 
 def test_a_job_that_is_not_coming_back_says_so_without_a_time(
