@@ -24,6 +24,7 @@ from headrace.api.body import read_body
 from headrace.api.door import Door
 from headrace.api.guard import POLICY, SAFE_METHODS, SANDBOX
 from headrace.api.handlers import (
+    METRICS_MEDIA,
     QUICK_THREADS,
     SLOW_THREADS,
     Api,
@@ -37,12 +38,19 @@ from headrace.api.route import Route
 from headrace.api.ruling import who
 from headrace.api.shapes import LIMIT_MAX, Alive
 from headrace.console import Console, load
-from headrace.core.errors import BadRequest, LimitReached, NotFound, Unauthenticated
+from headrace.core.errors import (
+    BadRequest,
+    HeadraceError,
+    LimitReached,
+    NotFound,
+    Unauthenticated,
+)
 from headrace.define.settings import HttpSettings
 from headrace.server.commands import Command, Done, checked_id
 from headrace.server.home import checked_name
 from headrace.server.job_routes import JobRoutes
 from headrace.server.line import Ask
+from headrace.server.meters import COMMANDS, DONE, REFUSED
 from headrace.server.office import Office
 from headrace.server.package import too_large
 from headrace.server.resting import Answers
@@ -120,7 +128,18 @@ async def _brought(
         raise too_large(f"{desk.limits.bytes_max} bytes, packed", "bytes_max") from error
     verb = bring.__name__
     command = _command(request, verb, job, repr(wish).encode() + body)
-    return json_response(await desk.slow.run(partial(bring, command, body, wish)))
+    return await _answered(command, desk.slow, partial(bring, command, body, wish))
+
+
+async def _answered(command: Command, threads: Threads, call: Callable[[], Done]) -> Response:
+    """What became of a command, counted."""
+    try:
+        done = await threads.run(call)
+    except HeadraceError:
+        COMMANDS.labels(command.verb, REFUSED).inc()
+        raise
+    COMMANDS.labels(command.verb, DONE).inc()
+    return json_response(done)
 
 
 def _wish(asked: dict[str, str]) -> Wish:
@@ -138,14 +157,14 @@ async def rollback(desk: Desk, request: Request) -> Response:
     number = number_of("version", said) if said is not None else None
     command = _command(request, "rollback", request.path_params["job"], repr(number).encode())
     call = partial(desk.office.domain.rollback, command, number)
-    return json_response(await desk.slow.run(call))
+    return await _answered(command, desk.slow, call)
 
 
 async def switch(desk: Desk, request: Request) -> Response:
     """Pause, resume, restart or cancel: the last word of the path."""
     verb = request.scope["path"].rpartition("/")[2]
     command = _command(request, verb, request.path_params["job"])
-    return json_response(await desk.quick.run(partial(desk.office.domain.switch, command)))
+    return await _answered(command, desk.quick, partial(desk.office.domain.switch, command))
 
 
 async def show(desk: Desk, request: Request) -> Response:
@@ -250,6 +269,10 @@ async def catalog(desk: Desk, request: Request) -> Response:
 
 async def domain(desk: Desk, request: Request) -> Response:
     return json_response(await desk.quick.run(desk.office.status))
+
+
+async def metrics(desk: Desk, request: Request) -> Response:
+    return Response(await desk.quick.run(desk.office.metrics), media_type=METRICS_MEDIA)
 
 
 async def alive(desk: Desk, request: Request) -> Response:

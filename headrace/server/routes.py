@@ -140,6 +140,11 @@ ROUTES: tuple[Route[Desk], ...] = (
         needs=OPEN,
     ),
     Route(
+        "GET", "/metrics", "metrics", "Counters and gauges of the server for Prometheus.",
+        handlers.metrics, media="text/plain",
+        needs=reads(SERVER),
+    ),
+    Route(
         "GET", "/openapi.json", "openapi", "This table as an OpenAPI document.",
         handlers.openapi, dict[str, Any],
         needs=OPEN,

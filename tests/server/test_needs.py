@@ -35,7 +35,8 @@ NEEDS = {
     "session": "known", "open_session": "-", "end_session": "known", "users": "manage *",
     "add_user": "manage *", "remove_user": "manage *", "tokens": "known", "create_token": "known",
     "revoke_token": "known", "grants": "manage *", "add_grant": "manage *",
-    "remove_grant": "manage *", "audit_log": "audit *", "alive": "-", "openapi": "-",
+    "remove_grant": "manage *", "audit_log": "audit *", "alive": "-",
+    "metrics": "read *", "openapi": "-",
     "console": "-", "asset": "-",
 }  # fmt: skip
 OWN = {"stream": "stream:own", "view": "view:own", "job": "job:own"}
