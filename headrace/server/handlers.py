@@ -13,6 +13,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.access import audit_log
 from headrace.access.access import Access
 from headrace.access.audit_log import By
 from headrace.access.caller import Caller
@@ -40,6 +41,7 @@ from headrace.api.shapes import LIMIT_MAX, Alive
 from headrace.console import Console, load
 from headrace.core.errors import (
     BadRequest,
+    Forbidden,
     HeadraceError,
     LimitReached,
     NotFound,
@@ -251,8 +253,19 @@ async def _passed(
         ask = Ask(target, asks, partial(_still, desk.access, request, asks))
         answer = await desk.office.line.pass_on(job, reach.url, reach.key, request, ask)
         if answer is not None:
+            if answer.status_code == Forbidden.http_status:
+                await _note_refusal(desk, job, route, request)
             return answer
     return await desk.answers.answer(job, reach.order, reach.seen, route, request)
+
+
+async def _note_refusal(desk: Desk, job: str, route: Route[Api], request: Request) -> None:
+    """Some of what one may do only the job can tell, such as which rule an alert is of. What it
+    refuses is in the server's log too, where the users are.
+    """
+    refused = audit_log.REFUSED, "the job refused it"
+    note = partial(desk.access.log, by(request), route.name, f"job:{job}", *refused)
+    await desk.quick.run(note)
 
 
 def _still(access: Access, request: Request, asks: Caller) -> bool:

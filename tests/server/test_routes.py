@@ -276,6 +276,16 @@ def test_no_answer_of_a_job_is_kept_by_a_browser(client: httpx.Client, site: Sit
         assert client.get(path).headers["cache-control"] == "no-store"
 
 
+def test_what_a_job_refuses_is_in_the_servers_audit_log(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    answer = client.get("/v1/jobs/shop/api/v1/alerts/forbidden")
+    assert answer.status_code == 403
+    entry = client.get("/v1/audit-log?limit=1").json()["entries"][0]
+    said = [entry[name] for name in ("user", "what", "object", "decision", "detail")]
+    assert said == ["ada", "alert", "job:shop", "refused", "the job refused it"]
+    assert entry["request"] == answer.headers["x-request-id"]
+
+
 def test_what_a_job_says_runs_nothing_in_a_browser(client: httpx.Client, site: Site) -> None:
     submit(client, site)
     for path in ("/v1/jobs/shop/api/v1/views/visitors", "/v1/views/visitors"):
