@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 import headrace
 from headrace.server.meters import REGISTRY
+from headrace.server.records import CANCELLED
 from headrace.server.watcher import STATES
 
 
@@ -47,9 +48,9 @@ class _Jobs(Collector):
         )
         yield _gauge(
             "headrace_job_running",
-            "1 while a job answers and takes events",
+            "1 while a job that is not cancelled answers and takes events, else 0",
             "job_name",
-            {job.name: job.state == "running" for job in self._jobs},
+            {j.name: j.state == "running" for j in self._jobs if j.state != CANCELLED},
         )
         yield _gauge(
             "headrace_job_heartbeat_age_seconds",

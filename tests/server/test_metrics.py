@@ -57,13 +57,14 @@ def test_every_name_keeps_the_conventions_and_none_is_prometheus_own() -> None:
 
 
 def test_jobs_are_counted_by_state_and_each_is_told() -> None:
-    jobs = [Watched("shop", "running", 0.5), Watched("bank", "paused"), Watched("web", "paused")]
+    jobs = [Watched("shop", "running", 0.5), Watched("bank", "paused"), Watched("web", "cancelled")]
     found = numbers(exposition(jobs).decode())
     states = {key[1]: many for key, many in found.items() if key[0] == "headrace_jobs"}
-    assert (states["running"], states["paused"], states["failed"]) == (1, 2, 0)
+    assert (states["running"], states["paused"], states["failed"]) == (1, 1, 0)
     assert len(states) == 8
     assert found["headrace_job_running", "shop"] == 1
     assert found["headrace_job_running", "bank"] == 0
+    assert ("headrace_job_running", "web") not in found, "nobody waits for it"
     assert found["headrace_job_heartbeat_age_seconds", "shop"] == 0.5
     assert ("headrace_job_heartbeat_age_seconds", "bank") not in found, "it has no process"
 
