@@ -10,6 +10,11 @@ export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/** Where a page asks, by its address: the server, or behind a server of jobs the job. */
+export function base(href: string): string {
+  return new URL(".", href).href.replace(/\/$/, "");
+}
+
 export function curlView(origin: string, view: string, params: Record<string, string> = {}): string {
   const asked = new URLSearchParams(params).toString();
   return `curl ${BEARER} ${quoted(`${origin}/v1/views/${encodeURIComponent(view)}${asked ? `?${asked}` : ""}`)}`;

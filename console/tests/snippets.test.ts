@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createView, curlSql, curlView, filled, literal, parameters, quoted } from "../src/snippets";
+import { base, createView, curlSql, curlView, filled, literal, parameters, quoted } from "../src/snippets";
 
 describe("quoting", () => {
   it("keeps a text one word of the shell", () => expect(quoted("it's")).toBe(`'it'\\''s'`));
@@ -7,6 +7,13 @@ describe("quoting", () => {
     expect(curlView("http://h", "a b", { url: "/x&y" })).toBe(
       `curl -H "Authorization: Bearer $HEADRACE_TOKEN" 'http://h/v1/views/a%20b?url=%2Fx%26y'`);
     expect(curlSql("http://h", "SELECT 'a'")).toContain(`'{"sql":"SELECT '\\''a'\\''"}'`);
+  });
+});
+
+describe("the address that is asked", () => {
+  it("is the server's", () => expect(base("http://h:1/#/query?sql=a/b")).toBe("http://h:1"));
+  it("is the job's behind a server of jobs", () => {
+    expect(base("http://h:1/v1/jobs/shop/api/#/query")).toBe("http://h:1/v1/jobs/shop/api");
   });
 });
 

@@ -43,7 +43,8 @@ class SafeHeaders:
                 if POLICY in scope:
                     headers["Content-Security-Policy"] = scope[POLICY]
                 if scope["path"].startswith("/v1/"):
-                    headers["Cache-Control"] = "no-store"
+                    # The files of a job's console have said how long they may be kept.
+                    headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         await self._app(scope, receive, send_safely)

@@ -39,7 +39,7 @@ from headrace.api.shapes import (
     StatusReport,
 )
 from headrace.console import Console, load
-from headrace.core.errors import BadRequest, NotFound, Unavailable
+from headrace.core.errors import BadRequest, Unavailable
 from headrace.define.settings import HttpSettings
 from headrace.ingest.intake import Receipt
 
@@ -89,13 +89,6 @@ class Reception(Protocol):
     def http(self) -> HttpSettings: ...
     @property
     def quick(self) -> Threads: ...
-
-
-class Showing(Protocol):
-    """What the routes of the console need."""
-
-    @property
-    def console(self) -> Console: ...
 
 
 def json_response(value: Any) -> Response:
@@ -197,21 +190,6 @@ async def metrics(api: Api, request: Request) -> Response:
 
 async def openapi(api: Api, request: Request) -> Response:
     return Response(api.openapi, media_type="application/json")
-
-
-async def console(api: Showing, request: Request) -> Response:
-    # Asked for each time: it names the assets, and after an update it names others.
-    headers = {"Cache-Control": "no-cache"}
-    return Response(api.console.page, media_type="text/html", headers=headers)
-
-
-async def asset(api: Showing, request: Request) -> Response:
-    name = request.path_params["file"]
-    found = api.console.assets.get(name)
-    if found is None:
-        raise NotFound(f"the console has no file '{name}'")
-    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(found.body, media_type=found.media, headers=headers)
 
 
 def parameters(request: Request) -> dict[str, str]:

@@ -19,6 +19,7 @@ from headrace.api.events import EVENTS_MEDIA, subscribe
 from headrace.api.handlers import Api
 from headrace.api.needs import JOB, NAMED, OPEN, Need, reads
 from headrace.api.observing import OBSERVING
+from headrace.api.page import PAGE_ROUTES
 from headrace.api.querying import QUERYING
 from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Parameter, Route
 from headrace.api.rulebook import Muted, RuleStatus
@@ -54,7 +55,6 @@ from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
 from headrace.serving.watches import WatchStatus
 
-_FILE = Parameter("file", "path", str, "name of a file that the console's page names")
 _KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value it must have")
 _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
@@ -270,15 +270,5 @@ ROUTES: tuple[Route[Api], ...] = (
         handlers.openapi, dict[str, Any],
         needs=OPEN,
     ),
-    Route(
-        "GET", "/", "console", "The web console.",
-        handlers.console, media="text/html",
-        needs=OPEN,
-    ),
-    Route(
-        "GET", "/assets/{file}", "asset",
-        "A file of the console; under one name it never changes.",
-        handlers.asset, media=ONE, parameters=(_FILE,),
-        needs=OPEN,
-    ),
+    *PAGE_ROUTES,
 )  # fmt: skip

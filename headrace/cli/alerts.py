@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.api.rulebook import Muted
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.late import keys_of
 from headrace.cli.report import Report, dim, good, table
 from headrace.cli.words import moment
@@ -29,7 +29,7 @@ def listed(
     folder: Path, rule: str | None, state: str | None, missed: bool, withdrawn: bool, limit: int
 ) -> Report:
     """The newest alerts."""
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.rulebook.alerts(Wanted(rule, state, missed, withdrawn, limit))
     rows = [_row(alert) for alert in found]
     return Report({"alerts": found}, [table(*_HEADS, rows=rows) if rows else Text("no alerts")])
@@ -50,12 +50,12 @@ def _state(alert: Alert) -> Text:
 
 
 def shown(folder: Path, id: str) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         return _alert(service.rulebook.alert(id))
 
 
 def acknowledge(folder: Path, id: str, note: str | None) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         return _alert(service.rulebook.acknowledge(id, os_user(), note))
 
 
@@ -73,14 +73,14 @@ def _alert(alert: Alert) -> Report:
 
 
 def mute(folder: Path, rule: str, time: str, where: Sequence[str]) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.rulebook.mute(rule, time, keys_of(where), os_user())
     line = f"{_of(found)}: nobody is notified until {moment(found.until)} UTC"
     return Report(found, [good(line)])
 
 
 def unmute(folder: Path, rule: str, where: Sequence[str]) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.rulebook.unmute(rule, keys_of(where))
     return Report({"mutes": found}, [good(f"{_of(mute)}: notified again") for mute in found])
 
@@ -90,7 +90,7 @@ def _of(mute: Muted) -> str:
 
 
 def retry(folder: Path, id: str | None, rule: str | None) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         count = service.rulebook.retry(id, rule)
     said = "notification is" if count == 1 else "notifications are"
     return Report({"notifications": count}, [good(f"{count:,} {said} tried again")])

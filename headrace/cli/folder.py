@@ -2,20 +2,23 @@
 
 A folder that was given is taken as it is. Otherwise it is the current folder or the nearest above
 it that has a headrace.toml, and if there is none the current folder, whose lack of one is then the
-error.
+error. Where a job is named, it is that job of a server that is asked, whatever the folder.
 tests/cli/test_folder.py checks the order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headrace.api.service import Service
     from headrace.define.project import Project
+
+JOB = "HEADRACE_JOB"
 
 
 def found_folder(given: Path | None) -> Path:
@@ -33,18 +36,38 @@ def loaded(folder: Path) -> Project:
     return load_project(folder)
 
 
-@contextmanager
-def connected(project: Project) -> Iterator[Service]:
-    """The project as one that can be asked, wherever it runs; let go of at the end."""
-    from headrace.run.connect import connect
+def asked(folder: Path) -> AbstractContextManager[Service]:
+    """The project in a folder, or the job that was named, as one that can be asked."""
+    return _opened(lambda: loaded(folder))
 
-    service = connect(project)
+
+def connected(project: Project) -> AbstractContextManager[Service]:
+    """The same, of a project that is known already."""
+    return _opened(lambda: project)
+
+
+@contextmanager
+def _opened(project: Callable[[], Project]) -> Iterator[Service]:
+    """Wherever it runs; let go of at the end."""
+    service = _of_a_server(job) if (job := os.environ.get(JOB)) else _here(project())
     try:
         yield service
     finally:
         close = getattr(service, "close", None)
         if close is not None:
             close()
+
+
+def _here(project: Project) -> Service:
+    from headrace.run import connect
+
+    return connect.connect(project)
+
+
+def _of_a_server(job: str) -> Service:
+    from headrace.server.client import found_server
+
+    return found_server(None, None).open_job(job)
 
 
 def near(name: str, known: list[str]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.query import freshness
 from headrace.cli.report import Report, dim, table
 from headrace.cli.words import cell, counted, moment
@@ -44,7 +44,7 @@ def late(
     limit: int | None,
 ) -> Report:
     """The lateness of a view's windows."""
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         answer = service.late(view, keys or None, since=since, until=until, limit=limit)
     return Report(answer, shown(answer))
 

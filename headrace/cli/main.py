@@ -53,10 +53,15 @@ def everywhere(
     token: Annotated[
         str | None, typer.Option(help="who asks; else HEADRACE_TOKEN, else the run's own")
     ] = None,
+    job: Annotated[
+        str | None, typer.Option(help="ask this job of a server; else HEADRACE_JOB, else a project")
+    ] = None,
 ) -> None:
+    # Where the rest of this process looks for them.
     if token:
-        # Where the rest of this process looks for it.
         os.environ["HEADRACE_TOKEN"] = token
+    if job:
+        os.environ["HEADRACE_JOB"] = job
 
 
 class Format(StrEnum):

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.report import Report, dim, table, waiting
 from headrace.cli.words import age, cell, counted, moment
 from headrace.core.aggregate import error_text
@@ -25,7 +25,7 @@ _PROVISIONAL = "provisional: an event came that only batch can place, in the nex
 
 def query(folder: Path, sql: str, limit: int | None) -> Report:
     """Ask the project a SELECT."""
-    with connected(loaded(folder)) as service, waiting("asking"):
+    with asked(folder) as service, waiting("asking"):
         answer = service.sql(sql, limit)
     return Report(answer, shown(answer))
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.api.rulebook import Muted, RuleStatus
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.report import Report, dim, good, table
 from headrace.cli.words import moment
 from headrace.core.errors import BadRequest
@@ -27,7 +27,7 @@ FILE_BYTES_MAX = 1 << 20
 
 def listed(folder: Path) -> Report:
     """All rules."""
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.rulebook.rules()
     return Report({"rules": found}, [rule_table(found) if found else Text("no rules")])
 
@@ -44,7 +44,7 @@ def _row(rule: RuleStatus) -> list[str | Text]:
 
 
 def shown(folder: Path, name: str) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.rulebook.rule(name)
     where = "added while it ran" if found.kept else "in the project's files"
     by = f"{where}, by {found.changed_by} at {moment(found.changed_at)} UTC"
@@ -60,7 +60,7 @@ def _muted(mute: Muted) -> str:
 def add(folder: Path, file: Path) -> Report:
     """Add the rules of a file."""
     text = read_text(file)
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.rulebook.add(text, os_user())
     said = [good(f"{rule.name}: version {rule.version}") for rule in found]
     return Report({"rules": found}, said)
@@ -77,12 +77,12 @@ def read_text(file: Path) -> str:
 
 
 def switch(folder: Path, name: str, state: str) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         return _changed(service.rulebook.switch(name, state, os_user()))
 
 
 def remove(folder: Path, name: str) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         return _changed(service.rulebook.remove(name, os_user()))
 
 
@@ -91,7 +91,7 @@ def _changed(version: RuleVersion) -> Report:
 
 
 def history(folder: Path, name: str) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.rulebook.history(name)
     rows = [
         [str(v.version), v.state, f"{moment(v.changed_at)} UTC", v.changed_by, v.text]

@@ -40,4 +40,5 @@ def _line(kind: str, fields: dict[str, Any]) -> Text:
     if kind != "serving":
         return line_of(kind, fields)
     line = good(f"serving at {fields['url']}; stop with Ctrl-C, jobs go on")
+    line.append(f"\n  open, once and soon: {fields['login']}", style="default")
     return line.append(f"\n  jobs are kept in {fields['home']}", style="dim")

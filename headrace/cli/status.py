@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.api.service import Balance, SinkStatus, Status, StreamStatus, ViewStatus
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.report import Report, bad, dim, good, table
 from headrace.cli.rules import rule_table
 from headrace.cli.words import equation, second
@@ -32,7 +32,7 @@ _TABLE = ("table", "version", "loaded at")
 
 def status(folder: Path) -> Report:
     """How the project is doing."""
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.status()
     return Report(document(found), shown(found))
 

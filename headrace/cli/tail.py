@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.report import console, dim, print_json
 from headrace.cli.words import cell
 from headrace.serving.channel import POSITION, ROWS
@@ -27,7 +27,7 @@ _WAIT_S = 1.0
 def tail(folder: Path, text: str, *, after: str | None, limit: int | None, json: bool) -> int:
     """Hear a running project."""
     told = _Told(after, limit)
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         hearing = service.subscribe(text, after)
         try:
             for heard in _all(hearing):

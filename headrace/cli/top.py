@@ -21,13 +21,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from headrace.api.service import Service, Status
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.cli.report import Report, console, dim
 from headrace.cli.status import document
 from headrace.core.errors import Unavailable
-from headrace.define.project import Project
 from headrace.serving.ledger import Alert, Wanted
 
 LOOK_S = 0.5
@@ -38,8 +37,8 @@ Keys = Callable[[float], str]
 class Screen:
     """What was last seen of a project."""
 
-    def __init__(self, project: Project, clock: Callable[[], float] = time.monotonic) -> None:
-        self._project, self._rates = project, Rates(clock)
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder, self._rates = folder, Rates(clock)
         self.status: Status | None = None
         self.alerts: list[Alert] = []
         self._silence = ""
@@ -47,7 +46,7 @@ class Screen:
     def look(self) -> None:
         """Ask; what cannot be reached is said on the screen."""
         try:
-            with connected(self._project) as service:
+            with asked(self._folder) as service:
                 self.see(service)
             self._silence = ""
         except Unavailable as error:
@@ -68,9 +67,8 @@ class Screen:
 
 def once(folder: Path, sleep: Callable[[float], None] = time.sleep) -> Report:
     """One frame, with rates."""
-    project = loaded(folder)
-    screen, width = Screen(project), console().width
-    with connected(project) as service:
+    screen, width = Screen(folder), console().width
+    with asked(folder) as service:
         for pause_s in (LOOK_S, 0.0):
             screen.see(service)
             sleep(pause_s)
@@ -82,7 +80,7 @@ def once(folder: Path, sleep: Callable[[float], None] = time.sleep) -> Report:
 def top(folder: Path) -> int:
     """Look again and again."""
     with keyboard() as keys:
-        watch(Screen(loaded(folder)), console(), keys)
+        watch(Screen(folder), console(), keys)
     return 0
 
 

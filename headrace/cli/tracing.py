@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.audit.trace import LeftOut, Replay, Seen, Step, Why
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.report import Report, bad, dim, good, table, waiting
 from headrace.cli.words import cell, counted, moment
 
@@ -25,7 +25,7 @@ _STEP = ("step", "at", "position", "events", "late", "shed", "row after it")
 
 def why(folder: Path, view: str, where: list[str], window: str | None, limit: int) -> Report:
     """The events behind a row."""
-    with connected(loaded(folder)) as service, waiting("looking for the events"):
+    with asked(folder) as service, waiting("looking for the events"):
         found = service.why(view, _keys(where), window=window, limit=limit)
     parts: list[RenderableType] = [_head(found), Text(f"behind it: {_many(found)}")]
     parts += [_records(found.listed)] if found.listed else []
@@ -37,7 +37,7 @@ def why(folder: Path, view: str, where: list[str], window: str | None, limit: in
 
 def replay(folder: Path, view: str, where: list[str], window: str | None, limit: int) -> Report:
     """How a row came about."""
-    with connected(loaded(folder)) as service, waiting("making the row again, step by step"):
+    with asked(folder) as service, waiting("making the row again, step by step"):
         found = service.replay(view, _keys(where), window=window, limit=limit)
     parts: list[RenderableType] = [_head(found)]
     parts += [dim(counted(found.earlier, "earlier step"))] if found.earlier else []

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.api.service import DeadLetter
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.report import Report, bad, dim, good, table, waiting
 from headrace.cli.words import counted, moment
 from headrace.serving.store import AuditResult
@@ -21,7 +21,7 @@ from headrace.serving.store import AuditResult
 
 def rebuild(folder: Path, view: str) -> Report:
     """Recompute a view and say what became of it."""
-    with connected(loaded(folder)) as service, waiting(f"rebuilding {view}"):
+    with asked(folder) as service, waiting(f"rebuilding {view}"):
         result = service.rebuild(view)
     differences = result.get("differences")
     rows = counted(result["rows"] or 0, "row")
@@ -32,7 +32,7 @@ def rebuild(folder: Path, view: str) -> Report:
 
 def audit(folder: Path, view: str | None) -> Report:
     """Compare answers with those of a second engine."""
-    with connected(loaded(folder)) as service, waiting("comparing with a second engine"):
+    with asked(folder) as service, waiting("comparing with a second engine"):
         results = service.audit(view)
     ok = not any(result.differences for result in results)
     return Report({"ok": ok, "audits": results}, _audited(results), 0 if ok else 1)
@@ -55,7 +55,7 @@ def _differences(many: int) -> Text:
 
 def dead_letters(folder: Path, stream: str, limit: int) -> Report:
     """The newest events of a stream that could not be read."""
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         letters = service.dead_letters(stream, limit)
     document = {"stream": stream, "dead_letters": letters}
     return Report(

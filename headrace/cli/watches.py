@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from headrace.cli.folder import connected, loaded
+from headrace.cli.folder import asked
 from headrace.cli.report import Report, dim, good, table
 from headrace.cli.rules import read_text
 from headrace.cli.words import moment
@@ -25,7 +25,7 @@ def listed(folder: Path, state: str | None) -> Report:
     """All watches, or those in one state."""
     if state not in {None, ACTIVE, ENDED}:
         raise BadRequest(f"a watch is active or ended, not '{state}'")
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.watchbook.watches(state)
     return Report({"watches": found}, [watch_table(found) if found else Text("no watches")])
 
@@ -43,7 +43,7 @@ def _row(watch: WatchStatus) -> list[str | Text]:
 
 
 def shown(folder: Path, name: str) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.watchbook.watch(name)
     where = "added while it ran" if found.kept else "in the project's files"
     by = f"{where}, by {found.added_by} at {moment(found.added_at)} UTC, shape {found.shape}"
@@ -53,13 +53,13 @@ def shown(folder: Path, name: str) -> Report:
 def add(folder: Path, file: Path) -> Report:
     """Add the watches of a file."""
     text = read_text(file)
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.watchbook.add(text, os_user())
     said = [good(f"{watch.name}: {watch.state}") for watch in found]
     return Report({"watches": found}, said)
 
 
 def remove(folder: Path, name: str) -> Report:
-    with connected(loaded(folder)) as service:
+    with asked(folder) as service:
         found = service.watchbook.remove(name, os_user())
     return Report(found, [good(f"{found.name}: removed")])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import ssl
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,8 +39,15 @@ class Address:
     certificate: str = ""
 
     def open(self) -> ServerRemote:
-        verify = trusting(self.certificate) if self.certificate else None
-        return ServerRemote(self.url, self.token, verify=verify)
+        return ServerRemote(self.url, self.token, verify=self._verify)
+
+    def open_job(self, job: str) -> Remote:
+        """One job of the server, as a project that runs is asked."""
+        return JobRemote(self.url.rstrip("/") + _path(job, "/api"), self.token, verify=self._verify)
+
+    @property
+    def _verify(self) -> ssl.SSLContext | None:
+        return trusting(self.certificate) if self.certificate else None
 
 
 def found_server(url: str | None, home: Path | None) -> Address:
@@ -60,6 +68,12 @@ def found_server(url: str | None, home: Path | None) -> Address:
         http = load_server_settings(found.settings).http
         certificate = with_paths(http, found.folder).tls_cert
     return Address(running, token or running_token(found.layout), certificate)
+
+
+class JobRemote(Remote):
+    """A job of a server."""
+
+    starts_with = "headrace serve"
 
 
 class ServerRemote(Remote):

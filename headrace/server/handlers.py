@@ -13,6 +13,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.access import audit_log
 from headrace.access.access import Access
 from headrace.access.audit_log import By
 from headrace.access.caller import Caller
@@ -24,26 +25,34 @@ from headrace.api.body import read_body
 from headrace.api.door import Door
 from headrace.api.guard import POLICY, SAFE_METHODS, SANDBOX
 from headrace.api.handlers import (
+    METRICS_MEDIA,
     QUICK_THREADS,
     SLOW_THREADS,
     Api,
     Threads,
-    asset,
-    console,
     json_response,
     parameters,
 )
 from headrace.api.needs import ANYBODY, FOR_KNOWN, NAMED, Need
+from headrace.api.page import PAGE_ROUTES
 from headrace.api.route import Route
 from headrace.api.ruling import who
 from headrace.api.shapes import LIMIT_MAX, Alive
 from headrace.console import Console, load
-from headrace.core.errors import BadRequest, LimitReached, NotFound, Unauthenticated
+from headrace.core.errors import (
+    BadRequest,
+    Forbidden,
+    HeadraceError,
+    LimitReached,
+    NotFound,
+    Unauthenticated,
+)
 from headrace.define.settings import HttpSettings
 from headrace.server.commands import Command, Done, checked_id
 from headrace.server.home import checked_name
 from headrace.server.job_routes import JobRoutes
 from headrace.server.line import Ask
+from headrace.server.meters import COMMANDS, DONE, REFUSED
 from headrace.server.office import Office
 from headrace.server.package import too_large
 from headrace.server.resting import Answers
@@ -73,11 +82,16 @@ class Desk:
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
 
 
+async def job_openapi(desk: Desk, request: Request) -> Response:
+    """The routes of a job are known here, so they are told also while it is down."""
+    return Response(desk.job_routes.openapi, media_type="application/json")
+
+
 # Routes of a job that its server answers itself.
 OWN: dict[str, Callable[[Desk, Request], Awaitable[Response]]] = {
     **{route.name: route.handler for route in ACCESS_ROUTES},
-    "console": console,
-    "asset": asset,
+    **{route.name: route.handler for route in PAGE_ROUTES},
+    "openapi": job_openapi,
 }
 
 
@@ -116,7 +130,18 @@ async def _brought(
         raise too_large(f"{desk.limits.bytes_max} bytes, packed", "bytes_max") from error
     verb = bring.__name__
     command = _command(request, verb, job, repr(wish).encode() + body)
-    return json_response(await desk.slow.run(partial(bring, command, body, wish)))
+    return await _answered(command, desk.slow, partial(bring, command, body, wish))
+
+
+async def _answered(command: Command, threads: Threads, call: Callable[[], Done]) -> Response:
+    """What became of a command, counted."""
+    try:
+        done = await threads.run(call)
+    except HeadraceError:
+        COMMANDS.labels(command.verb, REFUSED).inc()
+        raise
+    COMMANDS.labels(command.verb, DONE).inc()
+    return json_response(done)
 
 
 def _wish(asked: dict[str, str]) -> Wish:
@@ -134,14 +159,14 @@ async def rollback(desk: Desk, request: Request) -> Response:
     number = number_of("version", said) if said is not None else None
     command = _command(request, "rollback", request.path_params["job"], repr(number).encode())
     call = partial(desk.office.domain.rollback, command, number)
-    return json_response(await desk.slow.run(call))
+    return await _answered(command, desk.slow, call)
 
 
 async def switch(desk: Desk, request: Request) -> Response:
     """Pause, resume, restart or cancel: the last word of the path."""
     verb = request.scope["path"].rpartition("/")[2]
     command = _command(request, verb, request.path_params["job"])
-    return json_response(await desk.quick.run(partial(desk.office.domain.switch, command)))
+    return await _answered(command, desk.quick, partial(desk.office.domain.switch, command))
 
 
 async def show(desk: Desk, request: Request) -> Response:
@@ -228,8 +253,19 @@ async def _passed(
         ask = Ask(target, asks, partial(_still, desk.access, request, asks))
         answer = await desk.office.line.pass_on(job, reach.url, reach.key, request, ask)
         if answer is not None:
+            if answer.status_code == Forbidden.http_status:
+                await _note_refusal(desk, job, route, request)
             return answer
     return await desk.answers.answer(job, reach.order, reach.seen, route, request)
+
+
+async def _note_refusal(desk: Desk, job: str, route: Route[Api], request: Request) -> None:
+    """Some of what one may do only the job can tell, such as which rule an alert is of. What it
+    refuses is in the server's log too, where the users are.
+    """
+    refused = audit_log.REFUSED, "the job refused it"
+    note = partial(desk.access.log, by(request), route.name, f"job:{job}", *refused)
+    await desk.quick.run(note)
 
 
 def _still(access: Access, request: Request, asks: Caller) -> bool:
@@ -246,6 +282,10 @@ async def catalog(desk: Desk, request: Request) -> Response:
 
 async def domain(desk: Desk, request: Request) -> Response:
     return json_response(await desk.quick.run(desk.office.status))
+
+
+async def metrics(desk: Desk, request: Request) -> Response:
+    return Response(await desk.quick.run(desk.office.metrics), media_type=METRICS_MEDIA)
 
 
 async def alive(desk: Desk, request: Request) -> Response:

@@ -9,12 +9,14 @@ tests/server/test_routes.py passes on through them.
 
 from __future__ import annotations
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.routing import Route as StarletteRoute
 
 from headrace.api.handlers import Api
+from headrace.api.openapi import document
 from headrace.api.route import Route
 from headrace.api.routes import ROUTES
 from headrace.core.errors import NotFound
@@ -27,6 +29,8 @@ class JobRoutes:
         self._table = [
             (StarletteRoute(route.path, _never, methods=[route.method]), route) for route in ROUTES
         ]
+
+        self.openapi = msgspec.json.encode(document(ROUTES))
 
     @property
     def all(self) -> list[Route[Api]]:

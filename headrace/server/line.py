@@ -30,7 +30,7 @@ _CONNECTIONS = httpx.Limits(max_connections=512, max_keepalive_connections=64)
 # Those of one connection (RFC 9110, 7.6.1), and those that this server says itself.
 _OWN = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
-    "te", "trailer", "transfer-encoding", "upgrade", "host", "origin",
+    "te", "trailer", "transfer-encoding", "upgrade", "host", "origin", "date", "cache-control",
     # A user's token and session are for the server, and a job's Python is its team's.
     "authorization", "cookie", "set-cookie",
 })  # fmt: skip

@@ -19,6 +19,7 @@ from headrace.run.server_key import read_key
 from headrace.server import process
 from headrace.server.domain import Domain
 from headrace.server.line import Line
+from headrace.server.metrics import Watched, exposition
 from headrace.server.place import Room, memory_bytes
 from headrace.server.records import (
     RUNNING,
@@ -106,6 +107,12 @@ class Office:
         url = running_url(state)
         key = read_key(state) if url is not None else b""
         return Reach(url, key, order, self.supervisor.seen(name))
+
+    def metrics(self) -> bytes:
+        with self.domain.database.read() as db:
+            names = [job.name for job in jobs(db)]
+        watch = self.supervisor
+        return exposition([Watched(n, watch.seen(n).state, watch.unheard_s(n)) for n in names])
 
     def status(self) -> DomainStatus:
         with self.domain.database.read() as db:

@@ -21,11 +21,14 @@ from headrace.api.asking import caller
 from headrace.api.door import rule_of
 from headrace.api.handlers import QUICK_THREADS, SLOW_THREADS, Api, Threads
 from headrace.api.limits import Gate, Limits, overloaded
+from headrace.api.observed.catalog import Catalog
 from headrace.api.route import Route
 from headrace.api.service import Status
 from headrace.core.errors import HeadraceError, Restarting, Unavailable
 from headrace.define.project import Project
 from headrace.define.settings import AccessSettings, HttpSettings
+from headrace.run.observatory.catalog import catalog_of
+from headrace.run.observatory.observatory import StoreObservatory
 from headrace.run.offline import Offline
 from headrace.run.order import Order
 from headrace.run.reading import reads
@@ -34,7 +37,8 @@ from headrace.serving.answer import Answer
 
 ANSWERED = frozenset({
     "read_view", "late", "query", "status", "rules", "rule", "rule_history", "watches", "watch",
-    "alerts", "alert",
+    "alerts", "alert", "dead_letters", "topology", "catalog", "lineage", "quality", "epochs",
+    "about_view", "events",
 })  # fmt: skip
 JOB_STATE = "X-Headrace-Job"
 _COMING = frozenset({"starting", "running", SILENT, "restarting", "stopping"})
@@ -50,7 +54,7 @@ def down(job: str, seen: Seen) -> HeadraceError:
     detail = "nothing of this request was accepted."
     if seen.state in _COMING:
         return Restarting(
-            f"job '{job}' is restarting",
+            f"job '{job}' is {'starting' if seen.state == 'starting' else 'restarting'}",
             detail=f"{seen.reason}; {detail}" if seen.reason else detail,
             hint="send it again after the time in Retry-After.",
         )
@@ -61,11 +65,21 @@ def down(job: str, seen: Seen) -> HeadraceError:
     )
 
 
+class RestingObservatory(StoreObservatory):
+    """Looks at a store, and runs nothing of the project."""
+
+    def catalog(self) -> Catalog:
+        """Without the functions of functions.py: who they are is known when it is run."""
+        subject = self.subject
+        return catalog_of(subject.project, subject.deployed(), subject.store, ())
+
+
 class Resting(Offline):
     """The store of a job, to be read."""
 
     def __init__(self, project: Project, seen: Seen) -> None:
         super().__init__(project)
+        self.observatory = RestingObservatory(self)
         self._seen = seen
 
     def sql(

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from headrace.access.operation import Operation
 from headrace.api.access_routes import ACCESS_ROUTES
 from headrace.api.needs import FOR_KNOWN, JOB, OPEN, SERVER, Need, reads
+from headrace.api.page import PAGE_ROUTES
 from headrace.api.route import STREAM, VIEW, BodyKind, Parameter, Route
 from headrace.api.shapes import Accepted, Alive, Limit
 from headrace.server import handlers
@@ -139,8 +140,14 @@ ROUTES: tuple[Route[Desk], ...] = (
         needs=OPEN,
     ),
     Route(
+        "GET", "/metrics", "metrics", "Counters and gauges of the server for Prometheus.",
+        handlers.metrics, media="text/plain",
+        needs=reads(SERVER),
+    ),
+    Route(
         "GET", "/openapi.json", "openapi", "This table as an OpenAPI document.",
         handlers.openapi, dict[str, Any],
         needs=OPEN,
     ),
+    *PAGE_ROUTES,
 )  # fmt: skip

@@ -50,8 +50,8 @@ def serve(
     report: Report = lambda kind, fields: None,
     command: CommandLine = job_command,
 ) -> None:
-    """Serve a domain until `wait` returns; `report` is told the address, and at the first start the
-    token of the first user.
+    """Serve a domain until `wait` returns; `report` is told the address, a link that logs a
+    browser in once, and at the first start the token of the first user.
     """
     home = Home(folder.resolve())
     settings = load_server_settings(home.settings)
@@ -64,8 +64,9 @@ def serve(
         keep_journal(home.layout, SERVER, LogSettings())
         shutil.rmtree(home.incoming, ignore_errors=True)
         with _access(home, settings) as access, _served(home, settings, access, command) as url:
-            lock.announce(url, begin_run(access))
-            report("serving", {"url": url, "home": str(home.folder)})
+            lock.announce(url, token := begin_run(access))
+            login = f"{url}/#login={access.code(token)}"
+            report("serving", {"url": url, "login": login, "home": str(home.folder)})
             if first := first_token(access):
                 report("first_token", {"user": ADMIN, "token": first})
             if exposed(settings.http):

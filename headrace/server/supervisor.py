@@ -36,6 +36,12 @@ class Supervisor:
             watcher = self._watchers.get(name)
         return watcher.seen if watcher else UNSEEN
 
+    def unheard_s(self, name: str) -> float | None:
+        """How long ago the process of a job answered; None while there is none."""
+        with self._lock:
+            watcher = self._watchers.get(name)
+        return watcher.unheard_s if watcher else None
+
     def stop(self) -> None:
         """Watch no longer; the jobs go on."""
         with self._lock:

@@ -27,6 +27,7 @@ from headrace.server.database import Database
 from headrace.server.deaths import Death, given_up, in_a_row, note_death, pause_us, read_deaths
 from headrace.server.home import Home
 from headrace.server.line import Line
+from headrace.server.meters import DEATHS, STARTS
 from headrace.server.place import Room
 from headrace.server.process import CommandLine, ended_words, last_words, send_signal, start
 from headrace.server.records import Job, read_job, write_failure
@@ -34,13 +35,16 @@ from headrace.server.settings import SuperviseSettings
 
 LOOK_S = 0.5
 SILENT = "silent"
+STATES = (
+    "starting", "running", SILENT, "restarting", "stopping", "paused", "cancelled", "failed",
+)  # fmt: skip
 _log = structlog.get_logger(__name__)
 
 
 class Seen(msgspec.Struct, frozen=True):
     """How a job was at the last look."""
 
-    state: str  # starting, running, silent, restarting, stopping, paused, cancelled, failed
+    state: str  # one of STATES
     reason: str = ""
     pid: int | None = None
     url: str | None = None
@@ -102,6 +106,12 @@ class Watcher:
 
     def join(self) -> None:
         self._thread.join()
+
+    @property
+    def unheard_s(self) -> float | None:
+        """How long ago its process answered, or was found; None while there is none."""
+        run = self._run
+        return self._tools.clock() - run.heard_s if run is not None and run.held else None
 
     def _go(self) -> None:
         while not self._stop.is_set():
@@ -225,6 +235,7 @@ class Watcher:
             if failure := given_up(deaths, settings, str(log)):
                 write_failure(db, job, failure)
         self.seen = Seen("failed" if failure else "restarting", failure or why)
+        DEATHS.labels(self.name).inc()
         _log.warning("a job died", job=self.name, why=why, deaths=len(deaths), failed=bool(failure))
 
     def _wait_us(self) -> int:
@@ -253,4 +264,5 @@ class Watcher:
         self._child = start(self._tools.command("run", order), home.log(self.name), said)
         self._run = Run(job.turn, now, now)
         self.seen = Seen("starting", "its process is starting", self._child.pid)
+        STARTS.labels(self.name).inc()
         _log.info("a job is started", job=self.name, pid=self._child.pid, **said)

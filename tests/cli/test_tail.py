@@ -58,8 +58,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     from contextlib import nullcontext
 
     made = Service(Hearing(EVENTS))
-    monkeypatch.setattr(body, "loaded", lambda folder: None)
-    monkeypatch.setattr(body, "connected", lambda project: nullcontext(made))
+    monkeypatch.setattr(body, "asked", lambda folder: nullcontext(made))
     return made
 
 

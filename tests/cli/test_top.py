@@ -19,7 +19,6 @@ from typer.testing import Result
 from headrace.api.rulebook import RuleStatus
 from headrace.api.service import Balance, Status
 from headrace.cli import top as body
-from headrace.cli.folder import loaded
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.core.errors import Unavailable
@@ -162,7 +161,7 @@ def test_a_project_that_goes_away_is_waited_for(
     keys = iter(["", "x", "q"])
     screen = Console(file=StringIO(), width=80)
     shown: list[list[str]] = []
-    view = body.Screen(loaded(shop))
+    view = body.Screen(shop)
 
     def press(seconds: float) -> str:
         assert seconds <= body.LOOK_S

@@ -32,11 +32,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench))
 
     @contextmanager
-    def connected(_: Any) -> Iterator[Service]:
+    def asked(_: Any) -> Iterator[Service]:
         yield Service(book)
 
-    monkeypatch.setattr(pages, "connected", connected)
-    monkeypatch.setattr(pages, "loaded", lambda _: None)
+    monkeypatch.setattr(pages, "asked", asked)
     yield tmp_path
     bench.close()
 

@@ -15,6 +15,8 @@ from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
 from headrace.cli.main import app
 from headrace.core.meters import REGISTRY
 from headrace.run.metrics import exposition
+from headrace.server.meters import REGISTRY as SERVER_REGISTRY
+from headrace.server.metrics import exposition as server_exposition
 from headrace.serving.tally import Tally
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +32,7 @@ def exposed() -> set[str]:
     stream = StreamStatus("s", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance(0, 0, 0, 0, 0))
     view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
     status = Status("p", "running", "", None, None, [stream], [view])
-    text = exposition(status, Tally({}, {}), ROOT).decode()
+    text = exposition(status, Tally({}, {}), ROOT).decode() + server_exposition([]).decode()
     kinds = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
     parts = {f"{name}_bucket" for name, kind in kinds if kind == "histogram"}
     return {name for name, _ in kinds} | parts
@@ -51,8 +53,10 @@ def test_every_metric_that_is_named_exists() -> None:
 def test_every_label_that_is_asked_for_exists() -> None:
     labels = {
         meter.describe()[0].name: {*meter._labelnames, "instance"}  # type: ignore[attr-defined]
-        for meter in REGISTRY._collector_to_names
+        for registry in (REGISTRY, SERVER_REGISTRY)
+        for meter in registry._collector_to_names
     }
+    labels["headrace_jobs"] = {"state", "instance"}
     for text in expressions():
         for name, matchers in _MATCHERS.findall(text):
             known = labels.get(name.removesuffix("_total"), {"stream", "view", "instance"})

@@ -101,6 +101,8 @@ def _parse(arguments: list[str]) -> None:
     """Parse as the command line does, without running anything."""
     group = typer.main.get_command(app)
     name, *rest = arguments
+    while name in {option for parameter in group.params for option in parameter.opts}:
+        _, name, *rest = rest  # the options of every command take a value
     command = group.commands[name]  # type: ignore[attr-defined]
     if hasattr(command, "commands"):
         command, rest = command.commands[rest[0]], rest[1:]

@@ -25,6 +25,9 @@ from headrace.define.statements import _STREAM_OPTIONS
 from headrace.ingest.connector import documented_options
 from headrace.run.layout import Layout
 from headrace.run.metrics import exposition
+from headrace.server.meters import REGISTRY as SERVER_REGISTRY
+from headrace.server.metrics import Watched
+from headrace.server.metrics import exposition as server_exposition
 from headrace.server.routes import ROUTES as SERVER_ROUTES
 from headrace.server.settings import documented as server_documented
 from headrace.serving.tally import Sent, Tally
@@ -188,6 +191,25 @@ def test_every_metric_is_documented_with_its_kind_and_meaning(tmp_path: Path) ->
     assert [
         (code(name), kind, meaning) for name, kind, _, meaning in table("docs/metrics.md", "metric")
     ] == [(name, kinds[name], meaning) for name, meaning in exposed.items()]
+
+
+def test_every_metric_of_a_server_is_documented() -> None:
+    text = server_exposition([Watched("shop", "running", 0.5)]).decode()
+    exposed = dict(re.findall(r"^# HELP (headrace_\w+) (.+)$", text, re.MULTILINE))
+    kinds = dict(re.findall(r"^# TYPE (headrace_\w+) (.+)$", text, re.MULTILINE))
+    shared = {code(row[0]) for row in table("docs/metrics.md", "metric")}
+    told = table("docs/metrics.md", "metric of a server")
+    assert [(code(name), kind, meaning) for name, kind, _, meaning in told] == [
+        (name, kinds[name], meaning) for name, meaning in exposed.items() if name not in shared
+    ]
+    assert shared & set(exposed) <= set(codes(page("docs/metrics.md")))
+    labels = {
+        f"{meter.describe()[0].name}_total": meter._labelnames  # type: ignore[attr-defined]
+        for meter in SERVER_REGISTRY._collector_to_names
+    }
+    for name, kind, said, _ in told:
+        if kind == "counter":
+            assert tuple(codes(said)) == labels[code(name)]
 
 
 def test_every_label_of_a_metric_is_documented() -> None:

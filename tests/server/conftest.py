@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+import structlog
 
 from headrace.access.access import Access
 from headrace.run.lock import holder
@@ -135,6 +136,15 @@ def make_site(home: Home, tmp_path: Path) -> Iterator[Callable[..., Site]]:
     for site in made:
         site.end()
     line.close()
+
+
+@pytest.fixture
+def journal_closed() -> Iterator[None]:
+    """For what keeps a journal in this process: nothing of it is left behind."""
+    yield
+    if file := getattr(structlog.get_config()["logger_factory"], "_file", None):
+        file.close()
+    structlog.reset_defaults()
 
 
 @pytest.fixture

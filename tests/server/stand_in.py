@@ -47,7 +47,7 @@ def behaviour(order: dict[str, str]) -> str:
 
 
 class Answers(BaseHTTPRequestHandler):
-    """Says who answers; a body comes back as it was sent."""
+    """Says who answers; a body comes back as it was sent. What is called forbidden is refused."""
 
     protocol_version = "HTTP/1.1"
     state, how = Path(), ""
@@ -57,16 +57,18 @@ class Answers(BaseHTTPRequestHandler):
             time.sleep(0.05)
         if self.how == "late" and self.path == "/readyz":
             threading.Timer(0.3, lambda: os._exit(7)).start()
-        self._say({"pid": os.getpid(), "path": self.path, "said": self.headers["Authorization"]})
+        said = {"pid": os.getpid(), "path": self.path, "said": self.headers["Authorization"]}
+        self._say(said, 403 if self.path.endswith("/forbidden") else 200)
 
     def do_POST(self) -> None:
         data = self.rfile.read(int(self.headers["Content-Length"]))
         self._say({"pid": os.getpid(), "path": self.path, "bytes": len(data)})
 
-    def _say(self, document: object) -> None:
+    def _say(self, document: object, status: int = 200) -> None:
         data = json.dumps(document).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        self.send_header("Cache-Control", "public, max-age=60")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

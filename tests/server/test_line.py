@@ -153,6 +153,7 @@ def test_an_answer_is_passed_on_byte_for_byte_with_its_headers(client: httpx.Cli
     assert "keep-alive" not in answer.headers
     assert answer.text == "/a%20b/%C3%BC?x=%2F&y=1"
     assert answer.headers["x-frame-options"] == "DENY"
+    assert len(answer.headers.get_list("date")) == 1
 
 
 @pytest.mark.parametrize("path", ["/a%2Fb", "/a%3Fb", "/a%23b?c=%26", "/a%25b", "/a//b", "/~a;b=1"])

@@ -35,7 +35,9 @@ NEEDS = {
     "session": "known", "open_session": "-", "end_session": "known", "users": "manage *",
     "add_user": "manage *", "remove_user": "manage *", "tokens": "known", "create_token": "known",
     "revoke_token": "known", "grants": "manage *", "add_grant": "manage *",
-    "remove_grant": "manage *", "audit_log": "audit *", "alive": "-", "openapi": "-",
+    "remove_grant": "manage *", "audit_log": "audit *", "alive": "-",
+    "metrics": "read *", "openapi": "-",
+    "console": "-", "asset": "-",
 }  # fmt: skip
 OWN = {"stream": "stream:own", "view": "view:own", "job": "job:own"}
 SETTINGS = ServerSettings(http=HttpSettings(port=0))
@@ -75,7 +77,7 @@ class Place:
         }
 
     def asks(self, route: Route[Any], token: str) -> int:
-        parts = dict.fromkeys(("job", "stream", "view", "user", "token"), "own")
+        parts = dict.fromkeys(("job", "stream", "view", "user", "token", "file"), "own")
         path = route.path.replace(":path", "").format_map({**parts, "path": "v1/status"})
         query = "?name=own" if route.name == "submit_job" else ""
         answer = self.client.request(route.method, path + query, headers=bearer(token))

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 from run.stopped import make_stopped
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +20,9 @@ from headrace.api.asking import JOB
 from headrace.api.door import Door
 from headrace.api.handlers import Threads
 from headrace.api.server import AppServer
-from headrace.define.settings import AccessSettings, HttpSettings
+from headrace.define.settings import AccessSettings, HttpSettings, LogSettings
+from headrace.run.journal import keep_journal
+from headrace.run.layout import Layout
 from headrace.run.order import Order
 from headrace.server.job_routes import JobRoutes
 from headrace.server.resting import JOB_STATE, Answers
@@ -85,6 +88,30 @@ def test_the_status_says_that_it_is_on_its_way_back(client: httpx.Client) -> Non
 
 
 @pytest.mark.parametrize(
+    ("path", "holds"),
+    [
+        ("/v1/streams/clicks/dead-letters", "dead_letters"), ("/v1/topology", "nodes"),
+        ("/v1/catalog", "views"), ("/v1/lineage", "columns"), ("/v1/quality", "streams"),
+        ("/v1/epochs", "epochs"), ("/v1/views/total/about", "columns"), ("/v1/alerts", "alerts"),
+        ("/v1/streams/clicks/events", "events"), ("/v1/views/hits/late", "windows"),
+        ("/v1/rules", "rules"), ("/v1/watches", "watches"),
+    ],
+)  # fmt: skip
+def test_what_a_store_knows_is_told_and_nothing_of_the_project_is_run(
+    client: httpx.Client, down: Down, path: str, holds: str
+) -> None:
+    python = Path(down.order.folder, "functions.py")
+    python.write_text("raise SystemExit('this is the code of a team')\n")
+    try:
+        answer = client.get(path)
+    finally:
+        python.unlink()
+    assert answer.status_code == 200, answer.text
+    assert answer.headers[JOB_STATE] == "restarting"
+    assert isinstance(answer.json()[holds], list)
+
+
+@pytest.mark.parametrize(
     ("method", "path"),
     [
         ("POST", "/v1/streams/clicks/events"), ("POST", "/v1/views/total/rebuild"),
@@ -117,6 +144,16 @@ def test_streams_are_not_asked_because_that_would_start_spark(client: httpx.Clie
     assert answer.json()["condition"] == "BadQuery"
 
 
+@pytest.mark.usefixtures("journal_closed")
+def test_answers_for_a_job_leave_the_servers_own_log_alone(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    keep_journal(Layout(tmp_path), "server", LogSettings())
+    assert rows(client.get("/v1/views/total"))
+    structlog.get_logger().info("a job is started")
+    assert "a job is started" in (tmp_path / "headrace.log").read_text()
+
+
 def test_a_job_that_is_not_coming_back_says_so_without_a_time(
     client: httpx.Client, down: Down
 ) -> None:
@@ -126,6 +163,15 @@ def test_a_job_that_is_not_coming_back_says_so_without_a_time(
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, None)
     assert answer.json()["message"] == "job 'shop' is paused"
     assert answer.json()["hint"] == "`headrace job show shop` says more."
+
+
+def test_a_job_that_is_starting_is_not_said_to_be_starting_again(
+    client: httpx.Client, down: Down
+) -> None:
+    down.seen = Seen("starting", "its process is starting")
+    answer = client.post("/v1/streams/clicks/events", content=b"{}")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json()["message"] == "job 'shop' is starting"
 
 
 def test_a_job_that_never_ran_has_nothing_to_say_and_no_file_is_made(

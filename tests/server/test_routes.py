@@ -14,6 +14,7 @@ from run.waiting import wait
 from headrace.access.access import Access
 from headrace.access.passing import SCHEME, asked_for, read_pass
 from headrace.api.server import AppServer
+from headrace.console import STATIC
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
 from headrace.run.server_key import read_key
@@ -247,6 +248,44 @@ def test_users_and_the_console_behind_a_job_are_the_servers(
     assert page.headers["content-security-policy"] == "default-src 'self'"
 
 
+@pytest.mark.parametrize("base", ["", "/v1/jobs/shop/api"])
+def test_the_console_is_there_for_the_server_and_for_each_job_before_anybody_has_signed_in(
+    client: httpx.Client, base: str
+) -> None:
+    with httpx.Client(base_url=f"{client.base_url}{base}", trust_env=False) as nobody:
+        page = nobody.get("/")
+        assert page.headers["content-type"].startswith("text/html")
+        assert page.headers["cache-control"] == "no-cache"
+        for path in (STATIC / "assets").glob("index*"):
+            asset = nobody.get(f"/assets/{path.name}")
+            assert asset.content == path.read_bytes()
+            assert asset.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert nobody.get("/assets/absent.js").status_code == 404
+
+
+def test_the_console_learns_what_it_speaks_to(client: httpx.Client) -> None:
+    server = done(client.get("/openapi.json"))["paths"]
+    job = done(client.get("/v1/jobs/shop/api/openapi.json"))["paths"]
+    assert ("/v1/jobs" in server, "/v1/topology" in server) == (True, False)
+    assert ("/v1/jobs" in job, "/v1/topology" in job) == (False, True), "also while it is down"
+
+
+def test_no_answer_of_a_job_is_kept_by_a_browser(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    for path in ("/v1/jobs/shop/api/v1/status", "/v1/jobs/shop/api/metrics", "/v1/views/visitors"):
+        assert client.get(path).headers["cache-control"] == "no-store"
+
+
+def test_what_a_job_refuses_is_in_the_servers_audit_log(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    answer = client.get("/v1/jobs/shop/api/v1/alerts/forbidden")
+    assert answer.status_code == 403
+    entry = client.get("/v1/audit-log?limit=1").json()["entries"][0]
+    said = [entry[name] for name in ("user", "what", "object", "decision", "detail")]
+    assert said == ["ada", "alert", "job:shop", "refused", "the job refused it"]
+    assert entry["request"] == answer.headers["x-request-id"]
+
+
 def test_what_a_job_says_runs_nothing_in_a_browser(client: httpx.Client, site: Site) -> None:
     submit(client, site)
     for path in ("/v1/jobs/shop/api/v1/views/visitors", "/v1/views/visitors"):
@@ -265,8 +304,8 @@ def test_users_are_the_servers(client: httpx.Client, access: Access) -> None:
 def test_who_is_not_known_is_told_so(client: httpx.Client, access: Access, token: str) -> None:
     for route in ROUTES:
         path = route.path.replace(":path", "").format_map({
-            "job": "shop", "path": "v1/status", "stream": "s", "view": "v", "user": "u",
-            "token": "t",
+            "job": "shop", "path": "v1/status" if route.method == "GET" else "v1/sql",
+            "stream": "s", "view": "v", "user": "u", "token": "t", "file": "f",
         })  # fmt: skip
         answer = httpx.request(route.method, f"{client.base_url}{path}", trust_env=False)
         known = route.needs.on == "anybody"

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -142,6 +143,25 @@ def test_one_server_serves_a_home(home: Home, servers: list[Killable]) -> None:
         f"a server of {home.folder} is already running at {servers[0].url}"
     )
     assert raised.value.hint == "use that one, or give another folder with --home."
+
+
+@pytest.mark.usefixtures("journal_closed")
+def test_the_link_that_is_printed_logs_a_browser_in_once(home: Home, project: Path) -> None:
+    said: dict[str, dict[str, Any]] = {}
+    codes = []
+
+    def visit() -> None:
+        url, _, code = said["serving"]["login"].partition("/#login=")
+        assert url == said["serving"]["url"]
+        with httpx.Client(base_url=url, trust_env=False) as browser:
+            assert browser.get("/").status_code == 200
+            for _ in range(2):
+                codes.append(browser.post("/v1/session", json={"code": code}).status_code)
+            assert browser.get("/v1/jobs").json() == {"jobs": []}
+
+    serve(home.folder, port=0, wait=visit, report=said.__setitem__, command=stand_in)
+    assert codes == [200, 401]
+    assert said["first_token"]["user"] == "admin"
 
 
 def test_the_domain_names_its_server_and_what_is_in_use(

@@ -62,6 +62,18 @@ def test_a_job_that_dies_at_once_is_given_up_with_its_last_sentence(site: Site) 
     assert len(site.starts()) == 3
 
 
+def test_each_pause_before_a_start_is_twice_the_one_before(make_site: Callable[..., Site]) -> None:
+    site = make_site(pause_us=400_000, pause_max_us=9_000_000)
+    site.submit(behaviour="die")
+    wait(lambda: site.seen().state == "restarting" and "again in" in site.seen().reason)
+    assert site.seen().reason.startswith("it ended with exit code 7; it is started again in ")
+    wait(lambda: site.seen().state == "failed")
+    with site.tools.database.read() as db:
+        first, second, third = (death.at_us for death in read_deaths(db, "shop"))
+    assert second - first >= 400_000
+    assert third - second >= 800_000
+
+
 def test_a_failed_job_stays_so_for_a_new_server_until_it_is_restarted(site: Site) -> None:
     site.submit(behaviour="die")
     wait(lambda: site.seen().state == "failed")

@@ -1,7 +1,7 @@
 /** What an empty page teaches: a command that sends the first event. */
 
 import { api, type CatalogStream } from "../api";
-import { BEARER } from "../snippets";
+import { base, BEARER } from "../snippets";
 import { useAsked } from "../ui/hooks";
 import { Empty, Panel } from "../ui/parts";
 
@@ -33,7 +33,7 @@ export function FirstEvent({ stream, title }: { stream?: string; title?: string 
   return (
     <Panel>
       <Empty title={title ?? `Send the first event to ${chosen.name}`}
-        command={command(chosen, location.origin, new Date().toISOString().slice(0, 19) + "Z")}>
+        command={command(chosen, base(location.href), new Date().toISOString().slice(0, 19) + "Z")}>
         <p>It is answered when the event is on disk; a second later it counts in every view of the stream.</p>
       </Empty>
     </Panel>

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type Answer, api, Problem, type QueryPlan } from "../api";
 import { count, duration, plural } from "../format";
 import { place } from "../place";
-import { createView, curlSql, filled, parameters, pythonSql } from "../snippets";
+import { base, createView, curlSql, filled, parameters, pythonSql } from "../snippets";
 import { AnswerChart } from "../ui/chart";
 import { useKept } from "../ui/hooks";
 import { PageHead } from "../ui/page";
@@ -72,8 +72,8 @@ export function QueryPage() {
   return (
     <>
       <PageHead title="Query" about="views answer from the store; streams and tables from all of history, on Spark">
-        <Button kind="tiny" icon="copy" onPress={() => copy(curlSql(location.origin, asked()))}>curl</Button>
-        <Button kind="tiny" icon="copy" onPress={() => copy(pythonSql(location.origin, asked()))}>Python</Button>
+        <Button kind="tiny" icon="copy" onPress={() => copy(curlSql(base(location.href), asked()))}>curl</Button>
+        <Button kind="tiny" icon="copy" onPress={() => copy(pythonSql(base(location.href), asked()))}>Python</Button>
         <Button kind="tiny" icon="plus" onPress={() => setAsView(true)}>Make this a view</Button>
       </PageHead>
       <div class="content">

@@ -7,7 +7,7 @@ tests/run/test_observatory.py reads it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.api.observed.catalog import (
     Catalog,
@@ -28,8 +28,8 @@ from headrace.core.position import Position
 from headrace.core.rule import hidden
 from headrace.core.schema import Schema
 from headrace.core.time import iso
+from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
-from headrace.run.compiling import functions_of
 from headrace.run.observatory.words import functions, keywords
 from headrace.serving import rules, watches
 from headrace.serving.catalog import read_tables, read_versions
@@ -39,10 +39,12 @@ from headrace.serving.watches import ACTIVE
 WATCHES_MAX = 1_000  # told; all of them are in GET /v1/watches
 
 
-def catalog_of(project: Project, plan: Plan, store: SqliteStore) -> Catalog:
-    """All names of a deployed project."""
+def catalog_of(
+    project: Project, plan: Plan, store: SqliteStore, own: Sequence[FunctionDefinition]
+) -> Catalog:
+    """All names of a deployed project; `own` are the functions that it gives itself."""
     with store.db.read() as db:
-        return _Reading(project, plan, db).catalog()
+        return _Reading(project, plan, db).catalog(own)
 
 
 def view_of(project: Project, plan: Plan, store: SqliteStore, view: ViewPlan) -> CatalogView:
@@ -57,7 +59,7 @@ class _Reading:
     def __init__(self, project: Project, plan: Plan, db: sqlite3.Connection) -> None:
         self.project, self.plan, self.db = project, plan, db
 
-    def catalog(self) -> Catalog:
+    def catalog(self, own: Sequence[FunctionDefinition]) -> Catalog:
         lineage = lineage_of(self.project, self.plan)
         types = self._types(lineage)
         return Catalog(
@@ -71,7 +73,7 @@ class _Reading:
             list(self._rules()),
             list(self._watches()),
             list(self._sinks()),
-            functions(functions_of(self.project)),
+            functions(own),
             keywords(),
         )
 

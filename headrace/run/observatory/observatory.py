@@ -16,6 +16,7 @@ from headrace.api.observed.system import System
 from headrace.api.observed.topology import Topology
 from headrace.compile.lineage import Lineage, lineage_of
 from headrace.core.errors import Unavailable
+from headrace.run.compiling import functions_of
 from headrace.run.observatory.about import about_view
 from headrace.run.observatory.catalog import catalog_of
 from headrace.run.observatory.disk import Growth
@@ -43,7 +44,8 @@ class StoreObservatory:
         return topology_of(self.subject, self.samples)
 
     def catalog(self) -> Catalog:
-        return catalog_of(self.subject.project, self.subject.deployed(), self.subject.store)
+        about, store = self.subject.project, self.subject.store
+        return catalog_of(about, self.subject.deployed(), store, functions_of(about))
 
     def lineage(self) -> Lineage:
         return lineage_of(self.subject.project, self.subject.store.deployed())

@@ -1,0 +1,55 @@
+"""The routes of the console: its page, and the files that the page names. A project has them, and a
+server of jobs, for itself and for each of its jobs. tests/console/test_files.py asks for each.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.api.body import ONE
+from headrace.api.needs import OPEN
+from headrace.api.route import Parameter, Route
+from headrace.console import Console
+from headrace.core.errors import NotFound
+
+_FILE = Parameter("file", "path", str, "name of a file that the console's page names")
+
+
+class Showing(Protocol):
+    """What these routes need."""
+
+    @property
+    def console(self) -> Console: ...
+
+
+async def console(api: Showing, request: Request) -> Response:
+    # Asked for each time: it names the assets, and after an update it names others.
+    headers = {"Cache-Control": "no-cache"}
+    return Response(api.console.page, media_type="text/html", headers=headers)
+
+
+async def asset(api: Showing, request: Request) -> Response:
+    name = request.path_params["file"]
+    found = api.console.assets.get(name)
+    if found is None:
+        raise NotFound(f"the console has no file '{name}'")
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(found.body, media_type=found.media, headers=headers)
+
+
+PAGE_ROUTES: tuple[Route[Showing], ...] = (
+    Route(
+        "GET", "/", "console", "The web console.",
+        console, media="text/html",
+        needs=OPEN,
+    ),
+    Route(
+        "GET", "/assets/{file}", "asset",
+        "A file of the console; under one name it never changes.",
+        asset, media=ONE, parameters=(_FILE,),
+        needs=OPEN,
+    ),
+)  # fmt: skip

@@ -1,0 +1,69 @@
+"""Numbers of a server for Prometheus: how its jobs are when they are asked for, and what it has
+counted since its start. Those of a job itself are at the job's own /metrics.
+tests/server/test_metrics.py checks each; docs/metrics.md lists them.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+import headrace
+from headrace.server.meters import REGISTRY
+from headrace.server.records import CANCELLED
+from headrace.server.watcher import STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A job as its watcher has seen it last."""
+
+    name: str
+    state: str
+    unheard_s: float | None = None  # since it answered last; None while no process is there
+
+
+def exposition(jobs: Sequence[Watched]) -> bytes:
+    """The jobs of a server, and all that it has counted, as Prometheus text."""
+    registry = CollectorRegistry()
+    registry.register(_Jobs(jobs))
+    ProcessCollector(registry=registry)
+    return bytes(generate_latest(registry) + generate_latest(REGISTRY))
+
+
+class _Jobs(Collector):
+    def __init__(self, jobs: Sequence[Watched]) -> None:
+        self._jobs = jobs
+
+    def collect(self) -> Iterator[Metric]:
+        many = Counter(job.state for job in self._jobs)
+        yield _gauge(
+            "headrace_jobs", "jobs, by state", "state", {state: many[state] for state in STATES}
+        )
+        yield _gauge(
+            "headrace_job_running",
+            "1 while a job that is not cancelled answers and takes events, else 0",
+            "job_name",
+            {j.name: j.state == "running" for j in self._jobs if j.state != CANCELLED},
+        )
+        yield _gauge(
+            "headrace_job_heartbeat_age_seconds",
+            "time since a job's process answered last, while there is one",
+            "job_name",
+            {job.name: job.unheard_s for job in self._jobs if job.unheard_s is not None},
+        )
+        build = {"version": headrace.__version__, "python": platform.python_version()}
+        yield InfoMetricFamily("headrace_build", "the version that runs", value=build)
+
+
+def _gauge(name: str, meaning: str, label: str, values: dict[str, float]) -> Metric:
+    metric = GaugeMetricFamily(name, meaning, labels=[label])
+    for of, value in values.items():
+        metric.add_metric([of], float(value))
+    return metric
