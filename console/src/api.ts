@@ -5,6 +5,7 @@
  */
 
 import { store } from "./store";
+import type { Who } from "./who";
 
 // --- what comes over the wire -------------------------------------------------------------------
 
@@ -618,7 +619,7 @@ export const api = {
     post<{ until: string }>(address(`rules/${segment(rule)}/mute`), { for: length }),
 
   openapi: () => get<{ paths: Record<string, unknown>; info: { version: string } }>("openapi.json"),
-  whoami: () => get<Record<string, unknown>>(address("session")),
-  login: (proof: { token: string } | { code: string }) =>
-    post<Record<string, unknown>>(address("session"), proof),
+  whoami: () => get<Who>(address("session")),
+  login: (proof: { token: string } | { code: string }) => post<Who>(address("session"), proof),
+  logout: () => post<{ ok: boolean }>(address("session/end")),
 };

@@ -10,6 +10,7 @@ import { TopologyPage } from "./pages/topology";
 import { go, place } from "./place";
 import { loginCode, PAGES, type Page } from "./routes";
 import { useStore } from "./store";
+import { me } from "./who";
 import { Nav } from "./ui/nav";
 import { Help, Palette } from "./ui/palette";
 import { Notice, toast, Waiting } from "./ui/parts";
@@ -33,6 +34,7 @@ export function App() {
   useEffect(() => void enter(), []);
   useEffect(() => {
     if (entry === "open") live.start();
+    if (entry === "needed") leave();
   }, [entry]);
   if (entry === "needed") return <Login />;
   if (entry === "unknown") return null;
@@ -45,17 +47,23 @@ async function enter(): Promise<void> {
   if (code) {
     history.replaceState(null, "", location.pathname);
     try {
-      await api.login({ code });
+      me.set(await api.login({ code }));
     } catch {
       // A code is good once; the login page asks for a token instead.
     }
   }
   try {
-    await api.status();
+    me.set(me.get() ?? (await api.whoami()));
     session.set("open");
   } catch (error) {
     if (!(error instanceof Problem && error.status === 401)) session.set("open");
   }
+}
+
+/** Nothing of what one has seen stays behind. */
+function leave(): void {
+  me.set(null);
+  live.stop();
 }
 
 function Shell() {

@@ -39,6 +39,15 @@ export function start(): void {
   hearAll(ALL);
 }
 
+/** Hear no more, and forget what was heard: the next one who signs in may see less. */
+export function stop(): void {
+  listening?.close();
+  status.set(null);
+  topology.set(null);
+  alertsHeard.set([]);
+  linked("connecting");
+}
+
 function hearAll(topics: string): void {
   listening?.close();
   const refused = (code: number) => refusedFor(topics, code);

@@ -238,6 +238,18 @@ def test_whoever_has_no_session_is_asked_for_a_token(visiting: Visiting) -> None
         assert not visit.page.evaluate("document.cookie"), "no script reads the session"
 
 
+def test_whoever_signs_out_is_asked_for_a_token_and_has_no_session_left(visit: Visit) -> None:
+    visit.go("#/views")
+    visit.see("each is one definition")
+    expect(visit.page.locator(".nav .account")).to_contain_text("signed in as local")
+    visit.page.get_by_role("button", name="Sign out").click()
+    visit.see("Sign in to Headrace")
+    assert visit.page.url.endswith("#/topology")
+    assert visit.page.request.get(f"{visit.url}/v1/status").status == 401
+    visit.go("#/views")
+    visit.see("Sign in to Headrace")
+
+
 def test_the_link_that_a_run_prints_signs_in_once_and_its_code_is_removed(
     visiting: Visiting, harbour: Harbour
 ) -> None:

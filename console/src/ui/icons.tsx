@@ -26,6 +26,7 @@ const PATHS: Record<string, string> = {
   help: "M6 6a2 2 0 1 1 2.8 1.8c-.6.3-.8.7-.8 1.4M8 11.8h.01",
   download: "M8 2.5v8M4.5 7.5L8 11l3.5-3.5M2.5 13.5h11",
   refresh: "M13 4v3h-3M13 7a5.3 5.3 0 1 0 .2 2.5",
+  leave: "M6.5 2.5h-4v11h4M6.5 8h7M10.5 5l3 3-3 3",
   stop: "M4.5 4.5h7v7h-7z",
 };
 

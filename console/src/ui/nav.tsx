@@ -1,13 +1,15 @@
 /** The navigation, with how the project is doing. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { Health } from "../api";
+import { api, type Health, session } from "../api";
 import { duration, short } from "../format";
 import { link as linked, now, status } from "../live";
+import { go } from "../place";
 import { link, type Page } from "../routes";
 import { useStore } from "../store";
+import { me } from "../who";
 import { Icon, Mark } from "./icons";
-import { Badge, Button, Dot } from "./parts";
+import { Badge, Button, Dot, say } from "./parts";
 import { theme, toggleTheme } from "./theme";
 
 const GROUPS = ["Watch", "Ask", "Trust", "Run"] as const;
@@ -53,6 +55,7 @@ export function Nav({ pages, page, onSearch, onHelp }: {
             </div>
           );
         })}
+        <Account />
       </div>
       <div class="foot">
         <LinkState />
@@ -61,6 +64,27 @@ export function Nav({ pages, page, onSearch, onHelp }: {
         <Button kind="quiet tiny" icon="help" label="Keys and help" onPress={onHelp} />
       </div>
     </nav>
+  );
+}
+
+/** Who has signed in, and the way out. */
+function Account() {
+  const who = useStore(me);
+  const leave = async () => {
+    try {
+      await api.logout();
+      go("topology");
+      session.set("needed");
+    } catch (error) {
+      say((error as Error).message);
+    }
+  };
+  return who && (
+    <div class="account">
+      <Icon name="user" />
+      <span class="ellipsis grow" title={`signed in as ${who.user}`}><span class="hidden-visually">signed in as </span>{who.user}</span>
+      <Button kind="quiet tiny" icon="leave" onPress={() => void leave()}>Sign out</Button>
+    </div>
   );
 }
 
