@@ -478,6 +478,43 @@ export interface Accepted {
   offsets: { partition: number; first_offset: number; next_offset: number }[];
 }
 
+export interface User {
+  name: string;
+  made_at: string;
+  made_by: string;
+}
+
+export interface Grant {
+  user: string;
+  may: string; // a role or one operation
+  on: string;
+  made_at: string;
+  made_by: string;
+}
+
+export interface Token {
+  id: string;
+  user: string;
+  name: string;
+  may: string[];
+  on: string[];
+  made_at: string;
+  expires_at: string;
+  revoked_at: string | null;
+}
+
+export interface AuditEntry {
+  number: number;
+  at: string;
+  user: string;
+  token: string;
+  what: string;
+  object: string;
+  decision: "allowed" | "refused";
+  request: string;
+  detail: string;
+}
+
 /** What the server says is wrong: the same four fields everywhere. */
 export class Problem extends Error {
   constructor(
@@ -617,6 +654,20 @@ export const api = {
     post<Alert>(address(`alerts/${segment(id)}/ack`), note ? { note } : {}),
   mute: (rule: string, length: string) =>
     post<{ until: string }>(address(`rules/${segment(rule)}/mute`), { for: length }),
+
+  users: () => get<{ users: User[] }>(address("users")),
+  addUser: (name: string, role: string | null) => post<User>(address("users"), { name, role }),
+  removeUser: (name: string) => post<{ ok: boolean }>(address(`users/${segment(name)}/remove`)),
+  grants: () => get<{ grants: Grant[] }>(address("grants")),
+  grant: (user: string, may: string, on: string) => post<Grant>(address("grants"), { user, may, on }),
+  takeBack: (user: string, may: string, on: string) =>
+    post<{ ok: boolean }>(address("grants/remove"), { user, may, on }),
+  tokens: () => get<{ tokens: Token[] }>(address("tokens")),
+  createToken: (asked: { user: string; name: string; for: string; may: string[]; on: string[] }) =>
+    post<{ token: Token; secret: string }>(address("tokens"), asked),
+  revokeToken: (id: string) => post<Token>(address(`tokens/${segment(id)}/revoke`)),
+  auditLog: (user: string, limit: number) =>
+    get<{ entries: AuditEntry[] }>(address("audit-log", { user, limit })),
 
   openapi: () => get<{ paths: Record<string, unknown>; info: { version: string } }>("openapi.json"),
   whoami: () => get<Who>(address("session")),

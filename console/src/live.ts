@@ -28,14 +28,13 @@ let listening: Listening | null = null;
 export const moved = store("");
 status.watch((seen) => moved.set(seen ? JSON.stringify(seen.streams.map((one) => [one.position, one.watermark, one.generation])) : ""));
 
+setInterval(() => {
+  if (!document.hidden) now.set(Date.now());
+}, 1000);
+
 /** Begin to listen; again after a login. */
 export function start(): void {
-  if (!listening) {
-    setInterval(() => {
-      if (!document.hidden) now.set(Date.now());
-    }, 1000);
-    void poll();
-  }
+  if (!listening) void poll();
   hearAll(ALL);
 }
 

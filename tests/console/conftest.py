@@ -116,22 +116,27 @@ Visiting = Callable[..., Any]
 
 @pytest.fixture
 def visiting(browser: Browser, harbour: Harbour) -> Visiting:
-    """Opens a page: `with visiting("dark", width=390) as visit`; of one who has signed in, unless
-    nothing else is said.
+    """Opens a page: `with visiting("dark", width=390) as visit`; of one who has signed in, with
+    the project's token if no other is given.
     """
 
     @contextmanager
     def open_page(
-        theme: str = "light", width: int = 1440, height: int = 900, *, signed_in: bool = True
+        theme: str = "light",
+        width: int = 1440,
+        height: int = 900,
+        *,
+        signed_in: bool = True,
+        token: str = harbour.token,
     ) -> Iterator[Visit]:
         size = {"width": width, "height": height}
         context = browser.new_context(
             viewport=size, color_scheme=theme, reduced_motion="reduce", service_workers="block"
         )
         if signed_in:
-            asked = {"token": harbour.token}
+            asked = {"token": token}
             assert context.request.post(f"{harbour.url}/v1/session", data=asked).ok
-        visit = Visit(context.new_page(), harbour.url, harbour.token)
+        visit = Visit(context.new_page(), harbour.url, token)
         visit.page.on("console", lambda said: _note(visit, said.type, said.text))
         visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))
         yield visit

@@ -5,7 +5,7 @@ import { api, type Health, session } from "../api";
 import { duration, short } from "../format";
 import { link as linked, now, status } from "../live";
 import { go } from "../place";
-import { link, type Page } from "../routes";
+import { HOME, link, type Page } from "../routes";
 import { useStore } from "../store";
 import { me } from "../who";
 import { Icon, Mark } from "./icons";
@@ -28,7 +28,7 @@ export function Nav({ pages, page, onSearch, onHelp }: {
   const alerts = project?.rules.reduce((sum, rule) => sum + rule.numbers.open, 0) ?? 0;
   return (
     <nav class={`nav${open ? " open" : ""}`} aria-label="Console">
-      <a class="brand" href={link("topology")}>
+      <a class="brand" href={link(pages[0]?.page ?? "topology")}>
         <Mark />
         <span class="grow">
           <strong class="ellipsis">{project?.name ?? "Headrace"}</strong>
@@ -73,7 +73,7 @@ function Account() {
   const leave = async () => {
     try {
       await api.logout();
-      go("topology");
+      go(HOME.page);
       session.set("needed");
     } catch (error) {
       say((error as Error).message);

@@ -239,6 +239,47 @@ export function Dialog({ title, kind = "", onClose, children }: Children & {
   );
 }
 
+/** Asks before something is done; stays open with what is wrong if it cannot be. */
+export function Confirm({ title, verb, danger, onDo, onClose, children }: Children & {
+  title: string;
+  verb: string;
+  danger?: boolean;
+  onDo: () => Promise<unknown>;
+  onClose: () => void;
+}) {
+  const [problem, setProblem] = useState<Error | null>(null);
+  const [busy, setBusy] = useState(false);
+  const go = async () => {
+    setBusy(true);
+    try {
+      await onDo();
+      onClose();
+    } catch (error) {
+      setProblem(error as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      {problem && <Notice of={problem} />}
+      <div class="row end">
+        <Button onPress={onClose}>Leave it</Button>
+        <Button kind={danger ? "danger" : "primary"} disabled={busy} onPress={() => void go()}>{verb}</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Says what one would need to be allowed something, and who can give it. */
+export function Needs({ what, may, on, user }: { what: ComponentChildren; may: string; on: string; user: string }) {
+  return (
+    <Empty title="Not for you yet" command={`headrace grant add ${user} ${may} '${on}'`}>
+      <p>{what} need <b>{may}</b> on <b>{on === "*" ? "everything" : on}</b>. One who manages users can grant it:</p>
+    </Empty>
+  );
+}
+
 /** A text of JSON with indentation, or as it is. */
 export function pretty(raw: string): string {
   try {
