@@ -515,6 +515,36 @@ export interface AuditEntry {
   detail: string;
 }
 
+/** A job of a server of jobs. */
+export interface Job {
+  name: string;
+  state: string; // starting, running, silent, restarting, stopping, paused, cancelled, failed
+  reason: string;
+  desired: "running" | "paused" | "cancelled";
+  version: number;
+  owner: string;
+  place: { cores: number; memory: string; pool: string; tags: string[] };
+  submitted_at: string;
+  changed_at: string;
+  pid: number | null;
+}
+
+export interface JobVersion {
+  number: number;
+  digest: string;
+  names: Record<string, string[]>; // streams, views, rules
+  submitted_by: string;
+  submitted_at: string;
+}
+
+export interface Instance {
+  name: string;
+  started_at: string;
+  room: { cores: number; memory: number };
+  cores_used: number;
+  memory_used: number;
+}
+
 /** What the server says is wrong: the same four fields everywhere. */
 export class Problem extends Error {
   constructor(
@@ -654,6 +684,22 @@ export const api = {
     post<Alert>(address(`alerts/${segment(id)}/ack`), note ? { note } : {}),
   mute: (rule: string, length: string) =>
     post<{ until: string }>(address(`rules/${segment(rule)}/mute`), { for: length }),
+
+  jobs: () => get<{ jobs: Job[] }>(address("jobs")),
+  job: (name: string) => get<Job>(address(`jobs/${segment(name)}`)),
+  jobVersions: (name: string) =>
+    get<{ current: number; versions: JobVersion[] }>(address(`jobs/${segment(name)}/versions`)),
+  jobLogs: (name: string, tail: number) =>
+    get<{ lines: string[] }>(address(`jobs/${segment(name)}/logs`, { tail })),
+  command: (name: string, verb: string) => post<unknown>(address(`jobs/${segment(name)}/${verb}`)),
+  rollback: (name: string, version: number) =>
+    post<unknown>(address(`jobs/${segment(name)}/rollback`, { version })),
+  /** A project as a gzipped tar: a new job, or the next version of one that there is. */
+  submit: async (name: string, project: Blob, place: Params = {}, again = false) => {
+    const url = again ? address(`jobs/${segment(name)}/versions`, place) : address("jobs", { name, ...place });
+    return (await ask(url, { method: "POST", headers: { "Content-Type": "application/gzip" }, body: project })).json();
+  },
+  domain: () => get<{ instances: Instance[] }>(address("domain")),
 
   users: () => get<{ users: User[] }>(address("users")),
   addUser: (name: string, role: string | null) => post<User>(address("users"), { name, role }),

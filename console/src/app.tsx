@@ -28,6 +28,7 @@ const SCREENS: Record<string, Loader> = {
   quality: () => import("./pages/quality").then((m) => m.QualityPage),
   runs: () => import("./pages/runs").then((m) => m.RunsPage),
   system: () => import("./pages/system").then((m) => m.SystemPage),
+  jobs: () => import("./pages/jobs").then((m) => m.JobsPage),
   users: () => import("./pages/users").then((m) => m.UsersPage),
 };
 

@@ -5,6 +5,7 @@ import { api, type Grant, type Token, type User } from "../api";
 import { plural } from "../format";
 import { status } from "../live";
 import { amend, place } from "../place";
+import { paths } from "../server";
 import { useStore } from "../store";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
@@ -182,13 +183,15 @@ function UserPanel({ of, grants, tokens, onChange, onClose }: {
 
 function AddGrant({ user, onDone }: { user: string; onDone: () => void }) {
   const project = useStore(status);
+  const known = useStore(paths);
+  const jobs = useAsked(async () => (known.has("/v1/jobs") ? (await api.jobs()).jobs : []), [known]).value ?? [];
   const [may, setMay] = useState("viewer");
   const [on, setOn] = useState(EVERYTHING);
   const [problem, setProblem] = useState<Error | null>(null);
   const objects = project ? [
     EVERYTHING, `job:${project.name}`, ...project.streams.map((one) => `stream:${one.name}`),
     ...project.views.map((one) => `view:${one.name}`), ...project.rules.map((one) => `rule:${one.name}`),
-  ] : [EVERYTHING];
+  ] : [EVERYTHING, ...jobs.map((one) => `job:${one.name}`)];
   const grant = async (event: Event) => {
     event.preventDefault();
     try {

@@ -5,7 +5,8 @@ import { api, type Health, session } from "../api";
 import { duration, short } from "../format";
 import { link as linked, now, status } from "../live";
 import { go } from "../place";
-import { HOME, link, type Page } from "../routes";
+import { HOME, link, type Page, serverAbove } from "../routes";
+import { isProject, paths } from "../server";
 import { useStore } from "../store";
 import { me } from "../who";
 import { Icon, Mark } from "./icons";
@@ -22,6 +23,8 @@ export function Nav({ pages, page, onSearch, onHelp }: {
   onHelp: () => void;
 }) {
   const project = useStore(status);
+  const alone = isProject(useStore(paths));
+  const above = serverAbove(location.pathname);
   const look = useStore(theme);
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [page]);
@@ -32,7 +35,7 @@ export function Nav({ pages, page, onSearch, onHelp }: {
         <Mark />
         <span class="grow">
           <strong class="ellipsis">{project?.name ?? "Headrace"}</strong>
-          <span class="state" title={project?.reason}>{project && <><Dot tone={TONES[project.state] ?? "idle"} />{project.state}</>}</span>
+          <span class="state" title={project?.reason}>{project ? <><Dot tone={TONES[project.state] ?? "idle"} />{project.state}</> : !alone && "server of jobs"}</span>
         </span>
       </a>
       <Button kind="quiet menu-button" icon="menu" label="Menu" onPress={() => setOpen(!open)} />
@@ -40,6 +43,7 @@ export function Nav({ pages, page, onSearch, onHelp }: {
         <Icon name="search" /><span class="grow">Jump to …</span><kbd class="kbd">/</kbd>
       </button>
       <div class="links">
+        {above && <a class="item" href={above}><Icon name="back" />All jobs</a>}
         {GROUPS.map((group) => {
           const own = pages.filter((one) => one.group === group);
           return own.length > 0 && (
@@ -58,7 +62,7 @@ export function Nav({ pages, page, onSearch, onHelp }: {
         <Account />
       </div>
       <div class="foot">
-        <LinkState />
+        {alone && <LinkState />}
         <span class="grow" />
         <Button kind="quiet tiny" icon={look === "dark" ? "sun" : "moon"} label={`Switch to ${look === "dark" ? "light" : "dark"}`} onPress={toggleTheme} />
         <Button kind="quiet tiny" icon="help" label="Keys and help" onPress={onHelp} />

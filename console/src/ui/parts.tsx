@@ -138,15 +138,25 @@ export function Sql({ text }: { text: string }) {
   return <Block copy={text}>{pieces}</Block>;
 }
 
-export function Code({ text, wrap }: { text: string; wrap?: boolean }) {
-  return <Block copy={text} wrap={wrap}>{text}</Block>;
+/** `end` shows the last lines first, as one reads a log. */
+export function Code({ text, wrap, end }: { text: string; wrap?: boolean; end?: boolean }) {
+  return <Block copy={text} wrap={wrap} end={end}>{text}</Block>;
 }
 
-function Block({ copy: text, wrap, children }: Children & { copy: string; wrap?: boolean }) {
+function Block({ copy: text, wrap, end, children }: Children & { copy: string; wrap?: boolean; end?: boolean }) {
+  const ref = useRef<HTMLPreElement>(null);
+  const follows = useRef(Boolean(end));
+  // Whoever has scrolled up to read is left there.
+  const scrolled = ({ currentTarget: at }: { currentTarget: HTMLPreElement }) => {
+    follows.current = Boolean(end) && at.scrollHeight - at.clientHeight - at.scrollTop < 40;
+  };
+  useEffect(() => {
+    if (follows.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+  }, [text]);
   return (
     <div class={`code${wrap ? " wrap" : ""}`}>
       {/* A region that scrolls must be reachable by keyboard. */}
-      <pre tabIndex={0} role="group" aria-label="code">{children}</pre>
+      <pre ref={ref} onScroll={end ? scrolled : undefined} tabIndex={0} role="group" aria-label="code">{children}</pre>
       <span class="copy"><CopyButton text={text} /></span>
     </div>
   );
