@@ -240,6 +240,15 @@ export interface Freshness {
   promoted_at: string | null;
 }
 
+/** What a rebuild of a view has to do, and how far one is that was asked for. */
+export interface Rebuild {
+  state: "idle" | "waiting" | "running";
+  asked_at: string | null;
+  started_at: string | null;
+  events: number;
+  expected_ms: number | null;
+}
+
 export interface About {
   name: string;
   kind: string;
@@ -262,6 +271,7 @@ export interface About {
   } | null;
   reads: string[];
   touches: string[];
+  rebuild: Rebuild | null;
 }
 
 export interface LateWindow {

@@ -7,11 +7,11 @@ policy refused, and without a serious finding of axe-core. Pictures are left in 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.access.people import bearer
 
@@ -159,6 +159,37 @@ def test_an_alert_is_acknowledged(visit: Visit) -> None:
     visit.shot("alert")
     visit.page.get_by_role("button", name="Acknowledge").click()
     visit.see(": seen")
+
+
+def test_a_view_is_rebuilt_after_one_was_asked(visit: Visit) -> None:
+    visit.go("#/views/traffic")
+    visit.page.get_by_role("button", name="Rebuild").click()
+    asked = visit.page.get_by_role("dialog", name="Rebuild traffic?")
+    expect(asked).to_contain_text("It goes through")
+    visit.shot("rebuild-asked")
+    assert visit.findings() == []
+    asked.get_by_role("button", name="Rebuild").click()
+    expect(visit.page.get_by_role("button", name="Rebuilding")).to_be_disabled()
+    visit.see("traffic is generation", 90)
+    expect(visit.page.get_by_role("button", name="Rebuild", exact=True)).to_be_enabled()
+
+
+def test_a_rebuild_tells_how_far_it_is_and_what_is_left(visit: Visit) -> None:
+    started = datetime.now(UTC) - timedelta(seconds=20)
+
+    def running(route: Route) -> None:
+        said = route.fetch().json()
+        said["rebuild"] |= {"state": "running", "started_at": started.isoformat()}
+        said["rebuild"] |= {"events": 2_000_000, "expected_ms": 80_000}
+        route.fulfill(json=said)
+
+    visit.page.route("**/v1/views/traffic/about", running)
+    visit.go("#/views/traffic")
+    visit.see("through 2,000,000 events. About")
+    bar = visit.page.get_by_role("progressbar", name="Rebuild of traffic")
+    assert 20 <= int(bar.get_attribute("aria-valuenow") or 0) <= 60
+    visit.shot("rebuild")
+    assert visit.findings() == []
 
 
 def test_keys_go_to_screens_and_to_names(visit: Visit) -> None:
