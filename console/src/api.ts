@@ -5,6 +5,7 @@
  */
 
 import { store } from "./store";
+import type { Who } from "./who";
 
 // --- what comes over the wire -------------------------------------------------------------------
 
@@ -239,6 +240,15 @@ export interface Freshness {
   promoted_at: string | null;
 }
 
+/** What a rebuild of a view has to do, and how far one is that was asked for. */
+export interface Rebuild {
+  state: "idle" | "waiting" | "running";
+  asked_at: string | null;
+  started_at: string | null;
+  events: number;
+  expected_ms: number | null;
+}
+
 export interface About {
   name: string;
   kind: string;
@@ -261,6 +271,7 @@ export interface About {
   } | null;
   reads: string[];
   touches: string[];
+  rebuild: Rebuild | null;
 }
 
 export interface LateWindow {
@@ -477,6 +488,73 @@ export interface Accepted {
   offsets: { partition: number; first_offset: number; next_offset: number }[];
 }
 
+export interface User {
+  name: string;
+  made_at: string;
+  made_by: string;
+}
+
+export interface Grant {
+  user: string;
+  may: string; // a role or one operation
+  on: string;
+  made_at: string;
+  made_by: string;
+}
+
+export interface Token {
+  id: string;
+  user: string;
+  name: string;
+  may: string[];
+  on: string[];
+  made_at: string;
+  expires_at: string;
+  revoked_at: string | null;
+}
+
+export interface AuditEntry {
+  number: number;
+  at: string;
+  user: string;
+  token: string;
+  what: string;
+  object: string;
+  decision: "allowed" | "refused";
+  request: string;
+  detail: string;
+}
+
+/** A job of a server of jobs. */
+export interface Job {
+  name: string;
+  state: string; // starting, running, silent, restarting, stopping, paused, cancelled, failed
+  reason: string;
+  desired: "running" | "paused" | "cancelled";
+  version: number;
+  owner: string;
+  place: { cores: number; memory: string; pool: string; tags: string[] };
+  submitted_at: string;
+  changed_at: string;
+  pid: number | null;
+}
+
+export interface JobVersion {
+  number: number;
+  digest: string;
+  names: Record<string, string[]>; // streams, views, rules
+  submitted_by: string;
+  submitted_at: string;
+}
+
+export interface Instance {
+  name: string;
+  started_at: string;
+  room: { cores: number; memory: number };
+  cores_used: number;
+  memory_used: number;
+}
+
 /** What the server says is wrong: the same four fields everywhere. */
 export class Problem extends Error {
   constructor(
@@ -617,8 +695,38 @@ export const api = {
   mute: (rule: string, length: string) =>
     post<{ until: string }>(address(`rules/${segment(rule)}/mute`), { for: length }),
 
+  jobs: () => get<{ jobs: Job[] }>(address("jobs")),
+  job: (name: string) => get<Job>(address(`jobs/${segment(name)}`)),
+  jobVersions: (name: string) =>
+    get<{ current: number; versions: JobVersion[] }>(address(`jobs/${segment(name)}/versions`)),
+  jobLogs: (name: string, tail: number) =>
+    get<{ lines: string[] }>(address(`jobs/${segment(name)}/logs`, { tail })),
+  command: (name: string, verb: string) => post<unknown>(address(`jobs/${segment(name)}/${verb}`)),
+  rollback: (name: string, version: number) =>
+    post<unknown>(address(`jobs/${segment(name)}/rollback`, { version })),
+  /** A project as a gzipped tar: a new job, or the next version of one that there is. */
+  submit: async (name: string, project: Blob, place: Params = {}, again = false) => {
+    const url = again ? address(`jobs/${segment(name)}/versions`, place) : address("jobs", { name, ...place });
+    return (await ask(url, { method: "POST", headers: { "Content-Type": "application/gzip" }, body: project })).json();
+  },
+  domain: () => get<{ instances: Instance[] }>(address("domain")),
+
+  users: () => get<{ users: User[] }>(address("users")),
+  addUser: (name: string, role: string | null) => post<User>(address("users"), { name, role }),
+  removeUser: (name: string) => post<{ ok: boolean }>(address(`users/${segment(name)}/remove`)),
+  grants: () => get<{ grants: Grant[] }>(address("grants")),
+  grant: (user: string, may: string, on: string) => post<Grant>(address("grants"), { user, may, on }),
+  takeBack: (user: string, may: string, on: string) =>
+    post<{ ok: boolean }>(address("grants/remove"), { user, may, on }),
+  tokens: () => get<{ tokens: Token[] }>(address("tokens")),
+  createToken: (asked: { user: string; name: string; for: string; may: string[]; on: string[] }) =>
+    post<{ token: Token; secret: string }>(address("tokens"), asked),
+  revokeToken: (id: string) => post<Token>(address(`tokens/${segment(id)}/revoke`)),
+  auditLog: (user: string, limit: number) =>
+    get<{ entries: AuditEntry[] }>(address("audit-log", { user, limit })),
+
   openapi: () => get<{ paths: Record<string, unknown>; info: { version: string } }>("openapi.json"),
-  whoami: () => get<Record<string, unknown>>(address("session")),
-  login: (proof: { token: string } | { code: string }) =>
-    post<Record<string, unknown>>(address("session"), proof),
+  whoami: () => get<Who>(address("session")),
+  login: (proof: { token: string } | { code: string }) => post<Who>(address("session"), proof),
+  logout: () => post<{ ok: boolean }>(address("session/end")),
 };

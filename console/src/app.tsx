@@ -8,8 +8,10 @@ import * as live from "./live";
 import { Login } from "./pages/login";
 import { TopologyPage } from "./pages/topology";
 import { go, place } from "./place";
-import { loginCode, PAGES, type Page } from "./routes";
+import { loginCode, PAGES } from "./routes";
+import { isProject, learn, pagesOf, paths } from "./server";
 import { useStore } from "./store";
+import { me } from "./who";
 import { Nav } from "./ui/nav";
 import { Help, Palette } from "./ui/palette";
 import { Notice, toast, Waiting } from "./ui/parts";
@@ -26,16 +28,20 @@ const SCREENS: Record<string, Loader> = {
   quality: () => import("./pages/quality").then((m) => m.QualityPage),
   runs: () => import("./pages/runs").then((m) => m.RunsPage),
   system: () => import("./pages/system").then((m) => m.SystemPage),
+  jobs: () => import("./pages/jobs").then((m) => m.JobsPage),
+  users: () => import("./pages/users").then((m) => m.UsersPage),
 };
 
 export function App() {
   const entry = useStore(session);
   useEffect(() => void enter(), []);
+  const [known, setKnown] = useState(false);
   useEffect(() => {
-    if (entry === "open") live.start();
+    if (entry === "open") void learn().then(() => setKnown(true));
+    if (entry === "needed") leave();
   }, [entry]);
   if (entry === "needed") return <Login />;
-  if (entry === "unknown") return null;
+  if (entry === "unknown" || !known) return null;
   return <Shell />;
 }
 
@@ -45,38 +51,49 @@ async function enter(): Promise<void> {
   if (code) {
     history.replaceState(null, "", location.pathname);
     try {
-      await api.login({ code });
+      me.set(await api.login({ code }));
     } catch {
       // A code is good once; the login page asks for a token instead.
     }
   }
   try {
-    await api.status();
+    me.set(me.get() ?? (await api.whoami()));
     session.set("open");
   } catch (error) {
     if (!(error instanceof Problem && error.status === 401)) session.set("open");
   }
 }
 
+/** Nothing of what one has seen stays behind. */
+function leave(): void {
+  me.set(null);
+  live.stop();
+}
+
 function Shell() {
-  const { page } = useStore(place);
-  const [asked, setAsked] = useState<"search" | "help" | null>(null);
-  const pages = usePages();
+  const known = useStore(paths);
+  const pages = useMemo(() => pagesOf(known), [known]);
+  useEffect(() => {
+    if (isProject(known)) live.start();
+  }, [known]);
+  const asked = useStore(place).page;
+  const page = pages.some((one) => one.page === asked) ? asked : (pages[0]?.page ?? asked);
+  const [open, setOpen] = useState<"search" | "help" | null>(null);
   const message = useStore(toast);
-  useKeyboard(setAsked);
+  useKeyboard(setOpen);
   const title = PAGES.find((known) => known.page === page)?.title ?? "";
   useEffect(() => void (document.title = `${title} · Headrace`), [title]);
   return (
     <>
     <div class="shell">
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
-      <Nav pages={pages} page={page} onSearch={() => setAsked("search")} onHelp={() => setAsked("help")} />
+      <Nav pages={pages} page={page} onSearch={() => setOpen("search")} onHelp={() => setOpen("help")} />
       <main class="page" id="main" tabIndex={-1} key={page}>
         {page === "topology" ? <TopologyPage /> : <Screen page={page} key={page} />}
       </main>
     </div>
-    {asked === "search" && <Palette pages={pages} onClose={() => setAsked(null)} />}
-    {asked === "help" && <Help pages={pages} onClose={() => setAsked(null)} />}
+    {open === "search" && <Palette pages={pages} onClose={() => setOpen(null)} />}
+    {open === "help" && <Help pages={pages} onClose={() => setOpen(null)} />}
     <div role="status" aria-live="polite">{message && <div class="toast">{message}</div>}</div>
     </>
   );
@@ -91,14 +108,6 @@ function Screen({ page }: { page: string }) {
   }, [page]);
   if (problem) return <div class="content"><Notice of={problem} /></div>;
   return found ? <found.Page /> : <div class="content"><Waiting /></div>;
-}
-
-/** The pages that this server can fill. */
-function usePages(): readonly Page[] {
-  const [paths, setPaths] = useState<Record<string, unknown> | null>(null);
-  useEffect(() => void api.openapi().then((said) => setPaths(said.paths), () => undefined), []);
-  return useMemo(() => PAGES.filter((page) => SCREENS[page.page] || page.page === "topology")
-    .filter((page) => !page.needs || (paths && page.needs in paths)), [paths]);
 }
 
 function useKeyboard(ask: (what: "search" | "help") => void): void {

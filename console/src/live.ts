@@ -28,15 +28,23 @@ let listening: Listening | null = null;
 export const moved = store("");
 status.watch((seen) => moved.set(seen ? JSON.stringify(seen.streams.map((one) => [one.position, one.watermark, one.generation])) : ""));
 
+setInterval(() => {
+  if (!document.hidden) now.set(Date.now());
+}, 1000);
+
 /** Begin to listen; again after a login. */
 export function start(): void {
-  if (!listening) {
-    setInterval(() => {
-      if (!document.hidden) now.set(Date.now());
-    }, 1000);
-    void poll();
-  }
+  if (!listening) void poll();
   hearAll(ALL);
+}
+
+/** Hear no more, and forget what was heard: the next one who signs in may see less. */
+export function stop(): void {
+  listening?.close();
+  status.set(null);
+  topology.set(null);
+  alertsHeard.set([]);
+  linked("connecting");
 }
 
 function hearAll(topics: string): void {

@@ -16,20 +16,23 @@ export interface Page {
   key: string; // after `g`
   icon: string;
   group: "Watch" | "Ask" | "Trust" | "Run";
-  /** A route the server must have; without it the page is not shown. */
-  needs?: string;
+  /** A route that the server must have; without it the page is not shown. */
+  needs: string;
 }
 
+/** What a project has and a server of jobs has not. */
+export const PROJECT = "/v1/status";
+
 export const PAGES: readonly Page[] = [
-  { page: "topology", title: "Topology", key: "t", icon: "graph", group: "Watch" },
-  { page: "views", title: "Views", key: "v", icon: "chart", group: "Watch" },
-  { page: "alerts", title: "Alerts", key: "a", icon: "bell", group: "Watch" },
-  { page: "query", title: "Query", key: "q", icon: "prompt", group: "Ask" },
-  { page: "events", title: "Events", key: "e", icon: "list", group: "Ask" },
-  { page: "lineage", title: "Lineage", key: "l", icon: "branch", group: "Ask" },
-  { page: "quality", title: "Data quality", key: "d", icon: "shield", group: "Trust" },
-  { page: "runs", title: "Runs", key: "r", icon: "layers", group: "Trust" },
-  { page: "system", title: "System", key: "s", icon: "cpu", group: "Run" },
+  { page: "topology", title: "Topology", key: "t", icon: "graph", group: "Watch", needs: PROJECT },
+  { page: "views", title: "Views", key: "v", icon: "chart", group: "Watch", needs: PROJECT },
+  { page: "alerts", title: "Alerts", key: "a", icon: "bell", group: "Watch", needs: PROJECT },
+  { page: "query", title: "Query", key: "q", icon: "prompt", group: "Ask", needs: PROJECT },
+  { page: "events", title: "Events", key: "e", icon: "list", group: "Ask", needs: PROJECT },
+  { page: "lineage", title: "Lineage", key: "l", icon: "branch", group: "Ask", needs: PROJECT },
+  { page: "quality", title: "Data quality", key: "d", icon: "shield", group: "Trust", needs: PROJECT },
+  { page: "runs", title: "Runs", key: "r", icon: "layers", group: "Trust", needs: PROJECT },
+  { page: "system", title: "System", key: "s", icon: "cpu", group: "Run", needs: PROJECT },
   { page: "jobs", title: "Jobs", key: "j", icon: "play", group: "Run", needs: "/v1/jobs" },
   { page: "users", title: "Users", key: "u", icon: "user", group: "Run", needs: "/v1/users" },
 ];
@@ -52,6 +55,11 @@ export function link(page: string, name?: string | null, query: Record<string, s
   const asked = new URLSearchParams(query).toString();
   const path = name ? `${page}/${encodeURIComponent(name)}` : page;
   return `#/${path}${asked ? `?${asked}` : ""}`;
+}
+
+/** The address of the server of jobs whose job this console shows; null if it is no job's. */
+export function serverAbove(path: string): string | null {
+  return /^(.*\/)v1\/jobs\/[^/]+\/api\/$/.exec(path)?.[1] ?? null;
 }
 
 /** The code of `#login=CODE`, which is exchanged for a session and then removed. */

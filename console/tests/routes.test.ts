@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { reader } from "../src/keys";
-import { HOME, link, loginCode, PAGES, parse } from "../src/routes";
+import { HOME, link, loginCode, PAGES, parse, serverAbove } from "../src/routes";
 
 describe("routes", () => {
   it("are read back as they were written", () => {
@@ -15,6 +15,16 @@ describe("routes", () => {
   });
   it("with a broken escape are still routes", () => expect(parse("#/views/%E0%A4%A").name).toBe("%E0%A4%A"));
   it("have one key each", () => expect(new Set(PAGES.map((page) => page.key)).size).toBe(PAGES.length));
+});
+
+describe("the server above a job", () => {
+  it("is found in the address", () => {
+    expect(serverAbove("/v1/jobs/shop/api/")).toBe("/");
+    expect(serverAbove("/headrace/v1/jobs/shop/api/")).toBe("/headrace/");
+  });
+  it("is not there for a project and for the server itself", () => {
+    for (const path of ["/", "/headrace/", "/v1/jobs/"]) expect(serverAbove(path)).toBe(null);
+  });
 });
 
 describe("the code in the address", () => {

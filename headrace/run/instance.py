@@ -19,6 +19,7 @@ import structlog
 
 from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
+from headrace.api.observed.about import Rebuild
 from headrace.api.server import HttpServer
 from headrace.api.service import Status
 from headrace.api.tls import exposed, with_paths
@@ -45,6 +46,7 @@ from headrace.run.once import pipelines_of, rebuilt
 from headrace.run.outlet import lineage_of
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
+from headrace.run.rebuilds import rebuild_of
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
 from headrace.run.schedule import Schedule
@@ -374,6 +376,7 @@ class Instance(ProjectService):
             jvm_pid=_jvm_pid(self.spark) if started else None,
             problems=self.problems(),
             progress=self._progress,
+            rebuild=self._rebuild_of,
         )
 
     def _progress(self, flow: str) -> list[Any]:
@@ -381,6 +384,13 @@ class Instance(ProjectService):
         pipeline = self.pipelines.get(flow)
         query = pipeline.speed.query if pipeline else None
         return [msgspec.json.decode(batch.json) for batch in query.recentProgress] if query else []
+
+    def _rebuild_of(self, flow: str, view: str) -> Rebuild | None:
+        pipeline = self.pipelines.get(flow)
+        if self.schedule is None or pipeline is None:
+            return None
+        events = pipeline.history_events()
+        return rebuild_of(self.schedule.rebuilding(view), events, pipeline.pace)
 
     def ready(self) -> tuple[bool, str]:
         return self.state == "running", self.reason

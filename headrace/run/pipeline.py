@@ -27,6 +27,7 @@ from headrace.log.topic import Topic
 from headrace.master.archive import Archive
 from headrace.run.layout import Layout
 from headrace.run.outlet import Built
+from headrace.run.pace import Pace
 from headrace.serving.store import Store
 from headrace.spark.feed import Feed
 from headrace.spark.relations import register, reload
@@ -74,6 +75,7 @@ class Pipeline:
         self._tables = {t for v in plan.views if v.stream == flow.name for t in v.tables}
         self.problem: str | None = None
         self.built: Built = _nobody
+        self.pace = Pace()
         self._failures, self._retry_at = 0, 0
 
     @property
@@ -99,8 +101,10 @@ class Pipeline:
             meters.BUILDS.labels(self.flow.name, meters.FAILED).inc()
             self.built(self.flow.name, began_us, _sentence(error))
             raise
-        self._count_build(promoted, (self.clock() - began_us) / SECOND)
+        seconds = (self.clock() - began_us) / SECOND
+        self._count_build(promoted, seconds)
         if promoted is not None:
+            self.pace.note(sum(promoted.boundary.offsets) if full else promoted.events, seconds)
             self.built(self.flow.name, began_us)
         return promoted
 
@@ -137,6 +141,10 @@ class Pipeline:
         """Events in the logs that speed has not committed."""
         end = whole(feed.end() for feed in self.feeds)
         return end - self.store.stream(self.flow.name).position
+
+    def history_events(self) -> int:
+        """Events that a view is rebuilt from."""
+        return sum(self.store.stream(self.flow.name).position.offsets)
 
     def tidy(self, topics: dict[str, Topic]) -> None:
         """Compact the masters' files and drop log segments that they hold."""

@@ -1,8 +1,8 @@
 """What happens again and again: archive, build, mend, reload, tidy. One thread, one step at a time.
 
 A step that fails is reported and tried again at its next turn; it never stops the others.
-`rebuild` asks for a full build at the next turn and waits for it. tests/run/test_schedule.py
-drives it with a held clock.
+`rebuild` asks for a full build at the next turn and waits for it; `rebuilding` tells how far it is.
+tests/run/test_schedule.py drives it with a held clock.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -27,6 +28,17 @@ from headrace.serving.retention import Retention
 log = structlog.get_logger()
 TICK_S = 0.1
 TIDY_US = 60 * SECOND
+
+
+@dataclass(slots=True, eq=False)
+class Wish:
+    """A full build of a view that somebody waits for."""
+
+    stream: str
+    view: str
+    asked_at_us: int
+    started_at_us: int | None = None
+    done: Future[Promoted] = field(default_factory=Future)
 
 
 class Schedule:
@@ -51,7 +63,8 @@ class Schedule:
         self.problems: dict[str, str] = {}
         self._stop = threading.Event()
         self._ended = False
-        self._wishes: list[tuple[str, str, Future[Promoted]]] = []
+        self._wishes: list[Wish] = []
+        self._granted: list[Wish] = []  # of this turn, and not done yet
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="schedule", daemon=True)
 
@@ -70,12 +83,17 @@ class Schedule:
 
     def rebuild(self, stream: str, view: str) -> Future[Promoted]:
         """Ask for a full build of a view."""
-        wish: Future[Promoted] = Future()
+        wish = Wish(stream, view, self.clock())
         with self._lock:
-            self._wishes.append((stream, view, wish))
+            self._wishes.append(wish)
         if self._ended:
             self._refuse_wishes()
-        return wish
+        return wish.done
+
+    def rebuilding(self, view: str) -> Wish | None:
+        """The full build of a view that runs or waits, if one was asked for."""
+        with self._lock:
+            return next((wish for wish in self._granted + self._wishes if wish.view == view), None)
 
     def _run(self) -> None:
         try:
@@ -87,8 +105,9 @@ class Schedule:
     def _refuse_wishes(self) -> None:
         with self._lock:
             wishes, self._wishes = self._wishes, []
-        for _, view, wish in wishes:
-            wish.set_exception(Unavailable(f"view '{view}' was not built: the project is stopping"))
+        for wish in wishes:
+            reason = f"view '{wish.view}' was not built: the project is stopping"
+            wish.done.set_exception(Unavailable(reason))
 
     def _work(self) -> None:
         archive_at = build_at = self.clock()
@@ -187,12 +206,27 @@ class Schedule:
 
     def _grant_wishes(self) -> None:
         with self._lock:
-            wishes, self._wishes = self._wishes, []
-        for stream, view, wish in wishes:
+            self._granted, self._wishes = self._wishes, []
+        while self._granted:
+            wish = self._granted[0]
+            wish.started_at_us = self.clock()
             try:
-                promoted = self._build(stream, self.pipelines[stream], frozenset({view}))
-                if promoted is None:
-                    raise HeadraceError(f"view '{view}' was not built")
-                wish.set_result(promoted)
+                promoted = self._rebuilt(wish)
             except Exception as error:
-                wish.set_exception(error)
+                self._forget(wish)
+                wish.done.set_exception(error)
+            else:
+                self._forget(wish)
+                wish.done.set_result(promoted)
+
+    def _rebuilt(self, wish: Wish) -> Promoted:
+        pipeline = self.pipelines[wish.stream]
+        promoted = self._build(wish.stream, pipeline, frozenset({wish.view}))
+        if promoted is None:
+            raise HeadraceError(f"view '{wish.view}' was not built")
+        return promoted
+
+    def _forget(self, wish: Wish) -> None:
+        """Before its end is told, so that whoever hears of it does not still find it."""
+        with self._lock:
+            self._granted.remove(wish)

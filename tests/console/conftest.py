@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -114,28 +114,41 @@ class Visit:
 Visiting = Callable[..., Any]
 
 
+@contextmanager
+def opened(
+    browser: Browser,
+    url: str,
+    token: str,
+    theme: Literal["light", "dark"] = "light",
+    width: int = 1440,
+    height: int = 900,
+    *,
+    signed_in: bool = True,
+) -> Iterator[Visit]:
+    """A page of the console at an address, of one who has signed in there with a token."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=theme,
+        reduced_motion="reduce",
+        service_workers="block",
+    )
+    if signed_in:
+        assert context.request.post(f"{url}/v1/session", data={"token": token}).ok
+    visit = Visit(context.new_page(), url, token)
+    visit.page.on("console", lambda said: _note(visit, said.type, said.text))
+    visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))
+    yield visit
+    context.close()
+
+
 @pytest.fixture
 def visiting(browser: Browser, harbour: Harbour) -> Visiting:
-    """Opens a page: `with visiting("dark", width=390) as visit`; of one who has signed in, unless
-    nothing else is said.
+    """Opens a page: `with visiting("dark", width=390) as visit`; with the project's token if no
+    other is given.
     """
 
-    @contextmanager
-    def open_page(
-        theme: str = "light", width: int = 1440, height: int = 900, *, signed_in: bool = True
-    ) -> Iterator[Visit]:
-        size = {"width": width, "height": height}
-        context = browser.new_context(
-            viewport=size, color_scheme=theme, reduced_motion="reduce", service_workers="block"
-        )
-        if signed_in:
-            asked = {"token": harbour.token}
-            assert context.request.post(f"{harbour.url}/v1/session", data=asked).ok
-        visit = Visit(context.new_page(), harbour.url, harbour.token)
-        visit.page.on("console", lambda said: _note(visit, said.type, said.text))
-        visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-        yield visit
-        context.close()
+    def open_page(*said: Any, token: str = harbour.token, **more: Any) -> Any:
+        return opened(browser, harbour.url, token, *said, **more)
 
     return open_page
 

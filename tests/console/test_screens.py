@@ -7,11 +7,11 @@ policy refused, and without a serious finding of axe-core. Pictures are left in 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.access.people import bearer
 
@@ -33,6 +33,9 @@ SCREENS = {
     "quality": ("#/quality", "every event is accounted for"),
     "runs": ("#/runs", "Median epoch"),
     "system": ("#/system", "Versions"),
+    "users": ("#/users", "press one to change what they may do"),
+    "tokens": ("#/users?tab=tokens", "a secret is shown once"),
+    "audit-log": ("#/users?tab=log", "of the newest"),
 }
 SCRIPT = "<img src=x onerror='window.ran=1'><script>window.ran=1</script>"
 PAINT_MS_MAX = 1000
@@ -158,6 +161,37 @@ def test_an_alert_is_acknowledged(visit: Visit) -> None:
     visit.see(": seen")
 
 
+def test_a_view_is_rebuilt_after_one_was_asked(visit: Visit) -> None:
+    visit.go("#/views/traffic")
+    visit.page.get_by_role("button", name="Rebuild").click()
+    asked = visit.page.get_by_role("dialog", name="Rebuild traffic?")
+    expect(asked).to_contain_text("It goes through")
+    visit.shot("rebuild-asked")
+    assert visit.findings() == []
+    asked.get_by_role("button", name="Rebuild").click()
+    expect(visit.page.get_by_role("button", name="Rebuilding")).to_be_disabled()
+    visit.see("traffic is generation", 90)
+    expect(visit.page.get_by_role("button", name="Rebuild", exact=True)).to_be_enabled()
+
+
+def test_a_rebuild_tells_how_far_it_is_and_what_is_left(visit: Visit) -> None:
+    started = datetime.now(UTC) - timedelta(seconds=20)
+
+    def running(route: Route) -> None:
+        said = route.fetch().json()
+        said["rebuild"] |= {"state": "running", "started_at": started.isoformat()}
+        said["rebuild"] |= {"events": 2_000_000, "expected_ms": 80_000}
+        route.fulfill(json=said)
+
+    visit.page.route("**/v1/views/traffic/about", running)
+    visit.go("#/views/traffic")
+    visit.see("through 2,000,000 events. About")
+    bar = visit.page.get_by_role("progressbar", name="Rebuild of traffic")
+    assert 20 <= int(bar.get_attribute("aria-valuenow") or 0) <= 60
+    visit.shot("rebuild")
+    assert visit.findings() == []
+
+
 def test_keys_go_to_screens_and_to_names(visit: Visit) -> None:
     visit.go("#/topology")
     visit.page.locator("[data-node='view:traffic']").wait_for()
@@ -236,6 +270,18 @@ def test_whoever_has_no_session_is_asked_for_a_token(visiting: Visiting) -> None
         visit.page.get_by_role("button", name="Sign in").click()
         visit.see("coming in")
         assert not visit.page.evaluate("document.cookie"), "no script reads the session"
+
+
+def test_whoever_signs_out_is_asked_for_a_token_and_has_no_session_left(visit: Visit) -> None:
+    visit.go("#/views")
+    visit.see("each is one definition")
+    expect(visit.page.locator(".nav .account")).to_contain_text("signed in as local")
+    visit.page.get_by_role("button", name="Sign out").click()
+    visit.see("Sign in to Headrace")
+    assert visit.page.url.endswith("#/topology")
+    assert visit.page.request.get(f"{visit.url}/v1/status").status == 401
+    visit.go("#/views")
+    visit.see("Sign in to Headrace")
 
 
 def test_the_link_that_a_run_prints_signs_in_once_and_its_code_is_removed(

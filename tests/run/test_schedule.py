@@ -207,6 +207,28 @@ def test_a_wish_for_a_rebuild_is_granted_at_the_next_turn(bench: Bench) -> None:
     assert bench.schedule.generations == 1
 
 
+def test_a_rebuild_is_seen_while_it_waits_and_runs_and_not_after_it(bench: Bench) -> None:
+    seen = list[tuple[str, int | None]]()
+
+    def look(full: frozenset[str] = frozenset()) -> Promoted | None:
+        found = bench.schedule.rebuilding("pages")
+        seen.append((found.stream, found.started_at_us) if found else ("", None))
+        return Told.build(bench.streams["b"], full)
+
+    bench.streams["b"].build = look  # type: ignore[method-assign]
+    bench.now_us = 5
+    wish = bench.schedule.rebuild("b", "pages")
+    waiting = bench.schedule.rebuilding("pages")
+    assert waiting is not None
+    assert (waiting.asked_at_us, waiting.started_at_us) == (5, None)
+    assert bench.schedule.rebuilding("others") is None
+    bench.now_us = 7
+    bench.start()
+    wish.result(10)
+    assert seen == [("b", 7)]
+    assert bench.schedule.rebuilding("pages") is None
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

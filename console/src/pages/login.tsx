@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { api, session } from "../api";
+import { me } from "../who";
 import { Mark } from "../ui/icons";
 import { Button, Notice } from "../ui/parts";
 
@@ -11,7 +12,7 @@ export function Login() {
   const submit = async (event: Event) => {
     event.preventDefault();
     try {
-      await api.login({ token: token.trim() });
+      me.set(await api.login({ token: token.trim() }));
       session.set("open");
     } catch (error) {
       setProblem(error as Error);

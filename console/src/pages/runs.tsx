@@ -11,9 +11,11 @@ import { useStore } from "../store";
 import { Legend } from "../ui/chart";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
-import { Ago, Badge, Button, Empty, Notice, Panel, say, Stat, Stats, Waiting } from "../ui/parts";
+import { Ago, Badge, Empty, Notice, Panel, Stat, Stats, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
+import { allows, me } from "../who";
 import { Result } from "./explanation";
+import { RebuildButton, RebuildProgress } from "./rebuild";
 
 const SHOWN = 40;
 
@@ -110,33 +112,24 @@ function Generations({ of }: { of: Generation[] }) {
 }
 
 function Rebuild({ views }: { views: string[] }) {
-  const [name, setName] = useState("");
-  const [running, setRunning] = useState(false);
-  const [problem, setProblem] = useState<Error | null>(null);
-  const rebuild = async () => {
-    setRunning(true);
-    setProblem(null);
-    try {
-      const done = await api.rebuild(name || views[0]!);
-      say(`${done.view} is generation ${done.generation}: ${plural(done.rows, "row")}, ${plural(done.differences ?? 0, "difference")}`);
-    } catch (error) {
-      setProblem(error as Error);
-    }
-    setRunning(false);
-  };
+  const who = useStore(me);
+  const own = views.filter((one) => allows(who, "rebuild", `view:${one}`));
+  const [chosen, setChosen] = useState("");
+  const name = chosen || own[0];
   return (
     <Panel title="Rebuild">
       <div class="stack tight">
         <p class="muted">Compute a view from its whole history and swap it in. The old answer stays until the new one is there.</p>
-        {views.length ? (
+        {name ? <>
           <div class="row">
-            <select class="input grow" aria-label="View" value={name || views[0]} onChange={(event) => setName(event.currentTarget.value)}>
-              {views.map((one) => <option key={one}>{one}</option>)}
+            <select class="input grow" aria-label="View" value={name} onChange={(event) => setChosen(event.currentTarget.value)}>
+              {own.map((one) => <option key={one}>{one}</option>)}
             </select>
-            <Button icon="refresh" disabled={running} onPress={() => void rebuild()}>{running ? "Rebuilding …" : "Rebuild"}</Button>
+            <RebuildButton name={name} kind="" key={name} />
           </div>
-        ) : <p>No view is kept. <a href={link("query")}>Try a query</a></p>}
-        {problem && <Notice of={problem} />}
+          <RebuildProgress name={name} />
+        </> : views.length ? <p>That needs <b>rebuild</b> on a view; one who manages users can grant it.</p>
+          : <p>No view is kept. <a href={link("query")}>Try a query</a></p>}
       </div>
     </Panel>
   );

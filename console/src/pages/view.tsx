@@ -17,6 +17,7 @@ import { Rows, Table } from "../ui/table";
 import { useView } from "../ui/view";
 import { Explanation } from "./explanation";
 import { LatePanel } from "./late";
+import { RebuildButton, RebuildProgress } from "./rebuild";
 import { WhyPanel } from "./why";
 
 const TABS = [["live", "Live"], ["late", "Late data"], ["definition", "Definition"]] as const;
@@ -35,6 +36,7 @@ export function ViewPage({ name }: { name: string }) {
       <PageHead title={name} about={about.value ? <>{about.value.kind} view, {about.value.origin}</> : "view"}>
         {answer && <FreshBadge answer={answer} onPress={() => setExplained(true)} />}
         {answer && <ExactBadge answer={answer} onPress={() => setExplained(true)} />}
+        {about.value && about.value.kind !== "read" && <RebuildButton name={name} />}
         <Button kind="tiny" icon="copy" onPress={() => copy(curlView(location.origin, name, { limit: "100" }))}>curl</Button>
         <Button kind="tiny" icon="copy" onPress={() => copy(pythonView(location.origin, name, { limit: "100" }))}>Python</Button>
         <Button kind="tiny" icon="prompt" onPress={() => go("query", null, { sql: `SELECT * FROM ${name}` })}>Query</Button>
@@ -42,6 +44,7 @@ export function ViewPage({ name }: { name: string }) {
       <div class="content">
         <Tabs label="Parts of the view" of={TABS} value={tab} onChange={(next) => amend({ tab: next === "live" ? null : next })} />
         {problem && <Notice of={problem} tone={missing ? "bad" : "warn"} />}
+        {!missing && <RebuildProgress name={name} />}
         {tab === "live" && <Live name={name} answer={answer} about={about.value} failed={Boolean(problem)} onWhy={setAsked} />}
         {tab === "late" && !missing && <LatePanel name={name} />}
         {tab === "definition" && <Definition about={about.value} problem={about.problem} />}

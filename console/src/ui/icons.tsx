@@ -23,9 +23,12 @@ const PATHS: Record<string, string> = {
   fit: "M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10",
   menu: "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
   arrow: "M3 8h10M9 4l4 4-4 4",
+  back: "M13 8H3M7 4L3 8l4 4",
+  pause: "M5.5 3.5v9M10.5 3.5v9",
   help: "M6 6a2 2 0 1 1 2.8 1.8c-.6.3-.8.7-.8 1.4M8 11.8h.01",
   download: "M8 2.5v8M4.5 7.5L8 11l3.5-3.5M2.5 13.5h11",
   refresh: "M13 4v3h-3M13 7a5.3 5.3 0 1 0 .2 2.5",
+  leave: "M6.5 2.5h-4v11h4M6.5 8h7M10.5 5l3 3-3 3",
   stop: "M4.5 4.5h7v7h-7z",
 };
 

@@ -1,13 +1,16 @@
 /** The navigation, with how the project is doing. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { Health } from "../api";
+import { api, type Health, session } from "../api";
 import { duration, short } from "../format";
 import { link as linked, now, status } from "../live";
-import { link, type Page } from "../routes";
+import { go } from "../place";
+import { HOME, link, type Page, serverAbove } from "../routes";
+import { isProject, paths } from "../server";
 import { useStore } from "../store";
+import { me } from "../who";
 import { Icon, Mark } from "./icons";
-import { Badge, Button, Dot } from "./parts";
+import { Badge, Button, Dot, say } from "./parts";
 import { theme, toggleTheme } from "./theme";
 
 const GROUPS = ["Watch", "Ask", "Trust", "Run"] as const;
@@ -20,17 +23,19 @@ export function Nav({ pages, page, onSearch, onHelp }: {
   onHelp: () => void;
 }) {
   const project = useStore(status);
+  const alone = isProject(useStore(paths));
+  const above = serverAbove(location.pathname);
   const look = useStore(theme);
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [page]);
   const alerts = project?.rules.reduce((sum, rule) => sum + rule.numbers.open, 0) ?? 0;
   return (
     <nav class={`nav${open ? " open" : ""}`} aria-label="Console">
-      <a class="brand" href={link("topology")}>
+      <a class="brand" href={link(pages[0]?.page ?? "topology")}>
         <Mark />
         <span class="grow">
           <strong class="ellipsis">{project?.name ?? "Headrace"}</strong>
-          <span class="state" title={project?.reason}>{project && <><Dot tone={TONES[project.state] ?? "idle"} />{project.state}</>}</span>
+          <span class="state" title={project?.reason}>{project ? <><Dot tone={TONES[project.state] ?? "idle"} />{project.state}</> : !alone && "server of jobs"}</span>
         </span>
       </a>
       <Button kind="quiet menu-button" icon="menu" label="Menu" onPress={() => setOpen(!open)} />
@@ -38,6 +43,7 @@ export function Nav({ pages, page, onSearch, onHelp }: {
         <Icon name="search" /><span class="grow">Jump to …</span><kbd class="kbd">/</kbd>
       </button>
       <div class="links">
+        {above && <a class="item" href={above}><Icon name="back" />All jobs</a>}
         {GROUPS.map((group) => {
           const own = pages.filter((one) => one.group === group);
           return own.length > 0 && (
@@ -53,14 +59,36 @@ export function Nav({ pages, page, onSearch, onHelp }: {
             </div>
           );
         })}
+        <Account />
       </div>
       <div class="foot">
-        <LinkState />
+        {alone && <LinkState />}
         <span class="grow" />
         <Button kind="quiet tiny" icon={look === "dark" ? "sun" : "moon"} label={`Switch to ${look === "dark" ? "light" : "dark"}`} onPress={toggleTheme} />
         <Button kind="quiet tiny" icon="help" label="Keys and help" onPress={onHelp} />
       </div>
     </nav>
+  );
+}
+
+/** Who has signed in, and the way out. */
+function Account() {
+  const who = useStore(me);
+  const leave = async () => {
+    try {
+      await api.logout();
+      go(HOME.page);
+      session.set("needed");
+    } catch (error) {
+      say((error as Error).message);
+    }
+  };
+  return who && (
+    <div class="account">
+      <Icon name="user" />
+      <span class="ellipsis grow" title={`signed in as ${who.user}`}><span class="hidden-visually">signed in as </span>{who.user}</span>
+      <Button kind="quiet tiny" icon="leave" onPress={() => void leave()}>Sign out</Button>
+    </div>
   );
 }
 

@@ -138,15 +138,25 @@ export function Sql({ text }: { text: string }) {
   return <Block copy={text}>{pieces}</Block>;
 }
 
-export function Code({ text, wrap }: { text: string; wrap?: boolean }) {
-  return <Block copy={text} wrap={wrap}>{text}</Block>;
+/** `end` shows the last lines first, as one reads a log. */
+export function Code({ text, wrap, end }: { text: string; wrap?: boolean; end?: boolean }) {
+  return <Block copy={text} wrap={wrap} end={end}>{text}</Block>;
 }
 
-function Block({ copy: text, wrap, children }: Children & { copy: string; wrap?: boolean }) {
+function Block({ copy: text, wrap, end, children }: Children & { copy: string; wrap?: boolean; end?: boolean }) {
+  const ref = useRef<HTMLPreElement>(null);
+  const follows = useRef(Boolean(end));
+  // Whoever has scrolled up to read is left there.
+  const scrolled = ({ currentTarget: at }: { currentTarget: HTMLPreElement }) => {
+    follows.current = Boolean(end) && at.scrollHeight - at.clientHeight - at.scrollTop < 40;
+  };
+  useEffect(() => {
+    if (follows.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+  }, [text]);
   return (
     <div class={`code${wrap ? " wrap" : ""}`}>
       {/* A region that scrolls must be reachable by keyboard. */}
-      <pre tabIndex={0} role="group" aria-label="code">{children}</pre>
+      <pre ref={ref} onScroll={end ? scrolled : undefined} tabIndex={0} role="group" aria-label="code">{children}</pre>
       <span class="copy"><CopyButton text={text} /></span>
     </div>
   );
@@ -236,6 +246,47 @@ export function Dialog({ title, kind = "", onClose, children }: Children & {
       <div class="head"><h2>{title}</h2><Button kind="quiet" icon="close" label="Close" onPress={onClose} /></div>
       <div class="inside">{children}</div>
     </dialog>
+  );
+}
+
+/** Asks before something is done; stays open with what is wrong if it cannot be. */
+export function Confirm({ title, verb, danger, onDo, onClose, children }: Children & {
+  title: string;
+  verb: string;
+  danger?: boolean;
+  onDo: () => Promise<unknown>;
+  onClose: () => void;
+}) {
+  const [problem, setProblem] = useState<Error | null>(null);
+  const [busy, setBusy] = useState(false);
+  const go = async () => {
+    setBusy(true);
+    try {
+      await onDo();
+      onClose();
+    } catch (error) {
+      setProblem(error as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      {problem && <Notice of={problem} />}
+      <div class="row end">
+        <Button onPress={onClose}>Leave it</Button>
+        <Button kind={danger ? "danger" : "primary"} disabled={busy} onPress={() => void go()}>{verb}</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Says what one would need to be allowed something, and who can give it. */
+export function Needs({ what, may, on, user }: { what: ComponentChildren; may: string; on: string; user: string }) {
+  return (
+    <Empty title="Not for you yet" command={`headrace grant add ${user} ${may} '${on}'`}>
+      <p>{what} need <b>{may}</b> on <b>{on === "*" ? "everything" : on}</b>. One who manages users can grant it:</p>
+    </Empty>
   );
 }
 

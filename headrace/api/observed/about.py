@@ -36,6 +36,16 @@ class LateSummary(msgspec.Struct, frozen=True):
     truncated: bool
 
 
+class Rebuild(msgspec.Struct, frozen=True):
+    """What a rebuild of the view has to do, and how far one is that was asked for."""
+
+    state: str  # idle, waiting, running
+    asked_at: str | None
+    started_at: str | None
+    events: int  # of its whole history
+    expected_ms: int | None  # by the largest build of this run; None: none has told yet
+
+
 class About(msgspec.Struct, frozen=True):
     name: str
     kind: str
@@ -50,3 +60,4 @@ class About(msgspec.Struct, frozen=True):
     late: LateSummary | None  # None: it has no windows of event time
     reads: list[str]
     touches: list[str]  # what depends on it
+    rebuild: Rebuild | None = None  # None: it cannot be rebuilt now

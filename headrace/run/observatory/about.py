@@ -43,6 +43,7 @@ def about_view(subject: Subject, name: str) -> About:
         _late(subject, view),
         shown.reads,
         lineage_of(subject.project, plan).touched_by.get(view.name, []),
+        subject.signs().rebuild(view.stream, view.name) if view.stream else None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from headrace.api.observed.about import Rebuild
 from headrace.api.service import Status
 from headrace.compile.plan import Plan, StreamPlan
 from headrace.define.project import Project
@@ -27,6 +28,8 @@ class Signs:
     problems: Mapping[str, str] = field(default_factory=dict)
     # For a stream: what Spark says of its newest micro-batches.
     progress: Callable[[str], list[Any]] = lambda stream: []
+    # For a flow and a view of it: the rebuild that could be, waits or runs.
+    rebuild: Callable[[str, str], Rebuild | None] = lambda flow, view: None
 
 
 class Subject(Protocol):

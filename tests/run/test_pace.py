@@ -1,0 +1,30 @@
+"""How long a build is expected to take."""
+
+from __future__ import annotations
+
+from headrace.run.pace import Pace
+
+
+def test_before_the_first_build_nothing_is_expected() -> None:
+    assert Pace().seconds(100) is None
+
+
+def test_a_build_that_read_nothing_tells_nothing() -> None:
+    pace = Pace()
+    pace.note(0, 3.0)
+    assert pace.seconds(100) is None
+
+
+def test_more_events_take_longer_in_proportion_and_fewer_no_longer() -> None:
+    pace = Pace()
+    pace.note(1_000, 4.0)
+    assert (pace.seconds(2_500), pace.seconds(1_000), pace.seconds(10)) == (10.0, 4.0, 4.0)
+
+
+def test_small_builds_do_not_change_what_the_largest_has_told() -> None:
+    pace = Pace()
+    pace.note(1_000, 4.0)
+    pace.note(10, 3.0)
+    assert pace.seconds(1_000) == 4.0
+    pace.note(1_000, 6.0)
+    assert pace.seconds(1_000) == 6.0

@@ -1,0 +1,32 @@
+"""What is said of a rebuild, in each of its states."""
+
+from __future__ import annotations
+
+from headrace.api.observed.about import Rebuild
+from headrace.core.time import SECOND, iso
+from headrace.run.pace import Pace
+from headrace.run.rebuilds import rebuild_of
+from headrace.run.schedule import Wish
+
+
+def pace() -> Pace:
+    made = Pace()
+    made.note(1_000, 4.0)
+    return made
+
+
+def test_a_view_that_nobody_rebuilds_says_what_it_would_take() -> None:
+    assert rebuild_of(None, 2_000, pace()) == Rebuild("idle", None, None, 2_000, 8_000)
+
+
+def test_without_a_build_before_it_is_not_known_how_long_it_takes() -> None:
+    assert rebuild_of(None, 2_000, Pace()).expected_ms is None
+
+
+def test_a_rebuild_waits_and_then_runs() -> None:
+    wish = Wish("clicks", "pages", SECOND)
+    said = rebuild_of(wish, 500, pace())
+    assert said == Rebuild("waiting", iso(SECOND), None, 500, 4_000)
+    wish.started_at_us = 3 * SECOND
+    said = rebuild_of(wish, 500, pace())
+    assert said == Rebuild("running", iso(SECOND), iso(3 * SECOND), 500, 4_000)
