@@ -136,7 +136,9 @@ def test_a_size_that_lies_is_refused() -> None:
     assert refusal(gzip.compress(negative)).condition == "BadRequest"
 
 
-@pytest.mark.parametrize("body", [b"", b"no gzip", gzip.compress(b"x" * 600)])
+@pytest.mark.parametrize(
+    "body", [b"", b"no gzip", gzip.compress(b"x" * 600)], ids=["nothing", "text", "short"]
+)
 def test_what_is_no_package_is_refused(body: bytes) -> None:
     assert isinstance(refusal(body), BadRequest)
 
