@@ -118,6 +118,7 @@ def _served(
         supervisor.start()
         yield server.url
     finally:
+        office.domain.stop()
         server.stop()
         supervisor.stop()
         line.close()
