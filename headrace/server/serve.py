@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,7 +27,6 @@ from headrace.core.time import now_us
 from headrace.define.settings import LogSettings
 from headrace.run.journal import keep_journal
 from headrace.run.lock import RunLock, running_url
-from headrace.run.schedule import Report
 from headrace.server.app import make_server_app
 from headrace.server.database import Database
 from headrace.server.domain import Domain
@@ -38,6 +38,9 @@ from headrace.server.process import CommandLine, job_command
 from headrace.server.settings import ServerSettings, load_server_settings
 from headrace.server.supervisor import Supervisor
 from headrace.server.watcher import Tools
+
+if TYPE_CHECKING:
+    from headrace.run.schedule import Report  # which has Spark with it
 
 SERVER = "server"  # who speaks in its journal
 
