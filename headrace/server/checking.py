@@ -1,7 +1,8 @@
 """A submitted project is compiled before it is a version, in a process of its own.
 
 It is the project's own code that is loaded there, and a JVM that is started. One check runs at a
-time, within a stated time; whatever is wrong comes back as the error that the compiler had.
+time, within a stated time; whatever is wrong comes back as the error that the compiler had. It is
+broken off when the server stops, and whoever waits is told so.
 tests/server/test_checking.py checks the ends it can come to.
 """
 
@@ -12,52 +13,90 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
 from headrace.api.client import error_of
 from headrace.api.errors import ErrorShape
-from headrace.core.errors import EngineFailed, LimitReached
+from headrace.core.errors import EngineFailed, LimitReached, Unavailable
 from headrace.core.time import SECOND
 from headrace.run.job import Checked, Names
 
-_one = threading.Lock()
+
+class Checker:
+    """Checks projects, one after the other, until it is stopped."""
+
+    def __init__(self) -> None:
+        self._one, self._changing = threading.Lock(), threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    def check(self, command: Sequence[str], seconds_max_us: int) -> Names:
+        """The names that the checked project defines; what is wrong with it is raised."""
+        with self._one:
+            printed = self._printed(command, seconds_max_us / SECOND)
+        lines = printed.strip().splitlines()
+        try:
+            found = msgspec.json.decode(lines[-1] if lines else b"", type=Checked)
+        except msgspec.DecodeError as error:
+            raise EngineFailed(
+                "the check of the project ended without a result",
+                detail=printed[-500:].decode("utf-8", "replace").strip() or None,
+            ) from error
+        if found.names is None:
+            raise error_of(msgspec.convert(found.error, ErrorShape))
+        return found.names
+
+    def stop(self) -> None:
+        """Break off the check that runs, and begin no more."""
+        with self._changing:
+            self._stopped = True
+            if self._process is not None:
+                _kill(self._process)
+
+    def _printed(self, command: Sequence[str], seconds_max: float) -> bytes:
+        process = self._started(command)
+        try:
+            printed = process.communicate(timeout=seconds_max)[0]
+        except subprocess.TimeoutExpired as error:
+            raise LimitReached(
+                f"the check of the project took more than {seconds_max:g} s",
+                hint="see submit.check in server.toml.",
+            ) from error
+        finally:
+            with self._changing:
+                self._process = None
+            if process.poll() is None:
+                _kill(process)
+                process.communicate()
+        if self._stopped:
+            raise _stopping()
+        return printed
+
+    def _started(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        with self._changing:
+            if self._stopped:
+                raise _stopping()
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            return self._process
 
 
-def check(command: Sequence[str], seconds_max_us: int) -> Names:
-    """The names that the checked project defines; what is wrong with it is raised."""
-    with _one:
-        printed = _printed(command, seconds_max_us / SECOND)
-    lines = printed.strip().splitlines()
-    try:
-        found = msgspec.json.decode(lines[-1] if lines else b"", type=Checked)
-    except msgspec.DecodeError as error:
-        raise EngineFailed(
-            "the check of the project ended without a result",
-            detail=printed[-500:].decode("utf-8", "replace").strip() or None,
-        ) from error
-    if found.names is None:
-        raise error_of(msgspec.convert(found.error, ErrorShape))
-    return found.names
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    # The JVM is in the same group; the session is its own, so nobody else is.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
-def _printed(command: Sequence[str], seconds_max: float) -> bytes:
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
+def _stopping() -> Unavailable:
+    return Unavailable(
+        "the server is stopping, and the project was not checked",
+        detail="nothing has changed.",
+        hint="send it again when the server is back.",
     )
-    try:
-        return process.communicate(timeout=seconds_max)[0]
-    except subprocess.TimeoutExpired as error:
-        raise LimitReached(
-            f"the check of the project took more than {seconds_max:g} s",
-            hint="see submit.check in server.toml.",
-        ) from error
-    finally:
-        if process.poll() is None:
-            # The JVM is in the same group; the session is its own, so nobody else is.
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()

@@ -21,7 +21,7 @@ from headrace.core.time import Clock, now_us
 from headrace.define.settings import load_settings
 from headrace.run.job import Names
 from headrace.run.order import Order
-from headrace.server.checking import check
+from headrace.server.checking import Checker
 from headrace.server.commands import Command, Done, carry_out, find
 from headrace.server.home import checked_name
 from headrace.server.package import unpack, write_files
@@ -73,7 +73,11 @@ class Domain:
     ) -> None:
         self.home, self.database, self.room = tools.home, tools.database, tools.room
         self._command, self._limits, self._decided = tools.command, limits, decided
-        self._clock = clock
+        self._clock, self._checker = clock, Checker()
+
+    def stop(self) -> None:
+        """Take in no more versions; whoever waits for a check is told so."""
+        self._checker.stop()
 
     def submit(self, command: Command, body: bytes, wish: Wish) -> Done:
         """Make a job of a project."""
@@ -155,7 +159,7 @@ class Domain:
 
     def _check(self, folder: Path, state: Path) -> Names:
         order = Order(str(folder), str(state), 0, "local[1]", CHECK_MEMORY)
-        return check(self._command("check", order), self._limits.check_us)
+        return self._checker.check(self._command("check", order), self._limits.check_us)
 
     def _write(self, db: sqlite3.Connection, job: Job) -> Job:
         self._check_room(db, job)

@@ -46,13 +46,17 @@ _COMING = frozenset({"starting", "running", SILENT, "restarting", "stopping"})
 
 def shown_state(seen: Seen) -> str:
     """The state of a job whose process was not reached."""
-    return "restarting" if seen.state in _COMING else seen.state
+    return "restarting" if _coming(seen) else seen.state
+
+
+def _coming(seen: Seen) -> bool:
+    return seen.state in _COMING and seen.back
 
 
 def down(job: str, seen: Seen) -> HeadraceError:
     """Why a job cannot do what only its process could."""
     detail = "nothing of this request was accepted."
-    if seen.state in _COMING:
+    if _coming(seen):
         return Restarting(
             f"job '{job}' is {'starting' if seen.state == 'starting' else 'restarting'}",
             detail=f"{seen.reason}; {detail}" if seen.reason else detail,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -38,6 +39,9 @@ from headrace.server.process import CommandLine, job_command
 from headrace.server.settings import ServerSettings, load_server_settings
 from headrace.server.supervisor import Supervisor
 from headrace.server.watcher import Tools
+
+if TYPE_CHECKING:
+    from headrace.run.schedule import Report  # which has Spark with it
 
 SERVER = "server"  # who speaks in its journal
 
@@ -118,6 +122,7 @@ def _served(
         supervisor.start()
         yield server.url
     finally:
+        office.domain.stop()
         server.stop()
         supervisor.stop()
         line.close()

@@ -48,6 +48,7 @@ class Seen(msgspec.Struct, frozen=True):
     reason: str = ""
     pid: int | None = None
     url: str | None = None
+    back: bool = True  # whether it is to come back, where it is stopping
 
 
 UNSEEN = Seen("starting", "the server has not looked yet")
@@ -184,7 +185,7 @@ class Watcher:
         elif (now - run.asked_s) * SECOND >= self._tools.settings.stop_us:
             send_signal(self._layout, found, signal.SIGKILL)
         reason = "another version or turn follows" if job.wanted else f"it is {job.desired}"
-        self.seen = Seen("stopping", reason, found.pid)
+        self.seen = Seen("stopping", reason, found.pid, back=job.wanted)
 
     # It is not there
 
@@ -209,7 +210,7 @@ class Watcher:
         """It does not hold its lock yet, or does no longer."""
         assert self._run is not None
         if self._run.held:
-            self.seen = Seen("stopping", "its process is ending", child.pid)
+            self.seen = Seen("stopping", "its process is ending", child.pid, back=job.wanted)
             return
         late_s = self._tools.clock() - self._run.began_s
         if not job.wanted or self._run.turn != job.turn:

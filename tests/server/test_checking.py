@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from run.waiting import wait
 
-from headrace.core.errors import EngineFailed, LimitReached, UnknownName
+from headrace.core.errors import EngineFailed, LimitReached, Unavailable, UnknownName
 from headrace.core.time import SECOND
 from headrace.run.job import Names
-from headrace.server.checking import check
+from headrace.server.checking import Checker
 
 
 def said(code: str) -> list[str]:
@@ -21,19 +22,19 @@ def said(code: str) -> list[str]:
 
 def test_names_come_back() -> None:
     code = """print('warning'); print('{"names": {"views": ["v"]}}')"""
-    assert check(said(code), 60 * SECOND) == Names(views=["v"])
+    assert Checker().check(said(code), 60 * SECOND) == Names(views=["v"])
 
 
 def test_an_error_comes_back_as_the_compiler_had_it() -> None:
     fields = '{"condition":"UnknownName","message":"m","detail":null,"hint":"h","origin":"a.sql:3"}'
     with pytest.raises(UnknownName) as raised:
-        check(said(f"print('{{\"error\": {fields}}}'); raise SystemExit(1)"), 60 * SECOND)
+        Checker().check(said(f"print('{{\"error\": {fields}}}'); raise SystemExit(1)"), 60 * SECOND)
     assert (raised.value.message, raised.value.hint, raised.value.origin) == ("m", "h", "a.sql:3")
 
 
 def test_a_check_that_says_nothing_failed_with_what_it_printed() -> None:
     with pytest.raises(EngineFailed) as raised:
-        check(said("import sys; sys.exit('no memory')"), 60 * SECOND)
+        Checker().check(said("import sys; sys.exit('no memory')"), 60 * SECOND)
     assert raised.value.message == "the check of the project ended without a result"
     assert raised.value.detail == "no memory"
 
@@ -42,10 +43,32 @@ def test_a_check_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path
     inner = f"import os,time; open('{tmp_path}/pid','w').write(str(os.getpid())); time.sleep(600)"
     code = f"import subprocess,sys; subprocess.run([sys.executable,'-S','-c',{inner!r}])"
     with pytest.raises(LimitReached) as raised:
-        check(said(code), 5 * SECOND)
+        Checker().check(said(code), 5 * SECOND)
     assert raised.value.message == "the check of the project took more than 5 s"
     pid = int((tmp_path / "pid").read_text())
     wait(lambda: not _runs(pid))
+
+
+def test_a_server_that_stops_breaks_a_check_off_and_says_so(tmp_path: Path) -> None:
+    checker, raised = Checker(), []
+    code = f"import time; open('{tmp_path}/begun','w'); time.sleep(600)"
+
+    def checked() -> None:
+        with pytest.raises(Unavailable) as found:
+            checker.check(said(code), 600 * SECOND)
+        raised.append(found.value)
+
+    threads = [threading.Thread(target=checked) for _ in range(2)]  # one runs, and one waits
+    for thread in threads:
+        thread.start()
+    wait((tmp_path / "begun").is_file)
+    checker.stop()
+    for thread in threads:
+        thread.join(60)
+    assert [error.message for error in raised] == [
+        "the server is stopping, and the project was not checked"
+    ] * 2
+    assert raised[0].hint == "send it again when the server is back."
 
 
 def _runs(pid: int) -> bool:

@@ -165,6 +165,16 @@ def test_a_job_that_is_not_coming_back_says_so_without_a_time(
     assert answer.json()["hint"] == "`headrace job show shop` says more."
 
 
+def test_a_job_that_is_stopping_for_good_is_not_waited_for(
+    client: httpx.Client, down: Down
+) -> None:
+    down.seen = Seen("stopping", "it is paused", back=False)
+    answer = client.post("/v1/streams/clicks/events", content=b"{}")
+    assert (answer.status_code, answer.headers.get("retry-after")) == (503, None)
+    assert answer.json()["message"] == "job 'shop' is stopping"
+    assert client.get("/v1/views/total").headers[JOB_STATE] == "stopping"
+
+
 def test_a_job_that_is_starting_is_not_said_to_be_starting_again(
     client: httpx.Client, down: Down
 ) -> None:

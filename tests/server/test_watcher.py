@@ -157,6 +157,7 @@ def test_a_job_that_does_not_stop_is_killed_after_its_time(site: Site) -> None:
     running(site)
     site.switch("cancel")
     wait(lambda: site.seen().state == "stopping")
+    assert not site.seen().back
     wait(lambda: site.seen().state == "cancelled")
 
 
