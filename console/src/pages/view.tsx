@@ -7,7 +7,7 @@ import { now } from "../live";
 import { amend, go, place } from "../place";
 import { measures, newestFirst } from "../plot";
 import { link } from "../routes";
-import { curlView, pythonView } from "../snippets";
+import { base, curlView, pythonView } from "../snippets";
 import { useStore } from "../store";
 import { AnswerChart } from "../ui/chart";
 import { useAsked } from "../ui/hooks";
@@ -37,8 +37,8 @@ export function ViewPage({ name }: { name: string }) {
         {answer && <FreshBadge answer={answer} onPress={() => setExplained(true)} />}
         {answer && <ExactBadge answer={answer} onPress={() => setExplained(true)} />}
         {about.value && about.value.kind !== "read" && <RebuildButton name={name} />}
-        <Button kind="tiny" icon="copy" onPress={() => copy(curlView(location.origin, name, { limit: "100" }))}>curl</Button>
-        <Button kind="tiny" icon="copy" onPress={() => copy(pythonView(location.origin, name, { limit: "100" }))}>Python</Button>
+        <Button kind="tiny" icon="copy" onPress={() => copy(curlView(base(location.href), name, { limit: "100" }))}>curl</Button>
+        <Button kind="tiny" icon="copy" onPress={() => copy(pythonView(base(location.href), name, { limit: "100" }))}>Python</Button>
         <Button kind="tiny" icon="prompt" onPress={() => go("query", null, { sql: `SELECT * FROM ${name}` })}>Query</Button>
       </PageHead>
       <div class="content">
