@@ -9,6 +9,7 @@ version. tests/master/test_balance.py checks it while events arrive.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,11 +24,11 @@ from headrace.master.table import MasterTable, counts
 _SHOWN = [PARTITION, OFFSET, ARRIVED_AT, REASON, RAW]
 
 
-def balance(table: MasterTable, end: Position) -> dict[str, int]:
-    """What became of all events up to the log's end."""
+def balance(table: MasterTable, end: Position, version: Any = None) -> dict[str, int]:
+    """What became of all events up to the log's end, by a version of the table; else the newest."""
     # Files and position are of one version. What was archived since `end` was asked for was
     # accepted too, so the end is moved with it.
-    version = table.open()
+    version = version or table.open()
     found, archived = counts(table.files(version)), table.progress(version)[0]
     end = end.latest(archived)
     return {

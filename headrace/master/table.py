@@ -91,6 +91,7 @@ class MasterTable:
                 Schema.from_arrow(self._table_schema),
                 partition_by=[STATUS, DAY],
                 name=self.path.name,
+                mode="ignore",  # somebody else may have made it meanwhile
             )
         table = DeltaTable(str(self.path))
         known = {field.name for field in table.schema().fields}

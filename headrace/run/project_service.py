@@ -203,8 +203,9 @@ class ProjectService:
 
     def _stream_status(self, stream: StreamPlan, problems: dict[str, str]) -> StreamStatus:
         table = self.master(stream)
-        numbers = balance(table, self.log_reader(stream).end())
-        archived, end = table.position(), self.log_reader(stream).end()
+        version = table.open()  # once: that costs more than all the rest
+        numbers = balance(table, self.log_reader(stream).end(), version)
+        archived, end = table.progress(version)[0], self.log_reader(stream).end()
         state = self.store.stream(stream.name)
         late, last_ms, shed = self._epoch_numbers(stream.name)
         problem = next(

@@ -117,8 +117,12 @@ class Board:
             self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.wait(self.settings.interval_us / SECOND):
+        interval = pause = self.settings.interval_us
+        while not self._stop.wait(pause / SECOND):
+            began = self.clock()
             self.turn()
+            # What a turn takes is part of the pause, but one that is slow leaves time to others.
+            pause = max(interval // 2, interval - (self.clock() - began))
 
     def turn(self) -> None:
         """Look at each topic that is due, and tell what has changed."""

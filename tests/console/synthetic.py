@@ -1,4 +1,4 @@
-"""A topology that no example has: large, or ill."""
+"""A topology that no example has: large, or ill; and one that is heard live."""
 
 from __future__ import annotations
 
@@ -56,3 +56,50 @@ def show(page: Page, *topologies: dict[str, Any]) -> None:
 
     page.route("**/v1/live?*", lambda route: route.fulfill(status=503, body="{}"))
     page.route("**/v1/topology", answer)
+
+
+def tell(page: Page, topology: dict[str, Any], every_ms: int) -> None:
+    """Let the page hear this topology live, with another rate each time. `window.told` has when
+    each was there, `window.drawn` when the screen showed another number of its first node.
+    """
+    page.route("**/v1/topology", lambda route: route.fulfill(status=503, body="{}"))
+    page.add_init_script(
+        f"const topology = {json.dumps(topology)}, everyMs = {every_ms};\n{_TELLING}"
+    )
+
+
+_TELLING = """
+window.told = [];
+window.drawn = [];
+const reallyFetch = window.fetch;
+const text = new TextEncoder();
+function stream() {
+  let number = 0;
+  return new ReadableStream({
+    start(controller) {
+      const tell = () => {
+        number += 1;
+        for (const one of [...topology.nodes, ...topology.edges]) one.rate = 100 + number;
+        const data = JSON.stringify({ ...topology, at: new Date().toISOString() });
+        window.told.push(performance.now());
+        controller.enqueue(text.encode(`id: ${number}\\nevent: topology\\ndata: ${data}\\n\\n`));
+      };
+      tell();
+      setInterval(tell, everyMs);
+    },
+  });
+}
+window.fetch = async (url, options) =>
+  String(url).includes("v1/live") ? new Response(stream()) : reallyFetch(url, options);
+let shown = "";
+// A frame after the one in which it was found, it has been painted.
+const look = () => {
+  const now = document.querySelector(".node .facts-line")?.textContent ?? "";
+  if (now && now !== shown) {
+    shown = now;
+    requestAnimationFrame(() => window.drawn.push(performance.now()));
+  }
+  requestAnimationFrame(look);
+};
+requestAnimationFrame(look);
+"""

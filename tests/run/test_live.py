@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,15 @@ def test_rates_come_from_samples_of_what_is_counted(live: LiveObservatory, trace
     live._sampler.turn()
     nodes = {node.id: node for node in live.topology().nodes}
     assert (nodes["log:clicks"].rate, nodes["speed:clicks"].rate) == (2.0, 0.0)
+
+
+def test_the_topology_is_told_twice_a_second(live: LiveObservatory, traced: Traced) -> None:
+    hearer, began_us = live.live(["topology"]), traced.clock.now_us
+    told = []
+    for look in range(1, 9):  # the board looks every 250 ms, now and then a little early
+        hearer.take()
+        traced.clock.now_us = began_us + look * 250_000 - 30_000 * (look % 2)
+        live.board.turn()
+        told += [look for heard in hearer.take() if heard.event == "topology"]
+    assert [later - look for look, later in pairwise(told)] == [2] * (len(told) - 1)
+    assert len(told) >= 3

@@ -13,6 +13,7 @@ from audit.traced import Traced, event
 from headrace.api.observed.topology import Node, Topology
 from headrace.core.time import SECOND
 from headrace.define.project import load_project
+from headrace.run.observatory import graph
 from headrace.run.observatory.samples import Samples
 from headrace.run.observatory.subject import Signs
 from headrace.run.observatory.topology import topology_of
@@ -179,3 +180,16 @@ def test_a_project_that_never_ran_has_nothing_to_show(tmp_path: Path) -> None:
     service = Offline(load_project(tmp_path))
     assert topology_of(service, None).nodes == []
     service.close()
+
+
+def test_the_queries_of_a_project_are_read_once_until_there_is_another(
+    offline: Offline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[object]()
+    monkeypatch.setattr(graph, "reads_of", lambda project: read.append(project) or {"a": ["b"]})
+    reads = graph.LastReads()
+    assert reads(offline.project) == reads(offline.project) == {"a": ["b"]}
+    assert read == [offline.project]
+    other = replace(offline.project)
+    reads(other)
+    assert read[1] is other

@@ -7,7 +7,7 @@ tests/run/test_topology.py reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from headrace.api.observed.topology import NodeKind
@@ -40,10 +40,30 @@ class Graph:
     edges: tuple[tuple[str, str], ...]
 
 
-def graph_of(project: Project, plan: Plan, watches: Iterable[str] = ()) -> Graph:
+Reads = Callable[[Project], dict[str, list[str]]]
+
+
+class LastReads:
+    """What each name of a project reads, found out once for the same project: its queries are
+    parsed for it, which would take most of the time of a look at it.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[Project, dict[str, list[str]]] | None = None
+
+    def __call__(self, project: Project) -> dict[str, list[str]]:
+        known = self._known
+        if known is None or known[0] is not project:
+            self._known = known = project, reads_of(project)
+        return known[1]
+
+
+def graph_of(
+    project: Project, plan: Plan, watches: Iterable[str] = (), reads: Reads = reads_of
+) -> Graph:
     """The graph of a deployed project with these watches."""
     places = list(_places(project, plan, list(watches)[:WATCHES_MAX]))
-    edges = dict.fromkeys((*_ways_in(plan), *_ways_on(project, plan, places)))
+    edges = dict.fromkeys((*_ways_in(plan), *_ways_on(reads(project), plan, places)))
     known = {place.id for place in places}
     return Graph(tuple(places), tuple(e for e in edges if e[0] in known and e[1] in known))
 
@@ -77,13 +97,15 @@ def _ways_in(plan: Plan) -> Iterator[tuple[str, str]]:
             yield f"master:{name}", f"view:{view.name}"
 
 
-def _ways_on(project: Project, plan: Plan, places: list[Place]) -> Iterator[tuple[str, str]]:
+def _ways_on(
+    reads: dict[str, list[str]], plan: Plan, places: list[Place]
+) -> Iterator[tuple[str, str]]:
     """From speed, tables and views to what reads them, and back into the logs that they feed."""
     behind = {
         place.name: place for place in places if place.kind not in {"source", "log", "master"}
     }
     declared = {stream.name for stream in plan.streams}
-    for name, sources in reads_of(project).items():
+    for name, sources in reads.items():
         target = behind.get(name)
         for source in sources:
             if name in declared:

@@ -13,7 +13,7 @@ from typing import Any
 from headrace.api.shapes import Alerts, StatusReport
 from headrace.compile.subscribe import streams_of
 from headrace.core.errors import NotFound
-from headrace.core.time import SECOND
+from headrace.core.time import MILLISECOND, SECOND
 from headrace.run.observatory.counting import count
 from headrace.run.observatory.disk import Growth
 from headrace.run.observatory.observatory import StoreObservatory
@@ -26,6 +26,8 @@ from headrace.serving.hearer import Hearer
 from headrace.serving.ledger import Wanted
 
 STATUS_US = SECOND  # reading the master's version costs more than the store
+# Twice a second. A little less, because a look that comes a moment too early would be left out.
+TOPOLOGY_US = 400 * MILLISECOND
 VIEW = "view:"
 
 
@@ -59,7 +61,7 @@ class LiveObservatory(StoreObservatory):
         if name == "status":
             return Topic(name, self._status, interval_us=max(STATUS_US, interval))
         if name == "topology":
-            return Topic(name, self.topology, interval_us=max(STATUS_US, interval))
+            return Topic(name, self.topology, interval_us=max(TOPOLOGY_US, interval))
         if name == "alerts":
             return Topic(name, self._alerts, self._alerts_mark, interval)
         if name.startswith(VIEW):

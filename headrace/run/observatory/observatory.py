@@ -21,6 +21,7 @@ from headrace.run.observatory.about import about_view
 from headrace.run.observatory.catalog import catalog_of
 from headrace.run.observatory.disk import Growth
 from headrace.run.observatory.epochs import epochs_of
+from headrace.run.observatory.graph import LastReads
 from headrace.run.observatory.quality import quality_of
 from headrace.run.observatory.samples import Samples
 from headrace.run.observatory.search import search
@@ -39,9 +40,10 @@ class StoreObservatory:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
+        self._reads = LastReads()
 
     def topology(self) -> Topology:
-        return topology_of(self.subject, self.samples)
+        return topology_of(self.subject, self.samples, self._reads)
 
     def catalog(self) -> Catalog:
         about, store = self.subject.project, self.subject.store

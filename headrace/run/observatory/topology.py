@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from headrace.api.observed.topology import Edge, Health, Node, Topology
 from headrace.api.service import Status
+from headrace.compile.lineage import reads_of
 from headrace.compile.plan import Plan
 from headrace.core.time import iso
-from headrace.run.observatory.graph import Graph, Place, graph_of
+from headrace.run.observatory.graph import Graph, Place, Reads, graph_of
 from headrace.run.observatory.numbers import Judging, Numbers
 from headrace.run.observatory.samples import Samples
 from headrace.run.observatory.subject import Subject
@@ -35,19 +36,22 @@ class _Judged:
     cause: str | None = None
 
 
-def topology_of(subject: Subject, samples: Samples | None) -> Topology:
+def topology_of(subject: Subject, samples: Samples | None, reads: Reads = reads_of) -> Topology:
     """The project at this moment."""
     now, plan = iso(subject.store.clock()), subject.store.deployed()
     if plan is None:
         return Topology(now, [], [])
-    return _Looking(subject, plan, subject.status(), samples or Samples()).topology(now)
+    looking = _Looking(subject, plan, subject.status(), samples or Samples(), reads)
+    return looking.topology(now)
 
 
 class _Looking:
-    def __init__(self, subject: Subject, plan: Plan, status: Status, samples: Samples) -> None:
+    def __init__(
+        self, subject: Subject, plan: Plan, status: Status, samples: Samples, reads: Reads
+    ) -> None:
         with subject.store.db.read() as db:
             active = watches.statuses(db, ACTIVE)
-        self.graph = graph_of(subject.project, plan, [watch.name for watch in active])
+        self.graph = graph_of(subject.project, plan, [one.name for one in active], reads)
         self.judging = Judging(subject, plan, status, active)
         self.running, self.samples = subject.signs().running, samples
 
