@@ -14,7 +14,7 @@ from typing import Any
 from headrace.access.operation import Operation
 from headrace.api import handlers, ruling, watching
 from headrace.api.access_routes import ACCESS_ROUTES
-from headrace.api.body import JSON, NDJSON, ONE
+from headrace.api.body import ANY, JSON, NDJSON, ONE
 from headrace.api.events import EVENTS_MEDIA, subscribe
 from headrace.api.handlers import Api
 from headrace.api.needs import JOB, NAMED, OPEN, Need, reads
@@ -278,7 +278,7 @@ ROUTES: tuple[Route[Api], ...] = (
     Route(
         "GET", "/assets/{file}", "asset",
         "A file of the console; under one name it never changes.",
-        handlers.asset, media=ONE, parameters=(_FILE,),
+        handlers.asset, media=ANY, parameters=(_FILE,),
         needs=OPEN,
     ),
 )  # fmt: skip
