@@ -7,7 +7,6 @@ acknowledged event is visible when an answer counts n or more.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -17,6 +16,8 @@ from typing import Any
 
 import httpx
 from rich.console import Console
+
+from bench.process import wait_ready
 
 RATE, POST_EVENTS = 5_000, 100
 DEFINITIONS = """
@@ -39,7 +40,7 @@ def measure(folder: Path, seconds: float, console: Console) -> dict[str, float]:
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
-        url = _wait_ready(process)
+        url = wait_ready(process)
         token = (project / ".headrace" / "run.token").read_text("utf-8")
         with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client:
             delays = _probe(client, seconds)
@@ -58,18 +59,6 @@ def measure(folder: Path, seconds: float, console: Console) -> dict[str, float]:
         f"p50 {result['p50_ms']:.0f} ms, p99 {result['p99_ms']:.0f} ms ({len(delays):,} posts)"
     )
     return result
-
-
-def _wait_ready(process: subprocess.Popen[str]) -> str:
-    url = ""
-    assert process.stdout is not None
-    for line in process.stdout:
-        told = json.loads(line)
-        url = told.get("url", url)
-        if told.get("kind") == "ready":
-            threading.Thread(target=process.stdout.read, daemon=True).start()
-            return url
-    raise SystemExit("the instance ended before it was ready")
 
 
 def _probe(client: httpx.Client, seconds: float) -> list[float]:

@@ -20,6 +20,7 @@ from headrace.core.errors import BadRequest, LimitReached
 from headrace.ingest.intake import split_lines
 
 JSON, NDJSON, ONE = "application/json", "application/x-ndjson", "application/octet-stream"
+ANY = "*/*"
 KINDS = (JSON, NDJSON, "text/plain", ONE)
 SECONDS_MAX = 60.0
 # Each further member copies what is left of the body, so an endless row of empty ones is refused.

@@ -47,6 +47,7 @@ def _types(route: Route[Any]) -> Iterator[Any]:
 
 def _operation(route: Route[Any], given: Iterator[Any], error: dict[str, Any]) -> dict[str, Any]:
     answer = _content(route.media, next(given))
+    answer |= {media: {"schema": {"type": "string"}} for media in route.others}
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,

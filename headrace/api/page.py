@@ -9,7 +9,7 @@ from typing import Protocol
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.api.body import ONE
+from headrace.api.body import ANY
 from headrace.api.needs import OPEN
 from headrace.api.route import Parameter, Route
 from headrace.console import Console
@@ -49,7 +49,7 @@ PAGE_ROUTES: tuple[Route[Showing], ...] = (
     Route(
         "GET", "/assets/{file}", "asset",
         "A file of the console; under one name it never changes.",
-        asset, media=ONE, parameters=(_FILE,),
+        asset, media=ANY, parameters=(_FILE,),
         needs=OPEN,
     ),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from headrace.api.asking import caller
 from headrace.api.body import JSON
-from headrace.api.export import wanted_form
+from headrace.api.export import CSV, PARQUET, wanted_form
 from headrace.api.handlers import Api, decoded, json_response, queried
 from headrace.api.needs import FOR_KNOWN, NAMED, reads
 from headrace.api.observed.asking import QueryPlan, Stopped
@@ -45,7 +45,7 @@ QUERYING: tuple[Route[Api], ...] = (
     Route(
         "POST", "/v1/sql", "query",
         "Answer an ad-hoc SQL query; as CSV or Parquet where Accept asks for it.",
-        query, Answer, bodies=(BodyKind(JSON, SqlQuestion),),
+        query, Answer, others=(CSV, PARQUET), bodies=(BodyKind(JSON, SqlQuestion),),
         needs=reads(NAMED),
     ),
     Route(

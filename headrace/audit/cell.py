@@ -91,7 +91,7 @@ def find_cell(
     """The one row of a view that has these keys."""
     view = live_view(db, name)
     check_nameable(view)
-    until = iso(_moment(window) + 1) if window is not None else None
+    until = _next(window) if window is not None else None
     conditions = asked(view, keys, window, until)
     whole = msgspec.structs.replace(view, order=(), limit=None)
     sql, values = view_sql(whole, conditions)
@@ -184,6 +184,14 @@ def _moment(text: str) -> int:
         return from_iso(text)
     except ValueError as error:
         raise BadRequest(f"'{text}' is not a moment such as 2026-11-15T19:00:00Z") from error
+
+
+def _next(window: str) -> str:
+    """The moment after the start of a window."""
+    try:
+        return iso(_moment(window) + 1)
+    except OverflowError as error:
+        raise BadRequest(f"no window starts at '{window}', the end of time") from error
 
 
 # Where the events lie

@@ -16,6 +16,8 @@ Clock = Callable[[], int]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND, MILLISECOND, SECOND = 1, 1_000, 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
+# The longest duration: now and so much later is still a moment that can be written.
+DURATION_MAX = 1_000 * 365 * DAY
 
 _UNITS = {
     "microsecond": MICROSECOND,
@@ -60,6 +62,8 @@ def duration_us(text: str) -> int:
         end = match.end()
     if end == 0 or text[end:].strip():
         raise ValueError(f"'{text}' is not a duration such as '10 minutes'")
+    if total > DURATION_MAX:
+        raise ValueError(f"'{text[:40]}' is longer than a thousand years")
     return round(total)
 
 
@@ -101,5 +105,8 @@ def from_iso(text: str) -> int:
     (1500000, 0)
     """
     moment = datetime.fromisoformat(text.strip())
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"'{text}' is before the year 1 or after the year 9999 in UTC") from error
     return (moment - _EPOCH) // timedelta(microseconds=1)

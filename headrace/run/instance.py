@@ -8,6 +8,7 @@ it whole; tests/run/test_kills.py kills it at each failpoint.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -16,6 +17,7 @@ from typing import Any
 
 import msgspec
 import structlog
+from py4j.protocol import Py4JError
 
 from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
@@ -383,7 +385,10 @@ class Instance(ProjectService):
         """What Spark says of a flow's newest micro-batches."""
         pipeline = self.pipelines.get(flow)
         query = pipeline.speed.query if pipeline else None
-        return [msgspec.json.decode(batch.json) for batch in query.recentProgress] if query else []
+        # A JVM that was killed says nothing, and what the store has of the epochs is still told.
+        with contextlib.suppress(Py4JError, OSError):
+            return [msgspec.json.decode(b.json) for b in query.recentProgress] if query else []
+        return []
 
     def _rebuild_of(self, flow: str, view: str) -> Rebuild | None:
         pipeline = self.pipelines.get(flow)

@@ -128,7 +128,7 @@ def _stored(output: OutputPlan, text: str) -> Any:
     try:
         match output.type:
             case "INT" | "BIGINT":
-                return int(text)
+                return _whole(text)
             case "DOUBLE":
                 return float(text)
             case "BOOLEAN":
@@ -140,6 +140,13 @@ def _stored(output: OutputPlan, text: str) -> Any:
     except (ValueError, KeyError) as error:
         raise BadRequest(f"'{text}' is not a {output.type}, which '{output.name}' is") from error
     return text
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError("the store holds no such number")
+    return number
 
 
 def _moment(text: str) -> int:

@@ -156,6 +156,12 @@ def test_a_moment_at_which_no_window_starts_is_told_with_those_that_are_near(
     assert offline.why("slow", {"page": "/a"}, window="2026-01-01T05:00:00Z").row is None
 
 
+def test_no_window_starts_at_the_end_of_time(traced: Traced, offline: Offline) -> None:
+    fill(traced)
+    with pytest.raises(BadRequest, match="no window starts at '9999-12-31T23:59:59"):
+        offline.why("slow", {"page": "/a"}, window="9999-12-31T23:59:59.999999Z")
+
+
 def test_the_condition_of_a_derived_stream_is_one_too(traced: Traced, offline: Offline) -> None:
     traced.send(event("/a", 1), event("/a", 2, 50))
     traced.epoch()

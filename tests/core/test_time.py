@@ -73,7 +73,17 @@ def test_moment_is_read_in_each_spelling(text: str, us: int) -> None:
     assert from_iso(text) == us
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "12:00", "2026-13-01"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "12:00",
+        "2026-13-01",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:00:00-02:00",
+    ],
+)
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         from_iso(text)
@@ -109,6 +119,8 @@ def test_round_duration_survives_as_text(size: int, count: int) -> None:
             "'month' is not a unit of time, because months and years have no fixed length; "
             f"{KNOWN}",
         ),
+        ("99999999999999 days", "'99999999999999 days' is longer than a thousand years"),
+        ("9" * 400 + " s", f"'{'9' * 40}' is longer than a thousand years"),
     ],
 )
 def test_what_is_no_duration_is_refused_with_a_sentence(text: str, sentence: str) -> None:

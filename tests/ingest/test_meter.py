@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from concurrent.futures import Future
 
 import pytest
@@ -32,6 +33,18 @@ def test_each_result_is_counted_once_it_is_known() -> None:
     assert _numbers("accepted") == [1, 1, 4]
     assert _numbers("refused") == [1, 2, 3]
     assert _numbers("failed") == [1, 1, 1]
+
+
+class _Records(list[bytes]):
+    """A list that can be watched."""
+
+
+def test_what_is_counted_later_does_not_hold_the_records() -> None:
+    records, receipt = _Records([b"1234"]), Future[None]()
+    alive = weakref.ref(records)
+    IntakeMeter("metered").follow(records, receipt)
+    del records
+    assert alive() is None
 
 
 @pytest.mark.parametrize("result", ["accepted", "refused", "failed"])

@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from serving.bench import CLICKS
@@ -106,6 +107,21 @@ def test_a_definition_that_cannot_be_read_ends_the_start_before_the_log_is_opene
     after = Offline(project)
     assert after.status().state == "stopped"
     after.close()
+
+
+def test_epochs_are_told_without_phases_when_the_jvm_is_gone(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone:
+        @property
+        def recentProgress(self) -> list[Any]:  # noqa: N802, as Spark names it
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    progress = instance.signs().progress
+    pipeline = SimpleNamespace(speed=SimpleNamespace(query=Gone()))
+    monkeypatch.setattr(instance, "pipelines", {"clicks": cast(Any, pipeline)})
+    assert progress("clicks") == []
+    monkeypatch.undo()
 
 
 def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: Instance) -> None:

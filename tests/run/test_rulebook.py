@@ -128,6 +128,7 @@ def test_rule_is_muted_for_a_time_or_for_some_values(book: StoreRulebook, bench:
     assert book.rule("slow").mutes == [muted]
     for length, keys, sentence in (
         ("soon", {}, "'soon' is not a time such as 1h"),
+        ("99999999999999 days", {}, "'99999999999999 days' is not a time such as 1h"),
         ("0s", {}, "a time to mute must be longer than nothing"),
         ("1h", {"country": "x"}, "'country' is not a column of rule 'slow'"),
     ):

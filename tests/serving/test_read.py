@@ -239,6 +239,12 @@ REFUSALS: list[tuple[Callable[[Reader], object], type[HeadraceError], str, str |
         None,
     ),
     (
+        lambda r: r.view("pages", {"hits": str(2**63)}),
+        BadRequest,
+        "'9223372036854775808' is not a BIGINT, which 'hits' is",
+        None,
+    ),
+    (
         lambda r: r.sql("SELECT * FROM user"),
         BadQuery,
         "there is no view 'user'",
