@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -39,9 +38,6 @@ from headrace.server.process import CommandLine, job_command
 from headrace.server.settings import ServerSettings, load_server_settings
 from headrace.server.supervisor import Supervisor
 from headrace.server.watcher import Tools
-
-if TYPE_CHECKING:
-    from headrace.run.schedule import Report  # which has Spark with it
 
 SERVER = "server"  # who speaks in its journal
 
