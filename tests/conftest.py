@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from headrace.define.settings import SparkSettings
@@ -34,6 +35,13 @@ class Groups(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
     return Groups(config, log)
+
+
+@pytest.fixture(autouse=True)
+def _said_as_before() -> Iterator[None]:
+    """Where a command has its lines go is not where the next test looks for them."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

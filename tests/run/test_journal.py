@@ -24,7 +24,6 @@ def _as_before() -> Iterator[None]:
     yield
     if file := getattr(structlog.get_config()["logger_factory"], "_file", None):
         file.close()
-    structlog.reset_defaults()
 
 
 def journal(folder: Path, **log: Any) -> Path:
