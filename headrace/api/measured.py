@@ -32,19 +32,27 @@ class Measured:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500  # what an exception becomes
+        began, status, noted = time.perf_counter(), 500, False  # what an exception becomes
+
+        def note() -> None:
+            nonlocal noted
+            if not noted:
+                noted = True
+                _note(scope, status, time.perf_counter() - began)
 
         async def send_seen(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+            elif not message.get("more_body", False):
+                note()  # before its end is sent: who has the answer finds it counted
             await send(message)
 
         with span("request") as made:
             try:
                 await self._app(scope, receive, send_seen)
             finally:
-                _note(scope, status, time.perf_counter() - began)
+                note()
                 if made is not None:
                     _name(made, scope, status)
 
