@@ -172,3 +172,4 @@ def test_the_domain_names_its_server_and_what_is_in_use(
     assert (instance["url"], instance["pid"]) == (servers[0].url, servers[0].process.pid)
     assert instance["room"] == {"cores": 4, "memory": 8 << 30, "tags": [], "pools": {}}
     assert (instance["cores_used"], instance["memory_used"]) == (1, 2 << 30)
+    servers[0].running("shop")  # so that it has its lock, by which it is found and ended
