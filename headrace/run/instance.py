@@ -264,6 +264,12 @@ class Instance(ProjectService):
             if only(pipeline) and (promoted := pipeline.catch_up()):
                 self.schedule.note_promoted(promoted)
 
+    def check_engine(self) -> None:
+        """Fail if Spark is gone: whoever supervises this process starts another."""
+        from headrace.spark.session import check_alive
+
+        check_alive()
+
     def start_flow(self) -> None:
         """Start speed, the schedule and the connectors."""
         self._start_work()

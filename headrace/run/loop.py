@@ -112,6 +112,7 @@ def _watch(
     while time.monotonic() < ends and not stop.wait(
         min(PROGRESS_S, max(0.0, ends - time.monotonic()))
     ):
+        instance.check_engine()
         now, count = time.monotonic(), instance.events_in()
         rate = (count - before) / max(now - at, 1e-9)
         before, at = count, now

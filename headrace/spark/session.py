@@ -108,6 +108,19 @@ def stop_session(session: SparkSession) -> None:
     _end(gateway)
 
 
+def check_alive() -> None:
+    """Fail if Spark's JVM has ended, as it does when the machine runs out of memory."""
+    process = SparkContext._gateway.proc if SparkContext._gateway is not None else None
+    code = process.poll() if process is not None else None
+    if code is not None:
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        raise EngineFailed(
+            f"Spark's process has ended, {how}",
+            detail="what was acknowledged is in the log, and the next start goes on from there.",
+            hint="was the machine out of memory? `spark.memory` says how much Spark may take.",
+        )
+
+
 def local(master: str) -> bool:
     return master.startswith("local")
 

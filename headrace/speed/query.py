@@ -9,6 +9,7 @@ what it already has. tests/speed/test_query.py and the kill tests check this.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import threading
@@ -21,6 +22,7 @@ from typing import Any
 import msgspec
 import structlog
 from msgspec.structs import replace
+from py4j.protocol import Py4JError
 from structlog.contextvars import bound_contextvars
 
 from headrace.compile.flow import FlowPlan, whole
@@ -167,4 +169,6 @@ class SpeedQuery:
             pass  # whatever comes now sees that it is stopping
         # Not under the lock: Spark waits for an epoch that has been called, and that one for us.
         if self.query is not None:
-            self.query.stop()
+            # A JVM that died first cannot be asked to stop, and need not be.
+            with contextlib.suppress(Py4JError, OSError):
+                self.query.stop()

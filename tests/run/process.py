@@ -129,9 +129,9 @@ class Running:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             found = next((report for report in self.reports if report["kind"] == kind), None)
-            if found and kind == "serving":
-                meet(found["url"], self.folder)
             if found:
+                if "url" in found:
+                    meet(found["url"], self.folder)
                 return found
             if self.process.poll() is not None:
                 self._reader.join()

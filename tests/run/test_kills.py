@@ -4,6 +4,8 @@ counted once.
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +97,28 @@ def test_what_silence_has_decided_survives_a_kill_and_is_decided_once(tmp_path: 
         assert _matches(url) == decided, "batch finds the same"
     finally:
         running.kill()
+
+
+@pytest.mark.timeout(300)
+def test_a_run_ends_when_sparks_process_is_killed_and_says_so(tmp_path: Path) -> None:
+    """As the kernel does where memory is short; whoever supervises the run starts another."""
+    running = Running(make_project(tmp_path / "orphan"))
+    try:
+        url = running.wait_for("ready")["url"]
+        producer, stop = Producer(), threading.Event()
+        sender = threading.Thread(target=producer.send, args=(url, stop))
+        sender.start()
+        wait_fresh(url, 100)
+        os.kill(asking.get(f"{url}/v1/system").json()["spark"]["jvm_pid"], signal.SIGKILL)
+        assert running.process.wait(60) == 1
+        stop.set()
+        sender.join()
+    finally:
+        running.kill()
+    said = running.reports[-1]
+    assert (said["condition"], said["message"]) == (
+        "EngineFailed", "Spark's process has ended, by signal 9",
+    )  # fmt: skip
 
 
 def _send(url: str, *events: tuple[str, int]) -> None:
