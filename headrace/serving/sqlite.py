@@ -187,6 +187,12 @@ class Sqlite:
                 connection.execute("ROLLBACK")
 
     def close(self) -> None:
+        """Close what this thread reads and writes with: the last one to close removes the files
+        beside the database.
+        """
+        if (reader := getattr(self._local, "connection", None)) is not None:
+            reader.close()
+            self._local.connection = None
         with self._lock:
             self._writer.close()
 

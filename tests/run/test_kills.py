@@ -39,7 +39,7 @@ FAILPOINTS = [
 ]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(tmp_path: Path) -> None:
     """Partials, and states of carried views with their rows, which could part if they were not
     written together.
