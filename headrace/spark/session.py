@@ -42,6 +42,7 @@ MEANING = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "false",
 }
+_NICENESS = 5
 _MASTER_SECONDS_MAX = 5.0
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -106,6 +107,17 @@ def stop_session(session: SparkSession) -> None:
     with contextlib.suppress(Py4JError, PySparkException, OSError):
         session.stop()
     _end(gateway)
+
+
+def _behind_answers(process: Any) -> None:
+    """Let Spark's work wait for this process, which answers questions and takes events in. What
+    Spark starts later begins with the same priority.
+    """
+    if process is not None:
+        priority = os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{process.pid}/task"):
+                os.setpriority(os.PRIO_PROCESS, int(thread), priority)
 
 
 def check_alive() -> None:
@@ -226,9 +238,13 @@ def _launch(conf: dict[str, str], java: Java, work: Path) -> Any:
         conf = conf | {"spark.driver.extraJavaOptions": options}
     with (work / "spark.out").open("wb") as out:
         try:
-            return launch_gateway(_spark_conf(conf), {"stdout": out, "stderr": subprocess.STDOUT})
+            gateway = launch_gateway(
+                _spark_conf(conf), {"stdout": out, "stderr": subprocess.STDOUT}
+            )
         except (PySparkException, Py4JError, OSError) as error:
             raise _failed(error, work) from error
+    _behind_answers(gateway.proc)
+    return gateway
 
 
 def _end(gateway: Any) -> None:

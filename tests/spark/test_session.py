@@ -182,3 +182,11 @@ def test_start_that_fails_says_why(tmp_path: Path, settings: SparkSettings, reas
     )
     assert answer.stdout.startswith("EngineFailed: Spark could not start\n")
     assert reason in answer.stdout, answer.stdout
+
+
+def test_sparks_work_waits_for_those_who_answer(spark: Any) -> None:
+    jvm = spark.sparkContext._gateway.proc.pid
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    threads = [int(name) for name in os.listdir(f"/proc/{jvm}/task")]
+    found = {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads}
+    assert found == {own + 5}
