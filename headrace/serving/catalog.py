@@ -30,10 +30,14 @@ from headrace.serving.shed import shed_epochs
 from headrace.serving.store import Change, GroupState, StreamState, Version
 from headrace.serving.watermark import Reached, Times
 
+# Made here, in one thread: msgspec learns a type when it first reads one, and two threads that do
+# so at once can end the process.
+_PLAN, _FLOW = msgspec.json.Decoder(Plan), msgspec.json.Decoder(FlowPlan)
+
 
 def read_plan(db: sqlite3.Connection) -> Plan | None:
     row = db.execute("SELECT value FROM _meta WHERE key = 'plan'").fetchone()
-    return msgspec.json.decode(row[0], type=Plan) if row else None
+    return _PLAN.decode(row[0]) if row else None
 
 
 def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
@@ -51,7 +55,7 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
     offsets, highs, heard_at = zip(*progress, strict=True)
     built = _reached(*row[5:])
     return StreamState(
-        msgspec.json.decode(row[0], type=FlowPlan),
+        _FLOW.decode(row[0]),
         Reached(Position(offsets), highs, read_times(row[4])),
         built,
         row[1],
@@ -174,7 +178,7 @@ def _deploy_flow(db: sqlite3.Connection, flow: FlowPlan) -> None:
     text = msgspec.json.encode(flow).decode()
     row = db.execute("SELECT plan FROM _streams WHERE name = ?", (flow.name,)).fetchone()
     if row:
-        before = msgspec.json.decode(row[0], type=FlowPlan)
+        before = _FLOW.decode(row[0])
         for old, new in zip(before.streams, flow.streams, strict=True):
             check_history(old, new)
         db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, flow.name))
