@@ -98,6 +98,11 @@ class Visit:
         ARTEFACTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=ARTEFACTS / f"{name}.png")
 
+    def cut_off(self) -> int:
+        """How many pixels of the page lie beyond the screen's width."""
+        hidden = "(main) => main.scrollWidth - main.clientWidth"
+        return int(self.page.locator("#main").evaluate(hidden))
+
     def findings(self) -> list[str]:
         """What axe-core finds that is serious or critical."""
         # Evaluated by the browser's own tools, which the page's policy does not bind.

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, expect
 
 from headrace.access.access import Access
-from headrace.api.guard import HEADERS
 from headrace.api.server import AppServer
-from headrace.console import load
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
 from headrace.server.app import make_server_app
@@ -89,24 +86,10 @@ def _submit_all(yard: Yard) -> None:
 def visiting(browser: Browser, yard: Yard) -> Visiting:
     """Opens a page of the console at the root of the server."""
 
-    @contextmanager
-    def open_page(*said: Any, token: str = yard.admin, **more: Any) -> Iterator[Visit]:
-        with opened(browser, yard.url, token, *said, **more) as visit:
-            visit.page.route(f"{yard.url}/", lambda route: _give(route, load().page, "text/html"))
-            visit.page.route(f"{yard.url}/assets/*", _give_asset)
-            yield visit
+    def open_page(*said: Any, token: str = yard.admin, **more: Any) -> Any:
+        return opened(browser, yard.url, token, *said, **more)
 
     return open_page
-
-
-def _give_asset(route: Route) -> None:
-    asset = load().assets[route.request.url.rpartition("/")[2]]
-    _give(route, asset.body, asset.media)
-
-
-def _give(route: Route, body: bytes, media: str) -> None:
-    """Under the policy that the server has for its own pages."""
-    route.fulfill(status=200, headers=HEADERS, content_type=media, body=body)
 
 
 @pytest.fixture
@@ -141,8 +124,7 @@ def test_narrow_screens_are_not_cut_off(visiting: Visiting) -> None:
             visit.go(fragment)
             visit.see(text)
             visit.shot(f"{name}-narrow")
-            hidden = "(main) => main.scrollWidth - main.clientWidth"
-            assert visit.page.locator("#main").evaluate(hidden) == 0
+            assert visit.cut_off() == 0
 
 
 def test_the_root_of_a_server_shows_its_jobs_and_no_page_of_a_project(visit: Visit) -> None:

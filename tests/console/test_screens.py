@@ -66,8 +66,7 @@ def test_a_narrow_screen_is_not_cut_off(visiting: Visiting, name: str) -> None:
         visit.go(fragment)
         visit.see(text)
         visit.shot(f"{name}-narrow")
-        hidden = "(main) => main.scrollWidth - main.clientWidth"
-        assert visit.page.locator("#main").evaluate(hidden) == 0
+        assert visit.cut_off() == 0
 
 
 def test_the_landing_page_shows_the_flow_and_live_charts(visit: Visit) -> None:

@@ -19,6 +19,7 @@ import pytest
 from tests.run.asking import get, post
 from tests.run.fuzzing import Fuzz
 from tests.run.process import Running, make_project, wait_fresh
+from tests.run.waiting import wait
 
 CASES = int(os.environ.get("HEADRACE_FUZZ_CASES", "1500"))
 SEED = int(os.environ.get("HEADRACE_FUZZ_SEED", random.randrange(2**32)))
@@ -118,10 +119,7 @@ def _fill(url: str) -> None:
 
 def _wait_running(url: str) -> None:
     """Nothing that was asked has harmed the project for longer than a moment."""
-    deadline = time.monotonic() + 60
-    while (status := get(f"{url}/v1/status", timeout=30).json())["state"] != "running":
-        assert time.monotonic() < deadline, status["reason"]
-        time.sleep(0.5)
+    wait(lambda: get(f"{url}/v1/status", timeout=30).json()["state"] == "running")
 
 
 def _token(url: str, user: str, role: str) -> tuple[str, str]:

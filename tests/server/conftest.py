@@ -6,27 +6,32 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import httpx
 import pytest
 import structlog
 
 from headrace.access.access import Access
+from headrace.api.server import AppServer
 from headrace.run.lock import holder
 from headrace.run.order import Order
+from headrace.server.app import make_server_app
 from headrace.server.commands import Command, Done
 from headrace.server.database import Database
 from headrace.server.domain import Domain
 from headrace.server.home import Home
 from headrace.server.line import Line
+from headrace.server.office import Office
 from headrace.server.package import pack
 from headrace.server.place import Room
-from headrace.server.settings import SubmitSettings, SuperviseSettings
+from headrace.server.settings import ServerSettings, SubmitSettings, SuperviseSettings
 from headrace.server.supervisor import Supervisor
 from headrace.server.watcher import Seen, Tools
 from headrace.server.wish import Wish
-from tests.access.people import token_of
+from tests.access.people import bearer, token_of
 
 PROGRAM = Path(__file__).with_name("stand_in.py")
 SHOP = "CREATE STREAM clicks (n BIGINT);\nCREATE VIEW visitors AS SELECT 1;\n"
@@ -164,3 +169,17 @@ def token(access: Access) -> str:
 @pytest.fixture
 def site(make_site: Callable[..., Site]) -> Site:
     return make_site()
+
+
+@contextmanager
+def serving(
+    site: Site, access: Access, token: str, settings: ServerSettings
+) -> Iterator[httpx.Client]:
+    """The routes of the server over a site, and one who asks them with a token."""
+    office = Office(site.domain, site.supervisor, site.tools.line)
+    server = AppServer(make_server_app(office, settings, access), settings.http)
+    server.start()
+    who = bearer(token)
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=60, headers=who) as client:
+        yield client
+    server.stop()

@@ -13,28 +13,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from run.waiting import wait
 
 from headrace.access.access import Access
-from headrace.api.server import AppServer
 from headrace.define.settings import HttpSettings
-from headrace.server.app import make_server_app
 from headrace.server.metrics import Watched, exposition
-from headrace.server.office import Office
 from headrace.server.settings import ServerSettings
 from tests.access.people import bearer, token_of
 
-from .conftest import Site
+from .conftest import Site, serving
 
 SETTINGS = ServerSettings(http=HttpSettings(port=0))
 
 
 @pytest.fixture
 def client(site: Site, access: Access, token: str) -> Iterator[httpx.Client]:
-    office = Office(site.domain, site.supervisor, site.tools.line)
-    server = AppServer(make_server_app(office, SETTINGS, access), SETTINGS.http)
-    server.start()
-    who = bearer(token)
-    with httpx.Client(base_url=server.url, trust_env=False, timeout=60, headers=who) as client:
+    with serving(site, access, token, SETTINGS) as client:
         yield client
-    server.stop()
 
 
 def numbers(text: str) -> dict[tuple[str, ...], float]:

@@ -13,18 +13,15 @@ from run.waiting import wait
 
 from headrace.access.access import Access
 from headrace.access.passing import SCHEME, asked_for, read_pass
-from headrace.api.server import AppServer
 from headrace.console import STATIC
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
 from headrace.run.server_key import read_key
-from headrace.server.app import make_server_app
-from headrace.server.office import Office
 from headrace.server.routes import ROUTES
 from headrace.server.settings import ServerSettings, SubmitSettings
 from tests.access.people import TEST, bearer, token_of
 
-from .conftest import SHOP, Site
+from .conftest import SHOP, Site, serving
 
 LIMITS = SubmitSettings(bytes_max=100_000)
 SETTINGS = ServerSettings(http=HttpSettings(port=0), submit=LIMITS)
@@ -32,13 +29,8 @@ SETTINGS = ServerSettings(http=HttpSettings(port=0), submit=LIMITS)
 
 @pytest.fixture
 def client(site: Site, access: Access, token: str) -> Iterator[httpx.Client]:
-    office = Office(site.domain, site.supervisor, site.tools.line)
-    server = AppServer(make_server_app(office, SETTINGS, access), SETTINGS.http)
-    server.start()
-    who = bearer(token)
-    with httpx.Client(base_url=server.url, trust_env=False, timeout=60, headers=who) as client:
+    with serving(site, access, token, SETTINGS) as client:
         yield client
-    server.stop()
 
 
 def done(answer: httpx.Response) -> dict[str, Any]:
