@@ -20,6 +20,7 @@ from headrace.api.service import (
     TableStatus,
     ViewStatus,
 )
+from headrace.core.learned import learn
 from headrace.ingest.intake import Receipt
 from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
@@ -228,3 +229,6 @@ class StatusReport(msgspec.Struct, frozen=True):
     def of(status: Status) -> StatusReport:
         # By attributes, so that `Balance.off`, a property, becomes a field.
         return msgspec.convert(status, StatusReport, from_attributes=True)
+
+
+learn(StatusReport)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from headrace.core.errors import BadRequest, Conflict
+from headrace.core.learned import learn
 from headrace.server.settings import RoomSettings
 
 _MEMORY = re.compile(r"([1-9][0-9]{0,9})([kmgt])b?")
@@ -111,3 +112,6 @@ def _amount(cores: int, memory: int) -> str:
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+learn(Place, Room)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.core.learned import learn
 from headrace.core.subscription import Subscription
 
 
@@ -84,3 +85,6 @@ class Account:
         waiting = [told.since_us for told in self.rows.values() if told.since_us is not None]
         intervals = asked.intervals
         return min(waiting) + min(intervals) if waiting and intervals else None
+
+
+learn(Told)

@@ -16,6 +16,7 @@ from headrace.compile.flow import FlowPlan, flows_of
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.compile.translate import typed_name
 from headrace.core.errors import BadDefinition, NotFound
+from headrace.core.learned import learn
 from headrace.core.position import Position
 from headrace.serving.carried import create_states, drop_states
 from headrace.serving.finish import quoted, readable_sql, typed_sql
@@ -27,17 +28,15 @@ from headrace.serving.merge import (
     values_table,
 )
 from headrace.serving.shed import shed_epochs
-from headrace.serving.store import Change, GroupState, StreamState, Version
+from headrace.serving.store import AuditResult, Change, GroupState, StreamState, Version
 from headrace.serving.watermark import Reached, Times
 
-# Made here, in one thread: msgspec learns a type when it first reads one, and two threads that do
-# so at once can end the process.
-_PLAN, _FLOW = msgspec.json.Decoder(Plan), msgspec.json.Decoder(FlowPlan)
+learn(Plan, FlowPlan, Times, list[AuditResult])
 
 
 def read_plan(db: sqlite3.Connection) -> Plan | None:
     row = db.execute("SELECT value FROM _meta WHERE key = 'plan'").fetchone()
-    return _PLAN.decode(row[0]) if row else None
+    return msgspec.json.decode(row[0], type=Plan) if row else None
 
 
 def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
@@ -55,7 +54,7 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
     offsets, highs, heard_at = zip(*progress, strict=True)
     built = _reached(*row[5:])
     return StreamState(
-        _FLOW.decode(row[0]),
+        msgspec.json.decode(row[0], type=FlowPlan),
         Reached(Position(offsets), highs, read_times(row[4])),
         built,
         row[1],
@@ -178,7 +177,7 @@ def _deploy_flow(db: sqlite3.Connection, flow: FlowPlan) -> None:
     text = msgspec.json.encode(flow).decode()
     row = db.execute("SELECT plan FROM _streams WHERE name = ?", (flow.name,)).fetchone()
     if row:
-        before = _FLOW.decode(row[0])
+        before = msgspec.json.decode(row[0], type=FlowPlan)
         for old, new in zip(before.streams, flow.streams, strict=True):
             check_history(old, new)
         db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, flow.name))

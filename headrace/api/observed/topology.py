@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from headrace.core.learned import learn
+
 NodeKind = Literal[
     "source", "log", "master", "speed", "stream", "table", "view", "rule", "watch", "sink"
 ]
@@ -48,3 +50,6 @@ class Topology(msgspec.Struct, frozen=True):
     at: str
     nodes: list[Node]
     edges: list[Edge]
+
+
+learn(Topology)

@@ -1,0 +1,32 @@
+"""Threads that read a type for the first time at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Threads change places as often as they can, so that an unlearned type ends about every third
+# process.
+CODE = """
+import sys, threading
+from tests.cli.conftest import STATUS
+from headrace.api.shapes import StatusReport
+sys.setswitchinterval(1e-6)
+barrier = threading.Barrier(8)
+def read():
+    barrier.wait()
+    StatusReport.of(STATUS)
+threads = [threading.Thread(target=read) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+@pytest.mark.parametrize("turn", range(6))
+def test_threads_that_begin_at_once_all_read_a_status(turn: int) -> None:
+    root = Path(__file__).parents[2]
+    ended = subprocess.run([sys.executable, "-c", CODE], cwd=root, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
