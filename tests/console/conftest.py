@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
 from headrace.run.layout import Layout
 from headrace.run.lock import running_token
@@ -59,7 +59,7 @@ def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
         token = running_token(Layout(folder / ".headrace")) or ""
         running.wait_for("ready", 240)
         with httpx.Client(base_url=said["url"], headers=bearer(token), trust_env=False) as client:
-            wait(lambda: client.get("/v1/views/traffic").json()["rows"] != [], 180)
+            wait(lambda: len(client.get("/v1/views/busiest").json()["rows"]) == 3, 180)
         yield Harbour(said["url"], token, said["login"])
     finally:
         running.process.terminate()
@@ -92,7 +92,11 @@ class Visit:
 
     def see(self, text: str, seconds: float = 30) -> None:
         shown = self.page.get_by_text(text).locator("visible=true").first
-        shown.wait_for(timeout=seconds * 1000)
+        try:
+            shown.wait_for(timeout=seconds * 1000)
+        except TimeoutError:
+            said = self.page.locator("body").inner_text()
+            pytest.fail(f"{text!r} was not seen in {seconds:g} s on {self.page.url}, but:\n{said}")
 
     def shot(self, name: str) -> None:
         ARTEFACTS.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.access.people import bearer
 
@@ -113,6 +113,19 @@ def test_a_query_is_answered_planned_and_made_a_view(visit: Visit) -> None:
     visit.page.get_by_role("button", name="Make this a view").click()
     visit.see("CREATE")
     visit.see("a definition has no parameters: replace :least")
+
+
+def test_the_editor_does_not_take_the_keyboard_from_one_who_types(visit: Visit) -> None:
+    held: list[Route] = []
+    visit.page.route("**/editor-*.js", lambda route: held.append(route))
+    with visit.page.expect_request("**/editor-*.js"):
+        visit.go("#/query?sql=SELECT%20url%20FROM%20busiest%20WHERE%20hits_total%20%3E%20%3Aleast")
+    least = visit.page.locator(".fields input")
+    least.focus()
+    held[0].continue_()
+    visit.page.locator(".cm-content").wait_for()
+    visit.page.keyboard.type("7")
+    expect(least).to_have_value("7")
 
 
 def test_the_editor_completes_names_of_the_catalog(visit: Visit) -> None:

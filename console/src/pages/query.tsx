@@ -128,7 +128,8 @@ function EditorHost({ text, made, onRun, onChange }: {
       if (ended) return;
       const editor = makeEditor(host.current!, text, { run: onRun, change: onChange });
       made.current = editor;
-      editor.focus();
+      // Who types already, into a parameter perhaps, goes on there.
+      if (document.activeElement === document.body) editor.focus();
       api.catalog().then((catalog) => !ended && editor.setCatalog(catalog), () => undefined);
     });
     return () => {
