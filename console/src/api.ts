@@ -537,6 +537,8 @@ export interface Job {
   submitted_at: string;
   changed_at: string;
   pid: number | null;
+  deaths: number; // since the last command
+  last_death: { at: string; why: string } | null;
 }
 
 export interface JobVersion {

@@ -47,13 +47,3 @@ export function trouble(job: Pick<Job, "name" | "state" | "reason" | "version">)
   }
   return null;
 }
-
-/** How often a job was started again since the last command, by the lines of its log: each start is one, with the
- *  turn that it is of. */
-export function restarts(lines: readonly string[]): number {
-  const turns = lines.flatMap((line) => {
-    const turn = /^\{"at":"[^"]+","kind":"start",.*"turn":(\d+)\}$/.exec(line)?.[1];
-    return turn ? [Number(turn)] : [];
-  });
-  return Math.max(0, turns.filter((turn) => turn === turns.at(-1)).length - 1);
-}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commandsFor, restarts, stateTone, trouble } from "../src/jobs";
+import { commandsFor, stateTone, trouble } from "../src/jobs";
 
 const verbs = (desired: "running" | "paused" | "cancelled") => commandsFor({ desired }).map((one) => one.verb);
 const job = (state: string, version = 1) => ({ name: "shop", state, reason: "it ended with exit code 7", version });
@@ -22,11 +22,4 @@ describe("a job", () => {
     expect(said.todo.join(" ")).toContain("go back");
   });
   it("has no version to go back to at first", () => expect(trouble(job("failed"))!.todo.join(" ")).not.toContain("go back"));
-  it("tells by its log how often it was started again since the last command", () => {
-    const start = (turn: number) => `{"at":"2026-11-16T10:08:49.515719Z","kind":"start","version":1,"turn":${turn}}`;
-    expect(restarts([])).toBe(0);
-    expect(restarts([start(1), "ready", start(1), start(1)])).toBe(2);
-    expect(restarts([start(1), start(1), start(2)])).toBe(0);
-    expect(restarts(['a line that says "kind":"start"', start(3)])).toBe(0);
-  });
 });

@@ -20,7 +20,7 @@ from headrace.server.place import Place
 from headrace.server.shapes import JobStatus, Versions
 from headrace.server.wish import Wish
 
-_HEADS = ("job", "state", "version", "owner", "place", "since", "reason")
+_HEADS = ("job", "state", "version", "owner", "place", "since", "deaths", "reason")
 _VERSION_HEADS = ("version", "submitted", "by", "views", "streams", "rules")
 
 
@@ -40,13 +40,14 @@ def listed(at: Address) -> Report:
 
 
 def job_table(jobs: list[JobStatus]) -> RenderableType:
-    return table(*_HEADS, rows=[_row(job) for job in jobs], right=("version",))
+    return table(*_HEADS, rows=[_row(job) for job in jobs], right=("version", "deaths"))
 
 
 def _row(job: JobStatus) -> list[str | Text]:
     since = f"{second(job.changed_at)} UTC"
     place = _place_words(job.place)
-    return [job.name, _state(job), str(job.version), job.owner, place, since, job.reason]
+    version, deaths = str(job.version), str(job.deaths)
+    return [job.name, _state(job), version, job.owner, place, since, deaths, job.reason]
 
 
 def _state(job: JobStatus) -> Text:

@@ -8,16 +8,13 @@ it whole; tests/run/test_kills.py kills it at each failpoint.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import structlog
-from py4j.protocol import Py4JError
 
 from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
@@ -34,9 +31,10 @@ from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.intake import Receipt
-from headrace.run.alerts import Alerts, action_of, actions_of
+from headrace.run.alerts import action_of, actions_of
 from headrace.run.compiling import check_without_spark, compile_with
-from headrace.run.constants import begin_watches, write_constants
+from headrace.run.constants import begin_watches
+from headrace.run.deployment import Deployment, Ground
 from headrace.run.following import Following
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
@@ -44,20 +42,14 @@ from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.observatory.live import LiveObservatory
 from headrace.run.observatory.subject import Signs
-from headrace.run.once import pipelines_of, rebuilt
+from headrace.run.once import rebuilt
 from headrace.run.outlet import lineage_of
-from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
-from headrace.run.rebuilds import rebuild_of
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
-from headrace.run.schedule import Schedule
-from headrace.run.sinks import Sinks
-from headrace.run.tables import Tables
-from headrace.run.watches import Watches, with_watches
+from headrace.run.watches import with_watches
 from headrace.serving.hearer import Hearing
 from headrace.serving.hub import Hub
-from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.streams import Streams
 from headrace.serving.watches import add, deploy_files, remove
@@ -87,14 +79,10 @@ class Instance(ProjectService):
         self.state, self.reason = "starting", "the log is being opened"
         self.inlets = Inlets(project, self.lag_of)
         self.spark: Any = None
-        self.pipelines: dict[str, Pipeline] = {}
-        self.schedule: Schedule | None = None
+        self.deployment: Deployment | None = None
         streams = Streams(Following(project, self.questions.client.run))
         self.hub = Hub(self.store.db, project.settings.subscribe, streams)
         self.observatory = self.seen = LiveObservatory(self)
-        self.sinks: Sinks | None = None
-        self.alerts: Alerts | None = None
-        self.watches: Watches | None = None
         self.access = Access(
             layout.access,
             project.settings.name,
@@ -151,34 +139,31 @@ class Instance(ProjectService):
         self.reason = "the project is being compiled"
         self._deploy(compile_with(self.spark, self.project), os_user())
         self.reason = "views are being built"
-        self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
+        self.working().build(only=lambda pipeline: pipeline.needs_catch_up())
 
     def _deploy(self, plan: Plan, who: str) -> None:
         """Make a plan the deployed one, and all that runs it; nothing is started."""
-        alerts = Alerts(plan, self.project, self.store.db, self.submit, self.report)
+        actions_of(plan, self.project, self.submit)  # what cannot be done is refused first
         self.store.deploy(plan)
         self.store.deploy_rules(plan, self.kept, who)
         self._deploy_watches(plan, who)
-        self.alerts = alerts
-        self.watches = Watches(
-            plan, self.project, self.store.db, self.submit, self.report, self._close_watches
-        )
-        self.pipelines = pipelines_of(self.spark, self.project, plan, self.store)
-        self.lineage.deploy(plan)
-        for pipeline in self.pipelines.values():
-            pipeline.built = self.lineage.built
-        before = self.schedule
-        self.schedule = Schedule(
-            self.pipelines,
+        ground = Ground(
+            self.spark,
+            self.store,
             self.inlets.topics,
-            self.project.settings,
+            self.hub,
+            self.lineage,
+            self.submit,
             self.report,
-            tables=Tables(plan.tables, self.project.folder, self.pipelines, self.store),
-            retention=Retention(self.store.db, self.project.settings.alerts.keep_us),
+            self._close_watches,
         )
-        if before is not None:
-            self.schedule.go_on_from(before)
-        self.sinks = Sinks(plan, self.project.folder, self.hub.reader, self.submit, self.report)
+        self.deployment = Deployment.of(ground, self.project, plan, self.deployment)
+
+    def working(self) -> Deployment:
+        """What runs the deployed plan; NotReady before there is one."""
+        if self.deployment is None:
+            raise NotReady("the project is still starting", hint="try again in a moment.")
+        return self.deployment
 
     def redeploy(self, kept: Kept, who: str, watches: tuple[WatchDefinition, ...] = ()) -> None:
         """Deploy other rules, and shapes of watches, while events come in and questions are
@@ -186,24 +171,29 @@ class Instance(ProjectService):
         ran before runs again.
         """
         with self._changing:
-            if self.state != "running":
-                raise NotReady("the project is still starting", hint="try again in a moment.")
-            before, rules = self.deployed(), with_rules(self.files, kept.values())
+            running = self._running()
+            rules = with_rules(self.files, kept.values())
             project = with_watches(rules, self.store, watches)
             plan = compile_with(self.spark, project)
             actions_of(plan, project, self.submit)
             old = self.project, self.kept
-            self._stop_work()
+            running.stop()
             try:
                 self.project, self.kept = project, frozenset(kept)
                 self._deploy(plan, who)
-                self.build_all(only=lambda pipeline: pipeline.needs_catch_up())
+                self.working().build(only=lambda pipeline: pipeline.needs_catch_up())
             except Exception:
                 self.project, self.kept = old
-                self._deploy(before, who)
+                self._deploy(running.plan, who)
                 raise
             finally:
-                self._start_work()
+                self.working().start()
+
+    def _running(self) -> Deployment:
+        """What may be changed now; NotReady while it is started or stopped."""
+        if self.state != "running":
+            raise NotReady("the project is still starting", hint="try again in a moment.")
+        return self.working()
 
     def _deploy_watches(self, plan: Plan, who: str) -> None:
         """Note the watches of the files; no epoch runs now, so what is new begins."""
@@ -217,9 +207,7 @@ class Instance(ProjectService):
         for action in {action.name: action for plan in plans for action in plan.actions}.values():
             action_of(action, self.project, self.submit)
         with self._changing:
-            if self.state != "running":
-                raise NotReady("the project is still starting", hint="try again in a moment.")
-            self._renew({plan.shape for plan in plans}, lambda: self._add(plans, who))
+            self._running().renew({plan.shape for plan in plans}, lambda: self._add(plans, who))
 
     def _add(self, plans: Sequence[WatchPlan], who: str) -> None:
         with self.store.db.write() as db:
@@ -236,33 +224,12 @@ class Instance(ProjectService):
         # A change waits for the thread that asks for this, so it does not wait for the change.
         if self._changing.acquire(blocking=False):
             try:
-                self._renew(shapes, lambda: None)
+                self.working().renew(shapes)
             finally:
                 self._changing.release()
 
-    def _renew(self, shapes: set[str], change: Callable[[], None]) -> None:
-        """Give shapes other constants, from the next epoch on."""
-        assert self.schedule is not None
-        tables, plan = self.schedule.tables, self.deployed()
-        assert tables is not None
-
-        def renew() -> None:
-            change()
-            begin_watches(self.store, plan, shapes)
-            write_constants(self.project.folder, self.store, plan, shapes)
-
-        names = [name for shape in plan.shapes if shape.name in shapes for name in shape.tables]
-        tables.replace(names, renew)
-
     def writing(self) -> None:
         """A running project is the writer."""
-
-    def build_all(self, only: Callable[[Pipeline], bool] = lambda pipeline: True) -> None:
-        """Bring the views of every stream, or of some, to all that is in the log now."""
-        assert self.schedule is not None
-        for pipeline in self.pipelines.values():
-            if only(pipeline) and (promoted := pipeline.catch_up()):
-                self.schedule.note_promoted(promoted)
 
     def check_engine(self) -> None:
         """Fail if Spark is gone: whoever supervises this process starts another."""
@@ -272,7 +239,7 @@ class Instance(ProjectService):
 
     def start_flow(self) -> None:
         """Start speed, the schedule and the connectors."""
-        self._start_work()
+        self.working().start()
         for name, definition in self.project.streams.items():
             if make := connectors.get(definition.source):
                 connector = make(
@@ -281,28 +248,12 @@ class Instance(ProjectService):
                 self._start_connector(name, connector)
         self.state, self.reason = "running", ""
 
-    def _start_work(self) -> None:
-        for pipeline in self.pipelines.values():
-            pipeline.speed.start()
-        for part in (self.schedule, self.sinks, self.alerts, self.watches):
-            assert part is not None
-            part.start()
-
-    def _stop_work(self) -> None:
-        self.stop_schedule()
-        for pipeline in self.pipelines.values():
-            pipeline.stop()
-        for part in (self.sinks, self.alerts, self.watches):
-            if part is not None:
-                part.stop()
-
     def _start_connector(self, name: str, connector: Any) -> None:
         def run() -> None:
             try:
                 connector.run(self._stop)
             except HeadraceError as error:
-                if self.schedule is not None:
-                    self.schedule.problems[f"ingest {name}"] = error.message
+                self.working().schedule.problems[f"ingest {name}"] = error.message
                 self.report("problem", {"message": str(error)})
 
         thread = threading.Thread(target=run, name=f"ingest-{name}", daemon=True)
@@ -315,11 +266,6 @@ class Instance(ProjectService):
         for thread in self._connectors:
             thread.join(timeout=10)
 
-    def stop_schedule(self) -> None:
-        """No more archive steps and builds; the one in progress is finished."""
-        if self.schedule is not None:
-            self.schedule.stop()
-
     def close(self) -> None:
         """Stop everything, in the opposite order of the start."""
         with self._changing:  # a change that has begun is finished
@@ -329,7 +275,8 @@ class Instance(ProjectService):
         self.seen.stop()
         if self.server is not None:
             self.server.stop()
-        self._stop_work()
+        if self.deployment is not None:
+            self.deployment.stop()
         self.close_questions()
         self.lineage.stop()
         if self.spark is not None:
@@ -362,18 +309,13 @@ class Instance(ProjectService):
             self.sink_statuses(plan) if plan else [],
             self.table_statuses(plan) if plan else [],
             self.rulebook.rules(),
-            self.watchbook.numbers(list(self.watches.problems.values()) if self.watches else []),
+            self.watchbook.numbers(
+                list(self.deployment.watches.problems.values()) if self.deployment else []
+            ),
         )
 
     def problems(self) -> dict[str, str]:
-        found = dict(self.schedule.problems) if self.schedule else {}
-        found |= self.sinks.problems if self.sinks else {}
-        found |= self.alerts.problems if self.alerts else {}
-        found |= self.watches.problems if self.watches else {}
-        for name, pipeline in self.pipelines.items():
-            if pipeline.problem:
-                found[f"speed {name}"] = f"speed of stream '{name}' failed: {pipeline.problem}"
-        return found
+        return self.deployment.problems() if self.deployment else {}
 
     def signs(self) -> Signs:
         started = self.spark is not None
@@ -388,20 +330,10 @@ class Instance(ProjectService):
         )
 
     def _progress(self, flow: str) -> list[Any]:
-        """What Spark says of a flow's newest micro-batches."""
-        pipeline = self.pipelines.get(flow)
-        query = pipeline.speed.query if pipeline else None
-        # A JVM that was killed says nothing, and what the store has of the epochs is still told.
-        with contextlib.suppress(Py4JError, OSError):
-            return [msgspec.json.decode(b.json) for b in query.recentProgress] if query else []
-        return []
+        return self.deployment.progress(flow) if self.deployment else []
 
     def _rebuild_of(self, flow: str, view: str) -> Rebuild | None:
-        pipeline = self.pipelines.get(flow)
-        if self.schedule is None or pipeline is None:
-            return None
-        events = pipeline.history_events()
-        return rebuild_of(self.schedule.rebuilding(view), events, pipeline.pace)
+        return self.deployment.rebuild_of(flow, view) if self.deployment else None
 
     def ready(self) -> tuple[bool, str]:
         return self.state == "running", self.reason
@@ -411,10 +343,8 @@ class Instance(ProjectService):
         found = plan.view(view)
         if found is None or not found.stream:
             raise NotFound(f"there is no view '{view}' that is kept")
-        if self.schedule is None:
-            raise NotReady("the project is still starting")
-        promoted = self.schedule.rebuild(found.stream, found.name).result(REBUILD_SECONDS_MAX)
-        return rebuilt(found.name, promoted)
+        wish = self.working().schedule.rebuild(found.stream, found.name)
+        return rebuilt(found.name, wish.result(REBUILD_SECONDS_MAX))
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
@@ -429,13 +359,12 @@ class Instance(ProjectService):
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""
-        return sum(pipeline.lag_events() for pipeline in self.pipelines.values())
+        return self.deployment.lag_events() if self.deployment else 0
 
     def lag_of(self, stream: str) -> int:
         """How many events of a stream wait for speed; none before it runs, because the log is the
         buffer of a start."""
-        pipeline = self.pipelines.get(stream)
-        return pipeline.lag_events() if pipeline and pipeline.speed_runs else 0
+        return self.deployment.lag_of(stream) if self.deployment else 0
 
     def events_in(self) -> int:
         return sum(intake.counters.accepted for intake in self.inlets.intakes.values())

@@ -76,7 +76,7 @@ def run(
                 report("ready", {"seconds": seconds_taken, "url": url, "views": views})
                 _watch(instance, stop, seconds, report)
                 report("stopping", {})
-                instance.stop_schedule()
+                instance.working().schedule.stop()
             summary = _summary(instance, began, audited=seconds is not None or until_idle)
         finally:
             instance.close()
@@ -97,11 +97,8 @@ def _work_through(instance: Instance) -> None:
         assert isinstance(connector, FilesConnector)
         connector.look(threading.Event())
     instance.start_engine()
-    instance.build_all()
-    assert instance.sinks is not None
-    assert instance.alerts is not None
-    instance.sinks.drain()
-    instance.alerts.drain()
+    instance.working().build()
+    instance.working().drain()
 
 
 def _watch(
@@ -135,7 +132,7 @@ def _numbers(instance: Instance) -> dict[str, object]:
     return {
         "lag_events": instance.lag_events(),
         "epochs": _epochs(instance),
-        "generations": instance.schedule.generations if instance.schedule else 0,
+        "generations": instance.working().schedule.generations,
     }
 
 
@@ -148,22 +145,21 @@ def _epochs(instance: Instance) -> int:
 
 
 def _summary(instance: Instance, began: float, *, audited: bool) -> Summary:
-    schedule = instance.schedule
     # The merged answers are audited first, then batch takes over what speed held and is compared
     # with it.
     audits = instance.audit() if audited else []
     if audited:
-        instance.build_all()
+        instance.working().build()
+    schedule = instance.working().schedule
     status = instance.status()
     balance = {stream.name: stream.balance for stream in status.streams}
-    found = Counter(schedule.differences if schedule else {})
+    found = Counter(schedule.differences)
     found.update({audit.view: audit.differences for audit in audits})
-    worked_through = schedule.events if schedule else 0
     return Summary(
         round(time.monotonic() - began, 1),
-        max(instance.events_in(), worked_through),
+        max(instance.events_in(), schedule.events),
         _epochs(instance),
-        schedule.generations if schedule else 0,
+        schedule.generations,
         sum(audit.compared for audit in audits),
         found.total(),
         balance,

@@ -6,6 +6,7 @@ tests/server/test_routes.py asks it over HTTP.
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -17,6 +18,7 @@ from headrace.run.lock import running_url
 from headrace.run.order import Order
 from headrace.run.server_key import read_key
 from headrace.server import process
+from headrace.server.deaths import read_deaths
 from headrace.server.domain import Domain
 from headrace.server.line import Line
 from headrace.server.metrics import Watched, exposition
@@ -69,18 +71,19 @@ class Office:
     def jobs(self, caller: Caller) -> Jobs:
         """Those that the caller may read."""
         with self.domain.database.read() as db:
-            found = jobs(db)
-        return Jobs([self._status(job) for job in found if reads_all(within(caller, job.name))])
+            readable = [job for job in jobs(db) if reads_all(within(caller, job.name))]
+            return Jobs([self._status(db, job) for job in readable])
 
     def job(self, name: str) -> JobStatus:
-        return self._status(self._read(name))
+        with self.domain.database.read() as db:
+            return self._status(db, read_job(db, name))
 
     def _read(self, name: str) -> Job:
         with self.domain.database.read() as db:
             return read_job(db, name)
 
-    def _status(self, job: Job) -> JobStatus:
-        return JobStatus.of(job, self.supervisor.seen(job.name))
+    def _status(self, db: sqlite3.Connection, job: Job) -> JobStatus:
+        return JobStatus.of(job, self.supervisor.seen(job.name), read_deaths(db, job.name))
 
     def versions(self, name: str) -> Versions:
         with self.domain.database.read() as db:

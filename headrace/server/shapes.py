@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import msgspec
 
+from headrace.core.time import iso
+from headrace.server.deaths import Death
 from headrace.server.place import Place, Room
 from headrace.server.records import Job, Named, Version
 from headrace.server.watcher import Seen
 
 
+class LastDeath(msgspec.Struct, frozen=True):
+    """When and why a job's process ended that nobody had asked to end."""
+
+    at: str
+    why: str
+
+
 class JobStatus(msgspec.Struct, frozen=True):
-    """What a job is to be, and how it is."""
+    """What a job is to be, and how it is. Its deaths are those since the last command."""
 
     name: str
     state: str  # starting, running, silent, restarting, stopping, paused, cancelled, failed
@@ -25,11 +34,14 @@ class JobStatus(msgspec.Struct, frozen=True):
     submitted_at: str
     changed_at: str
     pid: int | None = None
+    deaths: int = 0
+    last_death: LastDeath | None = None
 
     @staticmethod
-    def of(job: Job, seen: Seen) -> JobStatus:
+    def of(job: Job, seen: Seen, deaths: list[Death]) -> JobStatus:
         known = job.desired, job.version, job.owner, job.place, job.submitted_at, job.changed_at
-        return JobStatus(job.name, seen.state, seen.reason, *known, seen.pid)
+        last = LastDeath(iso(deaths[-1].at_us), deaths[-1].why) if deaths else None
+        return JobStatus(job.name, seen.state, seen.reason, *known, seen.pid, len(deaths), last)
 
 
 class Jobs(msgspec.Struct, frozen=True):

@@ -87,10 +87,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 def test_jobs_are_a_table_with_their_reasons(asked: list[Any], call: Callable[..., Result]) -> None:
     lines = call("jobs").stdout.splitlines()
     assert lines[0].split() == [
-        "job", "state", "version", "owner", "place", "since", "reason",
+        "job", "state", "version", "owner", "place", "since", "deaths", "reason",
     ]  # fmt: skip
     assert lines[1].split() == [
         "shop", "running", "2", "ada", "2", "cores,", "1g,", "ssd", "2026-11-15", "19:00", "UTC",
+        "0",
     ]  # fmt: skip
     assert lines[2].endswith("it died 8 times")
     assert [job["name"] for job in document(call("jobs", "--json"))["jobs"]] == ["shop", "bank"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,9 +14,11 @@ from typing import Any, cast
 import pytest
 from serving.bench import CLICKS
 
+from headrace.compile.plan import Plan
 from headrace.core.errors import AlreadyRunning, BadDefinition, Fenced, NotFound, NotReady
 from headrace.define.project import Project, load_project
 from headrace.run.connect import connect
+from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
 from headrace.run.offline import Offline
 
@@ -109,8 +111,26 @@ def test_a_definition_that_cannot_be_read_ends_the_start_before_the_log_is_opene
     after.close()
 
 
+@dataclass
+class Idle:
+    """A part of a deployment that does nothing."""
+
+    problems: dict[str, str] = field(default_factory=dict)
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+def made_of(
+    instance: Instance, pipelines: dict[str, Any], schedule: Idle | None = None
+) -> Deployment:
+    """A deployment whose parts are idle."""
+    parts: list[Any] = [schedule or Idle(), Idle(), Idle(), Idle()]
+    return Deployment(instance.project, cast(Plan, None), instance.store, pipelines, *parts)
+
+
 def test_epochs_are_told_without_phases_when_the_jvm_is_gone(
-    instance: Instance, monkeypatch: pytest.MonkeyPatch
+    instance: Instance,
 ) -> None:
     class Gone:
         @property
@@ -118,22 +138,16 @@ def test_epochs_are_told_without_phases_when_the_jvm_is_gone(
             raise ConnectionRefusedError(111, "Connection refused")
 
     progress = instance.signs().progress
-    pipeline = SimpleNamespace(speed=SimpleNamespace(query=Gone()))
-    monkeypatch.setattr(instance, "pipelines", {"clicks": cast(Any, pipeline)})
+    pipeline = SimpleNamespace(speed=SimpleNamespace(query=Gone()), stop=lambda: None)
+    instance.deployment = made_of(instance, {"clicks": pipeline})
     assert progress("clicks") == []
-    monkeypatch.undo()
 
 
 def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: Instance) -> None:
-    class Troubled:
-        problems = {"archive clicks": "archive of stream 'clicks' failed: no room"}  # noqa: RUF012
-
-        def stop(self) -> None:
-            """Nothing runs."""
-
+    troubled = Idle({"archive clicks": "archive of stream 'clicks' failed: no room"})
     instance.state, instance.reason = "running", ""
     assert instance.status().state == "running"
-    instance.schedule = Troubled()  # type: ignore[assignment]
+    instance.deployment = made_of(instance, {}, troubled)
     status = instance.status()
     assert (status.state, status.reason) == (
         "degraded",
@@ -166,9 +180,9 @@ def test_a_producer_is_slowed_by_the_lag_of_speed_once_it_runs(project: Project)
     try:
         # Four events wait already, and the log is the buffer of a start.
         assert asking.post(url, content=CLICKS[0].record).status_code == 200
-        instance.pipelines["clicks"] = Pipeline(False)  # type: ignore[assignment]
+        instance.deployment = made_of(instance, {"clicks": Pipeline(False)})
         assert (instance.lag_of("clicks"), instance.lag_events()) == (0, 5)
-        instance.pipelines["clicks"] = Pipeline(True)  # type: ignore[assignment]
+        instance.deployment = made_of(instance, {"clicks": Pipeline(True)})
         assert instance.lag_of("clicks") == 5
         time.sleep(0.11)
         refused = asking.post(url, content=CLICKS[0].record)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from headrace.core.errors import AlreadyRunning, BadDefinition, NotReady, UnknownName
 from headrace.define.project import Project, load_project
+from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
@@ -98,8 +101,8 @@ def test_what_ran_before_runs_again_when_a_redeploy_fails(
         instance.state = "running"
         before = instance.deployed()
         monkeypatch.setattr("headrace.run.instance.compile_with", lambda spark, project: before)
-        monkeypatch.setattr(instance, "_stop_work", lambda: done.append("stop"))
-        monkeypatch.setattr(instance, "_start_work", lambda: done.append("start"))
+        said = {name: partial(done.append, name) for name in ("start", "stop")}
+        instance.deployment = cast(Deployment, SimpleNamespace(plan=before, **said))
 
         def deploy(plan: Any, who: str) -> None:
             done.append(sorted(instance.project.rules))

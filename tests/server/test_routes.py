@@ -146,6 +146,18 @@ def test_a_job_that_is_down_refuses_events_with_the_time_to_try_again(
     assert answer.headers["retry-after"] == "1"
 
 
+def test_a_job_tells_of_its_deaths_until_the_next_command(client: httpx.Client, site: Site) -> None:
+    submit(client, site)
+    told = client.get("/v1/jobs").json()["jobs"][0]
+    assert (told["deaths"], told["last_death"]) == (0, None)
+    os.kill(told["pid"], signal.SIGKILL)
+    wait(lambda: client.get("/v1/jobs/shop").json()["deaths"] == 1)
+    died = client.get("/v1/jobs").json()["jobs"][0]["last_death"]
+    assert (died["why"], died["at"] > told["changed_at"]) == ("it was killed by SIGKILL", True)
+    done(client.post("/v1/jobs/shop/restart"))
+    wait(lambda: client.get("/v1/jobs/shop").json()["deaths"] == 0)
+
+
 def test_the_end_of_a_log_is_shown(client: httpx.Client, site: Site) -> None:
     submit(client, site)
     (line,) = done(client.get("/v1/jobs/shop/logs?tail=1"))["lines"]

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { api, type Job, type JobVersion } from "../api";
 import { plural } from "../format";
-import { commandsFor, restarts, trouble, type Verb } from "../jobs";
+import { commandsFor, trouble, type Verb } from "../jobs";
 import { useStore } from "../store";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
@@ -40,7 +40,7 @@ export function JobPage({ name }: { name: string }) {
         {!job && !asked.problem && <Waiting />}
         {job && <>
           <Trouble of={job} />
-          <Summary of={job} lines={log.value?.lines ?? []} />
+          <Summary of={job} />
           {own.length < all.length && <p class="muted small">You may not {all.filter((one) => !own.includes(one)).map((one) => one.verb).join(", ")} it: that needs <b>operator</b> on <span class="mono">job:{name}</span>.</p>}
           <div class="columns">
             <Log of={log.value?.lines ?? null} problem={log.problem} tail={tail} onTail={setTail} />
@@ -75,13 +75,16 @@ function Trouble({ of }: { of: Job }) {
   );
 }
 
-function Summary({ of, lines }: { of: Job; lines: string[] }) {
+const LastDeath = ({ of }: { of: Job["last_death"] }) =>
+  of ? <span title={of.why}><Ago at={of.at} />: {of.why}</span> : <>since the last command</>;
+
+function Summary({ of }: { of: Job }) {
   const { place } = of;
   return (
     <Stats>
       <Stat name="State" value={of.state} note={trouble(of) ? undefined : of.reason} />
       <Stat name="Is to be" value={of.desired} />
-      <Stat name="Restarts" value={restarts(lines)} tone={restarts(lines) ? "warn" : undefined} note="after a death, by its log" />
+      <Stat name="Deaths" value={of.deaths} tone={of.deaths ? "warn" : undefined} note={<LastDeath of={of.last_death} />} />
       <Stat name="Version" value={of.version} note={<>changed <Ago at={of.changed_at} /></>} />
       <Stat name="Cores" value={place.cores} note={place.pool ? `of pool ${place.pool}` : "of this machine"} />
       <Stat name="Memory" value={place.memory} note={place.tags.length ? `on ${place.tags.join(", ")}` : undefined} />

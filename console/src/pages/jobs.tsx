@@ -68,6 +68,7 @@ function JobTable({ of }: { of: Job[] }) {
         { name: "Job", show: (job) => <a href={link("jobs", job.name)}><strong>{job.name}</strong></a> },
         { name: "State", show: (job) => <State of={job} /> },
         { name: "Reason", fill: true, show: (job) => <span class="muted" title={job.reason}>{job.reason}</span> },
+        { name: "Deaths", right: true, show: (job) => <span title={job.last_death?.why}>{job.deaths}</span> },
         { name: "Version", right: true, show: (job) => job.version },
         { name: "Cores", right: true, show: (job) => job.place.cores },
         { name: "Memory", right: true, show: (job) => job.place.memory },
