@@ -38,18 +38,18 @@ def loaded(folder: Path) -> Project:
 
 def asked(folder: Path) -> AbstractContextManager[Service]:
     """The project in a folder, or the job that was named, as one that can be asked."""
-    return _opened(lambda: loaded(folder))
+    return opened(lambda: loaded(folder))
 
 
-def connected(project: Project) -> AbstractContextManager[Service]:
-    """The same, of a project that is known already."""
-    return _opened(lambda: project)
+def named_job() -> str | None:
+    """The job that commands are about; None if they are about a project here."""
+    return os.environ.get(JOB)
 
 
 @contextmanager
-def _opened(project: Callable[[], Project]) -> Iterator[Service]:
-    """Wherever it runs; let go of at the end."""
-    service = _of_a_server(job) if (job := os.environ.get(JOB)) else _here(project())
+def opened(project: Callable[[], Project]) -> Iterator[Service]:
+    """A project, or the job that was named, wherever it runs; let go of at the end."""
+    service = _of_a_server(job) if (job := named_job()) else _here(project())
     try:
         yield service
     finally:

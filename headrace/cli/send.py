@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -20,16 +21,28 @@ from rich.text import Text
 
 from headrace.api.service import Service
 from headrace.cli.failure import Fields, fields_of, lines_of
-from headrace.cli.folder import connected, loaded, near
+from headrace.cli.folder import loaded, named_job, near, opened
 from headrace.cli.report import Report, console, good
 from headrace.cli.words import counted
 from headrace.core.errors import BadRequest, HeadraceError, NotFound
-from headrace.define.definitions import StreamDefinition
+from headrace.core.origin import Origin
+from headrace.core.schema import Column, Schema, Type
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
-from headrace.ingest.records import Kind, read_records
+from headrace.ingest.records import RECORD_BYTES_MAX, Kind, read_records
 
 _INTERRUPTED = fields_of("Interrupted", "the send was stopped before the end of the file")
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What a stream takes; the columns are those that a CSV is read by."""
+
+    name: str
+    format: str
+    schema: Schema
+    record_bytes_max: int = RECORD_BYTES_MAX
+    origin: Origin | None = None
 
 
 @dataclass(slots=True)
@@ -63,17 +76,17 @@ class Sent:
 
 def send(folder: Path, stream: str, file: str, kind: str | None, *, quiet: bool) -> Report:
     """Send a file, or stdin, to a stream."""
-    project = loaded(folder)
-    definition = _definition(project, stream)
-    chosen = _kind(definition, file, kind)
-    sent = Sent(definition.name)
-    with _opened(file) as source, connected(project) as service:
+    project = cache(lambda: loaded(folder))
+    known = None if named_job() else _of_project(project(), stream)
+    with _file(file) as source, opened(project) as service:
+        taking = known or _of_job(service, stream)
+        sent = Sent(taking.name)
         records = read_records(
             source,
-            chosen,
-            definition.schema,
-            convert=definition.format == "json",
-            record_bytes_max=project.settings.log.event_bytes_max,
+            _kind(taking, file, kind),
+            taking.schema,
+            convert=taking.format == "json",
+            record_bytes_max=taking.record_bytes_max,
         )
         try:
             _send_all(service, sent, source, records, quiet=quiet)
@@ -131,36 +144,53 @@ def _broken_off(sent: Sent, fields: Fields, exit_code: int) -> Report:
     return Report(document, [*lines_of(fields), acknowledged], exit_code)
 
 
-def _definition(project: Project, stream: str) -> StreamDefinition:
+def _of_project(project: Project, stream: str) -> Taking:
     found = {name.lower(): each for name, each in project.streams.items()}.get(stream.lower())
     if found is None:
         raise NotFound(f"there is no stream '{stream}'", hint=near(stream, [*project.streams]))
-    return found
+    bytes_max = project.settings.log.event_bytes_max
+    return Taking(found.name, found.format, found.schema, bytes_max, found.origin)
 
 
-def _kind(definition: StreamDefinition, file: str, kind: str | None) -> Kind:
-    by_stream = "csv" if definition.format == "csv" else "ndjson"
+def _of_job(service: Service, stream: str) -> Taking:
+    """By the job's catalog. It does not show a stream that one may send to and not read: then the
+    columns of a CSV are not known, and the job says whether there is such a stream."""
+    streams = service.observatory.catalog().streams
+    found = next((one for one in streams if one.name.lower() == stream.lower()), None)
+    if found is None or found.format is None:
+        return Taking(stream, "json", Schema(()))
+    columns = [Column(c.name, Type.parse(c.type), c.nullable) for c in found.columns if c.type]
+    return Taking(found.name, found.format, Schema(tuple(columns)))
+
+
+def _kind(taking: Taking, file: str, kind: str | None) -> Kind:
+    by_stream = "csv" if taking.format == "csv" else "ndjson"
     by_ending = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson"}
     chosen = kind or by_ending.get(Path(file).suffix.lower(), by_stream)
-    if definition.format == "csv" and chosen == "ndjson":
+    if taking.format == "csv" and chosen == "ndjson":
         raise BadRequest(
-            f"stream '{definition.name}' takes CSV, not JSON",
+            f"stream '{taking.name}' takes CSV, not JSON",
             hint="send a .csv file, or say --format csv.",
-            origin=definition.origin,
+            origin=taking.origin,
+        )
+    if chosen == "csv" and not taking.schema.columns:
+        raise BadRequest(
+            f"the job shows you no stream '{taking.name}' whose columns a CSV could have",
+            hint="a CSV is sent by one who may read the stream; JSON lines need no columns.",
         )
     return cast(Kind, chosen)
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
+def _file(path: str) -> Iterator[BinaryIO]:
+    if path == "-":
         yield sys.stdin.buffer
         return
     try:
-        source = open(file, "rb")  # noqa: SIM115
+        source = open(path, "rb")  # noqa: SIM115
     except FileNotFoundError as error:
-        raise NotFound(f"there is no file {file}") from error
+        raise NotFound(f"there is no file {path}") from error
     except OSError as error:
-        raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
+        raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
     with source:
         yield source

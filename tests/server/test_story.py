@@ -85,6 +85,15 @@ class Team:
         body = "\n".join(map(json.dumps, events))
         return self.http.post(f"/v1/jobs/{job}/api/v1/streams/clicks/events", content=body)
 
+    def send_table(self, job: str, events: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
+        """Send events as a CSV, by the command line, from a folder that is no project."""
+        rows = [",".join(events[0]), *(",".join(map(str, event.values())) for event in events)]
+        (folder / "events.csv").write_text("\n".join(rows))
+        command = [sys.executable, "-m", "headrace", "--job", job, "send", "clicks", "events.csv"]
+        env = os.environ | {"HEADRACE_HOME": str(self.home.folder)}
+        said = subprocess.check_output([*command, "--json"], cwd=folder, env=env)
+        return dict(json.loads(said))
+
     def pages(self, job: str, view: str = "pages") -> httpx.Response:
         return self.http.get(f"/v1/jobs/{job}/api/v1/views/{view}")
 
@@ -153,7 +162,7 @@ def test_a_job_outlives_kills_of_its_process_and_of_its_server(
     folder = make_project(tmp_path / "kills", SETTINGS, DEFINITIONS)
     team.submit("shop", folder)
     first = team.running("shop")
-    assert team.send("shop", EVENTS[:50]).json()["accepted"] == 50
+    assert team.send_table("shop", EVENTS[:50], tmp_path)["accepted"] == 50
     wait(answers(team, "shop", EVENTS[:50]), START_S)
 
     os.kill(first, signal.SIGKILL)
