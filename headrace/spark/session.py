@@ -57,6 +57,8 @@ _DEFAULTS = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
+    # One who looks at epochs finds their phases, and not twenty reports that nothing came.
+    "spark.sql.streaming.noDataProgressEventInterval": "1h",
 }
 _LOG4J = """\
 status = off

@@ -144,6 +144,15 @@ def test_an_epoch_that_takes_longer_than_its_interval_is_warned_of(offline: Offl
     assert (speed.saturation, speed.health) == (2.0, "warn")
 
 
+def test_an_epoch_of_long_ago_is_not_in_the_way_of_the_next(offline: Offline) -> None:
+    triggered(offline, SECOND // 2)
+    now = offline.store.clock()
+    offline.store.clock = lambda: now + 61 * SECOND
+    speed = nodes(running(offline))["speed:clicks"]
+    assert (speed.saturation, speed.detail["epoch_ms"]) == (None, 1_000.0)
+    assert "trigger" not in speed.reason
+
+
 def test_a_view_with_differences_is_bad(offline: Offline) -> None:
     status = offline.status()
     views = [

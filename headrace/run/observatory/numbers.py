@@ -14,6 +14,7 @@ from headrace.api.observed.topology import Detail, Health
 from headrace.api.service import Status, StreamStatus
 from headrace.compile.plan import Plan
 from headrace.core.position import Position
+from headrace.core.time import MINUTE
 from headrace.define.definitions import Pace
 from headrace.define.pace import paced
 from headrace.run.observatory.graph import Place
@@ -24,8 +25,9 @@ from headrace.serving.watches import WatchStatus
 LAG_MS_MAX = 10_000  # beyond which an answer is not fresh to the second
 ARCHIVE_INTERVALS_MAX = 6
 EPOCHS_MEASURED = 10
+BUSY_US = MINUTE  # after so long without an epoch, none is in the way of the next
 _EPOCH_MS = """
-    SELECT avg(committed_at - started_at) / 1000.0 FROM
+    SELECT avg(committed_at - started_at) / 1000.0, max(committed_at) FROM
       (SELECT * FROM _epochs WHERE stream = ? ORDER BY number DESC LIMIT ?)
 """
 
@@ -115,16 +117,16 @@ class Judging:
         return Numbers(health, reason, lag, waited, gap, saturation, detail)
 
     def _pace(self, flow: str) -> tuple[float | None, float | None]:
-        """The time of an epoch, and as a share of the trigger's interval."""
+        """The time of an epoch, and as a share of the trigger's interval while there are epochs."""
         streams = self.subject.store.stream(flow).plan.streams
         pace = streams[0].pace if len(streams) == 1 else Pace()
         trigger_us = paced(self.subject.project.settings.speed, pace).trigger_us
         with self.subject.store.db.read() as db:
-            (found,) = db.execute(_EPOCH_MS, (flow, EPOCHS_MEASURED)).fetchone()
+            found, newest = db.execute(_EPOCH_MS, (flow, EPOCHS_MEASURED)).fetchone()
         if found is None:
             return None, None
-        share = round(found * 1000 / trigger_us, 3) if trigger_us else None
-        return round(found, 1), share
+        busy = trigger_us and self.now_us - newest < BUSY_US
+        return round(found, 1), round(found * 1000 / trigger_us, 3) if busy else None
 
     def _speed_health(
         self, flow: str, waited: int | None, saturation: float | None
