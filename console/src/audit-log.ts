@@ -2,7 +2,7 @@
  *  entries are found too; the rest is chosen among what it sent. tests/audit-log.test.ts.
  */
 
-import type { AuditEntry } from "./api";
+import type { AuditEntry } from "./wire";
 
 export interface EntriesWanted {
   decision?: string;

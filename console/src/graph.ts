@@ -5,7 +5,7 @@
  */
 
 import dagre from "@dagrejs/dagre";
-import type { Edge, Health, Node, Topology } from "./api";
+import type { Edge, Health, Node, Topology } from "./wire";
 
 export const NODE_WIDTH = 196;
 export const NODE_HEIGHT = 68;

@@ -1,6 +1,6 @@
 /** What is said of a job of a server, and what can be done to it. Pure: tests/jobs.test.ts. */
 
-import type { Health, Job } from "./api";
+import type { Health, Job } from "./wire";
 
 export type Verb = "restart" | "pause" | "resume" | "cancel";
 

@@ -1,6 +1,6 @@
 /** Which columns a column is made of, and which are made of it. tests/lineage.test.ts checks it. */
 
-import type { Lineage } from "./api";
+import type { Lineage } from "./wire";
 
 export const at = (object: string, column: string): string => `${object}\n${column}`;
 

@@ -4,9 +4,10 @@
  * seconds. A view that is looked at is asked for again when a stream has moved: `moved` tells it.
  */
 
-import { type Alert, address, api, Problem, type Status, session, type Topology } from "./api";
+import { address, api, Problem, session } from "./api";
 import { listen, type Listening, type Message } from "./sse";
 import { store } from "./store";
+import type { Alert, Status, Topology } from "./wire";
 
 export type Link = { state: "connecting" | "live" | "asking" | "lost"; since: number };
 

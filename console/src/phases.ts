@@ -1,6 +1,6 @@
 /** What an epoch spends its time on. Pure: tests/phases.test.ts checks it. */
 
-import type { Epoch } from "./api";
+import type { Epoch } from "./wire";
 
 /** Spark's word for the whole of it, which would count everything twice. */
 const WHOLE = "triggerExecution";

@@ -1,7 +1,7 @@
 /** What is said of a rebuild while it waits and runs. Pure: tests/rebuild.test.ts. */
 
-import type { Rebuild } from "./api";
 import { brief, duration, plural } from "./format";
+import type { Rebuild } from "./wire";
 
 export interface Progress {
   share: number | null; // null: not known

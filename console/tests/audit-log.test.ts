@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { AuditEntry } from "../src/api";
+import type { AuditEntry } from "../src/wire";
 import { matching, spoken } from "../src/audit-log";
 
 const entry = (number: number, more: Partial<AuditEntry> = {}): AuditEntry => ({

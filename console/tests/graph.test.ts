@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Edge, Node, Topology } from "../src/api";
+import type { Edge, Node, Topology } from "../src/wire";
 import { causes, edgeWidth, firstFocus, layout, neighbourhood, search, structure } from "../src/graph";
 
 const node = (id: string, more: Partial<Node> = {}): Node => ({

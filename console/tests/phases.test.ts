@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Epoch } from "../src/api";
+import type { Epoch } from "../src/wire";
 import { phaseNames, segments } from "../src/phases";
 
 const epoch = (ms: number, phases: Record<string, number> | null) => ({ ms, phases }) as Epoch;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Answer, ColumnInfo, Row } from "../src/api";
+import type { Answer, ColumnInfo, Row } from "../src/wire";
 import { newestFirst, plot, since } from "../src/plot";
 
 const column = (type: string): ColumnInfo => ({ type, exact: true });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Rebuild } from "../src/api";
+import type { Rebuild } from "../src/wire";
 import { price, progress, underWay } from "../src/rebuild";
 
 const START = Date.parse("2026-11-16T10:00:00Z");

@@ -1,11 +1,12 @@
 /** Alerts as they come, by rule; what matched; acknowledge and mute. */
 
 import { useEffect, useState } from "preact/hooks";
-import { type Alert, api, type RuleStatus } from "../api";
+import { api } from "../api";
 import { cell, count, moment, plural } from "../format";
 import { alertsHeard, status } from "../live";
 import { amend, place } from "../place";
 import { useStore } from "../store";
+import type { Alert, RuleStatus } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import { Ago, Badge, Button, Dialog, Dot, Empty, Facts, Notice, Panel, say, Sql, type Tone, Waiting } from "../ui/parts";

@@ -1,10 +1,11 @@
 /** The audit log: every change and every refusal, by user, decision, deed and words. */
 
-import { api, type AuditEntry } from "../api";
+import { api } from "../api";
 import { matching, spoken } from "../audit-log";
 import { count, moment } from "../format";
 import { amend, place } from "../place";
 import { useStore } from "../store";
+import type { AuditEntry } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { Badge, Notice, Panel, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";

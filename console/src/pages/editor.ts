@@ -11,7 +11,7 @@ import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror
 import { Compartment, EditorState, Prec } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import type { Catalog } from "../api";
+import type { Catalog } from "../wire";
 
 export interface Editor {
   text(): string;

@@ -1,12 +1,13 @@
 /** Events of a stream: the newest, those that say something, one and what became of it, dead letters. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api, type DeadLetter, type EventRecord, type Events } from "../api";
+import { api } from "../api";
 import { count, duration, moment, plural } from "../format";
 import { status } from "../live";
 import { amend, go, place } from "../place";
 import { searchParams } from "../search";
 import { useStore } from "../store";
+import type { DeadLetter, EventRecord, Events } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import { Ago, Badge, Button, Code, Dialog, Empty, Notice, Panel, pretty, say, Tabs, type Tone, Waiting } from "../ui/parts";

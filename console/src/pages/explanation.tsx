@@ -1,8 +1,9 @@
 /** What an answer speaks for: behind the badges of freshness and exactness. */
 
 import { useState } from "preact/hooks";
-import { type About, type Answer, api, type AuditResult } from "../api";
+import { api } from "../api";
 import { count, duration, percent, plural, position } from "../format";
+import type { About, Answer, AuditResult } from "../wire";
 import { Ago, Button, Dialog, Dot, Facts, Notice } from "../ui/parts";
 
 export function Explanation({ name, answer, about, onClose }: {

@@ -1,7 +1,8 @@
 /** What an empty page teaches: a command that sends the first event. */
 
-import { api, type CatalogStream } from "../api";
+import { api } from "../api";
 import { base, BEARER } from "../snippets";
+import type { CatalogStream } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { Empty, Panel } from "../ui/parts";
 

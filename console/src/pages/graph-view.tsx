@@ -1,9 +1,9 @@
 /** The drawn graph: nodes are buttons, edges are one SVG under them. Numbers change in place. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Edge, Node } from "../api";
 import { brief, rate, short } from "../format";
 import { edgeWidth, layout, NODE_WIDTH, structure } from "../graph";
+import type { Edge, Node } from "../wire";
 import { Button, Dot } from "../ui/parts";
 
 const SCALE_MIN = 0.58; // smaller texts cannot be read; what does not fit is a drag away

@@ -1,7 +1,7 @@
 /** One job of a server: what is wrong and what to do, its log, its versions, and commands. */
 
 import { useState } from "preact/hooks";
-import { api, type Job, type JobVersion } from "../api";
+import { api } from "../api";
 import { plural } from "../format";
 import { commandsFor, trouble, type Verb } from "../jobs";
 import { useStore } from "../store";
@@ -10,6 +10,7 @@ import { PageHead } from "../ui/page";
 import { Ago, Badge, Button, Code, Confirm, Dialog, Dot, Notice, Panel, say, Stat, Stats, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, me } from "../who";
+import type { Job, JobVersion } from "../wire";
 import { jobConsole, State, Upload } from "./jobs";
 
 const ICONS: Record<Verb, string> = { restart: "refresh", pause: "pause", resume: "play", cancel: "stop" };

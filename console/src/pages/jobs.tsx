@@ -1,7 +1,7 @@
 /** The jobs of a server: how each is, and how to submit one. */
 
 import { useState } from "preact/hooks";
-import { api, type Instance, type Job } from "../api";
+import { api } from "../api";
 import { bytes, plural } from "../format";
 import { stateTone } from "../jobs";
 import { go, place } from "../place";
@@ -12,6 +12,7 @@ import { PageHead } from "../ui/page";
 import { Ago, Badge, Button, Code, Dialog, Dot, Empty, Notice, Panel, say, Stat, Stats, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, EVERYTHING, me } from "../who";
+import type { Instance, Job } from "../wire";
 import { JobPage } from "./job";
 
 export function JobsPage() {

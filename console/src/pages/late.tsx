@@ -1,7 +1,8 @@
 /** The late events of a view's windows: how many, by how much, and who absorbed them. */
 
-import { api, type LateWindow } from "../api";
+import { api } from "../api";
 import { cell, count, duration, percent } from "../format";
+import type { LateWindow } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { Badge, Notice, Panel, Stat, Stats, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";

@@ -2,11 +2,12 @@
 
 import dagre from "@dagrejs/dagre";
 import { useMemo, useState } from "preact/hooks";
-import { api, type Catalog, type Lineage } from "../api";
+import { api } from "../api";
 import { plural } from "../format";
 import { at, related } from "../lineage";
 import { amend, place } from "../place";
 import { useStore } from "../store";
+import type { Catalog, Lineage } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import { Badge, Empty, Notice, Panel, Switch, Waiting } from "../ui/parts";

@@ -1,8 +1,9 @@
 /** How good the events are: lateness, duplicates, unreadable ones, drift, and the balance. */
 
-import { api, type Balance, type StreamQuality } from "../api";
+import { api } from "../api";
 import { count, duration, percent, plural, short } from "../format";
 import { link } from "../routes";
+import type { Balance, StreamQuality } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import { Ago, Badge, Empty, Notice, Panel, Stat, Stats, Waiting } from "../ui/parts";

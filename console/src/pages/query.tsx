@@ -1,10 +1,11 @@
 /** The workbench: ask in SQL, see the plan, the rows or a chart, take them along, make a view of it. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Answer, api, Problem, type QueryPlan } from "../api";
+import { api, Problem } from "../api";
 import { count, duration, plural } from "../format";
 import { place } from "../place";
 import { base, createView, curlSql, filled, parameters, pythonSql } from "../snippets";
+import type { Answer, QueryPlan } from "../wire";
 import { AnswerChart } from "../ui/chart";
 import { useKept } from "../ui/hooks";
 import { PageHead } from "../ui/page";

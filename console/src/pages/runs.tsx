@@ -1,7 +1,7 @@
 /** Epochs by phase, generations with their audits, and rebuilds. */
 
 import { useState } from "preact/hooks";
-import { api, type Epoch, type Generation } from "../api";
+import { api } from "../api";
 import { clock, count, duration, plural, position, rate } from "../format";
 import { status } from "../live";
 import { phaseNames, segments } from "../phases";
@@ -14,6 +14,7 @@ import { PageHead } from "../ui/page";
 import { Ago, Badge, Empty, Notice, Panel, Stat, Stats, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, me } from "../who";
+import type { Epoch, Generation } from "../wire";
 import { Result } from "./explanation";
 import { RebuildButton, RebuildProgress } from "./rebuild";
 

@@ -1,8 +1,9 @@
 /** The machine's side: process, Spark, disk and how long it lasts, versions, settings. */
 
 import { useState } from "preact/hooks";
-import { api, type Setting, type System } from "../api";
+import { api } from "../api";
 import { bytes, duration, percent } from "../format";
+import type { Setting, System } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { BarChart } from "../ui/chart";
 import { PageHead } from "../ui/page";

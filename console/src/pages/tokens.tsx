@@ -1,12 +1,13 @@
 /** Tokens without their secrets, and making one: its secret is shown once. */
 
 import { useState } from "preact/hooks";
-import { api, type Token } from "../api";
+import { api } from "../api";
 import { now } from "../live";
 import { useStore } from "../store";
 import { Ago, Badge, Button, Code, Confirm, Dialog, Notice, say, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 import { EVERYTHING, OPERATIONS } from "../who";
+import type { Token } from "../wire";
 
 const LIVES = [["1 day", "1 day"], ["30 days", "30 days"], ["90 days", "90 days"], ["365 days", "a year"]] as const;
 

@@ -1,13 +1,13 @@
 /** The landing page: the live graph, and under it every view as a small live chart. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Node, Topology } from "../api";
 import { count, duration, percent, plural, rate } from "../format";
 import { causes, edgesWithin, firstFocus, neighbourhood, NODES_SHOWN, search, worst } from "../graph";
 import { status, topology } from "../live";
 import { amend, place } from "../place";
 import { link } from "../routes";
 import { useStore } from "../store";
+import type { Node, Topology } from "../wire";
 import { PageHead } from "../ui/page";
 import { Badge, Button, Dot, Empty, Facts, Panel, Switch, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";

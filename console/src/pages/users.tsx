@@ -1,7 +1,7 @@
 /** Users with their grants and tokens, and the audit log; for those who may not manage, their own. */
 
 import { useState } from "preact/hooks";
-import { api, type Grant, type Token, type User } from "../api";
+import { api } from "../api";
 import { plural } from "../format";
 import { status } from "../live";
 import { amend, place } from "../place";
@@ -12,6 +12,7 @@ import { PageHead } from "../ui/page";
 import { Ago, Badge, Button, Confirm, Dialog, Needs, Notice, Panel, say, Tabs, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, EVERYTHING, me, narrowed, OPERATIONS, ROLES } from "../who";
+import type { Grant, Token, User } from "../wire";
 import { AuditLog } from "./audit-log";
 import { NewToken, TokenTable } from "./tokens";
 

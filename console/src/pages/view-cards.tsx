@@ -1,8 +1,8 @@
 /** Every view as a small live chart. */
 
-import type { ViewStatus } from "../api";
 import { plural } from "../format";
 import { link } from "../routes";
+import type { ViewStatus } from "../wire";
 import { AnswerChart } from "../ui/chart";
 import { Badge, Dot } from "../ui/parts";
 import { useView } from "../ui/view";

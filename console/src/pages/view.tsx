@@ -1,7 +1,7 @@
 /** One view: its live answer, how fresh and how exact it is, its late events, its definition. */
 
 import { useState } from "preact/hooks";
-import { type About, type Answer, api, type AsOf, Problem, type Row } from "../api";
+import { api, Problem } from "../api";
 import { count, duration, percent } from "../format";
 import { now } from "../live";
 import { amend, go, place } from "../place";
@@ -9,6 +9,7 @@ import { measures, newestFirst } from "../plot";
 import { link } from "../routes";
 import { base, curlView, pythonView } from "../snippets";
 import { useStore } from "../store";
+import type { About, Answer, AsOf, Row } from "../wire";
 import { AnswerChart } from "../ui/chart";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";

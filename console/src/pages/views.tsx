@@ -1,11 +1,11 @@
 /** All views, or one of them. */
 
-import type { ViewStatus } from "../api";
 import { count } from "../format";
 import { status } from "../live";
 import { place } from "../place";
 import { link } from "../routes";
 import { useStore } from "../store";
+import type { ViewStatus } from "../wire";
 import { PageHead } from "../ui/page";
 import { Badge, Dot, Empty, Panel, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";

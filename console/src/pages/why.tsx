@@ -1,9 +1,10 @@
 /** The events behind one row, those left out, and how the row came about. */
 
 import { useState } from "preact/hooks";
-import { api, type Column, type Row, type Seen } from "../api";
+import { api } from "../api";
 import { cell, clock, count, isWindow, plural, position } from "../format";
 import { link } from "../routes";
+import type { Column, Row, Seen } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { Ago, Badge, Dialog, Dot, Facts, Notice, Tabs, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";

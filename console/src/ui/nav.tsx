@@ -1,7 +1,7 @@
 /** The navigation, with how the project is doing. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api, type Health, session } from "../api";
+import { api, session } from "../api";
 import { duration, short } from "../format";
 import { link as linked, now, status } from "../live";
 import { go } from "../place";
@@ -9,6 +9,7 @@ import { HOME, link, type Page, serverAbove } from "../routes";
 import { isProject, paths } from "../server";
 import { useStore } from "../store";
 import { me } from "../who";
+import type { Health } from "../wire";
 import { Icon, Mark } from "./icons";
 import { Badge, Button, Dot, say } from "./parts";
 import { theme, toggleTheme } from "./theme";

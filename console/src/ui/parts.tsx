@@ -2,10 +2,11 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Health, Problem } from "../api";
+import { Problem } from "../api";
 import { ago, moment } from "../format";
 import { now } from "../live";
 import { store, useStore } from "../store";
+import type { Health } from "../wire";
 import { Icon } from "./icons";
 
 export type Tone = Health | "accent";

@@ -1,8 +1,8 @@
 /** Tables: of anything by columns, and of an answer's rows. */
 
 import type { ComponentChildren } from "preact";
-import type { Answer, ColumnInfo, Row } from "../api";
 import { cell, percent } from "../format";
+import type { Answer, ColumnInfo, Row } from "../wire";
 
 export interface ColumnOf<T> {
   name: string;

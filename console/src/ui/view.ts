@@ -1,9 +1,10 @@
 /** A view's answer, kept fresh while it is looked at. */
 
 import { useEffect, useState } from "preact/hooks";
-import { type Answer, api } from "../api";
+import { api } from "../api";
 import { moved } from "../live";
 import { since, windowColumn } from "../plot";
+import type { Answer } from "../wire";
 
 const ROWS_MAX = 4000;
 
