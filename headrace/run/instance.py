@@ -137,13 +137,20 @@ class Instance(ProjectService):
         )
         self.report("engine", {"master": self.project.settings.spark.master})
         self.reason = "the project is being compiled"
-        self._deploy(compile_with(self.spark, self.project), os_user())
+        self._deploy(self._planned(self.project), os_user())
         self.reason = "views are being built"
         self.working().build(only=lambda pipeline: pipeline.needs_catch_up())
 
+    def _planned(self, project: Project) -> Plan:
+        """The plan of a project, whose actions can all be done; else it is refused, and nothing has
+        changed.
+        """
+        plan = compile_with(self.spark, project)
+        actions_of(plan, project, self.submit)
+        return plan
+
     def _deploy(self, plan: Plan, who: str) -> None:
         """Make a plan the deployed one, and all that runs it; nothing is started."""
-        actions_of(plan, self.project, self.submit)  # what cannot be done is refused first
         self.store.deploy(plan)
         self.store.deploy_rules(plan, self.kept, who)
         self._deploy_watches(plan, who)
@@ -174,8 +181,7 @@ class Instance(ProjectService):
             running = self._running()
             rules = with_rules(self.files, kept.values())
             project = with_watches(rules, self.store, watches)
-            plan = compile_with(self.spark, project)
-            actions_of(plan, project, self.submit)
+            plan = self._planned(project)
             old = self.project, self.kept
             running.stop()
             try:
@@ -358,12 +364,9 @@ class Instance(ProjectService):
     # Numbers for the terminal
 
     def lag_events(self) -> int:
-        """Events in the logs that speed has not committed."""
         return self.deployment.lag_events() if self.deployment else 0
 
     def lag_of(self, stream: str) -> int:
-        """How many events of a stream wait for speed; none before it runs, because the log is the
-        buffer of a start."""
         return self.deployment.lag_of(stream) if self.deployment else 0
 
     def events_in(self) -> int:

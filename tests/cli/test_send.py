@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from headrace.core.errors import Unavailable
+from headrace.cli.send import Taking, _kind
+from headrace.core.errors import BadRequest, Unavailable
+from headrace.core.schema import Schema
 from headrace.log.reader import TopicReader
 
 from .conftest import Told, document
@@ -43,6 +45,13 @@ def test_json_tells_what_was_accepted_and_a_second_send_is_all_duplicates(
     assert first == {"stream": "clicks", "accepted": 21, "duplicates": 1, "conflicts": 0}
     again = document(call("send", "CLICKS", "events.ndjson", "--json"))
     assert (again["accepted"], again["duplicates"]) == (21, 21)
+
+
+def test_a_csv_whose_columns_are_not_shown_is_refused() -> None:
+    hidden = Taking("clicks", "json", Schema(()))
+    assert _kind(hidden, "events.ndjson", None) == "ndjson"
+    with pytest.raises(BadRequest, match="shows you no stream 'clicks'"):
+        _kind(hidden, "events.csv", None)
 
 
 def test_stdin_is_sent_with_a_dash(shop: Path, call: Callable[..., Result]) -> None:

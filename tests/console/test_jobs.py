@@ -146,7 +146,9 @@ def test_a_job_that_was_given_up_says_why_and_what_to_do(visit: Visit) -> None:
     expect(said).to_contain_text("mill was given up")
     expect(said).to_contain_text("exit code 7")
     expect(said).to_contain_text("headrace apply DIR mill")
-    expect(visit.page.locator(".stat", has_text="Deaths")).to_contain_text("3")
+    deaths = visit.page.locator(".stat", has_text="Deaths")
+    expect(deaths).to_contain_text("exit code 7")
+    assert deaths.locator("dd").evaluate("(value) => value.firstChild.textContent") == "3"
 
 
 def test_commands_are_asked_about_and_then_carried_out(visit: Visit, yard: Yard) -> None:
