@@ -7,7 +7,7 @@
 import { store } from "./store";
 import type { Who } from "./who";
 import type {
-  About, Accepted, Alert, Answer, AuditEntry, AuditResult, Catalog, DeadLetter, Epochs, EventTrace,
+  About, Accepted, Alert, Answer, AuditEntry, AuditResult, Catalog, DeadLetter, EntriesWanted, Epochs, EventTrace,
   Events, Grant, Instance, Job, JobVersion, LateWindow, Lineage, Quality, QueryPlan, Replay,
   RuleStatus, Status, System, Token, Topology, User, Why,
 } from "./wire";
@@ -177,8 +177,8 @@ export const api = {
   createToken: (asked: { user: string; name: string; for: string; may: string[]; on: string[] }) =>
     post<{ token: Token; secret: string }>(address("tokens"), asked),
   revokeToken: (id: string) => post<Token>(address(`tokens/${segment(id)}/revoke`)),
-  auditLog: (user: string, limit: number) =>
-    get<{ entries: AuditEntry[] }>(address("audit-log", { user, limit })),
+  auditLog: (wanted: EntriesWanted) =>
+    get<{ entries: AuditEntry[] }>(address("audit-log", { ...wanted })),
 
   openapi: () => get<{ paths: Record<string, unknown>; info: { version: string } }>("openapi.json"),
   whoami: () => get<Who>(address("session")),

@@ -159,3 +159,6 @@ export function plural(n: number, noun: string): string {
 export function position(offsets: readonly number[] | null | undefined): string {
   return offsets && offsets.length ? offsets.map(count).join(" · ") : "–";
 }
+
+/** The name of a route as one reads it: "create_token" → "create token". */
+export const spoken = (what: string): string => what.replaceAll("_", " ");

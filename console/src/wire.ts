@@ -516,6 +516,16 @@ export interface AuditEntry {
   detail: string;
 }
 
+/** Which entries of the audit log are asked for; the words may stand anywhere in them. */
+export interface EntriesWanted {
+  limit: number;
+  before?: string;
+  user?: string;
+  decision?: string;
+  what?: string;
+  find?: string;
+}
+
 /** A job of a server of jobs. */
 export interface Job {
   name: string;

@@ -44,6 +44,10 @@ describe("cells", () => {
   it("leave a text that only looks like a time alone", () => expect(f.cell("2026-11-16")).toBe("2026-11-16"));
 });
 
+describe("names of routes", () => {
+  it("are written as one reads them", () => expect(f.spoken("create_token")).toBe("create token"));
+});
+
 describe("ticks of a time axis", () => {
   const noon = Date.parse("2026-11-16T12:00:30Z") / 1000;
   it("have seconds, minutes or days, as the span needs", () => {

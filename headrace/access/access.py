@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.access import audit_log, session, token, user
-from headrace.access.audit_log import LISTED, By, Entry
+from headrace.access.audit_log import NEWEST, By, Entry, Wanted
 from headrace.access.caller import Caller
 from headrace.access.file import AccessFile
 from headrace.access.object import read_object
@@ -212,6 +212,6 @@ class Access:
         with self._file.write() as db:
             audit_log.append(db, by, what, on, self.clock(), decision, detail)
 
-    def audit_log(self, limit: int = LISTED, of: str | None = None) -> list[Entry]:
+    def audit_log(self, wanted: Wanted = NEWEST) -> list[Entry]:
         with self._file.read() as db:
-            return audit_log.entries(db, limit, of)
+            return audit_log.entries(db, wanted)

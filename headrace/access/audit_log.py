@@ -17,6 +17,7 @@ from headrace.core.time import iso
 ALLOWED, REFUSED = "allowed", "refused"
 NOBODY = "nobody"
 LISTED = 100
+_SAID = "user || ' ' || token || ' ' || what || ' ' || object || ' ' || detail || ' ' || request"
 
 
 class By(msgspec.Struct, frozen=True):
@@ -39,6 +40,20 @@ class Entry(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which entries are asked for: those of which all that is given holds."""
+
+    limit: int = LISTED
+    before: int = 0  # the number of an entry: older ones; 0 for the newest
+    user: str = ""
+    decision: str = ""
+    what: str = ""
+    find: str = ""  # words, each of which stands somewhere in the entry
+
+
+NEWEST = Wanted()
+
+
 def append(
     db: sqlite3.Connection,
     by: By,
@@ -56,11 +71,27 @@ def append(
     )
 
 
-def entries(db: sqlite3.Connection, limit: int = LISTED, user: str | None = None) -> list[Entry]:
-    """The newest first; all, or those of one user."""
+def entries(db: sqlite3.Connection, wanted: Wanted) -> list[Entry]:
+    """The newest first."""
+    where, given = _conditions(wanted)
     rows = db.execute(
         "SELECT number, at, user, token, what, object, decision, request, detail FROM audit_log "
-        "WHERE ?1 IS NULL OR user = ?1 ORDER BY number DESC LIMIT ?2",
-        (user, limit),
+        f"WHERE {' AND '.join(where)} ORDER BY number DESC LIMIT ?",
+        (*given, wanted.limit),
     )
     return [Entry(number, iso(at), *rest) for number, at, *rest in rows]
+
+
+def _conditions(wanted: Wanted) -> tuple[list[str], list[str | int]]:
+    where, given = ["TRUE"], list[str | int]()
+    if wanted.before:
+        where.append("number < ?")
+        given.append(wanted.before)
+    for column in ("user", "decision", "what"):
+        if value := getattr(wanted, column):
+            where.append(f"{column} = ?")
+            given.append(value)
+    for word in wanted.find.split():
+        where.append(f"instr(lower({_SAID}), lower(?))")
+        given.append(word)
+    return where, given

@@ -4,6 +4,8 @@ jobs. tests/api/test_users.py and tests/api/test_sessions.py ask each.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from headrace.access.operation import Operation
 from headrace.access.token import NewToken, Token, TokenAsked
 from headrace.access.user import Grant, User
@@ -26,6 +28,13 @@ from headrace.api.route import LIMIT, BodyKind, Parameter, Route
 
 _TOKEN = Parameter("token", "path", str, "id of a token")
 _OF_USER = Parameter("user", "query", str, "only those of this user")
+_ENTRIES = (
+    _OF_USER, LIMIT,
+    Parameter("before", "query", int, "only entries older than the one with this number"),
+    Parameter("decision", "query", Literal["allowed", "refused"], "only those so decided"),
+    Parameter("what", "query", str, "only those of this name of a route"),
+    Parameter("find", "query", str, "only those in which each of these words stands"),
+)  # fmt: skip
 _MANAGES = Need(SERVER, Operation.MANAGE)
 
 ACCESS_ROUTES: tuple[Route[Reception], ...] = (
@@ -96,7 +105,7 @@ ACCESS_ROUTES: tuple[Route[Reception], ...] = (
     ),
     Route(
         "GET", "/v1/audit-log", "audit_log", "The newest changes and refusals.",
-        users.audit_log, AuditLog, parameters=(_OF_USER, LIMIT),
+        users.audit_log, AuditLog, parameters=_ENTRIES,
         needs=Need(SERVER, Operation.AUDIT),
     ),
 )  # fmt: skip

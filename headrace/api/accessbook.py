@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from headrace.access.audit_log import LISTED, By, Entry
+from headrace.access.audit_log import NEWEST, By, Entry, Wanted
 from headrace.access.token import NewToken, Token, TokenAsked
 from headrace.access.user import Grant, User
 
@@ -35,5 +35,5 @@ class AccessBook(Protocol):
 
     def revoke_token(self, id: str, by: By) -> Token: ...
 
-    def audit_log(self, limit: int = LISTED, of: str | None = None) -> list[Entry]:
-        """The newest entries first."""
+    def audit_log(self, wanted: Wanted = NEWEST) -> list[Entry]:
+        """The entries that are wanted, the newest first."""

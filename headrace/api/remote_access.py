@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from headrace.access.audit_log import LISTED, By, Entry
+from headrace.access.audit_log import NEWEST, By, Entry, Wanted
 from headrace.access.token import NewToken, Token, TokenAsked
 from headrace.access.user import Grant, User
 from headrace.api.access_shapes import AuditLog, Done, Grants, Tokens, Users
@@ -61,8 +61,8 @@ class RemoteAccess:
         found: Token = self._ask(Token, "POST", path)
         return found
 
-    def audit_log(self, limit: int = LISTED, of: str | None = None) -> list[Entry]:
-        params = {"limit": limit, **_user(of)}
+    def audit_log(self, wanted: Wanted = NEWEST) -> list[Entry]:
+        params = msgspec.to_builtins(wanted)
         found: AuditLog = self._ask(AuditLog, "GET", "/v1/audit-log", params=params)
         return found.entries
 

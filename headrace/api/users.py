@@ -12,7 +12,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.access.audit_log import LISTED
+from headrace.access.audit_log import ALLOWED, LISTED, REFUSED, Wanted
 from headrace.access.caller import Caller, forbidden
 from headrace.access.object import EVERYTHING
 from headrace.access.operation import Operation
@@ -28,7 +28,8 @@ from headrace.api.access_shapes import (
 )
 from headrace.api.asking import by, caller
 from headrace.api.handlers import Reception, decoded, json_response, limit_of, parameters
-from headrace.core.errors import NotFound
+from headrace.api.searching import number_of
+from headrace.core.errors import BadRequest, NotFound
 
 
 async def users(api: Reception, request: Request) -> Response:
@@ -94,10 +95,20 @@ async def revoke_token(api: Reception, request: Request) -> Response:
 
 
 async def audit_log(api: Reception, request: Request) -> Response:
-    asked = parameters(request)
-    limit = limit_of(asked.get("limit")) or LISTED
-    call = partial(api.access.audit_log, limit, asked.get("user"))
+    call = partial(api.access.audit_log, _entries_wanted(parameters(request)))
     return json_response(AuditLog(await api.quick.run(call)))
+
+
+def _entries_wanted(asked: dict[str, str]) -> Wanted:
+    decision = asked.get("decision", "")
+    if decision not in ("", ALLOWED, REFUSED):
+        raise BadRequest(f"decision must be {ALLOWED} or {REFUSED}, not '{decision[:40]}'")
+    return Wanted(
+        limit=limit_of(asked.get("limit")) or LISTED,
+        before=number_of("before", asked.get("before", "0")),
+        decision=decision,
+        **{name: asked.get(name, "") for name in ("user", "what", "find")},
+    )
 
 
 def _manages(asks: Caller) -> bool:

@@ -64,6 +64,13 @@ def everywhere(
         os.environ["HEADRACE_JOB"] = job
 
 
+class Decision(StrEnum):
+    """What was decided of what an entry of the audit log tells."""
+
+    ALLOWED = "allowed"
+    REFUSED = "refused"
+
+
 class Format(StrEnum):
     NDJSON = "ndjson"
     CSV = "csv"
@@ -337,7 +344,11 @@ def doctor(project: ProjectOption = None, json: Json = False) -> int:
 
 @app.command("audit-log")
 def audit_log(
-    user: Annotated[str | None, typer.Option("--user", help="only of this user")] = None,
+    user: Annotated[str, typer.Option(help="only of this user")] = "",
+    decision: Annotated[Decision | None, typer.Option(help="only those so decided")] = None,
+    what: Annotated[str, typer.Option(help="only those of this deed, such as add_grant")] = "",
+    find: Annotated[str, typer.Option(help="only those with each of these words")] = "",
+    before: Annotated[int, typer.Option(min=0, help="only those older than this number")] = 0,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
     project: ProjectOption = None,
     server: OfServer = None,
@@ -345,9 +356,13 @@ def audit_log(
     json: Json = False,
 ) -> int:
     """Show who changed what, and who was refused."""
+    from headrace.access.audit_log import Wanted
     from headrace.cli import users as body
 
-    return body.audit_log(body.of(project, server, home), user, limit).say(json)
+    wanted = Wanted(
+        limit=limit, before=before, user=user, decision=decision or "", what=what, find=find
+    )
+    return body.audit_log(body.of(project, server, home), wanted).say(json)
 
 
 for command in (

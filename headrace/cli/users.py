@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from headrace.access.audit_log import By, Entry
+from headrace.access.audit_log import By, Entry, Wanted
 from headrace.access.token import Token, TokenAsked
 from headrace.api.accessbook import AccessBook
 from headrace.cli.folder import found_folder, loaded
@@ -133,10 +133,10 @@ def remove_grant(whose: Whose, user: str, may: str, on: str) -> Report:
     return Report({"ok": True}, [good(f"{user} has {may} on {on} no more")])
 
 
-def audit_log(whose: Whose, user: str | None, limit: int) -> Report:
+def audit_log(whose: Whose, wanted: Wanted) -> Report:
     with _access(whose) as access:
-        found = access.audit_log(limit, user)
-    heads = ("at", "user", "token", "what", "object", "decision", "detail")
+        found = access.audit_log(wanted)
+    heads = ("number", "at", "user", "token", "what", "object", "decision", "detail")
     rows = [_entry_row(entry) for entry in found]
     return Report({"entries": found}, [table(*heads, rows=rows) if rows else Text("no entries")])
 
@@ -144,4 +144,5 @@ def audit_log(whose: Whose, user: str | None, limit: int) -> Report:
 def _entry_row(entry: Entry) -> list[str | Text]:
     decision = Text(entry.decision) if entry.decision == "allowed" else bad(entry.decision)
     at = f"{second(entry.at)} UTC"
-    return [at, entry.user, entry.token, entry.what, entry.object, decision, entry.detail]
+    first, last = (str(entry.number), at, entry.user, entry.token), (decision, entry.detail)
+    return [*first, entry.what, entry.object, *last]

@@ -7,11 +7,12 @@ import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headrace.access.access import REMEMBERED_US, Access
-from headrace.access.audit_log import By
+from headrace.access.audit_log import By, Wanted
 from headrace.access.object import object_of
 from headrace.access.operation import Operation
 from headrace.access.run import begin_run, end_run, first_token
@@ -216,8 +217,28 @@ def test_each_change_is_in_the_log_with_who_made_it(access: Access) -> None:
     assert {(e.user, e.token, e.request, e.decision) for e in entries} == {
         ("ann", "t1", "r1", "allowed")
     }
-    assert access.audit_log(limit=1) == entries[:1]
-    assert access.audit_log(of="bob") == []
+
+
+def test_entries_of_the_log_are_found(access: Access) -> None:
+    access.add_user("ada", "viewer", By("ann", "t1"))
+    access.add_user("bob", None, By("Bea", "t2"))
+    access.log(By("bob", "t3"), "read_view", "view:sales", "refused", "bob may not read 'sales'")
+
+    def found(**wanted: Any) -> list[str]:
+        return [f"{e.user} {e.what}" for e in access.audit_log(Wanted(**wanted))]
+
+    refused, later, granted, first = (
+        "bob read_view", "Bea add_user", "ann add_grant", "ann add_user",
+    )  # fmt: skip
+    assert found() == [refused, later, granted, first]
+    assert found(limit=2) == [refused, later]
+    assert found(limit=2, before=access.audit_log()[1].number) == [granted, first]
+    assert found(user="ann") == [granted, first]
+    assert found(decision="refused") == [refused]
+    assert found(what="add_user") == [later, first]
+    assert found(what="add_user", find="BEA user:bob") == [later]
+    assert found(find="bob") == [refused, later]
+    assert found(find="bob nothing") == found(find="b%b") == []
 
 
 @pytest.mark.parametrize(

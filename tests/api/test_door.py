@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from headrace.access.access import Access
+from headrace.access.audit_log import Wanted
 from headrace.access.caller import Caller
 from headrace.access.object import object_of
 from headrace.access.operation import Operation
@@ -75,10 +76,11 @@ def test_refusals_of_nobody_are_logged_once_a_second(
     stranger: httpx.Client, access: Access
 ) -> None:
     time.sleep(1.0)
-    before = len(access.audit_log(10_000, "nobody"))
+    wanted = Wanted(limit=10_000, user="nobody")
+    before = len(access.audit_log(wanted))
     for _ in range(5):
         stranger.get("/v1/grants")
-    assert len(access.audit_log(10_000, "nobody")) - before in (1, 2)
+    assert len(access.audit_log(wanted)) - before in (1, 2)
 
 
 def test_the_door_costs_a_send_microseconds(access: Access, token: str) -> None:

@@ -20,6 +20,7 @@ import pytest
 from starlette.responses import Response
 
 from headrace.access.access import Access
+from headrace.access.audit_log import Wanted
 from headrace.access.operation import OPERATIONS, Operation, Role
 from headrace.access.token import TokenAsked
 from headrace.api import app as app_module
@@ -56,6 +57,7 @@ NEEDS = {
     "event": "read stream", "alive": "-", "ready": "-",
     "metrics": "read job", "openapi": "-", "console": "-", "asset": "-",
 }  # fmt: skip
+ALL = Wanted(limit=10_000)
 OWN = {"stream": "stream:own", "view": "view:own", "rule": "rule:own", "job": "job:shop"}
 LOGGED = {"rebuild", "define", "mute", "acknowledge", "audit"}
 
@@ -148,16 +150,16 @@ def test_who_is_not_known_is_told_so(place: Place, route: Route) -> None:
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_changes_and_refusals_are_logged_and_reads_are_not(place: Place, route: Route) -> None:
-    before = len(place.access.audit_log(10_000))
+    before = len(place.access.audit_log(ALL))
     place.asks(route, place.people[Role.ADMIN, "*"])
     operation = NEEDS[route.name].split()[0]
-    logged = place.access.audit_log(10_000)[: -before or None]
+    logged = place.access.audit_log(ALL)[: -before or None]
     expected = operation in LOGGED and not NEEDS[route.name].endswith("*")
     assert [(entry.what, entry.decision) for entry in logged] == (
         [(route.name, "allowed")] if expected else []
     )
     if place.asks(route, place.nobody) == 403:
-        entry = place.access.audit_log(1)[0]
+        entry = place.access.audit_log(Wanted(limit=1))[0]
         assert (entry.user, entry.what, entry.decision) == ("newcomer", route.name, "refused")
         assert entry.request
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.access.access import Access
+from headrace.access.audit_log import Wanted
 from headrace.access.token import TokenAsked
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
@@ -35,7 +36,7 @@ def test_each_method_goes_there_and_back(remote: Remote, access: Access) -> None
     assert access.who(made.secret).user == "cid"
     assert book.revoke_token(made.token.id, TEST).revoked_at is not None
     book.remove_user("cid", TEST)
-    entries = book.audit_log(6)
+    entries = book.audit_log(Wanted(limit=6))
     assert [(entry.what, entry.user) for entry in reversed(entries)] == [
         ("add_grant", "ann"), ("add_grant", "ann"), ("remove_grant", "ann"),
         ("create_token", "ann"), ("revoke_token", "ann"), ("remove_user", "ann"),

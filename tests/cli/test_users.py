@@ -105,8 +105,19 @@ def test_the_audit_log_is_shown(shop: Path, call: Call) -> None:
     assert call("audit-log").stdout == "no entries\n"
     call("user", "add", "ada")
     lines = call("audit-log").stdout.splitlines()
-    assert lines[0].split() == ["at", "user", "token", "what", "object", "decision", "detail"]
+    assert lines[0].split() == [
+        "number", "at", "user", "token", "what", "object", "decision", "detail",
+    ]  # fmt: skip
     assert lines[1].split()[-3:] == ["add_user", "user:ada", "allowed"]
+    call("user", "add", "bob")
+    for asked, shown in (
+        (("--what", "add_user"), ["user:bob", "user:ada"]),
+        (("--find", "BOB"), ["user:bob"]),
+        (("--before", "2"), ["user:ada"]),
+        (("--decision", "refused"), []),
+    ):
+        entries = document(call("audit-log", *asked, "--json"))["entries"]
+        assert [entry["object"] for entry in entries] == shown, asked
 
 
 def test_a_server_of_jobs_is_asked_for_its_users(

@@ -35,7 +35,7 @@ SCREENS = {
     "system": ("#/system", "Versions"),
     "users": ("#/users", "press one to change what they may do"),
     "tokens": ("#/users?tab=tokens", "a secret is shown once"),
-    "audit-log": ("#/users?tab=log", "of the newest"),
+    "audit-log": ("#/users?tab=log", "the newest"),
 }
 SCRIPT = "<img src=x onerror='window.ran=1'><script>window.ran=1</script>"
 PAINT_MS_MAX = 1000

@@ -97,6 +97,23 @@ def test_the_audit_log_is_filtered_by_decision_deed_and_words(
     expect(rows.first).not_to_contain_text("refused")
 
 
+def test_older_entries_of_the_audit_log_are_a_press_away(
+    visit: Visit, client: httpx.Client, viewer: str
+) -> None:
+    for _ in range(201):
+        assert client.get("/v1/users", headers=bearer(viewer)).status_code == 403
+    newest = client.get("/v1/audit-log?limit=201").json()["entries"]
+    visit.go("#/users?tab=log")
+    rows = visit.page.locator("tbody tr")
+    expect(rows).to_have_count(200)
+    visit.page.get_by_role("button", name="Older").click()
+    visit.see(f"before entry {newest[199]['number']:,}")
+    expect(rows.first).to_contain_text(newest[200]["at"][11:19])
+    visit.page.get_by_label("User", exact=True).select_option("vera")
+    expect(rows).to_have_count(200)
+    expect(visit.page.get_by_role("button", name="Newest")).to_have_count(0)
+
+
 def test_whoever_may_not_manage_sees_their_own_and_what_they_would_need(
     visiting: Visiting, viewer: str
 ) -> None:

@@ -1,48 +1,63 @@
-/** The audit log: every change and every refusal, by user, decision, deed and words. */
+/** The audit log: every change and every refusal, by user, decision, deed and words. The server
+ *  chooses among all there are; what is chosen is in the address.
+ */
 
+import { useRef } from "preact/hooks";
 import { api } from "../api";
-import { matching, spoken } from "../audit-log";
-import { count, moment } from "../format";
+import { count, moment, spoken } from "../format";
 import { amend, place } from "../place";
 import { useStore } from "../store";
 import type { AuditEntry } from "../wire";
 import { useAsked } from "../ui/hooks";
-import { Badge, Notice, Panel, Waiting } from "../ui/parts";
+import { Badge, Button, Notice, Panel, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 
-const ASKED = 1000;
+const SHOWN = 200;
 
 export function AuditLog() {
-  const { query } = useStore(place);
-  const of = query.of ?? "";
-  const { value, problem } = useAsked(() => api.auditLog(of, ASKED), [of], 5000);
-  const all = value?.entries ?? [];
-  const shown = matching(all, query);
-  const deeds = [...new Set(all.map((one) => one.what))].sort();
-  const users = [...new Set([...all.map((one) => one.user), ...(of ? [of] : [])])].sort();
+  const { before, of: user, decision, what, text: find } = useStore(place).query;
+  const wanted = { limit: SHOWN, before, user, decision, what, find };
+  const { value, problem } = useAsked(() => api.auditLog(wanted), [before, user, decision, what, find], before ? 0 : 5000);
+  const entries = value?.entries ?? [];
+  const users = useSeen(user, entries.map((one) => one.user));
+  const deeds = useSeen(what, entries.map((one) => one.what));
   return (
-    <Panel flush title="Audit log" note={value && `${count(shown.length)} of the newest ${count(all.length)}`} actions={<>
-      <select class="input" aria-label="User" value={of} onChange={(event) => amend({ of: event.currentTarget.value })}>
+    <Panel flush title="Audit log" note={before ? `before entry ${count(Number(before))}` : "the newest"} actions={<>
+      <select class="input" aria-label="User" value={user ?? ""} onChange={(event) => choose({ of: event.currentTarget.value })}>
         <option value="">all users</option>{users.map((one) => <option key={one}>{one}</option>)}
       </select>
-      <select class="input" aria-label="Decision" value={query.decision ?? ""} onChange={(event) => amend({ decision: event.currentTarget.value })}>
+      <select class="input" aria-label="Decision" value={decision ?? ""} onChange={(event) => choose({ decision: event.currentTarget.value })}>
         <option value="">allowed and refused</option><option>allowed</option><option>refused</option>
       </select>
-      <select class="input" aria-label="What was done" value={query.what ?? ""} onChange={(event) => amend({ what: event.currentTarget.value })}>
+      <select class="input" aria-label="What was done" value={what ?? ""} onChange={(event) => choose({ what: event.currentTarget.value })}>
         <option value="">whatever was done</option>{deeds.map((one) => <option key={one} value={one}>{spoken(one)}</option>)}
       </select>
-      <input class="input" type="search" placeholder="Find" aria-label="Find in the log" value={query.text ?? ""} onInput={(event) => amend({ text: event.currentTarget.value })} />
+      <input class="input" type="search" placeholder="Find" aria-label="Find in the log" value={find ?? ""} onInput={(event) => choose({ text: event.currentTarget.value })} />
     </>}>
       {problem && <Notice of={problem} />}
       {!value && !problem && <p class="empty"><Waiting /></p>}
-      {value && (shown.length ? <Entries of={shown} /> : <p class="empty muted">No entry like this.</p>)}
+      {value && (entries.length ? <Entries of={entries} /> : <p class="empty muted">No entry like this.</p>)}
+      {(before || entries.length === SHOWN) && <div class="row" style={{ padding: "10px 16px" }}>
+        {before && <Button kind="tiny" onPress={() => amend({ before: null })}>Newest</Button>}
+        {entries.length === SHOWN && <Button kind="tiny" onPress={() => amend({ before: String(entries.at(-1)!.number) })}>Older</Button>}
+      </div>}
     </Panel>
   );
 }
 
+/** Another choice begins with the newest again. */
+const choose = (query: Record<string, string>) => amend({ ...query, before: null });
+
+/** What was chosen or seen so far, so that a choice does not hide the others. */
+function useSeen(chosen: string | undefined, values: string[]): string[] {
+  const seen = useRef(new Set<string>());
+  for (const value of chosen ? [chosen, ...values] : values) seen.current.add(value);
+  return [...seen.current].sort();
+}
+
 function Entries({ of }: { of: AuditEntry[] }) {
   return (
-    <Table label="Audit log" of={of.slice(0, 300)} keyOf={(one) => one.number} scroll columns={[
+    <Table label="Audit log" of={of} keyOf={(one) => one.number} scroll columns={[
       { name: "When, UTC", show: (one) => <span class="nowrap num">{moment(one.at)}</span> },
       { name: "User", show: (one) => <strong>{one.user}</strong> },
       { name: "Decision", show: (one) => <Badge tone={one.decision === "refused" ? "bad" : "ok"}>{one.decision}</Badge> },
