@@ -21,8 +21,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import httpx
@@ -239,8 +241,7 @@ def _numbers(
     load: Load, waited: list[float], memory: list[Memory], seconds: float, right: bool
 ) -> dict[str, Any]:
     load.errors += ["an answer was none"] * sum(took < 0 for took in waited)
-    part = max(1, len(memory) // 4)
-    first, last = _mean(memory[:part]), _mean(memory[-part:])
+    own, tree = zip(*memory, strict=True)
     acknowledged = sorted(load.acknowledged_s)
     return {
         "seconds": seconds, "readers": READERS, "cores": os.cpu_count(), "load": os.getloadavg()[0],
@@ -250,21 +251,26 @@ def _numbers(
         "answers": len(waited), "read_ms_p50": 1000 * _quantile(waited, 0.5),
         "read_ms_p99": 1000 * _quantile(waited, 0.99), "read_ms_max": 1000 * waited[-1],
         "heard_per_reader_per_second": load.heard / READERS / seconds,
-        "memory_mb_first_quarter": first[0], "memory_mb_last_quarter": last[0],
-        "tree_memory_mb_first_quarter": first[1], "tree_memory_mb_last_quarter": last[1],
+        "memory_mb": _quarters(own), "memory_mb_max": max(own),
+        "tree_memory_mb": _quarters(tree), "tree_memory_mb_max": max(tree),
         "cores_used": load.cores[0], "cores_of_the_load": load.cores[1],
         "errors": len(load.errors), "first_errors": load.errors[:5],
         "events": load.sent, "all_counted_once": right,
     }  # fmt: skip
 
 
-def _mean(samples: list[Memory]) -> Memory:
-    own, tree = zip(*samples, strict=True)
-    return sum(own) / len(own), sum(tree) / len(tree)
+def _quarters(samples: Sequence[float]) -> list[float]:
+    """The medians of the four quarters of the time: whether something grows, whatever peaks."""
+    size = max(1, len(samples) // 4)
+    return [median(samples[n * size :][:size]) for n in range(min(4, len(samples)))]
 
 
 def _quantile(values: list[float], share: float) -> float:
     return values[int(len(values) * share)] if values else 0.0
+
+
+def _listed(numbers: list[float]) -> str:
+    return ", ".join(f"{number:,.0f}" for number in numbers)
 
 
 def _tell(found: dict[str, Any], console: Console) -> None:
@@ -272,10 +278,10 @@ def _tell(found: dict[str, Any], console: Console) -> None:
         f"live: {found['readers']} readers and {found['events_per_second']:,.0f} events/s for "
         f"{found['seconds']:.0f} s: a view read p50 {found['read_ms_p50']:.0f} ms, "
         f"p99 {found['read_ms_p99']:.0f} ms; a post p99 {found['acknowledged_ms_p99']:.0f} ms; "
-        f"{found['heard_per_reader_per_second']:.1f} live events a reader and second; memory "
-        f"{found['memory_mb_first_quarter']:,.0f} then {found['memory_mb_last_quarter']:,.0f} MB, "
-        f"with the JVM {found['tree_memory_mb_first_quarter']:,.0f} then "
-        f"{found['tree_memory_mb_last_quarter']:,.0f} MB; "
+        f"{found['heard_per_reader_per_second']:.1f} live events a reader and second; "
+        f"memory by quarters of the time {_listed(found['memory_mb'])} MB, at most "
+        f"{found['memory_mb_max']:,.0f}; with the JVM {_listed(found['tree_memory_mb'])} MB, "
+        f"at most {found['tree_memory_mb_max']:,.0f}; "
         f"{found['cores_used']:.2f} cores; {found['errors']} errors; "
         f"of {found['events']:,} events all counted once: "
         f"{'yes' if found['all_counted_once'] else 'NO'} (load {found['load']:.1f})"

@@ -306,7 +306,7 @@ def decoded(
 def _archived_counts(archive: Archive, boundary: Position) -> Counter[str]:
     words = {Status.DUPLICATE.word: "duplicates", Status.DEAD_LETTER.word: "dead_letters"}
     found: Counter[str] = Counter()
-    for file in archive.table.files():
+    for file in archive.table.newest().files:
         rows = pq.read_table(file.path, columns=[PARTITION, OFFSET, LATE], partitioning=None)
         for partition, offset, late in zip(*(rows[n].to_pylist() for n in range(3)), strict=True):
             if offset < boundary.offsets[partition]:

@@ -26,7 +26,8 @@ from headrace.core.event import (
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
-from headrace.master.table import MasterFile, MasterTable, event_files
+from headrace.master.table import MasterTable, event_files
+from headrace.master.version import MasterFile
 from headrace.serving.store import Shed
 
 _PLACE = f"{PARTITION}, {OFFSET}"
@@ -124,14 +125,14 @@ def register_range(
 
 def _archived(
     stream: StreamPlan, state: Path
-) -> tuple[Position, tuple[int | None, ...], list[MasterFile]]:
+) -> tuple[Position, tuple[int | None, ...], Sequence[MasterFile]]:
     """How far the master has come, the highest event times there, and its files."""
     path = state / "master" / stream.name
     table = MasterTable(path, declared_schema(stream), stream.partitions)
     version = table.found()
     if version is None:
         return Position.start(stream.partitions), (None,) * stream.partitions, []
-    return *table.progress(version), table.files(version)
+    return version.position, version.highs, version.files
 
 
 def before(position: Position) -> str:

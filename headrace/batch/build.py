@@ -99,9 +99,9 @@ class Builder:
 
     def _archived(self) -> tuple[Position, Times]:
         """How far the masters go, and the highest event times there."""
-        found = [feed.table.progress() for feed in self.feeds]
-        highs = tuple(high for _, part in found for high in part)
-        return whole(position for position, _ in found), highs
+        found = [feed.table.newest() for feed in self.feeds]
+        highs = tuple(high for version in found for high in version.highs)
+        return whole(version.position for version in found), highs
 
     def _stage(self, version: Version, before: Reached | None, reached: Reached) -> Staged:
         """Build a view up to what is reached, from the old boundary or from the beginning."""

@@ -32,7 +32,8 @@ from headrace.log.block import Block
 from headrace.log.decode import Decoder
 from headrace.log.reader import TopicReader
 from headrace.log.refusals import kind_of
-from headrace.master.table import MasterFile, MasterTable, file_schema
+from headrace.master.table import MasterTable, file_schema
+from headrace.master.version import MasterFile
 
 CHUNK_EVENTS = 65_536
 
@@ -70,8 +71,8 @@ class Archive:
 
     def step(self, events_max: int) -> int:
         """Archive what has come since, up to about `events_max` events; how many there were."""
-        lower = self.table.position()
-        highs = list(self.table.highs())
+        version = self.table.newest()
+        lower, highs = version.position, list(version.highs)
         range = PositionRange(lower, TopicReader(self.log).end().latest(lower)).limited(events_max)
         if not len(range):
             return 0
@@ -93,9 +94,9 @@ class Archive:
     def step_to_end(self, events_max: int) -> Position:
         """Archive all that is in the log now; what arrives meanwhile is not waited for."""
         end = TopicReader(self.log).end()
-        while not end <= self.table.position():
+        while not end <= (reached := self.table.newest().position):
             self.step(events_max)
-        return self.table.position()
+        return reached
 
 
 def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None, Counter[str]]:

@@ -9,7 +9,6 @@ version. tests/master/test_balance.py checks it while events arrive.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,16 +19,15 @@ from headrace.core.position import Position, PositionRange
 from headrace.log.decode import Decoder
 from headrace.log.reader import TopicReader
 from headrace.master.table import MasterTable, counts
+from headrace.master.version import MasterVersion
 
 _SHOWN = [PARTITION, OFFSET, ARRIVED_AT, REASON, RAW]
 
 
-def balance(table: MasterTable, end: Position, version: Any = None) -> dict[str, int]:
-    """What became of all events up to the log's end, by a version of the table; else the newest."""
-    # Files and position are of one version. What was archived since `end` was asked for was
-    # accepted too, so the end is moved with it.
-    version = version or table.open()
-    found, archived = counts(table.files(version)), table.progress(version)[0]
+def balance(version: MasterVersion, end: Position) -> dict[str, int]:
+    """What became of all events up to the log's end, by a version of the master."""
+    found, archived = counts(version.files), version.position
+    # What was archived since `end` was asked for was accepted too, so the end is moved with it.
     end = end.latest(archived)
     return {
         "accepted": sum(end.offsets),
@@ -54,7 +52,8 @@ def dead_letters(
 
 
 def _newest_first(table: MasterTable, decoder: Decoder, reader: TopicReader) -> Iterator[pa.Table]:
-    archived = table.position()
+    version = table.newest()
+    archived = version.position
     tail = PositionRange(archived, reader.end().latest(archived))
     parts = []
     for partition, interval in tail.intervals():
@@ -66,7 +65,7 @@ def _newest_first(table: MasterTable, decoder: Decoder, reader: TopicReader) -> 
         )
     if parts:
         yield pa.concat_tables(parts)
-    files = [file for file in table.files() if file.status == Status.DEAD_LETTER.word]
+    files = [file for file in version.files if file.status == Status.DEAD_LETTER.word]
     days = sorted({file.day for file in files}, reverse=True)
     for day in days:
         paths = [file.path for file in files if file.day == day]

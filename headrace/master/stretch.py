@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +25,7 @@ from headrace.log.decode import Decoder
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
 from headrace.master.table import MasterTable, event_files
+from headrace.master.version import MasterVersion
 
 _REMEMBERED = 16  # ends of ranges; a stream is read at few places at a time
 Highs = tuple[int | None, ...]
@@ -60,11 +60,11 @@ class Stretches:
         logged, after = self._logged(hot, highs, range.lower)
         if archived <= range.upper:
             self._remember(range.upper, after)
-        parts = [self._archived(version, cold)] if len(cold) else []
+        parts = [self._archived(version, cold)] if version and len(cold) else []
         whole = pa.concat_tables([*parts, *logged, self.schema.empty_table()])
         return whole.sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])
 
-    def _place(self, lower: Position) -> tuple[Any | None, Position, Highs]:
+    def _place(self, lower: Position) -> tuple[MasterVersion | None, Position, Highs]:
         """From where the log must be read, and the highest event times there: from `lower` if they
         are known, else from where the master ends, which is given with it.
         """
@@ -73,10 +73,10 @@ class Stretches:
         version, partitions = self.table.found(), self.stream.partitions
         if version is None:
             return None, Position.start(partitions), (None,) * partitions
-        return version, *self.table.progress(version)
+        return version, version.position, version.highs
 
-    def _archived(self, version: Any, range: PositionRange) -> pa.Table:
-        paths = event_files(self.table.files(version), range)
+    def _archived(self, version: MasterVersion, range: PositionRange) -> pa.Table:
+        paths = event_files(version.files, range)
         if not paths:
             return self.schema.empty_table()
         # A file from before a column was declared lacks it; with a schema it reads as nulls.

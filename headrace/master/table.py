@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -31,9 +29,11 @@ from headrace.core.event import (
     Status,
 )
 from headrace.core.failpoint import failpoint
-from headrace.core.position import Position, PositionRange
+from headrace.core.position import PositionRange
+from headrace.master.version import DAY, MasterFile, MasterVersion
 
-DAY = "_day"
+# Every so many commits Delta sums up its log, so that whoever opens the table reads few files.
+CHECKPOINT_COMMITS = 10
 _HIDDEN = [
     (PARTITION, pa.int32()),
     (OFFSET, pa.int64()),
@@ -43,19 +43,6 @@ _HIDDEN = [
     (REASON, pa.string()),
     (RAW, pa.binary()),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class MasterFile:
-    """One Parquet file of the table and what is known of it without opening it."""
-
-    path: str
-    rows: int
-    bytes: int
-    status: str
-    day: str
-    first_offset: int
-    next_offset: int
 
 
 def file_schema(declared: pa.Schema) -> pa.Schema:
@@ -70,51 +57,48 @@ class MasterTable:
     def __init__(self, path: Path, declared: pa.Schema, partitions: int) -> None:
         self.path, self.partitions = path, partitions
         self.schema = file_schema(declared)
+        self._last: MasterVersion | None = None
         self._table_schema = self.schema.append(pa.field(STATUS, pa.string())).append(
             pa.field(DAY, pa.string())
         )
 
-    def found(self) -> Any | None:
+    def found(self) -> MasterVersion | None:
         """The newest version, if there is one: for readers, who make nothing."""
+        version = self._last
+        if version is None or not version.newest():
+            version = self._last = self._read()
+        return version
+
+    def _read(self) -> MasterVersion | None:
         from deltalake import DeltaTable
 
-        known = DeltaTable.is_deltatable(str(self.path))
-        return DeltaTable(str(self.path)) if known else None
+        if not DeltaTable.is_deltatable(str(self.path)):
+            return None
+        return MasterVersion(self.path, DeltaTable(str(self.path)), self.partitions)
 
-    def open(self) -> Any:
+    def newest(self) -> MasterVersion:
         """The newest version, made if there is none; new declared columns are added."""
+        from deltalake import Schema
+
+        version = self.found() or self._made()
+        added = [field for field in self._table_schema if field.name not in version.columns]
+        if not added:
+            return version
+        version.delta.alter.add_columns(list(Schema.from_arrow(pa.schema(added)).fields))
+        return self.newest()
+
+    def _made(self) -> MasterVersion:
         from deltalake import DeltaTable, Schema
 
-        if not DeltaTable.is_deltatable(str(self.path)):
-            return DeltaTable.create(
-                str(self.path),
-                Schema.from_arrow(self._table_schema),
-                partition_by=[STATUS, DAY],
-                name=self.path.name,
-                mode="ignore",  # somebody else may have made it meanwhile
-            )
-        table = DeltaTable(str(self.path))
-        known = {field.name for field in table.schema().fields}
-        added = [field for field in self._table_schema if field.name not in known]
-        if added:
-            table.alter.add_columns(list(Schema.from_arrow(pa.schema(added)).fields))
-            return DeltaTable(str(self.path))
-        return table
-
-    def progress(self, table: Any = None) -> tuple[Position, tuple[int | None, ...]]:
-        """The position and the highest event times before it, both of one version."""
-        table = table or self.open()
-        found = (table.transaction_version(f"offset-{n}") for n in range(self.partitions))
-        highs = tuple(table.transaction_version(f"high-{n}") for n in range(self.partitions))
-        return Position(tuple(version or 0 for version in found)), highs
-
-    def position(self) -> Position:
-        """All events before this position are in the table."""
-        return self.progress()[0]
-
-    def highs(self) -> tuple[int | None, ...]:
-        """The highest event time in each partition, up to the position."""
-        return self.progress()[1]
+        DeltaTable.create(
+            str(self.path),
+            Schema.from_arrow(self._table_schema),
+            partition_by=[STATUS, DAY],
+            name=self.path.name,
+            mode="ignore",  # somebody else may have made it meanwhile
+            configuration={"delta.checkpointInterval": str(CHECKPOINT_COMMITS)},
+        )
+        return self.newest()
 
     def append(
         self, range: PositionRange, files: Sequence[MasterFile], highs: Sequence[int | None]
@@ -123,10 +107,10 @@ class MasterTable:
         from deltalake import CommitProperties, Transaction
         from deltalake.transaction import AddAction
 
-        table = self.open()
+        version = self.newest()
         # The table takes any transaction number, also an older one, so the order is checked here.
-        if self.position() != range.lower:
-            raise ValueError(f"the master is at {self.position()}, but {range.lower} was archived")
+        if version.position != range.lower:
+            raise ValueError(f"the master is at {version.position}, but {range.lower} was archived")
         actions = [
             AddAction(f.path, f.bytes, {STATUS: f.status, DAY: f.day}, 0, True, _statistics(f))
             for f in files
@@ -136,7 +120,7 @@ class MasterTable:
             Transaction(f"high-{n}", high) for n, high in enumerate(highs) if high is not None
         ]
         failpoint("archive.committing")
-        table.create_write_transaction(
+        version.delta.create_write_transaction(
             actions,
             "append",
             self._table_schema,
@@ -145,33 +129,18 @@ class MasterTable:
         )
         failpoint("archive.committed")
 
-    def files(self, table: Any = None) -> list[MasterFile]:
-        """The files of the newest version, or of the one that is given."""
-        rows = pa.table((table or self.open()).get_add_actions(flatten=True)).to_pylist()
-        return [
-            MasterFile(
-                str(self.path / row["path"]),
-                row["num_records"],
-                row["size_bytes"],
-                row[f"partition.{STATUS}"],
-                row[f"partition.{DAY}"],
-                row[f"min.{OFFSET}"],
-                row[f"max.{OFFSET}"] + 1,
-            )
-            for row in rows
-        ]
-
     def compact(self, files_max: int, small_bytes: int = 64 << 20) -> bool:
         """Merge small files when there are many; the rows stay the same."""
-        files = self.files()
-        small = [file for file in files if file.bytes < small_bytes]
+        version = self.newest()
+        small = [file for file in version.files if file.bytes < small_bytes]
         if len(small) < files_max:
             return False
-        table = self.open()
-        table.optimize.compact(target_size=4 * small_bytes)
+        version.delta.optimize.compact(target_size=4 * small_bytes)
         failpoint("archive.compacted")
         # Files that were replaced stay for an hour, for those who still read an older list.
-        self.open().vacuum(retention_hours=1, enforce_retention_duration=False, dry_run=False)
+        self.newest().delta.vacuum(
+            retention_hours=1, enforce_retention_duration=False, dry_run=False
+        )
         return True
 
 

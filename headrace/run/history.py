@@ -37,9 +37,9 @@ def stream_relations(
     highs: tuple[int | None, ...] = (None,) * stream.partitions
     paths: list[str] = []
     if version is not None:
-        archived, highs = table.progress(version)
+        archived, highs = version.position, version.highs
         whole = PositionRange(Position.start(stream.partitions), archived)
-        paths = event_files(table.files(version), whole)
+        paths = event_files(version.files, whole)
     log = _log(layout.log(stream.name))
     end = log.end().latest(archived) if log else archived
     hot = folder / f"{stream.name}.arrow"

@@ -155,7 +155,7 @@ class Pipeline:
 
     def _kept(self, archive: Archive) -> Position:
         """The log keeps what is not archived, and what speed may have to go back to."""
-        archived = archive.table.position()
+        archived = archive.table.newest().position
         if self.flow.joined:
             return archived
         return archived.earliest(self.store.stream(self.flow.name).boundary)

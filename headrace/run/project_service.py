@@ -70,6 +70,7 @@ class ProjectService:
         self.rulebook = StoreRulebook(project, store, self)
         self.watchbook = StoreWatchbook(project, store, self)
         self.observatory = StoreObservatory(self)
+        self._masters: dict[StreamPlan, MasterTable] = {}
 
     # Rules
 
@@ -202,10 +203,9 @@ class ProjectService:
         return [self._stream_status(stream, problems) for stream in plan.streams]
 
     def _stream_status(self, stream: StreamPlan, problems: dict[str, str]) -> StreamStatus:
-        table = self.master(stream)
-        version = table.open()  # once: that costs more than all the rest
-        numbers = balance(table, self.log_reader(stream).end(), version)
-        archived, end = table.progress(version)[0], self.log_reader(stream).end()
+        version = self.master(stream).newest()
+        numbers = balance(version, self.log_reader(stream).end())
+        archived, end = version.position, self.log_reader(stream).end()
         state = self.store.stream(stream.name)
         late, last_ms, shed = self._epoch_numbers(stream.name)
         problem = next(
@@ -316,9 +316,11 @@ class ProjectService:
         return found
 
     def master(self, stream: StreamPlan) -> MasterTable:
-        return MasterTable(
-            self.layout.master(stream.name), declared_schema(stream), stream.partitions
-        )
+        """One for each plan of the stream, because a table keeps the version that it has read."""
+        if stream not in self._masters:
+            path = self.layout.master(stream.name)
+            self._masters[stream] = MasterTable(path, declared_schema(stream), stream.partitions)
+        return self._masters[stream]
 
     def log_reader(self, stream: StreamPlan) -> TopicReader:
         return TopicReader(self.layout.log(stream.name))

@@ -35,7 +35,7 @@ class Feed:
         """The events of a range, as Spark reads them from the master's files."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        paths = event_files(self.table.files(), range)
+        paths = event_files(self.table.newest().files, range)
         schema = from_arrow_schema(self.table.schema)
         if not paths:
             return spark.createDataFrame([], schema)
@@ -49,14 +49,14 @@ class Feed:
 
     def events_before(self, spark: Any, position: Position) -> Any:
         """All events before a position, wherever they are now."""
-        archived, highs = self.table.progress()
-        cut = archived.earliest(position)
+        version = self.table.newest()
+        cut = version.position.earliest(position)
         cold = PositionRange(Position.start(self.stream.partitions), cut)
         events = self.archived_events(spark, cold)
         hot = PositionRange(cut, position)
         if not len(hot):
             return events
-        logged = self.logged_events(spark, hot, highs)
+        logged = self.logged_events(spark, hot, version.highs)
         return events.select(*self.columns).unionByName(logged.select(*self.columns))
 
     def logged_events(self, spark: Any, range: PositionRange, highs: tuple[int | None, ...]) -> Any:

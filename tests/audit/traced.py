@@ -163,7 +163,7 @@ class Traced:
         """Batch takes over all that speed has, or all of the log where that is more."""
         self.archive.step(1_000)
         self.store.close_group("clicks")
-        start, end = Position.start(2), self.archive.table.position()
+        start, end = Position.start(2), self.archive.table.newest().position
         events = self.events(PositionRange(start, end))
         group = max((group.number for group in self.store.closed_groups("clicks")), default=0)
         staged = [

@@ -39,10 +39,19 @@ class Archived:
 
     clicks: Sequence[Click]
 
-    def progress(self) -> tuple[Position, Times]:
-        mine = [[click.at_us for click in self.clicks if click.partition == n] for n in (0, 1)]
-        highs = tuple(max(times, default=None) for times in mine)
-        return Position(tuple(map(len, mine))), highs
+    def newest(self) -> Archived:
+        return self
+
+    @property
+    def position(self) -> Position:
+        return Position(tuple(map(len, self._times())))
+
+    @property
+    def highs(self) -> Times:
+        return tuple(max(times, default=None) for times in self._times())
+
+    def _times(self) -> list[list[int]]:
+        return [[click.at_us for click in self.clicks if click.partition == n] for n in (0, 1)]
 
 
 class HandBuilder(Builder):

@@ -76,7 +76,7 @@ class Bench:
         """Every row of the newest version with its status and day, in the order of the log."""
         found = [
             row | {"_status": file.status, "_day": file.day}
-            for file in self.table.files()
+            for file in self.table.newest().files
             for row in pq.read_table(file.path, partitioning=None).to_pylist()
         ]
         return sorted(found, key=lambda row: (row["_partition"], row["_offset"]))

@@ -117,7 +117,7 @@ def test_what_retention_has_taken_from_the_log_is_read_from_the_master(
 def test_a_column_that_came_later_is_null_in_what_is_older(filled: Bench) -> None:
     filled.archive.step(100)
     more = msgspec.structs.replace(CLICKS, columns=(*CLICKS.columns, ("page", "STRING", True)))
-    Archive(InProcess(), more, filled.archive.log, filled.table.path).table.open()
+    Archive(InProcess(), more, filled.archive.log, filled.table.path).table.newest()
     found = Stretches(more, filled.archive.log, filled.table.path).read(WHOLE)
     assert set(found["page"].to_pylist()) == {None}
     assert found["user"].to_pylist() == [row["user"] for row in rows(stretches(filled))]

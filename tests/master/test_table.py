@@ -10,15 +10,15 @@ import pytest
 from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
 from headrace.master.archive import declared_schema
-from headrace.master.table import MasterTable, counts, event_files
+from headrace.master.table import CHECKPOINT_COMMITS, MasterTable, counts, event_files
 
 from .bench import CLICKS, Bench, InProcess, click
 
 
 def test_a_new_master_is_empty_and_at_the_start(bench: Bench) -> None:
-    assert bench.table.position() == Position((0, 0))
-    assert bench.table.highs() == (None, None)
-    assert bench.table.files() == []
+    assert bench.table.newest().position == Position((0, 0))
+    assert bench.table.newest().highs == (None, None)
+    assert bench.table.newest().files == ()
 
 
 def test_a_range_is_appended_once(bench: Bench) -> None:
@@ -27,7 +27,7 @@ def test_a_range_is_appended_once(bench: Bench) -> None:
     assert bench.archive.step(100) == 3
     assert bench.archive.step(100) == 0
     assert [row["user"] for row in bench.rows()] == ["ann", "bob", "cid"]
-    assert bench.table.position() == Position((2, 1))
+    assert bench.table.newest().position == Position((2, 1))
 
 
 @pytest.mark.parametrize("lower", ["0,0", "1,0", "3,1", "2,2"])
@@ -35,12 +35,12 @@ def test_a_range_that_does_not_begin_at_the_position_is_refused(bench: Bench, lo
     bench.send(0, click("ann"), click("bob"))
     bench.send(1, click("cid"))
     bench.archive.step(100)
-    before, files = bench.rows(), bench.table.files()
+    before, files = bench.rows(), bench.table.newest().files
     span = PositionRange(Position.parse(lower), Position((9, 9)))
     with pytest.raises(ValueError, match=f"the master is at 2,1, but {lower} was archived"):
         bench.table.append(span, files, (None, None))
     assert bench.rows() == before
-    assert bench.table.position() == Position((2, 1))
+    assert bench.table.newest().position == Position((2, 1))
 
 
 def test_files_that_were_written_but_not_committed_are_not_seen(
@@ -56,7 +56,7 @@ def test_files_that_were_written_but_not_committed_are_not_seen(
         bench.archive.step(100)
     monkeypatch.undo()
     assert list(bench.table.path.rglob("*.parquet"))
-    assert (bench.rows(), bench.table.position()) == ([], Position((0, 0)))
+    assert (bench.rows(), bench.table.newest().position) == ([], Position((0, 0)))
     bench.archive.step(100)
     assert [row["user"] for row in bench.rows()] == ["ann"]
 
@@ -64,9 +64,9 @@ def test_files_that_were_written_but_not_committed_are_not_seen(
 def test_the_highest_event_times_are_of_the_same_version_as_the_position(bench: Bench) -> None:
     bench.send(1, click("ann", 7), click("bob", 5))
     bench.archive.step(100)
-    position, highs = bench.table.progress()
-    assert position == Position((0, 2))
-    assert highs == (None, bench.clock.now_us + 7_000_000)
+    version = bench.table.newest()
+    assert version.position == Position((0, 2))
+    assert version.highs == (None, bench.clock.now_us + 7_000_000)
 
 
 def test_a_declared_column_that_was_added_is_null_in_older_rows(
@@ -80,13 +80,12 @@ def test_a_declared_column_that_was_added_is_null_in_older_rows(
     again = Bench(tmp_path, InProcess(), wider)
     again.send(0, click("bob", referrer="/y"))
     again.archive.step(100)
-    schema = {field.name for field in again.table.open().schema().fields}
-    assert "referrer" in schema
+    assert "referrer" in again.table.newest().columns
     assert [(row["user"], row.get("referrer")) for row in again.rows()] == [
         ("ann", None),
         ("bob", "/y"),
     ]
-    assert again.table.position() == Position((2, 0))
+    assert again.table.newest().position == Position((2, 0))
     again.topic.close()
 
 
@@ -94,15 +93,15 @@ def test_compaction_keeps_every_row_and_the_position(bench: Bench) -> None:
     for number in range(6):
         bench.send(number % 2, click(f"u{number}", number), b"not json")
         bench.archive.step(100)
-    before, files = bench.rows(), bench.table.files()
-    progress = bench.table.progress()
+    before, files = bench.rows(), bench.table.newest().files
+    position, highs = bench.table.newest().position, bench.table.newest().highs
     assert not bench.table.compact(files_max=len(files) + 1)
-    assert bench.table.files() == files
+    assert bench.table.newest().files == files
     assert bench.table.compact(files_max=len(files))
-    assert len(bench.table.files()) < len(files)
+    assert len(bench.table.newest().files) < len(files)
     assert bench.rows() == before
-    assert bench.table.progress() == progress
-    assert counts(bench.table.files()) == counts(files)
+    assert (bench.table.newest().position, bench.table.newest().highs) == (position, highs)
+    assert counts(bench.table.newest().files) == counts(files)
     bench.send(0, click("after"))
     assert bench.archive.step(100) == 1
     assert len(bench.rows()) == len(before) + 1
@@ -113,7 +112,9 @@ def test_files_after_compaction_still_say_which_offsets_they_hold(bench: Bench) 
         bench.send(0, click(f"u{number}", number))
         bench.archive.step(100)
     assert bench.table.compact(files_max=2)
-    found = [(file.first_offset, file.next_offset, file.rows) for file in bench.table.files()]
+    found = [
+        (file.first_offset, file.next_offset, file.rows) for file in bench.table.newest().files
+    ]
     assert found == [(0, 4, 4)]
 
 
@@ -128,19 +129,46 @@ def test_only_the_files_that_may_hold_a_range_are_named(
         bench.send(0, click(f"u{number}"), b"not json")
         bench.archive.step(100)
     span = PositionRange(Position(lower), Position(upper))
-    assert len(event_files(bench.table.files(), span)) == users
+    assert len(event_files(bench.table.newest().files, span)) == users
 
 
 def test_counts_are_told_by_status(bench: Bench) -> None:
     bench.send(0, click("ann"), click("bob"), b"{")
     bench.send(1, click("ann"), status=Status.DUPLICATE)
     bench.archive.step(100)
-    assert counts(bench.table.files()) == {"event": 2, "duplicate": 1, "dead_letter": 1}
+    assert counts(bench.table.newest().files) == {"event": 2, "duplicate": 1, "dead_letter": 1}
 
 
 def test_a_table_can_be_opened_by_who_has_not_made_it(bench: Bench) -> None:
     bench.send(0, click("ann"))
     bench.archive.step(100)
     other = MasterTable(bench.table.path, declared_schema(CLICKS), 2)
-    assert other.position() == Position((1, 0))
-    assert other.files() == bench.table.files()
+    assert other.newest().position == Position((1, 0))
+    assert other.newest().files == bench.table.newest().files
+
+
+def test_a_version_is_kept_until_there_is_a_newer_one_whoever_makes_it(bench: Bench) -> None:
+    other = MasterTable(bench.table.path, declared_schema(CLICKS), 2)
+    assert other.found() is None
+    bench.send(0, click("ann"))
+    bench.archive.step(100)
+    first = other.found()
+    assert first is not None
+    assert other.newest() is other.found() is first
+    bench.send(0, click("bob"))
+    bench.archive.step(100)
+    assert other.newest().position == Position((2, 0))
+    assert len(other.newest().files) == 2
+    # Whoever has the older one still reads what belongs together.
+    assert (first.position, len(first.files)) == (Position((1, 0)), 1)
+
+
+def test_few_files_of_the_log_have_to_be_read_however_many_commits_there_were(bench: Bench) -> None:
+    for number in range(3 * CHECKPOINT_COMMITS):
+        bench.send(0, click(f"u{number}"))
+        bench.archive.step(100)
+    log = bench.table.path / "_delta_log"
+    commits = max(int(file.stem) for file in log.glob("*.json"))
+    summed = max(int(file.name.split(".")[0]) for file in log.glob("*.checkpoint.parquet"))
+    assert commits == 3 * CHECKPOINT_COMMITS
+    assert commits - summed < CHECKPOINT_COMMITS

@@ -23,10 +23,9 @@ def _files(subject: Subject, plan: Plan) -> dict[str, int]:
         except NotFound:
             continue
         found[f"source:{stream.name}"] = found[f"log:{stream.name}"] = end
-        table = subject.master(stream)
-        version = table.found()
+        version = subject.master(stream).found()
         if version is not None:
-            found[f"master:{stream.name}"] = sum(table.progress(version)[0].offsets)
+            found[f"master:{stream.name}"] = sum(version.position.offsets)
     return found
 
 

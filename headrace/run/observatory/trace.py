@@ -99,9 +99,8 @@ def _alerts(
 
 
 def _archived(subject: Subject, stream: StreamPlan) -> Position:
-    table = subject.master(stream)
-    version = table.found()
-    return table.progress(version)[0] if version else Position.start(stream.partitions)
+    version = subject.master(stream).found()
+    return version.position if version else Position.start(stream.partitions)
 
 
 def _views(subject: Subject, event: OneEvent) -> Iterator[CountedIn]:

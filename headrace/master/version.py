@@ -1,0 +1,72 @@
+"""One version of a master: how far it goes, the highest event times there, and its files. They
+belong together, so whoever needs two of them takes them from one version.
+
+A version never changes, and is kept until there is a newer one: to read Delta's log costs
+milliseconds, and a thread for each commit since the last checkpoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.core.event import OFFSET, STATUS
+from headrace.core.position import Position
+
+DAY = "_day"
+
+
+@dataclass(frozen=True, slots=True)
+class MasterFile:
+    """One Parquet file of the table and what is known of it without opening it."""
+
+    path: str
+    rows: int
+    bytes: int
+    status: str
+    day: str
+    first_offset: int
+    next_offset: int
+
+
+class MasterVersion:
+    """What the table was after one of its commits."""
+
+    def __init__(self, path: Path, delta: Any, partitions: int) -> None:
+        self.delta, self._path = delta, path
+        found = (delta.transaction_version(f"offset-{n}") for n in range(partitions))
+        #: All events before this position are in the table.
+        self.position = Position(tuple(version or 0 for version in found))
+        #: The highest event time in each partition, up to the position.
+        self.highs: tuple[int | None, ...] = tuple(
+            delta.transaction_version(f"high-{n}") for n in range(partitions)
+        )
+        self._next = path / "_delta_log" / f"{delta.version() + 1:020}.json"
+
+    def newest(self) -> bool:
+        """Whether no commit has come since: they are numbered one after the other."""
+        return not self._next.exists()
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        return frozenset(field.name for field in self.delta.schema().fields)
+
+    @cached_property
+    def files(self) -> tuple[MasterFile, ...]:
+        rows = pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
+        return tuple(
+            MasterFile(
+                str(self._path / row["path"]),
+                row["num_records"],
+                row["size_bytes"],
+                row[f"partition.{STATUS}"],
+                row[f"partition.{DAY}"],
+                row[f"min.{OFFSET}"],
+                row[f"max.{OFFSET}"] + 1,
+            )
+            for row in rows
+        )
