@@ -34,6 +34,13 @@ from headrace.master.version import DAY, MasterFile, MasterVersion
 
 # Every so many commits Delta sums up its log, so that whoever opens the table reads few files.
 CHECKPOINT_COMMITS = 10
+# What was replaced stays so long for those who still read an older version: files of rows, and
+# files of the log, of which there would be half a million in a month.
+KEPT_HOURS = 1
+_CONFIGURATION = {
+    "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
+    "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",
+}
 _HIDDEN = [
     (PARTITION, pa.int32()),
     (OFFSET, pa.int64()),
@@ -74,7 +81,7 @@ class MasterTable:
 
         if not DeltaTable.is_deltatable(str(self.path)):
             return None
-        return MasterVersion(self.path, DeltaTable(str(self.path)), self.partitions)
+        return MasterVersion(self.path, self.partitions)
 
     def newest(self) -> MasterVersion:
         """The newest version, made if there is none; new declared columns are added."""
@@ -96,7 +103,7 @@ class MasterTable:
             partition_by=[STATUS, DAY],
             name=self.path.name,
             mode="ignore",  # somebody else may have made it meanwhile
-            configuration={"delta.checkpointInterval": str(CHECKPOINT_COMMITS)},
+            configuration=_CONFIGURATION,
         )
         return self.newest()
 
@@ -137,9 +144,8 @@ class MasterTable:
             return False
         version.delta.optimize.compact(target_size=4 * small_bytes)
         failpoint("archive.compacted")
-        # Files that were replaced stay for an hour, for those who still read an older list.
         self.newest().delta.vacuum(
-            retention_hours=1, enforce_retention_duration=False, dry_run=False
+            retention_hours=KEPT_HOURS, enforce_retention_duration=False, dry_run=False
         )
         return True
 

@@ -36,20 +36,26 @@ class MasterFile:
 class MasterVersion:
     """What the table was after one of its commits."""
 
-    def __init__(self, path: Path, delta: Any, partitions: int) -> None:
-        self.delta, self._path = delta, path
-        found = (delta.transaction_version(f"offset-{n}") for n in range(partitions))
+    def __init__(self, path: Path, partitions: int) -> None:
+        from deltalake import DeltaTable
+
+        self._path, self._log = path, path / "_delta_log"
+        self._changed_at = self._log.stat().st_mtime_ns
+        self.delta: Any = DeltaTable(str(path))
+        found = (self.delta.transaction_version(f"offset-{n}") for n in range(partitions))
         #: All events before this position are in the table.
         self.position = Position(tuple(version or 0 for version in found))
         #: The highest event time in each partition, up to the position.
         self.highs: tuple[int | None, ...] = tuple(
-            delta.transaction_version(f"high-{n}") for n in range(partitions)
+            self.delta.transaction_version(f"high-{n}") for n in range(partitions)
         )
-        self._next = path / "_delta_log" / f"{delta.version() + 1:020}.json"
+        self._next = self._log / f"{self.delta.version() + 1:020}.json"
 
     def newest(self) -> bool:
-        """Whether no commit has come since: they are numbered one after the other."""
-        return not self._next.exists()
+        """Whether no commit has come since. They are numbered one after the other, and one that
+        is no longer there because Delta has summed it up has changed the folder.
+        """
+        return not self._next.exists() and self._log.stat().st_mtime_ns == self._changed_at
 
     @cached_property
     def columns(self) -> frozenset[str]:

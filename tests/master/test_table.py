@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import msgspec
@@ -10,7 +12,7 @@ import pytest
 from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
 from headrace.master.archive import declared_schema
-from headrace.master.table import CHECKPOINT_COMMITS, MasterTable, counts, event_files
+from headrace.master.table import CHECKPOINT_COMMITS, KEPT_HOURS, MasterTable, counts, event_files
 
 from .bench import CLICKS, Bench, InProcess, click
 
@@ -163,12 +165,41 @@ def test_a_version_is_kept_until_there_is_a_newer_one_whoever_makes_it(bench: Be
     assert (first.position, len(first.files)) == (Position((1, 0)), 1)
 
 
+def test_a_version_is_known_to_be_old_also_when_the_commits_since_are_summed_up_and_gone(
+    bench: Bench,
+) -> None:
+    other = MasterTable(bench.table.path, declared_schema(CLICKS), 2)
+    assert other.newest().position == Position((0, 0))
+    _commit(bench, CHECKPOINT_COMMITS + 1)
+    log = bench.table.path / "_delta_log"
+    for number in range(CHECKPOINT_COMMITS):
+        (log / f"{number:020}.json").unlink()
+    assert other.newest().position == Position((CHECKPOINT_COMMITS + 1, 0))
+
+
+def test_commits_that_are_summed_up_and_old_are_removed(bench: Bench) -> None:
+    _commit(bench, 2 * CHECKPOINT_COMMITS)
+    log = bench.table.path / "_delta_log"
+    old = time.time() - (KEPT_HOURS + 1) * 3600
+    for file in log.iterdir():
+        os.utime(file, (old, old))
+    _commit(bench, CHECKPOINT_COMMITS)
+    assert len(list(log.glob("*.json"))) < 3 * CHECKPOINT_COMMITS
+    assert len(bench.rows()) == 3 * CHECKPOINT_COMMITS
+    other = MasterTable(bench.table.path, declared_schema(CLICKS), 2)
+    assert other.newest().position == Position((3 * CHECKPOINT_COMMITS, 0))
+
+
 def test_few_files_of_the_log_have_to_be_read_however_many_commits_there_were(bench: Bench) -> None:
-    for number in range(3 * CHECKPOINT_COMMITS):
-        bench.send(0, click(f"u{number}"))
-        bench.archive.step(100)
+    _commit(bench, 3 * CHECKPOINT_COMMITS)
     log = bench.table.path / "_delta_log"
     commits = max(int(file.stem) for file in log.glob("*.json"))
     summed = max(int(file.name.split(".")[0]) for file in log.glob("*.checkpoint.parquet"))
     assert commits == 3 * CHECKPOINT_COMMITS
     assert commits - summed < CHECKPOINT_COMMITS
+
+
+def _commit(bench: Bench, times: int) -> None:
+    for number in range(times):
+        bench.send(0, click(f"u{number}"))
+        assert bench.archive.step(100) == 1
