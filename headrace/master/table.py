@@ -136,19 +136,6 @@ class MasterTable:
         )
         failpoint("archive.committed")
 
-    def compact(self, files_max: int, small_bytes: int = 64 << 20) -> bool:
-        """Merge small files when there are many; the rows stay the same."""
-        version = self.newest()
-        small = [file for file in version.files if file.bytes < small_bytes]
-        if len(small) < files_max:
-            return False
-        version.delta.optimize.compact(target_size=4 * small_bytes)
-        failpoint("archive.compacted")
-        self.newest().delta.vacuum(
-            retention_hours=KEPT_HOURS, enforce_retention_duration=False, dry_run=False
-        )
-        return True
-
 
 def event_files(
     files: Iterable[MasterFile], range: PositionRange, status: Status = Status.EVENT

@@ -25,6 +25,7 @@ from headrace.define.processors import ProcessorDefinition
 from headrace.define.project import Project
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive
+from headrace.master.compact import compact
 from headrace.run.layout import Layout
 from headrace.run.outlet import Built
 from headrace.run.pace import Pace
@@ -149,7 +150,7 @@ class Pipeline:
     def tidy(self, topics: dict[str, Topic]) -> None:
         """Compact the masters' files and drop log segments that they hold."""
         for archive in self.archives:
-            archive.table.compact(self.settings.archive.compact_files)
+            compact(archive.spark, archive.table, self.settings.archive.compact_files)
             topic = topics[archive.stream.name]
             topic.retain(self._kept(archive), self.settings.log.retention_us)
 

@@ -17,6 +17,7 @@ from engines import Compiled, Parts, compile_sql
 
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
+from headrace.master.compact import compact
 from headrace.master.table import MasterTable
 
 DEFINITIONS = """
@@ -35,7 +36,7 @@ def compiled(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 def rows_of(table: MasterTable) -> Rows:
     """Every row of the newest version by its place in the log, which it has alone."""
     found: Rows = {}
-    for file in table.files():
+    for file in table.newest().files:
         for row in pq.read_table(file.path, partitioning=None).to_pylist():
             place = (row[PARTITION], row[OFFSET])
             assert place not in found, f"the event at {place} is there twice"
@@ -60,12 +61,12 @@ def test_each_version_holds_all_rows_of_those_before_it(compiled: Compiled, tmp_
         parts.archives["clicks"].step(rng.choice([2, 7, 100]))
         now = rows_of(table)
         assert before.items() <= now.items()
-        assert len(now) == sum(table.position().offsets)
+        assert len(now) == sum(table.newest().position.offsets)
         before = now
         if step == 2:
-            files = table.files()
-            assert table.compact(files_max=2)
-            assert len(table.files()) < len(files)
+            files = table.newest().files
+            assert compact(compiled.spark, table, files_max=2)
+            assert len(table.newest().files) < len(files)
             assert rows_of(table) == before
     parts.archive("clicks")
     assert len(rows_of(table)) == sum(parts.topics["clicks"].end().offsets) == 50
@@ -86,8 +87,8 @@ def test_a_range_is_never_appended_twice(compiled: Compiled, tmp_path: Path) -> 
     _send(parts, random.Random(3))
     parts.archive("clicks")
     table = parts.archives["clicks"].table
-    before, end = rows_of(table), table.position()
+    before, end = rows_of(table), table.newest().position
     with pytest.raises(ValueError, match="the master is at 5,5, but 0,0 was archived"):
-        table.append(PositionRange(Position((0, 0)), end), table.files(), table.highs())
+        table.append(PositionRange(Position((0, 0)), end), table.newest().files, (None, None))
     assert rows_of(table) == before
     parts.close()

@@ -14,6 +14,7 @@ from headrace.core.event import Status
 from headrace.core.time import SECOND, from_iso, iso
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive
+from headrace.master.compact import compact
 from headrace.master.table import MasterTable
 
 START_US = from_iso("2026-01-01T00:00:00Z")
@@ -71,6 +72,9 @@ class Bench:
     def send(self, partition: int, *records: bytes, status: Status = Status.EVENT) -> None:
         marks = bytes([int(status)]) * len(records)
         self.topic.append(partition, list(records), marks).result()
+
+    def compact(self, files_max: int) -> bool:
+        return compact(self.archive.spark, self.table, files_max)
 
     def rows(self) -> list[dict[str, Any]]:
         """Every row of the newest version with its status and day, in the order of the log."""

@@ -80,7 +80,7 @@ def test_the_balance_is_exact_while_events_arrive_and_are_archived(bench: Bench)
             bench.send(number % 2, click("ann", number), b"?")
             bench.archive.step(3)
             if number % 8 == 7:
-                bench.table.compact(files_max=2)
+                bench.compact(files_max=2)
         bench.archive.step_to_end(100)
     finally:
         done.set()

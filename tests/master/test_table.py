@@ -91,35 +91,6 @@ def test_a_declared_column_that_was_added_is_null_in_older_rows(
     again.topic.close()
 
 
-def test_compaction_keeps_every_row_and_the_position(bench: Bench) -> None:
-    for number in range(6):
-        bench.send(number % 2, click(f"u{number}", number), b"not json")
-        bench.archive.step(100)
-    before, files = bench.rows(), bench.table.newest().files
-    position, highs = bench.table.newest().position, bench.table.newest().highs
-    assert not bench.table.compact(files_max=len(files) + 1)
-    assert bench.table.newest().files == files
-    assert bench.table.compact(files_max=len(files))
-    assert len(bench.table.newest().files) < len(files)
-    assert bench.rows() == before
-    assert (bench.table.newest().position, bench.table.newest().highs) == (position, highs)
-    assert counts(bench.table.newest().files) == counts(files)
-    bench.send(0, click("after"))
-    assert bench.archive.step(100) == 1
-    assert len(bench.rows()) == len(before) + 1
-
-
-def test_files_after_compaction_still_say_which_offsets_they_hold(bench: Bench) -> None:
-    for number in range(4):
-        bench.send(0, click(f"u{number}", number))
-        bench.archive.step(100)
-    assert bench.table.compact(files_max=2)
-    found = [
-        (file.first_offset, file.next_offset, file.rows) for file in bench.table.newest().files
-    ]
-    assert found == [(0, 4, 4)]
-
-
 @pytest.mark.parametrize(
     ("lower", "upper", "users"),
     [((0, 0), (2, 0), 1), ((0, 0), (4, 0), 2), ((2, 0), (4, 0), 1), ((4, 0), (4, 0), 0)],
