@@ -33,7 +33,7 @@ from headrace.log.decode import Decoder
 from headrace.log.reader import TopicReader
 from headrace.log.refusals import kind_of
 from headrace.master.table import MasterTable, file_schema
-from headrace.master.version import MasterFile
+from headrace.master.version import DAY, LANE, MasterFile
 
 CHUNK_EVENTS = 65_536
 
@@ -161,7 +161,8 @@ class _Writers:
     def _write_part(self, key: tuple[str, str], part: pa.Table) -> None:
         if key not in self.open:
             status, day = key
-            name = f"_status={status}/_day={day}/{uuid.uuid4().hex}.parquet"
+            place = f"{STATUS}={status}/{DAY}={day}/{LANE}={self.task.partition}"
+            name = f"{place}/{uuid.uuid4().hex}.parquet"
             path = self.task.master / name
             path.parent.mkdir(parents=True, exist_ok=True)
             self.open[key] = name, pq.ParquetWriter(path, self.schema, compression="zstd")
@@ -177,7 +178,8 @@ class _Writers:
             path = self.task.master / name
             _make_durable(path)
             rows, first, after = self.seen[key]
-            files.append(MasterFile(name, rows, path.stat().st_size, *key, first, after))
+            size, place = path.stat().st_size, (*key, self.task.partition)
+            files.append(MasterFile(name, rows, size, *place, first, after))
         return files
 
 

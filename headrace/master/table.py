@@ -30,7 +30,7 @@ from headrace.core.event import (
 )
 from headrace.core.failpoint import failpoint
 from headrace.core.position import PositionRange
-from headrace.master.version import DAY, MasterFile, MasterVersion
+from headrace.master.version import DAY, LANE, MasterFile, MasterVersion
 
 # Every so many commits Delta sums up its log, so that whoever opens the table reads few files.
 CHECKPOINT_COMMITS = 10
@@ -40,7 +40,11 @@ KEPT_HOURS = 1
 _CONFIGURATION = {
     "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
     "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",
+    "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
+    # Of other columns nothing is asked; and of many columns Delta would leave this one out.
+    "delta.dataSkippingStatsColumns": OFFSET,
 }
+_APART = [STATUS, DAY, LANE]
 _HIDDEN = [
     (PARTITION, pa.int32()),
     (OFFSET, pa.int64()),
@@ -65,9 +69,8 @@ class MasterTable:
         self.path, self.partitions = path, partitions
         self.schema = file_schema(declared)
         self._last: MasterVersion | None = None
-        self._table_schema = self.schema.append(pa.field(STATUS, pa.string())).append(
-            pa.field(DAY, pa.string())
-        )
+        apart = pa.schema([pa.field(name, pa.string()) for name in _APART])
+        self._table_schema = pa.unify_schemas([self.schema, apart])
 
     def found(self) -> MasterVersion | None:
         """The newest version, if there is one: for readers, who make nothing."""
@@ -100,7 +103,7 @@ class MasterTable:
         DeltaTable.create(
             str(self.path),
             Schema.from_arrow(self._table_schema),
-            partition_by=[STATUS, DAY],
+            partition_by=_APART,
             name=self.path.name,
             mode="ignore",  # somebody else may have made it meanwhile
             configuration=_CONFIGURATION,
@@ -118,10 +121,7 @@ class MasterTable:
         # The table takes any transaction number, also an older one, so the order is checked here.
         if version.position != range.lower:
             raise ValueError(f"the master is at {version.position}, but {range.lower} was archived")
-        actions = [
-            AddAction(f.path, f.bytes, {STATUS: f.status, DAY: f.day}, 0, True, _statistics(f))
-            for f in files
-        ]
+        actions = [AddAction(f.path, f.bytes, _place(f), 0, True, _statistics(f)) for f in files]
         marks = [Transaction(f"offset-{n}", offset) for n, offset in enumerate(range.upper.offsets)]
         marks += [
             Transaction(f"high-{n}", high) for n, high in enumerate(highs) if high is not None
@@ -131,7 +131,7 @@ class MasterTable:
             actions,
             "append",
             self._table_schema,
-            partition_by=[STATUS, DAY],
+            partition_by=_APART,
             commit_properties=CommitProperties(app_transactions=marks),
         )
         failpoint("archive.committed")
@@ -142,12 +142,13 @@ def event_files(
 ) -> list[str]:
     """Paths of the files that may hold events of the range; or records of another status."""
     wanted = dict(range.intervals())
-    lower = min((interval.lower for interval in wanted.values()), default=0)
-    upper = max((interval.upper for interval in wanted.values()), default=0)
     return [
         file.path
         for file in files
-        if file.status == status.word and file.first_offset < upper and lower < file.next_offset
+        if file.status == status.word
+        and (interval := wanted.get(file.partition))
+        and file.first_offset < interval.upper
+        and interval.lower < file.next_offset
     ]
 
 
@@ -157,6 +158,10 @@ def counts(files: Iterable[MasterFile]) -> dict[str, int]:
     for file in files:
         totals[file.status] += file.rows
     return totals
+
+
+def _place(file: MasterFile) -> dict[str, str]:
+    return {STATUS: file.status, DAY: file.day, LANE: str(file.partition)}
 
 
 def _statistics(file: MasterFile) -> str:

@@ -17,7 +17,9 @@ import pyarrow as pa
 from headrace.core.event import OFFSET, STATUS
 from headrace.core.position import Position
 
-DAY = "_day"
+# What files are set apart by, beside their status: the day of arrival, and the log's partition once
+# more. Offsets of two partitions say nothing of each other, so no file has both.
+DAY, LANE = "_day", "_lane"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class MasterFile:
     bytes: int
     status: str
     day: str
+    partition: int
     first_offset: int
     next_offset: int
 
@@ -71,6 +74,7 @@ class MasterVersion:
                 row["size_bytes"],
                 row[f"partition.{STATUS}"],
                 row[f"partition.{DAY}"],
+                int(row[f"partition.{LANE}"]),
                 row[f"min.{OFFSET}"],
                 row[f"max.{OFFSET}"] + 1,
             )

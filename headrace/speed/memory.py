@@ -56,11 +56,13 @@ class Memory:
 def _kept(events: Any, feed: Feed, since: int) -> Any:
     assert feed.stream.watermark is not None, "a joined stream has a watermark"
     time = f"`{feed.stream.watermark[0]}`"
-    # Said in this form, files of the master that are all older are not even opened.
+    # Said in this form, groups of rows in the master's files that are all older are not read.
     bounded = f"{time} >= timestamp_micros({since})" if since > EVER // 2 else "true"
     recent = events.where(f"{time} IS NOT NULL AND {bounded}")
-    # Without this, the plan of each epoch would contain those of all epochs before.
-    return recent.localCheckpoint()
+    # Without the checkpoint, the plan of each epoch would contain those of all epochs before; and
+    # without the few partitions, each would have its own among all that came after.
+    few = events.sparkSession.sparkContext.defaultParallelism
+    return recent.coalesce(few).localCheckpoint()
 
 
 def moments(

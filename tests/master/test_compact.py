@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from headrace.master import compact
-from headrace.master.table import counts
+from headrace.master.table import KEPT_HOURS, counts
 
-from .bench import Bench, click
+from .bench import CLICKS, Bench, click
 
 DAY_US = 86_400_000_000
 
@@ -17,11 +22,11 @@ def test_every_row_stays_and_so_does_the_position(bench: Bench) -> None:
         bench.send(number % 2, click(f"u{number}", number), b"not json")
         bench.archive.step(100)
     rows, before = bench.rows(), bench.table.newest()
-    assert not bench.compact(files_max=7)
+    assert not bench.compact(files_max=4)
     assert bench.table.newest() is before
-    assert bench.compact(files_max=6)
+    assert bench.compact(files_max=3)
     after = bench.table.newest()
-    assert len(after.files) < len(before.files)
+    assert (len(before.files), len(after.files)) == (12, 4)
     assert bench.rows() == rows
     assert (after.position, after.highs) == (before.position, before.highs)
     assert counts(after.files) == counts(before.files)
@@ -37,6 +42,28 @@ def test_files_still_say_which_offsets_they_hold(bench: Bench) -> None:
         (file.first_offset, file.next_offset, file.rows) for file in bench.table.newest().files
     ]
     assert found == [(0, 4, 4)]
+
+
+def test_a_file_of_many_columns_still_says_which_offsets_it_holds(tmp_path: Path) -> None:
+    more = tuple((f"c{number}", "STRING", True) for number in range(60))
+    wide = Bench(tmp_path, stream=msgspec.structs.replace(CLICKS, columns=CLICKS.columns + more))
+    _steps(wide, 3)
+    assert wide.compact(files_max=2)
+    (file,) = wide.table.newest().files
+    assert (file.first_offset, file.next_offset) == (0, 3)
+    wide.topic.close()
+
+
+def test_what_no_version_names_is_removed_once_it_is_old(bench: Bench) -> None:
+    _steps(bench, 2)
+    named = bench.table.newest().files[0].path
+    old, new = (Path(named).with_name(f"{name}.parquet") for name in ("old", "new"))
+    for left in (old, new):
+        left.write_bytes(b"of a process that was killed")
+    hours = (KEPT_HOURS + 1) * 3600
+    os.utime(old, (time.time() - hours, time.time() - hours))
+    assert bench.compact(files_max=2)
+    assert (old.exists(), new.exists(), Path(named).exists()) == (False, True, True)
 
 
 def test_a_day_that_has_few_small_files_is_left_alone(bench: Bench) -> None:

@@ -105,6 +105,17 @@ def test_only_the_files_that_may_hold_a_range_are_named(
     assert len(event_files(bench.table.newest().files, span)) == users
 
 
+def test_a_file_is_measured_by_its_own_partition(bench: Bench) -> None:
+    for _ in range(3):
+        bench.send(0, *[click("ann")] * 10)
+        bench.send(1, click("bob"))
+        bench.archive.step(100)
+    last = PositionRange(Position((20, 2)), Position((30, 3)))
+    files = {file.path: file for file in bench.table.newest().files}
+    found = [files[path] for path in event_files(files.values(), last)]
+    assert sorted((file.partition, file.first_offset) for file in found) == [(0, 20), (1, 2)]
+
+
 def test_counts_are_told_by_status(bench: Bench) -> None:
     bench.send(0, click("ann"), click("bob"), b"{")
     bench.send(1, click("ann"), status=Status.DUPLICATE)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
 from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import JoinPlan, StreamPlan
 from headrace.core.position import Position
+from headrace.master.table import MasterTable
+from headrace.spark.feed import Feed
 from headrace.speed.memory import EVER, Memory, moments
+
+NO_COLUMNS = pa.schema([])
 
 
 def stream(name: str) -> StreamPlan:
@@ -59,3 +68,18 @@ def test_memory_is_read_again_only_for_another_place_or_an_earlier_moment() -> N
     assert memory.reads == 2
     memory.recall(there, [9, 9])
     assert memory.reads == 3
+
+
+def test_memory_is_in_few_partitions_however_many_epochs_there_were(spark: Any) -> None:
+    moment = "CAST('2026-01-01' AS TIMESTAMP) AS"
+    events = spark.range(8).repartition(4).selectExpr(
+        f"{moment} ts", "0 AS _partition", "id AS _offset", f"{moment} _arrived_at",
+        "false AS _late", "0L AS _lateness",
+    )  # fmt: skip
+    memory = Memory(spark, SELF, (Feed(stream("o"), Path(), MasterTable(Path(), NO_COLUMNS, 1)),))
+    memory.frames = [events.limit(0)]
+    for number in range(1, 4):
+        memory.remember(Position((8 * number,)), [events], [0])
+    (kept,) = memory.frames
+    assert kept.count() == 24
+    assert kept.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism
