@@ -213,5 +213,5 @@ class Access:
             audit_log.append(db, by, what, on, self.clock(), decision, detail)
 
     def audit_log(self, wanted: Wanted = NEWEST) -> list[Entry]:
-        with self._file.read() as db:
+        with self._file.search() as db:
             return audit_log.entries(db, wanted)

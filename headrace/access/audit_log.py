@@ -17,6 +17,7 @@ from headrace.core.time import iso
 ALLOWED, REFUSED = "allowed", "refused"
 NOBODY = "nobody"
 LISTED = 100
+DETAIL_MAX = 500  # a refusal tells names as they were sent
 _SAID = "user || ' ' || token || ' ' || what || ' ' || object || ' ' || detail || ' ' || request"
 
 
@@ -67,7 +68,16 @@ def append(
     db.execute(
         "INSERT INTO audit_log (at, user, token, what, object, decision, request, detail) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (now_us, by.user, by.token, what, object[:NAME_MAX], decision, by.request, detail),
+        (
+            now_us,
+            by.user,
+            by.token,
+            what,
+            object[:NAME_MAX],
+            decision,
+            by.request,
+            detail[:DETAIL_MAX],
+        ),
     )
 
 

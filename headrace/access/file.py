@@ -47,11 +47,18 @@ class AccessFile:
         self._writer, self._writing = _connect(path), threading.Lock()
         self._writer.executescript(_TABLES)
         self._reader, self._reading = _connect(path), threading.Lock()
+        self._searcher, self._searching = _connect(path), threading.Lock()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         with self._reading:
             yield self._reader
+
+    @contextmanager
+    def search(self) -> Iterator[sqlite3.Connection]:
+        """For what may take long: nobody who is to be let in waits for it."""
+        with self._searching:
+            yield self._searcher
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -66,8 +73,9 @@ class AccessFile:
             self._writer.execute("COMMIT")
 
     def close(self) -> None:
-        with self._reading, self._writing:
+        with self._reading, self._searching, self._writing:
             self._reader.close()
+            self._searcher.close()
             self._writer.close()
 
 

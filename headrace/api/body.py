@@ -67,9 +67,13 @@ async def read_body(request: Request, limit: int) -> Body:
                     raise too_large(limit)
                 parts.append(part)
     except TimeoutError as error:
-        raise BadRequest(f"the body did not come within {SECONDS_MAX:.0f} seconds") from error
+        raise too_slow() from error
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     return Body(b"".join(parts), media, headers.get("content-encoding", "").strip().lower())
+
+
+def too_slow() -> BadRequest:
+    return BadRequest(f"the body did not come within {SECONDS_MAX:.0f} seconds")
 
 
 def too_large(limit: int) -> LimitReached:

@@ -51,6 +51,8 @@ class RunLock:
                 hint="stop it first, or use another folder.",
             )
         self._handle = handle
+        # Of a process that was killed: nobody should ask there.
+        self._forget()
         said = Holder(os.getpid(), started_at(os.getpid()) or 0, self.turn)
         os.ftruncate(handle, 0)
         os.pwrite(handle, msgspec.json.encode(said), 0)
@@ -62,10 +64,13 @@ class RunLock:
 
     def release(self) -> None:
         if self._handle is not None:
-            self.layout.running.unlink(missing_ok=True)
-            self.layout.token.unlink(missing_ok=True)
+            self._forget()
             os.close(self._handle)
             self._handle = None
+
+    def _forget(self) -> None:
+        self.layout.running.unlink(missing_ok=True)
+        self.layout.token.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str, mode: int) -> None:
@@ -88,11 +93,11 @@ def running_token(layout: Layout) -> str | None:
 
 def running_url(layout: Layout) -> str | None:
     """Where the project answers, if it runs."""
-    if not _held(layout.lock) or not layout.running.is_file():
+    if not _held(layout.lock):
         return None
     try:
         return str(json.loads(layout.running.read_text("utf-8"))["url"])
-    except (json.JSONDecodeError, KeyError, TypeError):
+    except (OSError, json.JSONDecodeError, KeyError, TypeError):
         return None
 
 
@@ -130,9 +135,10 @@ def _locked(handle: int) -> bool:
 def _held(path: Path) -> bool:
     if not path.exists():
         return False
-    handle = os.open(path, os.O_RDWR)
+    handle = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Shared, so that two who look at once do not take each other for a process.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:

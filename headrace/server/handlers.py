@@ -23,7 +23,7 @@ from headrace.api.access_routes import ACCESS_ROUTES
 from headrace.api.asking import JOB, by, caller, recognised, target_of
 from headrace.api.body import read_body
 from headrace.api.door import Door
-from headrace.api.guard import POLICY, SAFE_METHODS, SANDBOX
+from headrace.api.guard import POLICY, SANDBOX
 from headrace.api.handlers import (
     METRICS_MEDIA,
     QUICK_THREADS,
@@ -51,11 +51,11 @@ from headrace.define.settings import HttpSettings
 from headrace.server.commands import Command, Done, checked_id
 from headrace.server.home import checked_name
 from headrace.server.job_routes import JobRoutes
-from headrace.server.line import Ask
+from headrace.server.line import Ask, Passed
 from headrace.server.meters import COMMANDS, DONE, REFUSED
 from headrace.server.office import Office
 from headrace.server.package import too_large
-from headrace.server.resting import Answers
+from headrace.server.resting import ANSWERED, Answers
 from headrace.server.settings import SubmitSettings
 from headrace.server.watcher import SILENT
 from headrace.server.wish import Wish
@@ -248,24 +248,31 @@ async def _passed(
         asks.check(Operation.READ, asks.whole_job)
         raise
     # A question need not wait for a job that does not answer; events may still get there.
-    waits = reach.seen.state == SILENT and request.method in SAFE_METHODS
+    waits = reach.seen.state == SILENT and route.name in ANSWERED
     if reach.url is not None and not waits:
         ask = Ask(target, asks, partial(_still, desk.access, request, asks))
         answer = await desk.office.line.pass_on(job, reach.url, reach.key, request, ask)
         if answer is not None:
-            if answer.status_code == Forbidden.http_status:
-                await _note_refusal(desk, job, route, request)
+            await _note_refusal(desk, job, route, request, answer)
             return answer
     return await desk.answers.answer(job, reach.order, reach.seen, route, request)
 
 
-async def _note_refusal(desk: Desk, job: str, route: Route[Api], request: Request) -> None:
+async def _note_refusal(
+    desk: Desk, job: str, route: Route[Api], request: Request, answer: Passed
+) -> None:
     """Some of what one may do only the job can tell, such as which rule an alert is of. What it
     refuses is in the server's log too, where the users are.
     """
+    if answer.status_code != Forbidden.http_status:
+        return
     refused = audit_log.REFUSED, "the job refused it"
     note = partial(desk.access.log, by(request), route.name, f"job:{job}", *refused)
-    await desk.quick.run(note)
+    try:
+        await desk.quick.run(note)
+    except BaseException:
+        await answer.aclose()
+        raise
 
 
 def _still(access: Access, request: Request, asks: Caller) -> bool:

@@ -2,14 +2,18 @@
 
 What is passed on is not read: body and answer stream through as they come, and events of a
 subscription at once, as long as the caller may hear them. Headers that speak of one connection stay
-on it. Whatever a job is told beside the caller's own words is in `said_to`.
+on it. Each job has connections of its own, so that one that hangs takes them from no other.
+Whatever a job is told beside the caller's own words is in `said_to`.
 tests/server/test_line.py passes on to a real server.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 import msgspec
@@ -19,14 +23,16 @@ from starlette.types import Receive, Scope, Send
 
 from headrace.access.caller import Caller
 from headrace.access.passing import SCHEME, asked_for, pass_of
+from headrace.api.body import SECONDS_MAX, too_slow
 from headrace.api.client import WORK_TIMEOUT
 from headrace.api.errors import ErrorShape
 from headrace.api.guard import SAFE_METHODS
-from headrace.core.errors import Unavailable
+from headrace.core.errors import Overloaded, Unavailable
 from headrace.core.time import now_us
 
 BEAT_S_MAX = 5.0
 _CONNECTIONS = httpx.Limits(max_connections=512, max_keepalive_connections=64)
+_WAIT_S_MAX = 1.0  # for one of them to be free
 # Those of one connection (RFC 9110, 7.6.1), and those that this server says itself.
 _OWN = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
@@ -34,13 +40,13 @@ _OWN = frozenset({
     # A user's token and session are for the server, and a job's Python is its team's.
     "authorization", "cookie", "set-cookie",
 })  # fmt: skip
-Pairs = list[tuple[str, str]]
+Pairs = list[tuple[bytes, bytes]]
 
 
-def said_to(caller: Caller, method: str, target: bytes, key: bytes) -> dict[str, str]:
+def said_to(caller: Caller, method: str, target: bytes, key: bytes) -> Pairs:
     """What the server itself tells a job with each request: who asks, as only it can say."""
     text = pass_of(caller, asked_for(method, target), key, now_us())
-    return {"Authorization": f"{SCHEME} {text}"}
+    return [(b"Authorization", f"{SCHEME} {text}".encode())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +65,26 @@ class Line:
 
     def __init__(self) -> None:
         self._beats = httpx.Client(trust_env=False, verify=False, timeout=BEAT_S_MAX)
-        self._passing = httpx.AsyncClient(
-            trust_env=False, verify=False, timeout=WORK_TIMEOUT, limits=_CONNECTIONS
-        )
+        self._passing: dict[str, httpx.AsyncClient] = {}  # by the names of jobs
 
     def close(self) -> None:
         self._beats.close()
 
     async def aclose(self) -> None:
-        await self._passing.aclose()
+        for client in self._passing.values():
+            await client.aclose()
+
+    def _to(self, job: str) -> httpx.AsyncClient:
+        if job not in self._passing:
+            self._passing[job] = httpx.AsyncClient(
+                trust_env=False,
+                verify=False,
+                timeout=httpx.Timeout(**{**WORK_TIMEOUT.as_dict(), "pool": _WAIT_S_MAX}),
+                limits=_CONNECTIONS,
+                # What a job would have a browser keep is nothing for its next caller.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            )
+        return self._passing[job]
 
     def alive(self, url: str) -> bool:
         """Whether the job answers at all."""
@@ -94,17 +111,23 @@ class Line:
         """The job's answer to a request, as it comes; None if the job could not be reached or the
         question can be asked again, so that nothing was done.
         """
-        said = said_to(ask.caller, request.method, ask.target, key)
-        asked = self._passing.build_request(
+        said, client = said_to(ask.caller, request.method, ask.target, key), self._to(job)
+        asked = client.build_request(
             request.method,
             httpx.URL(url).copy_with(raw_path=ask.target),
-            headers=[*_kept(request.headers.items()), *said.items()],
-            content=request.stream() if _has_body(request) else None,
+            headers=[*_kept(request.headers.raw), *said],
+            content=_body(request) if _has_body(request) else None,
         )
         try:
-            return Passed(await self._passing.send(asked, stream=True), ask.lasts)
-        except httpx.ConnectError:
+            return Passed(await client.send(asked, stream=True), ask.lasts)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
             return None
+        except httpx.PoolTimeout as error:
+            raise Overloaded(
+                f"job '{job}' has more requests in progress than the server passes on",
+                detail=f"{_CONNECTIONS.max_connections} at once; nothing of this one was done.",
+                hint="ask again in a moment.",
+            ) from error
         except httpx.TransportError as error:
             if request.method in SAFE_METHODS:
                 return None
@@ -128,7 +151,11 @@ class Passed(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            await self._answer.aclose()
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Let go of it, also if it was never sent."""
+        await self._answer.aclose()
 
 
 async def _parts(answer: httpx.Response, lasts: Callable[[], bool]) -> AsyncIterator[bytes]:
@@ -145,8 +172,23 @@ def _message(content: bytes) -> str:
         return "it is not ready"
 
 
-def _kept(headers: Iterable[tuple[str, str]]) -> Pairs:
-    return [(name, value) for name, value in headers if name.lower() not in _OWN]
+async def _body(request: Request) -> AsyncIterator[bytes]:
+    """The body as it comes, for as long as a body may take: a caller who sends none of it must not
+    keep the connection.
+    """
+    parts, until = aiter(request.stream()), time.monotonic() + SECONDS_MAX
+    while True:
+        try:
+            part = await asyncio.wait_for(anext(parts), until - time.monotonic())
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            raise too_slow() from error
+        yield part
+
+
+def _kept(headers: Iterable[tuple[bytes, bytes]]) -> Pairs:
+    return [(n, value) for n, value in headers if n.decode("latin-1").lower() not in _OWN]
 
 
 def _has_body(request: Request) -> bool:

@@ -55,7 +55,14 @@ class Room(msgspec.Struct, frozen=True):
 
     def master(self, place: Place) -> str:
         """The Spark master of a job that has this place."""
-        return self.pools[place.pool] if place.pool else f"local[{place.cores}]"
+        if not place.pool:
+            return f"local[{place.cores}]"
+        if place.pool not in self.pools:
+            raise Conflict(
+                f"the pool '{place.pool}' is not in server.toml",
+                hint="put it into room.pools and start the server anew, or apply with another.",
+            )
+        return self.pools[place.pool]
 
     def check(self, place: Place, taken: Iterable[Place]) -> None:
         """Refuse a place that is not free."""

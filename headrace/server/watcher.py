@@ -63,6 +63,7 @@ class Run:
     heard_s: float
     ready_s: float | None = None
     asked_s: float | None = None  # when it was told to stop
+    freed_s: float | None = None  # when its lock was seen free, and it was still there
     held: bool = False  # it has had the lock
     blame: str = ""  # why it was killed, if that counts as a death
 
@@ -90,6 +91,8 @@ class Watcher:
         self._run: Run | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._code: int | None = None
+        self._pause: tuple[int, float] | None = None  # after the death at, until the own clock says
+        self._trouble = ""
         self._wake, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._go, name=f"watch-{name}", daemon=True)
 
@@ -119,9 +122,16 @@ class Watcher:
             self._wake.clear()
             try:
                 self.look()
-            except Exception:
-                _log.exception("a look at a job failed", job=self.name)
+                self._trouble = ""
+            except Exception as error:
+                self._troubled(f"a look at it failed: {error or type(error).__name__}")
             self._wake.wait(LOOK_S)
+
+    def _troubled(self, trouble: str) -> None:
+        """Say why nothing is done for the job; in the log once, as there are two looks a second."""
+        if trouble != self._trouble:
+            _log.exception("a look at a job failed", job=self.name)
+        self._trouble, self.seen = trouble, msgspec.structs.replace(self.seen, reason=trouble)
 
     def look(self) -> None:
         """See how the job is, and do the next thing for it."""
@@ -200,8 +210,8 @@ class Watcher:
             state = "failed" if job.failure else str(job.desired)
             self.seen = Seen(state, job.failure or "")
             return
-        if (wait_us := self._wait_us()) > 0:
-            why = f"it is started again in {wait_us / SECOND:.0f} s"
+        if (wait_s := self._wait_s()) > 0:
+            why = f"it is started again in {wait_s:.0f} s"
             self.seen = Seen("restarting", f"{self._last_death()}; {why}")
             return
         self._start(job)
@@ -209,12 +219,16 @@ class Watcher:
     def _await_child(self, job: Job, child: subprocess.Popen[bytes]) -> None:
         """It does not hold its lock yet, or does no longer."""
         assert self._run is not None
+        now = self._tools.clock()
         if self._run.held:
+            self._run.freed_s = self._run.freed_s or now
+            if (now - self._run.freed_s) * SECOND >= self._tools.settings.stop_us:
+                child.kill()  # a thread of its own keeps it
             self.seen = Seen("stopping", "its process is ending", child.pid, back=job.wanted)
             return
-        late_s = self._tools.clock() - self._run.began_s
+        late_s = now - self._run.began_s
         if not job.wanted or self._run.turn != job.turn:
-            self._run.asked_s = self._tools.clock()
+            self._run.asked_s = now
             child.kill()
         elif late_s * SECOND >= self._tools.settings.start_us:
             self._run.blame = f"it did not begin within {late_s:.0f} s"
@@ -223,11 +237,13 @@ class Watcher:
 
     def _bury(self, job: Job, run: Run) -> None:
         """Its process is gone: as it was told, or a death."""
-        code, self._run, self._code = self._code, None, None
-        if run.asked_s is not None and not run.blame:
-            return
+        if run.asked_s is None or run.blame:
+            self._note_death(job, run)
+        self._run = self._code = None
+
+    def _note_death(self, job: Job, run: Run) -> None:
         settings, log = self._tools.settings, self._tools.home.log(self.name)
-        why = run.blame or last_words(log) or ended_words(code)
+        why = run.blame or last_words(log) or ended_words(self._code)
         healthy_s = self._tools.clock() - run.ready_s if run.ready_s is not None else 0.0
         death = Death(now_us(), healthy_s * SECOND >= settings.healthy_us, why)
         with self._tools.database.write() as db:
@@ -239,12 +255,20 @@ class Watcher:
         DEATHS.labels(self.name).inc()
         _log.warning("a job died", job=self.name, why=why, deaths=len(deaths), failed=bool(failure))
 
-    def _wait_us(self) -> int:
-        """How long until the next start."""
+    def _wait_s(self) -> float:
+        """How long until the next start. The machine's clock may be set at any time, so it is asked
+        once after a death, and a pause is never longer than it is to be.
+        """
         settings, now = self._tools.settings, now_us()
         with self._tools.database.read() as db:
             deaths = in_a_row(read_deaths(db, self.name), now, settings.window_us)
-        return deaths[-1].at_us + pause_us(len(deaths), settings) - now if deaths else 0
+        if not deaths:
+            return 0
+        died, pause = deaths[-1].at_us, pause_us(len(deaths), settings)
+        if self._pause is None or self._pause[0] != died:
+            left_us = min(max(died + pause - now, 0), pause)
+            self._pause = died, self._tools.clock() + left_us / SECOND
+        return self._pause[1] - self._tools.clock()
 
     def _last_death(self) -> str:
         with self._tools.database.read() as db:

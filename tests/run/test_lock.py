@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -57,7 +58,18 @@ def test_a_killed_process_frees_the_lock_and_its_address_counts_no_more(layout: 
     assert running_url(layout) is None
     lock = RunLock(layout)
     lock.take()
+    assert (running_url(layout), running_token(layout)) == (None, None), "nobody is there yet"
     lock.release()
+
+
+def test_whoever_looks_at_a_free_lock_is_not_taken_for_its_holder(layout: Layout) -> None:
+    lock = RunLock(layout)
+    lock.take()
+    lock.release()
+    looks = os.open(layout.lock, os.O_RDONLY)
+    fcntl.flock(looks, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    assert holder(layout) is None
+    os.close(looks)
 
 
 def test_run_json_says_where_the_instance_answers_and_who_it_is(layout: Layout) -> None:

@@ -8,6 +8,7 @@ fail       say why, as a job does, and end
 hang       answer until the file `hang` is in the state's folder, then never
 mute       take the lock and announce nothing
 stubborn   serve, and do not stop when told to
+linger     serve, free the lock when told to stop, and stay
 late       serve for a moment after it was asked whether it is ready, then die
 """
 
@@ -96,6 +97,9 @@ def run(order: dict[str, str]) -> int:
     if how == "mute":
         threading.Event().wait()
     serve(state, how)
+    if how == "linger":
+        os.close(handle)
+        threading.Event().wait()
     return 0
 
 

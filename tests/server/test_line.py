@@ -24,6 +24,7 @@ from headrace.api.server import AppServer
 from headrace.core.errors import NotFound
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
+from headrace.server import line as line_module
 from headrace.server.line import Ask, Line
 
 SEEN: list[dict[str, str]] = []
@@ -121,7 +122,8 @@ def client(job: str, line: Line) -> Iterator[httpx.Client]:
 
     async def pass_on(request: Request) -> Response:
         ask = Ask(target_of(request), ADA, lambda: not BROKEN_OFF)
-        answer = await line.pass_on("shop", job, KEY, request, ask)
+        name = "bank" if request.url.path.startswith("/other") else "shop"
+        answer = await line.pass_on(name, job, KEY, request, ask)
         if answer is None:
             raise NotFound("it was not reached")
         return answer
@@ -182,6 +184,40 @@ def test_a_body_is_passed_on_with_its_length_or_in_parts(client: httpx.Client) -
     parts = (b"y" * 100_000 for _ in range(30))
     assert client.post("/x", content=parts).json() == {"bytes": 3_000_000}
     assert SEEN[1]["transfer-encoding"] == "chunked"
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_module, "SECONDS_MAX", 0.3)
+    with socket.create_connection((client.base_url.host, client.base_url.port or 0)) as caller:
+        caller.sendall(b"POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+        caller.settimeout(20)
+        said = caller.recv(65_536)
+        while b"}" not in said:
+            said += caller.recv(65_536)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b"the body did not come within" in said
+
+
+def test_a_job_that_takes_no_more_is_not_waited_for_and_no_other_job_waits(
+    client: httpx.Client, line: Line, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_module, "_CONNECTIONS", httpx.Limits(max_connections=1))
+    monkeypatch.setattr(line_module, "_WAIT_S_MAX", 0.2)
+    with client.stream("GET", "/stream"):
+        said = client.get("/x")
+        assert said.status_code == 429
+        assert said.json()["message"] == (
+            "job 'shop' has more requests in progress than the server passes on"
+        )
+        assert client.get("/other/x").text == "/other/x"
+        Job.go.release(3)
+
+
+def test_a_header_may_have_any_bytes(client: httpx.Client) -> None:
+    assert client.get("/x", headers=[(b"X-Source", b"Z\xc3\xbcrich")]).status_code == 201
+    assert SEEN[0]["x-source"].encode("latin-1").decode() == "Z\u00fcrich"
 
 
 def test_events_come_through_one_by_one_and_not_at_the_end(client: httpx.Client) -> None:

@@ -7,9 +7,12 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from run.waiting import wait
 
+from headrace.core.time import HOUR, now_us
 from headrace.run.lock import holder
+from headrace.server import watcher
 from headrace.server.commands import Command
 from headrace.server.deaths import read_deaths
 from headrace.server.records import read_job
@@ -159,6 +162,39 @@ def test_a_job_that_does_not_stop_is_killed_after_its_time(site: Site) -> None:
     wait(lambda: site.seen().state == "stopping")
     assert not site.seen().back
     wait(lambda: site.seen().state == "cancelled")
+
+
+def test_a_process_that_has_freed_its_lock_and_stays_is_killed_after_its_time(site: Site) -> None:
+    site.submit(behaviour="linger")
+    first = running(site)
+    site.switch("restart")
+    wait(lambda: len(site.starts()) == 2 and site.seen().state == "running")
+    assert not Path(f"/proc/{first}").exists()
+    with site.tools.database.read() as db:
+        assert read_deaths(db, "shop") == []
+
+
+def test_a_job_that_cannot_be_started_says_why_until_it_can(site: Site) -> None:
+    site.submit(pool="big")
+    pools = site.tools.room.pools
+    first, master = running(site), pools.pop("big")
+    os.kill(first, signal.SIGKILL)
+    wait(lambda: "the pool 'big' is not in server.toml" in site.seen().reason)
+    pools["big"] = master
+    assert running(site) != first
+
+
+def test_a_clock_that_is_set_back_makes_no_pause_longer(
+    make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = make_site(pause_us=1_500_000)
+    site.submit()
+    os.kill(running(site), signal.SIGKILL)
+    wait(lambda: site.seen().state == "restarting")
+    monkeypatch.setattr(watcher, "now_us", lambda: now_us() - 2 * HOUR)
+    site = site.again()
+    site.supervisor.start()
+    wait(lambda: len(site.starts()) == 2)
 
 
 def test_a_new_version_and_a_restart_are_new_turns(site: Site) -> None:
