@@ -147,7 +147,9 @@ export function cell(value: unknown): string {
 
 function number(value: number): string {
   const size = Math.abs(value);
-  return size !== 0 && (size < 0.001 || size >= 1e15) ? value.toPrecision(4) : GROUPED.format(value);
+  if (size !== 0 && (size < 0.001 || size >= 1e15)) return value.toPrecision(4);
+  // Two decimals would make nothing of what is small.
+  return size < 1 ? String(Number(value.toPrecision(4))) : GROUPED.format(value);
 }
 
 /** "1 event", "2 events". */

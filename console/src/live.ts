@@ -90,7 +90,10 @@ function refusedFor(topics: string, code: number): boolean {
 }
 
 function hear({ event, data }: Message): void {
-  if (event === "status") status.set(JSON.parse(data) as Status);
-  else if (event === "topology") topology.set(JSON.parse(data) as Topology);
-  else if (event === "alerts") alertsHeard.set((JSON.parse(data) as { alerts: Alert[] }).alerts);
+  const told = JSON.parse(data);
+  // A state that could not be made is tried again by the server; what was seen last stays.
+  if (told.error) return;
+  if (event === "status") status.set(told as Status);
+  else if (event === "topology") topology.set(told as Topology);
+  else if (event === "alerts") alertsHeard.set((told as { alerts: Alert[] }).alerts);
 }

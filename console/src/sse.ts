@@ -75,31 +75,45 @@ export function listen(url: string, listener: Listener, world: World = REAL): Li
   return { close: () => stop.abort() };
 }
 
+/** The server is never silent for so long: a connection that is, is gone, though nobody said so. */
+const SILENT_MS = 45_000;
+
 async function follow(url: string, listener: Listener, world: World, stop: AbortSignal) {
   let last: string | null = null;
   let tries = 0;
   while (!stop.aborted) {
+    const attempt = new AbortController();
+    const end = () => attempt.abort();
+    stop.addEventListener("abort", end);
+    let silence = setTimeout(end, SILENT_MS);
     try {
       const headers: Record<string, string> = { Accept: "text/event-stream" };
       if (last !== null) headers["Last-Event-ID"] = last;
-      const answer = await world.fetch(url, { headers, signal: stop });
+      const answer = await world.fetch(url, { headers, signal: attempt.signal });
       if (!answer.ok || !answer.body) {
         if (listener.refused?.(answer.status)) return;
       } else {
-        listener.open?.(true);
         const reader = new Reader();
         const text = answer.body.pipeThrough(new TextDecoderStream()).getReader();
         for (let piece = await text.read(); !piece.done; piece = await text.read()) {
+          clearTimeout(silence);
+          silence = setTimeout(end, SILENT_MS);
           for (const message of reader.push(piece.value)) {
             if (stop.aborted) return;
             tries = 0;
             last = message.id ?? last;
+            // A proxy that holds the stream back has let the head through, and this not.
+            listener.open?.(true);
             listener.message(message);
           }
         }
       }
     } catch {
       // The server is away; it is asked again below.
+    } finally {
+      clearTimeout(silence);
+      stop.removeEventListener("abort", end);
+      end();
     }
     if (stop.aborted) return;
     listener.open?.(false);

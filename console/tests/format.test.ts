@@ -41,6 +41,10 @@ describe("cells", () => {
   it("show every kind of value as text", () => {
     expect([null, 12345, 1.5, true, "<b>", { a: 1 }, [1]].map(f.cell)).toEqual(["∅", "12,345", "1.5", "true", "<b>", '{"a":1}', "[1]"]);
   });
+  it("make nothing of no number", () => {
+    expect([0.004, 0.0049, 0.5, 0.1 + 0.2, -0.0125, 0.0000012, 12.345].map(f.cell)).toEqual(
+      ["0.004", "0.0049", "0.5", "0.3", "-0.0125", "0.000001200", "12.35"]);
+  });
   it("leave a text that only looks like a time alone", () => expect(f.cell("2026-11-16")).toBe("2026-11-16"));
 });
 

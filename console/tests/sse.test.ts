@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { listen, type Message, pause, Reader, type World } from "../src/sse";
 
 describe("reading", () => {
@@ -70,5 +70,28 @@ describe("listening", () => {
     await new Promise((done) => setTimeout(done, 10));
     expect(refused).toEqual([401]);
     expect(made.asked).toHaveLength(1);
+  });
+  it("takes a connection that has long been silent for gone", async () => {
+    vi.useFakeTimers();
+    const open: boolean[] = [];
+    let asked = 0;
+    const silent = (signal: AbortSignal) => new ReadableStream({
+      start: (out) => {
+        out.enqueue(new TextEncoder().encode("data: a\n\n"));
+        signal.addEventListener("abort", () => out.error(new Error("aborted")));
+      },
+    });
+    const made: World = {
+      chance: () => 1,
+      wait: async () => undefined,
+      fetch: async (_url, options) => (asked += 1, new Response(silent(options!.signal!))),
+    };
+    const listening = listen("v1/live", { message: () => undefined, open: (now) => open.push(now) }, made);
+    await vi.advanceTimersByTimeAsync(44_000);
+    expect([asked, open]).toEqual([1, [true]]);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect([asked, open]).toEqual([2, [true, false, true]]);
+    listening.close();
+    vi.useRealTimers();
   });
 });

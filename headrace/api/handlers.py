@@ -64,9 +64,11 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What the handlers share. Queries and rebuilds have threads of their own, so that however
-    slow they are, status and readiness are still answered; and so have those who begin to hear
-    a stream, because Spark may have to start for their condition."""
+    """What the handlers share. Queries have threads of their own, so that however slow they are,
+    status and readiness are still answered; so have rebuilds and audits, for which no query should
+    wait; and so have those who begin to hear a stream, because Spark may have to start for their
+    condition.
+    """
 
     service: Service
     http: HttpSettings
@@ -77,6 +79,7 @@ class Api:
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
+    works: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
     joining: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
 
 
@@ -164,13 +167,13 @@ async def dead_letters(api: Api, request: Request) -> Response:
 
 async def rebuild(api: Api, request: Request) -> Response:
     call = partial(api.service.rebuild, request.path_params["view"])
-    return json_response(await api.slow.run(call))
+    return json_response(await api.works.run(call))
 
 
 async def audit(api: Api, request: Request) -> Response:
     asked, asks = await decoded(api, request, AuditQuestion), caller(request)
     asks.check(Operation.AUDIT, object_of("view", asked.view) if asked.view else asks.whole_job)
-    return json_response(Audits(await api.slow.run(partial(api.service.audit, asked.view))))
+    return json_response(Audits(await api.works.run(partial(api.service.audit, asked.view))))
 
 
 async def alive(api: Api, request: Request) -> Response:

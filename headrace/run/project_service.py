@@ -279,8 +279,10 @@ class ProjectService:
             return 0, None
         generation, speed, _ = tables_of(plan)
         with self.store.db.read() as db:
-            keys = f"SELECT _key FROM {generation} UNION SELECT _key FROM {speed}"
-            rows = db.execute(f"SELECT count(*) FROM ({keys})").fetchone()[0]
+            known = f"EXISTS (SELECT 1 FROM {generation} AS old WHERE old._key = new._key)"
+            fresh = f"SELECT count(DISTINCT new._key) FROM {speed} AS new WHERE NOT {known}"
+            sql = f"SELECT (SELECT count(*) FROM {generation}) + ({fresh})"
+            rows = db.execute(sql).fetchone()[0]
             row = db.execute(
                 "SELECT audits FROM _generations WHERE stream = ? ORDER BY number DESC LIMIT 1",
                 (stream,),

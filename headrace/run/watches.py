@@ -139,10 +139,10 @@ class Watches:
         """Ended watches are compared no more; not at each end, because Spark reads anew."""
         if self.clock() - self._closed_at < CLOSE_US:
             return
+        self._closed_at = self.clock()
         with self.db.read() as db:
             shapes = watches.unclosed(db) & {shape.name for shape in self.plan.shapes}
         if shapes:
-            self._closed_at = self.clock()
             self.close(shapes)
 
     def _due(self) -> list[str]:

@@ -149,8 +149,10 @@ class Board:
         mark = _tried(channel.topic, channel.topic.mark) if channel.topic.mark else None
         if mark is not None and mark == channel.mark and channel.told is not None:
             return
-        state = msgspec.Raw(msgspec.json.encode(_tried(channel.topic, channel.topic.make)))
-        channel.mark = mark
+        made = _tried(channel.topic, channel.topic.make)
+        state = msgspec.Raw(msgspec.json.encode(made))
+        # What went wrong is asked for again, though nothing has moved.
+        channel.mark = None if _failed(made) else mark
         if channel.told is None or bytes(channel.told.data) != bytes(state):
             self._number += 1
             channel.told = Heard(channel.topic.name, state, str(self._number))
@@ -164,6 +166,10 @@ class Board:
             hearers = {id(one): one for c in self._channels.values() for one in c.hearers}
         for hearer in hearers.values():
             hearer.offer([Heard(END, {"reason": "the project is stopping"})], always=True)
+
+
+def _failed(made: Any) -> bool:
+    return isinstance(made, dict) and "error" in made
 
 
 def _tried(topic: Topic, ask: Callable[[], Any]) -> Any:

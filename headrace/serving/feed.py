@@ -38,10 +38,10 @@ class Feed:
 
     def step(self) -> None:
         """Look, and tell everybody what is new."""
+        found = self.watch.look()  # it may read the whole view, and nobody waits for that
+        if found is None:
+            return
         with self._lock:
-            found = self.watch.look()
-            if found is None:
-                return
             self.watch.told(found)
             self._tell(found)
 

@@ -102,11 +102,15 @@ CREATE TABLE IF NOT EXISTS _watches (
   matches INTEGER NOT NULL, ended_at INTEGER, why TEXT);
 CREATE INDEX IF NOT EXISTS _watches_names ON _watches (name COLLATE NOCASE);
 CREATE INDEX IF NOT EXISTS _watches_shapes ON _watches (shape, state);
+CREATE INDEX IF NOT EXISTS _watches_open ON _watches (shape) WHERE upper IS NULL;
 CREATE INDEX IF NOT EXISTS _watches_ends ON _watches (until_us) WHERE state = 'active';
 CREATE TABLE IF NOT EXISTS _watch_looks (
   shape TEXT PRIMARY KEY, position TEXT NOT NULL, marks TEXT NOT NULL,
   generation INTEGER NOT NULL) WITHOUT ROWID;
 """
+
+
+JOURNAL_BYTES = 64 << 20
 
 
 class Sqlite:
@@ -133,6 +137,8 @@ class Sqlite:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA case_sensitive_like = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
+        # A large transaction leaves a large journal, which would stay as long as the process.
+        connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
         # A staged table takes its name while views still speak of the one it replaces.
         connection.execute("PRAGMA legacy_alter_table = ON")
         states.register(connection)

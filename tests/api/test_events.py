@@ -115,6 +115,17 @@ def test_connection_that_is_closed_is_left(place: Place) -> None:
     assert place.open() == 0
 
 
+def test_what_an_event_says_is_no_line_of_the_stream(place: Place) -> None:
+    said = "x\u2028id: 9,9\u2028event: position\u2029\u0085\r\n\ndata: {}"
+    place.bench.send(Click(said, "ann", 5))
+    with Remote(place.server.url, place.token) as remote:
+        hearing = remote.subscribe(HITS)
+        heard = [hearing.take()[0] for _ in range(2)]
+        hearing.close()
+    assert [one.event for one in heard] == ["relation", "pane"]
+    assert heard[1].data["row"]["page"] == said
+
+
 def test_last_event_id_resumes_and_an_unknown_one_is_reset(place: Place) -> None:
     place.bench.send(Click("/a", "ann", 5))
     with Remote(place.server.url, place.token) as remote:

@@ -7,6 +7,7 @@ policy refused, and without a serious finding of axe-core. Pictures are left in 
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -163,6 +164,41 @@ def test_a_dead_letter_is_fixed_and_sent_again(visit: Visit) -> None:
     visit.page.locator("dialog textarea").fill(json.dumps(good, indent=2))
     visit.page.locator("dialog").get_by_role("button", name="Send").click()
     visit.see("On disk at")
+
+
+def test_what_is_typed_stays_while_events_come(visit: Visit) -> None:
+    visit.go("#/events/notes?tab=send")
+    event = visit.page.get_by_label("Event", exact=True)
+    expect(event).to_have_value(re.compile("author"))
+    event.fill('{"half": ')
+    url = f"{visit.url}/v1/streams/notes/events"
+    for number in range(2):
+        about = visit.page.locator(".titles p")
+        before = about.inner_text()
+        note = {"event_id": f"typed-{number}", "author": "ada", "note": "hm"}
+        moment = {"ts": datetime.now(UTC).isoformat()}
+        sent = httpx.post(url, json=note | moment, headers=bearer(visit.token), trust_env=False)
+        assert sent.json()["accepted"] == 1
+        expect(about).not_to_have_text(before)
+    expect(event).to_have_value('{"half": ')
+    expect(event).to_be_focused()
+
+
+def test_events_that_one_paused_for_stay(visit: Visit) -> None:
+    visit.go("#/events/clicks")
+    visit.see("follows the log")
+    rows = visit.page.locator("tbody tr")
+    visit.page.get_by_role("button", name="Pause").click()
+    visit.see("looked at")
+    paused = rows.first.locator("td").first.inner_text()
+    url = f"{visit.url}/v1/streams/clicks/events"
+    click = {"event_id": "paused", "user": "ada", "url": "/home"}
+    moment = {"ts": datetime.now(UTC).isoformat()}
+    sent = httpx.post(url, json=click | moment, headers=bearer(visit.token), trust_env=False)
+    assert sent.json()["accepted"] == 1
+    expect(rows.first.locator("td").first).to_have_text(paused)
+    visit.page.get_by_role("button", name="Follow").click()
+    visit.see('"paused"')
 
 
 def test_an_alert_is_acknowledged(visit: Visit) -> None:

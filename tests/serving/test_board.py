@@ -169,6 +169,17 @@ def test_what_cannot_be_answered_is_a_state_too(board: Board, states: States, cl
     assert msgspec.json.decode(defect.data)["error"]["condition"] == "InternalError"
 
 
+def test_what_could_not_be_answered_is_asked_again_though_nothing_has_moved(
+    board: Board, states: States, clock: Clock
+) -> None:
+    states.marks["a"], states.values["a"] = "here", NotReady("view 'a' is being built")
+    hearer = board.join(["a"])
+    assert "error" in msgspec.json.decode(hearer.take()[0].data)
+    states.values["a"] = 2
+    turn(board, clock)
+    assert [_data(event) for event in hearer.take()] == [2]
+
+
 def test_nothing_is_computed_when_nobody_hears(board: Board, states: States, clock: Clock) -> None:
     board.join(["a"]).close()
     turn(board, clock)

@@ -1,6 +1,6 @@
 /** Events of a stream: the newest, those that say something, one and what became of it, dead letters. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api";
 import { count, duration, moment, plural } from "../format";
 import { status } from "../live";
@@ -102,11 +102,11 @@ const COLUMNS = [
 function DeadLetters({ stream }: { stream: string }) {
   const { value, problem } = useAsked(() => api.deadLetters(stream), [stream], 4000);
   const [chosen, setChosen] = useState<DeadLetter | null>(null);
-  if (problem) return <Notice of={problem} />;
-  if (!value) return <Waiting />;
+  if (!value) return problem ? <Notice of={problem} /> : <Waiting />;
   if (!value.dead_letters.length) return <Panel><Empty title="No dead letters"><p>Every event of {stream} could be read. One that cannot is kept here with the reason and its bytes.</p></Empty></Panel>;
   return (
     <>
+      {problem && <Notice of={problem} />}
       <Panel flush title={plural(value.dead_letters.length, "dead letter")} note="the newest; press one to fix it and send it again">
         <Table label="Dead letters" of={value.dead_letters} keyOf={(one) => `${one.partition}/${one.offset}`} onPress={setChosen} columns={[
           { name: "Place", mono: true, show: (one) => `${one.partition}/${one.offset}` },
@@ -136,7 +136,7 @@ function FixPanel({ stream, letter, onClose }: { stream: string; letter: DeadLet
 function SendPanel({ stream }: { stream: string }) {
   const { value } = useAsked(api.catalog, []);
   const declared = value?.streams.find((one) => one.name === stream);
-  const first = declared ? JSON.stringify(sample(declared, thisMoment()), null, 2) : "";
+  const first = useMemo(() => (declared ? JSON.stringify(sample(declared, thisMoment()), null, 2) : ""), [declared]);
   return (
     <div class="columns even">
       <Panel title={`Send to ${stream}`}><SendForm stream={stream} text={first} key={first} /></Panel>

@@ -42,10 +42,19 @@ export function QueryPage() {
   const names = parameters(text);
   const asked = () => filled(editor.current?.text() ?? text, values);
 
+  const running = useRef<string | null>(null);
   const run = async () => {
+    if (running.current) void stop(running.current);
     const sql = asked();
     const id = `console-${crypto.randomUUID?.() ?? Math.random().toString(36).slice(2)}`;
     const since = Date.now();
+    running.current = id;
+    const show = (next: Result) => {
+      // An answer that was overtaken is nobody's.
+      if (running.current !== id) return;
+      running.current = null;
+      setResult(next);
+    };
     setResult({ kind: "running", id, since });
     const remember = (rows: number | null) => {
       const one = { sql: editor.current?.text() ?? sql, at: since, ms: Date.now() - since, rows };
@@ -53,10 +62,10 @@ export function QueryPage() {
     };
     try {
       const answer = await api.sql(sql, LIMIT, id);
-      setResult({ kind: "answer", answer, ms: Date.now() - since, sql });
+      show({ kind: "answer", answer, ms: Date.now() - since, sql });
       remember(answer.rows.length);
     } catch (error) {
-      setResult({ kind: "problem", problem: error as Error });
+      show({ kind: "problem", problem: error as Error });
       remember(null);
     }
   };
@@ -85,7 +94,7 @@ export function QueryPage() {
               {result.kind === "running"
                 ? <Button kind="danger" icon="stop" onPress={() => void stop(result.id)}>Cancel</Button>
                 : <Button kind="primary" icon="play" onPress={() => void run()}>Run</Button>}
-              <Button onPress={() => void explain()}>Plan</Button>
+              <Button onPress={() => void explain()} disabled={result.kind === "running"}>Plan</Button>
               <span class="muted small"><kbd class="kbd">Ctrl</kbd> <kbd class="kbd">Enter</kbd> runs, <kbd class="kbd">:name</kbd> is a parameter</span>
             </div>
             {names.length > 0 && (

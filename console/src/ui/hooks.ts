@@ -28,16 +28,21 @@ export function useAsked<T>(ask: () => Promise<T>, deps: readonly unknown[], eve
   }, deps);
   useEffect(() => {
     setState({ value: null, problem: null });
+    void run();
+    return () => void (turn.current += 1);
+  }, [run]);
+  // By itself, so that what was answered stays when it is no longer asked for again.
+  useEffect(() => {
+    if (!everyMs) return;
     let timer = 0;
     let ended = false;
     const loop = async () => {
       if (!document.hidden) await run();
-      if (everyMs && !ended) timer = window.setTimeout(loop, everyMs);
+      if (!ended) timer = window.setTimeout(loop, everyMs);
     };
-    void loop();
+    timer = window.setTimeout(loop, everyMs);
     return () => {
       ended = true;
-      turn.current += 1;
       clearTimeout(timer);
     };
   }, [run, everyMs]);

@@ -239,8 +239,10 @@ export function Dialog({ title, kind = "", onClose, children }: Children & {
 }) {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => ref.current?.showModal(), []);
-  const outside = (event: MouseEvent) => {
-    if (event.target === ref.current) onClose();
+  const outside = ({ clientX: x, clientY: y }: MouseEvent) => {
+    // By the place and not by the target, which is the dialog itself also where its scrollbar is.
+    const { left, right, top, bottom } = ref.current!.getBoundingClientRect();
+    if (x < left || x > right || y < top || y > bottom) onClose();
   };
   return (
     <dialog ref={ref} class={kind} aria-label={title} onClose={onClose} onMouseDown={outside}>
