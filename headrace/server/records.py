@@ -70,10 +70,8 @@ def find_job(db: sqlite3.Connection, name: str) -> Job | None:
 def read_job(db: sqlite3.Connection, name: str) -> Job:
     found = find_job(db, name)
     if found is None:
-        names = [row[0] for row in db.execute("SELECT name FROM jobs ORDER BY name LIMIT 20")]
-        raise NotFound(
-            f"there is no job '{name}'", hint=f"there are: {', '.join(names) or 'none'}."
-        )
+        # Which there are is for those who may read them.
+        raise NotFound(f"there is no job '{name}'", hint="`headrace jobs` lists them.")
     return found
 
 

@@ -127,4 +127,6 @@ def _served(
 def _note_instance(database: Database, room: Room, url: str) -> None:
     said = socket.gethostname(), url, os.getpid(), msgspec.json.encode(room).decode(), now_us()
     with database.write() as db:
-        db.execute("INSERT OR REPLACE INTO instances VALUES (?, ?, ?, ?, ?)", said)
+        # A home has one server at a time; another name is that of an earlier machine or container.
+        db.execute("DELETE FROM instances")
+        db.execute("INSERT INTO instances VALUES (?, ?, ?, ?, ?)", said)

@@ -60,7 +60,7 @@ def test_a_job_is_read_as_it_was_written_and_each_change_is_a_turn(database: Dat
             read_job(db, "bank")
     assert (raised.value.message, raised.value.hint) == (
         "there is no job 'bank'",
-        "there are: shop.",
+        "`headrace jobs` lists them.",
     )
 
 
