@@ -36,6 +36,7 @@ from headrace.core import errors
 from headrace.core.errors import EngineFailed, HeadraceError, Unavailable
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
+from headrace.serving.conditions import Keys
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 
@@ -101,7 +102,7 @@ class Remote:
     def view(
         self,
         name: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         since: str | None = None,
         until: str | None = None,
@@ -113,7 +114,7 @@ class Remote:
     def late(
         self,
         name: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         since: str | None = None,
         until: str | None = None,
@@ -191,7 +192,7 @@ class Remote:
     def why(
         self,
         view: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         window: str | None = None,
         limit: int = LISTED,
@@ -201,7 +202,7 @@ class Remote:
     def replay(
         self,
         view: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         window: str | None = None,
         limit: int = LISTED,
@@ -212,11 +213,11 @@ class Remote:
         self,
         answer: type[T],
         path: str,
-        keys: Mapping[str, str] | None,
+        keys: Keys | None,
         window: str | None,
         limit: int,
     ) -> T:
-        asked = {**(keys or {}), **({"window": window} if window else {}), "limit": str(limit)}
+        asked = _said(keys, window=window, limit=limit)
         return self._ask(answer, "GET", f"/v1/views/{path}", params=asked, timeout=WORK_TIMEOUT)
 
     def metrics(self) -> bytes:
@@ -257,10 +258,16 @@ class Remote:
 
 
 def _asked(
-    keys: Mapping[str, str] | None, since: str | None, until: str | None, limit: int | None
+    keys: Keys | None, since: str | None, until: str | None, limit: int | None
 ) -> dict[str, str | int]:
-    said = {"from": since, "to": until, "limit": limit}
-    return {**(keys or {}), **{key: value for key, value in said.items() if value is not None}}
+    return _said(keys, **{"from": since, "to": until, "limit": limit})
+
+
+def _said(keys: Keys | None, **others: str | int | None) -> dict[str, str | int]:
+    """The parameters of a question about rows with these keys."""
+    nulls = [name for name, value in (keys or {}).items() if value is None]
+    said = {**(keys or {}), **others, "null": ",".join(nulls) or None}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _asked_pause_s(response: httpx.Response) -> float:

@@ -126,7 +126,13 @@ def _about_view(ask: Callable[..., T], request: Request) -> Callable[[], T]:
     since, until = asked.pop("from", None), asked.pop("to", None)
     limit = limit_of(asked.pop("limit", None))
     name = request.path_params["view"]
-    return partial(ask, name, asked or None, since=since, until=until, limit=limit)
+    return partial(ask, name, _keys(asked), since=since, until=until, limit=limit)
+
+
+def _keys(asked: dict[str, str]) -> dict[str, str | None] | None:
+    """The parameters that are left are keys; `null` names those that are null."""
+    nulls = filter(None, asked.pop("null", "").split(","))
+    return {**asked, **dict.fromkeys(nulls)} or None
 
 
 async def why(api: Api, request: Request) -> Response:
@@ -144,7 +150,7 @@ async def replay(api: Api, request: Request) -> Response:
 async def _traced(api: Api, request: Request, ask: Callable[..., T]) -> T:
     asked = parameters(request)
     window, limit = asked.pop("window", None), limit_of(asked.pop("limit", None))
-    call = partial(ask, request.path_params["view"], asked or None, window=window)
+    call = partial(ask, request.path_params["view"], _keys(asked), window=window)
     return await queried(api, request, partial(call, limit=limit) if limit else call)
 
 

@@ -56,6 +56,7 @@ from headrace.serving.rules import RuleVersion
 from headrace.serving.watches import WatchStatus
 
 _KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value it must have")
+_NULL = Parameter("null", "query", str, "key columns that must be null, with commas between")
 _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
 _WINDOW = Parameter("window", "query", str, "time at which the row's window starts")
@@ -98,25 +99,25 @@ ROUTES: tuple[Route[Api], ...] = (
     Route(
         "GET", "/v1/views/{view}", "read_view",
         "The rows of a view, by key values and window range.",
-        handlers.read_view, Answer, parameters=(VIEW, _KEYS, _FROM, _TO, LIMIT),
+        handlers.read_view, Answer, parameters=(VIEW, _KEYS, _NULL, _FROM, _TO, LIMIT),
         needs=reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/late", "late",
         "How late the events of each window were, and which generation absorbed them.",
-        handlers.late, LateAnswer, parameters=(VIEW, _KEYS, _FROM, _TO, LIMIT),
+        handlers.late, LateAnswer, parameters=(VIEW, _KEYS, _NULL, _FROM, _TO, LIMIT),
         needs=reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/why", "why",
         "The events behind one row of a view, and those left out, with the reason.",
-        handlers.why, Why, parameters=(VIEW, _KEYS, _WINDOW, _LISTED),
+        handlers.why, Why, parameters=(VIEW, _KEYS, _NULL, _WINDOW, _LISTED),
         needs=reads("view"),
     ),
     Route(
         "GET", "/v1/views/{view}/replay", "replay",
         "How one row of a view came about, epoch by epoch and generation by generation.",
-        handlers.replay, Replay, parameters=(VIEW, _KEYS, _WINDOW, _LISTED),
+        handlers.replay, Replay, parameters=(VIEW, _KEYS, _NULL, _WINDOW, _LISTED),
         needs=reads("view"),
     ),
     Route(

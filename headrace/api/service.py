@@ -7,7 +7,7 @@ this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from headrace.api.watchbook import Watchbook
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
+from headrace.serving.conditions import Keys
 from headrace.serving.hearer import Hearing
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
@@ -149,7 +150,7 @@ class Service(Protocol):
     def view(
         self,
         name: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         since: str | None = None,
         until: str | None = None,
@@ -160,7 +161,7 @@ class Service(Protocol):
     def late(
         self,
         name: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         since: str | None = None,
         until: str | None = None,
@@ -215,7 +216,7 @@ class Service(Protocol):
     def why(
         self,
         view: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         window: str | None = None,
         limit: int = LISTED,
@@ -225,7 +226,7 @@ class Service(Protocol):
     def replay(
         self,
         view: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         window: str | None = None,
         limit: int = LISTED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from headrace.core.origin import Origin
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import parse_query, sql_of
 from headrace.serving.answer import rows_as_objects
-from headrace.serving.conditions import asked
+from headrace.serving.conditions import Keys, asked
 from headrace.serving.read import view_sql
 
 _ROWS = 3
@@ -85,9 +85,7 @@ def stored_keys(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(value[0] if output.type == WINDOW else value for output, value in pairs)
 
 
-def find_cell(
-    db: sqlite3.Connection, name: str, keys: Mapping[str, str], window: str | None
-) -> Cell:
+def find_cell(db: sqlite3.Connection, name: str, keys: Keys, window: str | None) -> Cell:
     """The one row of a view that has these keys."""
     view = live_view(db, name)
     check_nameable(view)
@@ -154,7 +152,7 @@ def _check_start(view: ViewPlan, moment: int) -> None:
         )
 
 
-def _given(view: ViewPlan, keys: Mapping[str, str], values: list[Any]) -> tuple[Any, ...]:
+def _given(view: ViewPlan, keys: Keys, values: list[Any]) -> tuple[Any, ...]:
     """The keys of a row that does not exist: all of them must be said."""
     given = dict(zip((name.lower() for name in keys), values, strict=False))
     windows = iter(values[len(keys) :])

@@ -8,7 +8,7 @@ and what speed has passed over. Looking takes a stated time at most. tests/audit
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from headrace.core.event import OFFSET, PARTITION, STATUS, Status
 from headrace.define.functions import FunctionDefinition
 from headrace.serving.answer import AsOf, as_of
 from headrace.serving.catalog import read_stream
+from headrace.serving.conditions import Keys
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Shed, StreamState
@@ -50,7 +51,7 @@ class Asked:
     as_of: dict[str, AsOf]
 
 
-def ask(store: SqliteStore, name: str, keys: Mapping[str, str], window: str | None) -> Asked:
+def ask(store: SqliteStore, name: str, keys: Keys, window: str | None) -> Asked:
     """Read the row with these keys, and its history."""
     with store.db.read() as db:
         cell = find_cell(db, name, keys, window)

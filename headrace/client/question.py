@@ -73,7 +73,7 @@ class Asked:
     """What is asked of a view."""
 
     view: str
-    keys: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, str | None] = field(default_factory=dict)
     since: str | None = None
     until: str | None = None
     most: int | None = None
@@ -99,7 +99,7 @@ class Question(Answered):
 
     def where(self, **keys: object) -> Question:
         """Only rows with these values of key columns; None is null."""
-        said = {name: said_as(value) for name, value in keys.items()}
+        said = {n: None if value is None else said_as(value) for n, value in keys.items()}
         return self._changed(keys=self._asked.keys | said)
 
     def between(self, since: str | date | None = None, until: str | date | None = None) -> Question:
@@ -121,11 +121,9 @@ class Question(Answered):
 def said_as(value: object) -> str:
     """A value of a key as the server reads it; a moment without a zone is in UTC.
 
-    >>> said_as(True), said_as(None), said_as(datetime(2026, 11, 15, 19)), said_as(1.5)
-    ('true', '', '2026-11-15T19:00:00+00:00', '1.5')
+    >>> said_as(True), said_as(datetime(2026, 11, 15, 19)), said_as(1.5)
+    ('true', '2026-11-15T19:00:00+00:00', '1.5')
     """
-    if value is None:
-        return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):

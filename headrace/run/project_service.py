@@ -4,7 +4,7 @@ processes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -50,6 +50,7 @@ from headrace.run.watchbook import StoreWatchbook
 from headrace.run.watches import with_watches
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import tables_of
+from headrace.serving.conditions import Keys
 from headrace.serving.late import LateAnswer
 from headrace.serving.outbox import Outbox
 from headrace.serving.shed import shed_total
@@ -97,7 +98,7 @@ class ProjectService:
     def view(
         self,
         name: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         since: str | None = None,
         until: str | None = None,
@@ -109,7 +110,7 @@ class ProjectService:
     def late(
         self,
         name: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         since: str | None = None,
         until: str | None = None,
@@ -173,7 +174,7 @@ class ProjectService:
     def why(
         self,
         view: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         window: str | None = None,
         limit: int = LISTED,
@@ -183,7 +184,7 @@ class ProjectService:
     def replay(
         self,
         view: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         window: str | None = None,
         limit: int = LISTED,

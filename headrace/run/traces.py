@@ -5,7 +5,7 @@ Nothing is written, and Spark is not asked. tests/audit/test_why.py asks a stopp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headrace.audit.replay import replay_row
@@ -17,6 +17,7 @@ from headrace.define.project import Project
 from headrace.log.reader import TopicReader
 from headrace.run.compiling import functions_of
 from headrace.run.layout import Layout
+from headrace.serving.conditions import Keys
 from headrace.serving.sqlite_store import SqliteStore
 
 
@@ -26,18 +27,18 @@ class Traces:
     def __init__(self, project: Project, store: SqliteStore) -> None:
         self.project, self.store, self.layout = project, store, Layout.of(project)
 
-    def why(self, view: str, keys: Mapping[str, str], window: str | None, limit: int) -> Why:
+    def why(self, view: str, keys: Keys, window: str | None, limit: int) -> Why:
         with self._traced(view, keys, window) as traced:
             end = TopicReader(self.layout.log(traced.stream.name)).end()
             position = traced.asked.state.position
             return explain_row(traced, end.latest(position) - position, limit)
 
-    def replay(self, view: str, keys: Mapping[str, str], window: str | None, limit: int) -> Replay:
+    def replay(self, view: str, keys: Keys, window: str | None, limit: int) -> Replay:
         with self._traced(view, keys, window) as traced:
             return replay_row(traced, limit)
 
     @contextmanager
-    def _traced(self, name: str, keys: Mapping[str, str], window: str | None) -> Iterator[Tracing]:
+    def _traced(self, name: str, keys: Keys, window: str | None) -> Iterator[Tracing]:
         plan = self.store.deployed()
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")

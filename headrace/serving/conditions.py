@@ -41,9 +41,10 @@ class Condition:
         return f"{quoted(self.output.name + edge)} {self.sign} ?"
 
 
-def asked(
-    plan: ViewPlan, keys: Mapping[str, str], since: str | None, until: str | None
-) -> list[Condition]:
+Keys = Mapping[str, str | None]  # of a row, as they are said; None is null
+
+
+def asked(plan: ViewPlan, keys: Keys, since: str | None, until: str | None) -> list[Condition]:
     """The conditions of a question: key values, and windows that begin in [since, until)."""
     found = [Condition(out := _key(plan, name), "IS", _stored(out, keys[name])) for name in keys]
     for sign, moment in ((">=", since), ("<", until)):
@@ -121,9 +122,9 @@ def _window(plan: ViewPlan) -> OutputPlan:
     return output
 
 
-def _stored(output: OutputPlan, text: str) -> Any:
+def _stored(output: OutputPlan, text: str | None) -> Any:
     """A value of a query parameter in storage form."""
-    if text == "" and output.type != "STRING":
+    if text is None or (text == "" and output.type != "STRING"):
         return None
     try:
         match output.type:

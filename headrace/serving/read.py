@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -32,7 +32,7 @@ from headrace.serving.catalog import (
     read_tables,
     tables_of,
 )
-from headrace.serving.conditions import Condition, asked, inside, pushed, span
+from headrace.serving.conditions import Condition, Keys, asked, inside, pushed, span
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.late import LateAnswer, late_answer, late_plan
 from headrace.serving.sqlite import Sqlite
@@ -62,7 +62,7 @@ class Reader:
     def view(
         self,
         name: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         since: str | None = None,
         until: str | None = None,
@@ -87,7 +87,7 @@ class Reader:
     def late(
         self,
         name: str,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         since: str | None = None,
         until: str | None = None,

@@ -16,7 +16,7 @@ def test_a_question_is_asked_once_with_all_that_was_said(client: Client, shop: S
     assert (len(asked), asked.as_of, asked.columns) == (1, ANSWER.as_of, ANSWER.columns)
     assert repr(asked)
     assert asked._repr_html_()
-    keys = {"url": "/x y", "ok": "true", "gone": ""}
+    keys = {"url": "/x y", "ok": "true", "gone": None}
     bounds = ("2026-11-15T19:00:00+00:00", "2026-11-16")
     assert shop.calls == [("view", "visitors", keys, *bounds, 3)]
 

@@ -145,6 +145,14 @@ def test_a_condition_that_goes_inside_gives_the_same_rows(
     assert pushed
 
 
+def test_a_key_that_is_null_is_not_one_that_is_empty(both: Bench) -> None:
+    def pages(key: str | None) -> list[str | None]:
+        return [row["page"] for row in both.reader.view("hits", {"page": key}).rows]
+
+    assert pages(None) == [None]
+    assert pages("") == []
+
+
 def test_a_condition_on_a_key_uses_the_index_of_both_tables(both: Bench) -> None:
     asked: list[str] = []
     with both.store.db.read() as db:

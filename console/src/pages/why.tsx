@@ -12,11 +12,14 @@ import { Table } from "../ui/table";
 /** The parameters that name a row: its keys, and where its window starts. */
 export function keysOf(row: Row, columns: readonly Column[] | null): Record<string, string> {
   const keys: Record<string, string> = {};
+  const nulls: string[] = [];
   for (const [name, value] of Object.entries(row)) {
     const key = columns ? columns.find((column) => column.name === name)?.key : typeof value !== "number";
     if (isWindow(value)) keys.window = value.start;
+    else if (key && columns && value === null) nulls.push(name);
     else if (key && value !== null && value !== undefined) keys[name] = String(value);
   }
+  if (nulls.length) keys.null = nulls.join(",");
   return keys;
 }
 
