@@ -126,18 +126,12 @@ class Schedule:
                 archive_at = self.clock() + self.settings.archive.interval_us
             if now >= build_at:
                 self._each("batch", self._build)
-                build_at = self._build_again(now, self.clock())
+                build_at = now + self.settings.batch.interval_us
             if now >= tidy_at:
                 self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
                 if self.retention:
                     self._alone("the ledger was not tidied", self.retention.tidy)
                 tidy_at = now + TIDY_US
-
-    def _build_again(self, began: int, ended: int) -> int:
-        """When views are built again: where that takes longer than the interval, the archive and
-        the others have as much time as it took.
-        """
-        return max(began + self.settings.batch.interval_us, ended + (ended - began))
 
     def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
         for name, pipeline in self.pipelines.items():

@@ -47,7 +47,7 @@ def _record(rng: random.Random, number: int) -> tuple[str, bytes]:
 
 
 def _probe(parts: Parts, end: Position | None = None) -> dict[str, int]:
-    found = balance(parts.archives["clicks"].table, end or parts.topics["clicks"].end())
+    found = balance(parts.archives["clicks"].table.newest(), end or parts.topics["clicks"].end())
     parts_of_it = found["events"] + found["duplicates"] + found["dead_letters"] + found["in_log"]
     assert found["accepted"] == parts_of_it
     assert min(found.values()) >= 0

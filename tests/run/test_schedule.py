@@ -150,12 +150,6 @@ def test_a_build_archives_first(bench: Bench) -> None:
     assert asked[-2:] == ["archive", "build"]
 
 
-def test_a_build_that_takes_long_leaves_as_much_time_to_the_others(bench: Bench) -> None:
-    interval = SETTINGS.batch.interval_us
-    assert bench.schedule._build_again(0, interval // 4) == interval
-    assert bench.schedule._build_again(0, 3 * interval) == 6 * interval
-
-
 def test_a_generation_is_counted_and_reported(bench: Bench) -> None:
     bench.start()
     bench.pass_s(30)
