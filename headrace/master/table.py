@@ -75,7 +75,7 @@ class MasterTable:
     def found(self) -> MasterVersion | None:
         """The newest version, if there is one: for readers, who make nothing."""
         version = self._last
-        if version is None or not version.newest():
+        if version is None or not version.is_newest():
             version = self._last = self._read()
         return version
 

@@ -2,7 +2,8 @@
 belong together, so whoever needs two of them takes them from one version.
 
 A version never changes, and is kept until there is a newer one: to read Delta's log costs
-milliseconds, and a thread for each commit since the last checkpoint.
+milliseconds, and a thread for each commit since the last checkpoint. tests/master/test_table.py
+checks that a newer one is seen, whoever makes it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class MasterVersion:
         )
         self._next = self._log / f"{self.delta.version() + 1:020}.json"
 
-    def newest(self) -> bool:
+    def is_newest(self) -> bool:
         """Whether no commit has come since. They are numbered one after the other, and one that
         is no longer there because Delta has summed it up has changed the folder.
         """

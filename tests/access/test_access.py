@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from headrace.access.access import REMEMBERED_US, Access
-from headrace.access.audit_log import By, Wanted
-from headrace.access.object import object_of
+from headrace.access.audit_log import DETAIL_MAX, By, Wanted
+from headrace.access.object import NAME_MAX, object_of
 from headrace.access.operation import Operation
 from headrace.access.run import begin_run, end_run, first_token
 from headrace.access.token import TokenAsked
@@ -239,6 +239,12 @@ def test_entries_of_the_log_are_found(access: Access) -> None:
     assert found(what="add_user", find="BEA user:bob") == [later]
     assert found(find="bob") == [refused, later]
     assert found(find="bob nothing") == found(find="b%b") == []
+
+
+def test_what_a_refusal_tells_is_cut(access: Access) -> None:
+    access.log(By("bob"), "read_view", "view:" + "x" * 9_000, "refused", "y" * 9_000)
+    (entry,) = access.audit_log()
+    assert (len(entry.object), len(entry.detail)) == (NAME_MAX, DETAIL_MAX)
 
 
 @pytest.mark.parametrize(

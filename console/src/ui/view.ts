@@ -43,7 +43,10 @@ export function useView(name: string, windows: number): { answer: Answer | null;
           last = answer;
           if (!ended) setState({ answer, problem: null });
         } catch (error) {
-          if (!ended) setState((now) => ({ ...now, problem: error as Error }));
+          if (ended) return;
+          setState((now) => ({ ...now, problem: error as Error }));
+          // One at a time, however often it fails: streams that move ask too.
+          clearTimeout(again);
           again = window.setTimeout(read, AGAIN_MS);
         }
       }
