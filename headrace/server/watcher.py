@@ -124,7 +124,7 @@ class Watcher:
                 self.look()
                 self._trouble = ""
             except Exception as error:
-                self._troubled(f"a look at it failed: {error or type(error).__name__}")
+                self._troubled(f"a look at it failed: {str(error) or type(error).__name__}")
             self._wake.wait(LOOK_S)
 
     def _troubled(self, trouble: str) -> None:
