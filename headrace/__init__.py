@@ -7,12 +7,12 @@
 
 from typing import Any
 
+from headrace.core.version import __version__
 from headrace.define.actions import action
 from headrace.define.functions import function
 from headrace.define.processors import processor
 
 __all__ = ["__version__", "action", "connect", "function", "processor", "subscribe"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

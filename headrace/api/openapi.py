@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from headrace import __version__
 from headrace.api.errors import ErrorShape
 from headrace.api.needs import ANYBODY
 from headrace.api.route import Parameter, Route
+from headrace.core.version import __version__
 
 Schemas = dict[int, dict[str, Any]]
 _BEARER = {"type": "http", "scheme": "bearer"}

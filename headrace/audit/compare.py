@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.schema import nested
-from headrace.serving.states.shown import shown
+from headrace.core.stored_value import shown
 from headrace.serving.store import AuditResult
 
 EXAMPLES = 5

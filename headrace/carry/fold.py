@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from headrace.carry.ends import Ends
 from headrace.carry.runs import runs
-from headrace.carry.steps import Step, step_named
 from headrace.compile.plan import StepPlan
 from headrace.core.event import CUT, KEY, SEQ, STATE, TIME
+from headrace.core.steps import Step, step_named
 
 ENDS_MAX = 20_000
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.folder import found_folder
 from headrace.cli.options import Json, ProjectOption
+from headrace.define.folder import found_folder
 
 alerts_app = typer.Typer(no_args_is_help=True, help="See, acknowledge and mute alerts, and retry.")
 Alert = Annotated[str, typer.Argument(metavar="ID", help="the alert's id, or its beginning")]

@@ -15,8 +15,9 @@ from rich.text import Text
 from headrace.api.rulebook import Muted
 from headrace.cli.folder import asked
 from headrace.cli.late import keys_of
-from headrace.cli.report import Report, dim, good, table
-from headrace.cli.words import moment
+from headrace.cli.report import Report, dim, good
+from headrace.client.table import table
+from headrace.client.words import moment
 from headrace.core.user import os_user
 from headrace.serving.ledger import Alert, Wanted
 

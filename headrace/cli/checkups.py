@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.cli.words import size
+from headrace.client.words import size
 from headrace.core.errors import NoJava
 from headrace.core.time import DAY, MINUTE, Clock, iso
 

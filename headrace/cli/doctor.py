@@ -13,7 +13,8 @@ from pathlib import Path
 import headrace
 from headrace.cli import checkups
 from headrace.cli.checkups import Finding
-from headrace.cli.report import Report, table
+from headrace.cli.report import Report
+from headrace.client.table import table
 from headrace.core.errors import HeadraceError
 from headrace.core.time import now_us
 from headrace.define.project import Project
@@ -42,7 +43,7 @@ def _settings(folder: Path) -> tuple[Settings, Finding]:
 
 def examined(project: Project) -> list[Finding]:
     """Every checkup, with what this project asks for."""
-    from headrace.run.connect import running
+    from headrace.run.remote import running
 
     settings, state = project.settings, project.state
     there = _nearest(state)

@@ -16,8 +16,8 @@ from typing import Any
 
 from typer._click.exceptions import ClickException
 
-from headrace.cli.folder import found_folder
 from headrace.core.errors import HeadraceError
+from headrace.define.folder import found_folder
 
 Fields = dict[str, Any]
 

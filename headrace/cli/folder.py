@@ -1,9 +1,7 @@
 """Which project a command is about, and how it is reached.
 
-A folder that was given is taken as it is. Otherwise it is the current folder or the nearest above
-it that has a headrace.toml, and if there is none the current folder, whose lack of one is then the
-error. Where a job is named, it is that job of a server that is asked, whatever the folder.
-tests/cli/test_folder.py checks the order.
+It is the project in a folder. Where a job is named, it is that job of a server that is asked,
+whatever the folder. tests/cli/test_folder.py checks both.
 """
 
 from __future__ import annotations
@@ -19,14 +17,6 @@ if TYPE_CHECKING:
     from headrace.define.project import Project
 
 JOB = "HEADRACE_JOB"
-
-
-def found_folder(given: Path | None) -> Path:
-    """The folder of the project that a command is about."""
-    if given is not None:
-        return given
-    here = Path.cwd()
-    return next((f for f in (here, *here.parents) if (f / "headrace.toml").is_file()), here)
 
 
 def loaded(folder: Path) -> Project:

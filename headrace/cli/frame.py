@@ -18,7 +18,7 @@ from headrace.api.rulebook import RuleStatus
 from headrace.api.service import Status, StreamStatus, ViewStatus
 from headrace.cli.rates import Rates
 from headrace.cli.report import bad, dim, good
-from headrace.cli.words import cell, counted, second
+from headrace.client.words import cell, counted, second
 from headrace.core.time import MILLISECOND, duration_text
 from headrace.serving.ledger import Alert
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from headrace.cli.failure import show
 from headrace.cli.report import Report, good
-from headrace.cli.words import counted
+from headrace.client.words import counted
 from headrace.core.errors import BadRequest
 from headrace.define.sigma.script import MADE_BY, Script, translated
 

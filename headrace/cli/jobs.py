@@ -11,8 +11,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.cli.folder import loaded
-from headrace.cli.report import Report, bad, dim, good, table, waiting
-from headrace.cli.words import second
+from headrace.cli.report import Report, bad, dim, good, waiting
+from headrace.client.table import table
+from headrace.client.words import second
 from headrace.server.client import Address, found_server
 from headrace.server.commands import Done
 from headrace.server.package import pack

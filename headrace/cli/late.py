@@ -14,9 +14,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.cli.folder import asked
-from headrace.cli.query import freshness
-from headrace.cli.report import Report, dim, table
-from headrace.cli.words import cell, counted, moment
+from headrace.cli.report import Report, dim
+from headrace.client.shown import freshness
+from headrace.client.table import table
+from headrace.client.words import cell, counted, moment
 from headrace.core.errors import BadRequest
 from headrace.core.time import MILLISECOND, duration_text
 from headrace.serving.late import LateAnswer, LateWindow

@@ -21,12 +21,12 @@ from typer.core import TyperGroup
 from headrace.cli import job_commands
 from headrace.cli.alert_commands import alerts_app
 from headrace.cli.failure import guarded
-from headrace.cli.folder import found_folder
 from headrace.cli.import_commands import import_app
 from headrace.cli.options import Folder, Json, OfHome, OfServer, ProjectOption
 from headrace.cli.rule_commands import rule_app
 from headrace.cli.user_commands import grant_app, token_app, user_app
 from headrace.cli.watch_commands import watch_app
+from headrace.define.folder import found_folder
 
 
 class Commands(TyperGroup):

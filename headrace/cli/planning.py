@@ -17,8 +17,9 @@ from rich.text import Text
 
 from headrace.cli.failure import lines_of
 from headrace.cli.folder import loaded
-from headrace.cli.report import Report, good, table, waiting
-from headrace.cli.words import counted
+from headrace.cli.report import Report, good, waiting
+from headrace.client.table import table
+from headrace.client.words import counted
 from headrace.compile import explain as explaining
 from headrace.compile.passes import check_query
 from headrace.compile.plan import Plan, RulePlan, SinkPlan, StreamPlan, ViewPlan

@@ -12,8 +12,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.cli.folder import loaded, near
-from headrace.cli.report import Report, dim, good, table, waiting
-from headrace.cli.words import cell, counted, moment
+from headrace.cli.report import Report, dim, good, waiting
+from headrace.client.table import table
+from headrace.client.words import cell, counted, moment
 from headrace.core.errors import BadRequest, NotFound
 from headrace.core.time import from_iso
 from headrace.define.project import Project

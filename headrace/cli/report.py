@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 # A pipe has no width. Tables for one are wide, so that no cell is folded that a program will cut.
@@ -66,21 +65,6 @@ def waiting(text: str) -> Iterator[None]:
         return
     with screen.status(Text(text)):
         yield
-
-
-def table(
-    *heads: str, rows: Iterable[Sequence[str | Text]], right: Iterable[str] = (), title: str = ""
-) -> Table:
-    """A compact table; the columns in `right` hold numbers."""
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    if title:
-        made.title, made.title_justify, made.title_style = title, "left", "bold"
-    numbers = set(right)
-    for head in heads:
-        made.add_column(Text(head), justify="right" if head in numbers else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
-    return made
 
 
 def dim(text: str) -> Text:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.folder import found_folder
 from headrace.cli.options import Json, ProjectOption
+from headrace.define.folder import found_folder
 
 rule_app = typer.Typer(no_args_is_help=True, help="See and change rules, also while it runs.")
 Rule = Annotated[str, typer.Argument(metavar="RULE", help="the rule's name")]

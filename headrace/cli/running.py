@@ -21,7 +21,7 @@ from rich.text import Text
 from headrace.cli.folder import loaded
 from headrace.cli.report import bad, console, dim, good, print_json
 from headrace.cli.status import balance_document, balance_line
-from headrace.cli.words import counted
+from headrace.client.words import counted
 from headrace.core.time import SECOND, duration_us
 
 _EVERY = 10  # progress reports, of which a pipe gets one

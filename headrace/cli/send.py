@@ -23,7 +23,7 @@ from headrace.api.service import Service
 from headrace.cli.failure import Fields, fields_of, lines_of
 from headrace.cli.folder import loaded, named_job, near, opened
 from headrace.cli.report import Report, console, good
-from headrace.cli.words import counted
+from headrace.client.words import counted
 from headrace.core.errors import BadRequest, HeadraceError, NotFound
 from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type

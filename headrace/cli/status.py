@@ -17,9 +17,10 @@ from rich.text import Text
 
 from headrace.api.service import Balance, SinkStatus, Status, StreamStatus, ViewStatus
 from headrace.cli.folder import asked
-from headrace.cli.report import Report, bad, dim, good, table
+from headrace.cli.report import Report, bad, dim, good
 from headrace.cli.rules import rule_table
-from headrace.cli.words import equation, second
+from headrace.client.table import table
+from headrace.client.words import equation, second
 from headrace.core.time import MILLISECOND, duration_text
 from headrace.serving.watches import WatchNumbers
 

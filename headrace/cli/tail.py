@@ -15,7 +15,7 @@ from rich.text import Text
 
 from headrace.cli.folder import asked
 from headrace.cli.report import console, dim, print_json
-from headrace.cli.words import cell
+from headrace.client.words import cell
 from headrace.serving.channel import POSITION, ROWS
 from headrace.serving.feed import PANE, RELATION
 from headrace.serving.hearer import FAILED, Heard, Hearing

@@ -16,8 +16,9 @@ from rich.text import Text
 
 from headrace.audit.trace import LeftOut, Replay, Seen, Step, Why
 from headrace.cli.folder import asked
-from headrace.cli.report import Report, bad, dim, good, table, waiting
-from headrace.cli.words import cell, counted, moment
+from headrace.cli.report import Report, bad, dim, good, waiting
+from headrace.client.table import table
+from headrace.client.words import cell, counted, moment
 
 _SEEN = ("partition", "offset", "event time", "arrived", "", "raw")
 _STEP = ("step", "at", "position", "events", "late", "shed", "row after it")

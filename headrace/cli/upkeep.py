@@ -14,8 +14,9 @@ from rich.text import Text
 
 from headrace.api.service import DeadLetter
 from headrace.cli.folder import asked
-from headrace.cli.report import Report, bad, dim, good, table, waiting
-from headrace.cli.words import counted, moment
+from headrace.cli.report import Report, bad, dim, good, waiting
+from headrace.client.table import table
+from headrace.client.words import counted, moment
 from headrace.serving.store import AuditResult
 
 

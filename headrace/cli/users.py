@@ -18,10 +18,12 @@ from rich.text import Text
 from headrace.access.audit_log import By, Entry, Wanted
 from headrace.access.token import Token, TokenAsked
 from headrace.api.accessbook import AccessBook
-from headrace.cli.folder import found_folder, loaded
-from headrace.cli.report import Report, bad, dim, good, table
-from headrace.cli.words import second
+from headrace.cli.folder import loaded
+from headrace.cli.report import Report, bad, dim, good
+from headrace.client.table import table
+from headrace.client.words import second
 from headrace.core.user import os_user
+from headrace.define.folder import found_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.folder import found_folder
 from headrace.cli.options import Json, ProjectOption
+from headrace.define.folder import found_folder
 
 watch_app = typer.Typer(no_args_is_help=True, help="See, add and remove watches.")
 Watch = Annotated[str, typer.Argument(metavar="WATCH", help="the watch's name")]

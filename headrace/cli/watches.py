@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.cli.folder import asked
-from headrace.cli.report import Report, dim, good, table
+from headrace.cli.report import Report, dim, good
 from headrace.cli.rules import read_text
-from headrace.cli.words import moment
+from headrace.client.table import table
+from headrace.client.words import moment
 from headrace.core.errors import BadRequest
 from headrace.core.user import os_user
 from headrace.serving.watches import ACTIVE, ENDED, WatchStatus

@@ -132,10 +132,10 @@ def connect(url: str | Path | None = None, token: str | None = None) -> Client:
 
 
 def _in_folder(given: Path | None, token: str | None) -> Remote:
-    from headrace.cli.folder import found_folder
+    from headrace.define.folder import found_folder
     from headrace.define.project import Project
     from headrace.define.settings import load_settings
-    from headrace.run.connect import reached, running
+    from headrace.run.remote import reached, running
 
     folder = found_folder(given)
     # Only its settings: a definition with a mistake is no reason to refuse the running project.

@@ -1,8 +1,9 @@
-"""An answer as a notebook shows it, and as text.
+"""An answer as a terminal and a notebook show it, and as text.
 
-Both say below the rows what `headrace query` says: how fresh and how exact they are. Whatever comes
-from events is escaped, because a notebook would run it.
-tests/client/test_shown.py reads both.
+A person never sees a number without how fresh and how exact it is: the lines below the table say
+the generation, position, watermark and age of each stream, which columns are estimates, and whether
+the answer is provisional. Whatever comes from events is escaped in HTML, because a notebook would
+run it. tests/client/test_shown.py and tests/cli/test_query.py read whole answers.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from __future__ import annotations
 from html import escape
 from io import StringIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.text import Text
 
-from headrace.cli.query import exactness, freshness, shown
-from headrace.cli.words import cell, counted
-from headrace.serving.answer import Answer
+from headrace.client.table import table
+from headrace.client.words import age, cell, counted, moment
+from headrace.core.aggregate import error_text
+from headrace.serving.answer import Answer, AsOf, ColumnInfo, Sampled
 
 _ROWS_MAX = 50  # of a page; the rest is counted
 _WIDTH = 160
+_NUMBERS = {"INT", "BIGINT", "DOUBLE"}
+_PROVISIONAL = "provisional: an event came that only batch can place, in the next generation"
+_MORE = "there are more rows than these"
 
 
 def as_text(answer: Answer) -> str:
@@ -39,7 +45,7 @@ def as_html(answer: Answer) -> str:
     lines = [*map(freshness, answer.as_of, answer.as_of.values()), exactness(answer)]
     more = len(answer.rows) - _ROWS_MAX
     lines += [f"{counted(more, 'row')} not shown"] if more > 0 else []
-    lines += ["there are more rows than these"] if answer.truncated else []
+    lines += [_MORE] if answer.truncated else []
     below = "<br>".join(map(escape, lines))
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table><p>{below}</p>"
 
@@ -51,3 +57,73 @@ def _cells(answer: Answer, row: dict[str, object]) -> str:
         mark = "" if info.exact or value is None else "~"
         said.append(f"<td>{escape(mark + cell(value, info.type))}</td>")
     return "".join(said)
+
+
+def shown(answer: Answer) -> list[RenderableType]:
+    """The answer as a table and the lines below it."""
+    lines = [freshness(stream, as_of) for stream, as_of in answer.as_of.items()]
+    cut = [Text(f"{_MORE}; ask for fewer, or raise the limit", style="yellow")]
+    return [
+        _rows(answer),
+        *map(_dim, [*lines, exactness(answer)]),
+        *(cut if answer.truncated else []),
+    ]
+
+
+def _rows(answer: Answer) -> RenderableType:
+    if not answer.rows:
+        return Text("no rows")
+    columns = answer.columns
+    rows = [
+        [_cell(row.get(name), info.type, info.exact) for name, info in columns.items()]
+        for row in answer.rows
+    ]
+    right = [name for name, info in columns.items() if info.type in _NUMBERS]
+    return table(*columns, rows=rows, right=right)
+
+
+def _cell(value: object, type: str, exact: bool) -> Text:
+    text = cell(value, type)
+    if value is None:
+        return _dim(text)
+    return Text(text if exact else f"~{text}")
+
+
+def freshness(stream: str, as_of: AsOf) -> str:
+    """What an answer speaks for, of one stream."""
+    position = ",".join(map(str, as_of.position))
+    watermark = f"{moment(as_of.watermark)} UTC" if as_of.watermark else "none"
+    sampled = f" · {_sample(as_of.sampled)}" if as_of.sampled else ""
+    return (
+        f"{stream}: generation {as_of.generation} · position {position} · watermark {watermark} · "
+        f"{age(as_of.age_ms)}{sampled}"
+    )
+
+
+def _sample(sampled: Sampled) -> str:
+    passed = counted(sampled.shed, "event")
+    return f"sampled: {sampled.share:.1%} of the newest events, {passed} passed over"
+
+
+def exactness(answer: Answer) -> str:
+    """How many rows there are, and which columns are estimates."""
+    rows = counted(len(answer.rows), "row")
+    columns = answer.columns.items()
+    rough = [_rough(name, info) for name, info in columns if not info.exact]
+    cut = [name for name, info in columns if info.cut]
+    lists = f"; lists cut at their limit: {', '.join(cut)}" if cut else ""
+    provisional = any(as_of.provisional for as_of in answer.as_of.values())
+    estimated = f"estimated: {', '.join(rough)}; " if rough else ""
+    if provisional:
+        return f"{rows}; {estimated}{_PROVISIONAL}{lists}"
+    others = "every other column exact" if rough else "every column exact"
+    return f"{rows}{'; ' if rough else ', '}{estimated}{others}{lists}"
+
+
+def _rough(name: str, info: ColumnInfo) -> str:
+    # A column of a sample has no stated error: nobody knows what was passed over.
+    return name if info.error is None else f"{name} ({error_text(info.error, info.error_of)})"
+
+
+def _dim(text: str) -> Text:
+    return Text(text, style="dim")

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from headrace.carry.steps import STEPS
 from headrace.compile.keyed import needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.ordered import ENDS, OrderedWindow
@@ -23,6 +22,7 @@ from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, KEY, OFFSET, PARTITION, SEQ, TIME
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
+from headrace.core.steps import STEPS
 from headrace.define.dialect import parse_query, sql_of
 
 STEP_NAMES = ", ".join(STEPS)

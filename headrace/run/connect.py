@@ -6,7 +6,6 @@ short time, and then asks the files. tests/run/test_connect.py stops one in betw
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Iterator
@@ -15,21 +14,15 @@ from urllib.parse import urlsplit
 
 from headrace.access.access import Access
 from headrace.api.accessbook import AccessBook
-from headrace.api.client import TOKEN_VARIABLE, Remote
-from headrace.api.tls import trusting
+from headrace.api.client import Remote
 from headrace.define.project import Project
 from headrace.run.journal import keep_no_journal
 from headrace.run.layout import Layout
-from headrace.run.lock import running_token, running_url
 from headrace.run.offline import Offline
+from headrace.run.remote import reached, running
 
 PATIENCE_S = 5.0
 _LOOK_S = 0.1
-
-
-def running(project: Project) -> str | None:
-    """Where the project answers, if it runs."""
-    return running_url(Layout.of(project))
 
 
 def connect(project: Project, patience_s: float = PATIENCE_S) -> Remote | Offline:
@@ -55,16 +48,6 @@ def connect_access(project: Project) -> Iterator[AccessBook]:
         yield access
     finally:
         access.close()
-
-
-def reached(project: Project, url: str, token: str | None = None) -> Remote:
-    """The instance that runs. Whoever says a token means that one; else it is the one that lies
-    beside the address.
-    """
-    token = token or os.environ.get(TOKEN_VARIABLE) or running_token(Layout.of(project))
-    certificate = project.settings.http.tls_cert
-    verify = trusting(str(project.folder / certificate)) if url.startswith("https:") else None
-    return Remote(url, token, verify=verify)
 
 
 def _listens(url: str) -> bool:

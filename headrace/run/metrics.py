@@ -20,9 +20,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-import headrace
 from headrace.api.service import Status, StreamStatus, ViewStatus
 from headrace.core.meters import REGISTRY
+from headrace.core.version import __version__
 from headrace.run.rule_metrics import TallyCollector
 from headrace.serving.tally import Tally
 
@@ -99,7 +99,7 @@ class _StatusCollector(Collector):
         yield from self._views()
         if self.state is not None:
             yield from _disk(self.state)
-        build = {"version": headrace.__version__, "python": platform.python_version()}
+        build = {"version": __version__, "python": platform.python_version()}
         yield InfoMetricFamily("headrace_build", "the version that runs", value=build)
 
     def _streams(self) -> Iterator[Metric]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import headrace
 from headrace.compile.plan import WINDOW, Plan, ViewPlan
 from headrace.core.time import iso
+from headrace.core.version import __version__
 
-PRODUCER = f"urn:headrace:{headrace.__version__}"
+PRODUCER = f"urn:headrace:{__version__}"
 _SPEC = "https://openlineage.io/spec"
 SCHEMA_URL = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = {
@@ -66,7 +66,7 @@ def _event(
     inputs: list[Event],
     outputs: list[Event],
 ) -> Event:
-    engine = _facet("processing_engine", name="headrace", version=headrace.__version__)
+    engine = _facet("processing_engine", name="headrace", version=__version__)
     return {
         "eventType": kind,
         "eventTime": iso(at_us),

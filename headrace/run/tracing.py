@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-import headrace
 from headrace.core.errors import BadSetting, Unavailable
 from headrace.core.spans import trace_with
+from headrace.core.version import __version__
 from headrace.define.settings import Settings
 
 _PATH = "/v1/traces"
@@ -27,7 +27,7 @@ def traced(settings: Settings) -> Iterator[None]:
         yield
         return
     provider = _provider(settings.name, endpoint_of(settings.trace.endpoint))
-    trace_with(provider.get_tracer("headrace", headrace.__version__))
+    trace_with(provider.get_tracer("headrace", __version__))
     try:
         yield
     finally:
@@ -60,7 +60,7 @@ def _provider(project: str, endpoint: str) -> Any:
             "trace.endpoint is set, but OpenTelemetry is not installed",
             hint="install it with `pip install headrace[otel]`, or take the setting away.",
         ) from error
-    who = {"service.name": "headrace", "service.version": headrace.__version__}
+    who = {"service.name": "headrace", "service.version": __version__}
     provider = TracerProvider(resource=Resource.create({**who, "headrace.project": project}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     return provider

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-import headrace
+from headrace.core.version import __version__
 from headrace.server.meters import REGISTRY
 from headrace.server.records import CANCELLED
 from headrace.server.watcher import STATES
@@ -58,7 +58,7 @@ class _Jobs(Collector):
             "job_name",
             {job.name: job.unheard_s for job in self._jobs if job.unheard_s is not None},
         )
-        build = {"version": headrace.__version__, "python": platform.python_version()}
+        build = {"version": __version__, "python": platform.python_version()}
         yield InfoMetricFamily("headrace_build", "the version that runs", value=build)
 
 

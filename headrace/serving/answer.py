@@ -17,8 +17,8 @@ import msgspec
 from headrace.compile.plan import WINDOW
 from headrace.compile.translate import Result
 from headrace.core.schema import nested
+from headrace.core.stored_value import shown
 from headrace.core.time import iso
-from headrace.serving.states.shown import shown
 from headrace.serving.store import StreamState
 
 

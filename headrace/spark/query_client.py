@@ -24,7 +24,6 @@ from typing import IO, Any, TypeVar
 
 import msgspec
 
-import headrace
 from headrace.core import errors
 from headrace.core.errors import EngineFailed, HeadraceError, LimitReached, Unavailable
 from headrace.core.stopping import Stopping
@@ -205,7 +204,7 @@ class QueryClient:
 
 def _start(work: Path) -> _Worker:
     work.mkdir(parents=True, exist_ok=True)
-    root = str(Path(headrace.__file__).parent.parent)
+    root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     with (work / "worker.log").open("ab") as log:
         process = subprocess.Popen(

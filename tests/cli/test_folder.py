@@ -9,22 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from headrace.cli.folder import found_folder, near
+from headrace.cli.folder import near
 from headrace.server import client
 
 from .conftest import Told, document
-
-
-def test_a_given_folder_is_taken_as_it_is(shop: Path) -> None:
-    assert found_folder(Path("elsewhere")) == Path("elsewhere")
-
-
-def test_the_nearest_folder_above_with_a_headrace_toml_is_taken(
-    shop: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert found_folder(None) == shop
-    monkeypatch.chdir(shop / "lookups")
-    assert found_folder(None) == shop
 
 
 def test_without_any_project_the_error_says_how_to_make_one(

@@ -7,7 +7,8 @@ import json
 import pytest
 from rich.text import Text
 
-from headrace.cli.report import Report, bad, table
+from headrace.cli.report import Report, bad
+from headrace.client.table import table
 
 PAGE = [
     bad("off"),

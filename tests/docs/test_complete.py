@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
 import typer.main
 
 import headrace
@@ -239,7 +239,12 @@ def test_the_changelog_begins_with_this_version() -> None:
     assert next(iter(sections(page("CHANGELOG.md")))) == headrace.__version__
 
 
-@pytest.mark.parametrize("room", sorted(p.name for p in Path(headrace.__file__).parent.iterdir()))
-def test_every_room_is_in_the_architecture(room: str) -> None:
-    if (Path(headrace.__file__).parent / room / "__init__.py").is_file():
-        assert room in {code(row[0]) for row in table("ARCHITECTURE.md", "room")}
+def test_the_rooms_of_the_architecture_are_in_the_layers_of_the_import_contract() -> None:
+    settings = tomllib.loads(page("pyproject.toml"))["tool"]["importlinter"]
+    layers = next(c["layers"] for c in settings["contracts"] if c["type"] == "layers")
+    rooms = [
+        (room, str(number))
+        for number, layer in zip(range(len(layers), 0, -1), layers, strict=True)
+        for room in layer.split(" | ")
+    ]
+    assert [(code(row[0]), row[1]) for row in table("ARCHITECTURE.md", "room")] == rooms

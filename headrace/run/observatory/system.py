@@ -12,9 +12,9 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import headrace
 from headrace.api.observed.system import ProcessShape, SettingShape, SparkShape, System
 from headrace.core.time import SECOND, duration_text, iso
+from headrace.core.version import __version__
 from headrace.define.setting import key_of
 from headrace.define.settings import Settings, documented
 from headrace.run.observatory.disk import Growth, disk_of
@@ -66,7 +66,7 @@ def memory_of(pid: int) -> int | None:
 
 
 def _versions() -> dict[str, str]:
-    found = {"headrace": headrace.__version__, "python": platform.python_version()}
+    found = {"headrace": __version__, "python": platform.python_version()}
     found["sqlite"] = sqlite3.sqlite_version
     for package in _PACKAGES:
         try:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.serving.states.shown import shown
+from headrace.core.stored_value import shown
 
 
 def merge(sketches: Sequence[bytes]) -> bytes:

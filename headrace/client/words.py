@@ -1,7 +1,7 @@
 """Values as a person reads them in a terminal: windows, moments, ages, numbers, the balance.
 
 All moments are in UTC. JSON documents never come through here.
-tests/cli/test_words.py reads each form.
+tests/client/test_words.py reads each form.
 """
 
 from __future__ import annotations

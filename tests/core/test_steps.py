@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.carry.steps import ORDINAL, PUNCTUATION, STEPS, Step
+from headrace.core.steps import ORDINAL, PUNCTUATION, STEPS, Step
 
 ALL = [*STEPS.values(), ORDINAL, PUNCTUATION]
 PARAMETERS: dict[str, tuple[Any, ...]] = {"ewma": (0.3,), "punctuation": (3, 10)}

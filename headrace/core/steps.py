@@ -3,7 +3,7 @@
 A step is a function over one run of a key's events:
     run(state, times, *columns) -> (state after them, one value for each event)
 For every cut of the events, run(run(zero, a), b) = run(zero, a + b), so an epoch may end anywhere.
-States are plain values that msgspec can write. tests/carry/test_steps.py checks both for every row
+States are plain values that msgspec can write. tests/core/test_steps.py checks both for every row
 of the table.
 """
 
