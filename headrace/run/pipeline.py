@@ -78,6 +78,8 @@ class Pipeline:
         self.built: Built = _nobody
         self.pace = Pace()
         self._failures, self._retry_at = 0, 0
+        # Counted from zero, so that the first failure is an increase.
+        meters.BUILDS.labels(flow.name, meters.FAILED)
 
     @property
     def speed_runs(self) -> bool:

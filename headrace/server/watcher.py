@@ -87,6 +87,7 @@ class Watcher:
     def __init__(self, name: str, tools: Tools) -> None:
         self.name, self._tools = name, tools
         self.seen = UNSEEN
+        DEATHS.labels(name)  # counted from zero, so that the first death is an increase
         self._layout = tools.home.state(name)
         self._run: Run | None = None
         self._child: subprocess.Popen[bytes] | None = None

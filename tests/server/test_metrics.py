@@ -74,6 +74,7 @@ def test_starts_deaths_and_commands_are_counted_where_they_happen(
     first = site.seen("counted").pid
     assert first is not None
     assert asked()["headrace_job_heartbeat_age_seconds", "counted"] < 60
+    assert asked()["headrace_job_deaths_total", "counted"] == 0
     os.kill(first, signal.SIGKILL)
     wait(lambda: site.seen("counted").pid not in (None, first))
     assert client.post("/v1/jobs/counted/resume").status_code == 409
