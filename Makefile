@@ -10,7 +10,7 @@ PORT ?= 8080
 CONSOLE := headrace/console/static/.built
 CONSOLE_SOURCES := $(shell find console -name node_modules -prune -o -name tests -prune -o -type f -print)
 
-.PHONY: help setup console run test check lint types contracts pages bench flink lock clean
+.PHONY: help setup console run test check lint format types contracts pages bench flink lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,11 @@ check: lint types contracts pages test ## Lint, types, import contracts, console
 lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@console/with-node run --silent lint
+
+format: setup ## Format the Python and the console's TypeScript
+	@$(BIN)/ruff format .
+	@console/with-node run --silent format
 
 types: setup
 	@$(BIN)/mypy

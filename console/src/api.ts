@@ -7,9 +7,34 @@
 import { store } from "./store";
 import type { Who } from "./who";
 import type {
-  About, Accepted, Alert, Answer, AuditEntry, AuditResult, Catalog, DeadLetter, EntriesWanted, Epochs, EventTrace,
-  Events, Grant, Instance, Job, JobVersion, LateWindow, Lineage, Quality, QueryPlan, Replay,
-  RuleStatus, Status, System, Token, Topology, User, Why,
+  About,
+  Accepted,
+  Alert,
+  Answer,
+  AuditEntry,
+  AuditResult,
+  Catalog,
+  DeadLetter,
+  EntriesWanted,
+  Epochs,
+  Events,
+  EventTrace,
+  Grant,
+  Instance,
+  Job,
+  JobVersion,
+  LateWindow,
+  Lineage,
+  Quality,
+  QueryPlan,
+  Replay,
+  RuleStatus,
+  Status,
+  System,
+  Token,
+  Topology,
+  User,
+  Why,
 } from "./wire";
 
 /** What the server says is wrong: the same four fields everywhere. */
@@ -49,7 +74,13 @@ async function ask(url: string, options: RequestInit = {}): Promise<Response> {
     response = await fetch(url, { credentials: "same-origin", ...options });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem(0, "Unreachable", "the server does not answer", null, "is the project running?");
+    throw new Problem(
+      0,
+      "Unreachable",
+      "the server does not answer",
+      null,
+      "is the project running?",
+    );
   }
   if (response.status === 401) session.set("needed");
   if (response.ok) return response;
@@ -115,8 +146,7 @@ export const api = {
     post<{ view: string; generation: number; rows: number; differences: number | null }>(
       address(`views/${segment(name)}/rebuild`),
     ),
-  audit: (view?: string) =>
-    post<{ audits: AuditResult[] }>(address("audit"), view ? { view } : {}),
+  audit: (view?: string) => post<{ audits: AuditResult[] }>(address("audit"), view ? { view } : {}),
 
   events: (stream: string, params: URLSearchParams) =>
     get<Events>(`${address(`streams/${segment(stream)}/events`)}?${params.toString()}`),
@@ -139,7 +169,9 @@ export const api = {
   /** The answer as a file of this media type. */
   export: async (sql: string, media: string) => {
     const headers = { "Content-Type": "application/json", Accept: media };
-    return (await ask(address("sql"), { method: "POST", headers, body: JSON.stringify({ sql }) })).blob();
+    return (
+      await ask(address("sql"), { method: "POST", headers, body: JSON.stringify({ sql }) })
+    ).blob();
   },
 
   rules: () => get<{ rules: RuleStatus[] }>(address("rules")),
@@ -161,8 +193,16 @@ export const api = {
     post<unknown>(address(`jobs/${segment(name)}/rollback`, { version })),
   /** A project as a gzipped tar: a new job, or the next version of one that there is. */
   submit: async (name: string, project: Blob, place: Params = {}, again = false) => {
-    const url = again ? address(`jobs/${segment(name)}/versions`, place) : address("jobs", { name, ...place });
-    return (await ask(url, { method: "POST", headers: { "Content-Type": "application/gzip" }, body: project })).json();
+    const url = again
+      ? address(`jobs/${segment(name)}/versions`, place)
+      : address("jobs", { name, ...place });
+    return (
+      await ask(url, {
+        method: "POST",
+        headers: { "Content-Type": "application/gzip" },
+        body: project,
+      })
+    ).json();
   },
   domain: () => get<{ instances: Instance[] }>(address("domain")),
 
@@ -170,7 +210,8 @@ export const api = {
   addUser: (name: string, role: string | null) => post<User>(address("users"), { name, role }),
   removeUser: (name: string) => post<{ ok: boolean }>(address(`users/${segment(name)}/remove`)),
   grants: () => get<{ grants: Grant[] }>(address("grants")),
-  grant: (user: string, may: string, on: string) => post<Grant>(address("grants"), { user, may, on }),
+  grant: (user: string, may: string, on: string) =>
+    post<Grant>(address("grants"), { user, may, on }),
   takeBack: (user: string, may: string, on: string) =>
     post<{ ok: boolean }>(address("grants/remove"), { user, may, on }),
   tokens: () => get<{ tokens: Token[] }>(address("tokens")),

@@ -11,10 +11,10 @@ import { go, place } from "./place";
 import { loginCode, PAGES } from "./routes";
 import { isProject, learn, pagesOf, paths } from "./server";
 import { useStore } from "./store";
-import { me } from "./who";
 import { Nav } from "./ui/nav";
 import { Help, Palette } from "./ui/palette";
 import { Notice, toast, Waiting } from "./ui/parts";
+import { me } from "./who";
 
 type Loader = () => Promise<ComponentType>;
 
@@ -85,16 +85,32 @@ function Shell() {
   useEffect(() => void (document.title = `${title} · Headrace`), [title]);
   return (
     <>
-    <div class="shell">
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
-      <Nav pages={pages} page={page} onSearch={() => setOpen("search")} onHelp={() => setOpen("help")} />
-      <main class="page" id="main" tabIndex={-1} key={page}>
-        {page === "topology" ? <TopologyPage /> : <Screen page={page} key={page} />}
-      </main>
-    </div>
-    {open === "search" && <Palette pages={pages} onClose={() => setOpen(null)} />}
-    {open === "help" && <Help pages={pages} onClose={() => setOpen(null)} />}
-    <div role="status" aria-live="polite">{message && <div class="toast">{message}</div>}</div>
+      <div class="shell">
+        <a
+          class="skip"
+          href="#main"
+          onClick={(event) => {
+            event.preventDefault();
+            document.getElementById("main")?.focus();
+          }}
+        >
+          Skip to the content
+        </a>
+        <Nav
+          pages={pages}
+          page={page}
+          onSearch={() => setOpen("search")}
+          onHelp={() => setOpen("help")}
+        />
+        <main class="page" id="main" tabIndex={-1} key={page}>
+          {page === "topology" ? <TopologyPage /> : <Screen page={page} key={page} />}
+        </main>
+      </div>
+      {open === "search" && <Palette pages={pages} onClose={() => setOpen(null)} />}
+      {open === "help" && <Help pages={pages} onClose={() => setOpen(null)} />}
+      <div role="status" aria-live="polite">
+        {message && <div class="toast">{message}</div>}
+      </div>
     </>
   );
 }
@@ -104,10 +120,25 @@ function Screen({ page }: { page: string }) {
   const [problem, setProblem] = useState<Error | null>(null);
   useEffect(() => {
     const load = SCREENS[page];
-    if (load) load().then((Page) => setFound({ Page }), (error: Error) => setProblem(error));
+    if (load)
+      load().then(
+        (Page) => setFound({ Page }),
+        (error: Error) => setProblem(error),
+      );
   }, [page]);
-  if (problem) return <div class="content"><Notice of={problem} /></div>;
-  return found ? <found.Page /> : <div class="content"><Waiting /></div>;
+  if (problem)
+    return (
+      <div class="content">
+        <Notice of={problem} />
+      </div>
+    );
+  return found ? (
+    <found.Page />
+  ) : (
+    <div class="content">
+      <Waiting />
+    </div>
+  );
 }
 
 function useKeyboard(ask: (what: "search" | "help") => void): void {
@@ -116,7 +147,8 @@ function useKeyboard(ask: (what: "search" | "help") => void): void {
     const press = (event: KeyboardEvent) => {
       if (document.querySelector("dialog[open]")) return;
       const target = event.composedPath()[0] as HTMLElement;
-      const typing = target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName ?? "");
+      const typing =
+        target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName ?? "");
       const modified = event.ctrlKey || event.metaKey || event.altKey;
       const command = read({ key: event.key, at: event.timeStamp, typing, modified });
       if (!command) return;

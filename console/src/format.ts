@@ -15,7 +15,12 @@ export function count(value: number | null | undefined): string {
 export function short(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  for (const [limit, unit] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {
+  for (const [limit, unit] of [
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ] as const) {
     if (size >= limit * 0.9995) return digits(value / limit) + unit;
   }
   return digits(value);

@@ -51,7 +51,10 @@ export function layout(nodes: readonly Node[], edges: readonly Edge[]): Laid {
       const laid = graph.edge(source, target) as { points: { x: number; y: number }[] };
       const [from, to] = [graph.node(source), graph.node(target)] as { x: number; y: number }[];
       // From side to side, by way of the places that the layout keeps free for long edges.
-      const ends = [{ x: from!.x + NODE_WIDTH / 2, y: from!.y }, { x: to!.x - NODE_WIDTH / 2, y: to!.y }];
+      const ends = [
+        { x: from!.x + NODE_WIDTH / 2, y: from!.y },
+        { x: to!.x - NODE_WIDTH / 2, y: to!.y },
+      ];
       return { source, target, path: curve([ends[0]!, ...between(laid.points, ends), ends[1]!]) };
     }),
     width: size.width ?? 0,
@@ -60,8 +63,13 @@ export function layout(nodes: readonly Node[], edges: readonly Edge[]): Laid {
 }
 
 /** The points of a long edge that lie strictly between its ends. */
-function between<T extends { x: number }>(points: readonly T[], [from, to]: readonly { x: number }[]): T[] {
-  return points.slice(1, -1).filter((point) => point.x > from!.x + NODE_WIDTH / 2 && point.x < to!.x - NODE_WIDTH / 2);
+function between<T extends { x: number }>(
+  points: readonly T[],
+  [from, to]: readonly { x: number }[],
+): T[] {
+  return points
+    .slice(1, -1)
+    .filter((point) => point.x > from!.x + NODE_WIDTH / 2 && point.x < to!.x - NODE_WIDTH / 2);
 }
 
 /** A smooth line through points that go from left to right. */
@@ -132,7 +140,11 @@ export function firstFocus(topology: Topology): string | null {
 export function causes(nodes: readonly Node[], id: string): Node[] {
   const known = new Map(nodes.map((node) => [node.id, node]));
   const chain: Node[] = [];
-  for (let at = known.get(id); at && !chain.includes(at); at = at.cause ? known.get(at.cause) : undefined) {
+  for (
+    let at = known.get(id);
+    at && !chain.includes(at);
+    at = at.cause ? known.get(at.cause) : undefined
+  ) {
     chain.push(at);
   }
   return chain;
@@ -147,10 +159,16 @@ export function edgeWidth(rate: number | null): number {
 /** Nodes whose name or kind has all the words, the shortest names first. */
 export function search(nodes: readonly Node[], text: string): Node[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const fits = (node: Node) => words.every((word) => `${node.kind} ${node.name}`.toLowerCase().includes(word));
-  return nodes.filter(fits).sort((a, b) => a.name.length - b.name.length || a.id.localeCompare(b.id));
+  const fits = (node: Node) =>
+    words.every((word) => `${node.kind} ${node.name}`.toLowerCase().includes(word));
+  return nodes
+    .filter(fits)
+    .sort((a, b) => a.name.length - b.name.length || a.id.localeCompare(b.id));
 }
 
 export function worst(nodes: readonly Node[]): Health {
-  return nodes.reduce<Health>((now, node) => (GRAVITY[node.health] > GRAVITY[now] ? node.health : now), "idle");
+  return nodes.reduce<Health>(
+    (now, node) => (GRAVITY[node.health] > GRAVITY[now] ? node.health : now),
+    "idle",
+  );
 }

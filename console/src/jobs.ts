@@ -13,37 +13,85 @@ interface Command {
 }
 
 export const COMMANDS: readonly Command[] = [
-  { verb: "resume", name: "Resume", operation: "restart", desired: ["paused"],
-    means: "Its process is started again, if its cores and memory are still free, and goes on where it was." },
-  { verb: "restart", name: "Restart", operation: "restart", desired: ["running"],
-    means: "Its process is stopped and started anew, and its deaths are forgotten. Until it is ready, reads are answered from its store, and events are refused and can be sent again." },
-  { verb: "pause", name: "Pause", operation: "restart", desired: ["running"],
-    means: "Its process is stopped until it is resumed, and its cores and memory are free for others. Reads are answered from its store; events are refused." },
-  { verb: "cancel", name: "Cancel", operation: "cancel", desired: ["running", "paused"],
-    means: "It is stopped for good and its names are free. Its state and versions stay: submitted again under this name, it begins with what it had." },
+  {
+    verb: "resume",
+    name: "Resume",
+    operation: "restart",
+    desired: ["paused"],
+    means:
+      "Its process is started again, if its cores and memory are still free, and goes on where it was.",
+  },
+  {
+    verb: "restart",
+    name: "Restart",
+    operation: "restart",
+    desired: ["running"],
+    means:
+      "Its process is stopped and started anew, and its deaths are forgotten. Until it is ready, reads are answered from its store, and events are refused and can be sent again.",
+  },
+  {
+    verb: "pause",
+    name: "Pause",
+    operation: "restart",
+    desired: ["running"],
+    means:
+      "Its process is stopped until it is resumed, and its cores and memory are free for others. Reads are answered from its store; events are refused.",
+  },
+  {
+    verb: "cancel",
+    name: "Cancel",
+    operation: "cancel",
+    desired: ["running", "paused"],
+    means:
+      "It is stopped for good and its names are free. Its state and versions stay: submitted again under this name, it begins with what it had.",
+  },
 ];
 
-export const commandsFor = (job: Pick<Job, "desired">): Command[] => COMMANDS.filter((one) => one.desired.includes(job.desired));
+export const commandsFor = (job: Pick<Job, "desired">): Command[] =>
+  COMMANDS.filter((one) => one.desired.includes(job.desired));
 
-const TONES: Record<string, Health> = { running: "ok", starting: "warn", restarting: "warn", stopping: "warn", silent: "bad", failed: "bad" };
+const TONES: Record<string, Health> = {
+  running: "ok",
+  starting: "warn",
+  restarting: "warn",
+  stopping: "warn",
+  silent: "bad",
+  failed: "bad",
+};
 export const stateTone = (state: string): Health => TONES[state] ?? "idle";
 
 /** What is wrong with a job, why, and what to do about it; null if nothing is. */
-export function trouble(job: Pick<Job, "name" | "state" | "reason" | "version">): { says: string; cause: string; todo: string[] } | null {
+export function trouble(
+  job: Pick<Job, "name" | "state" | "reason" | "version">,
+): { says: string; cause: string; todo: string[] } | null {
   const { name, state, reason, version } = job;
   if (state === "failed") {
-    return { says: `${name} was given up`, cause: reason, todo: [
-      "Read the end of its log, below: the last lines say what it died of.",
-      `Mend the project and send it: headrace apply DIR ${name}`,
-      ...(version > 1 ? ["Or go back to a version that ran, under Versions."] : []),
-      "Was the cause outside of it, as a full disk, restart it.",
-    ] };
+    return {
+      says: `${name} was given up`,
+      cause: reason,
+      todo: [
+        "Read the end of its log, below: the last lines say what it died of.",
+        `Mend the project and send it: headrace apply DIR ${name}`,
+        ...(version > 1 ? ["Or go back to a version that ran, under Versions."] : []),
+        "Was the cause outside of it, as a full disk, restart it.",
+      ],
+    };
   }
   if (state === "restarting") {
-    return { says: `${name} died and is started again`, cause: reason, todo: ["Nothing yet. If it dies again and again, it is given up and says so here."] };
+    return {
+      says: `${name} died and is started again`,
+      cause: reason,
+      todo: ["Nothing yet. If it dies again and again, it is given up and says so here."],
+    };
   }
   if (state === "silent") {
-    return { says: `${name} does not answer`, cause: reason, todo: ["Nothing yet. If it stays silent it is killed and started again; reads are answered from its store."] };
+    return {
+      says: `${name} does not answer`,
+      cause: reason,
+      todo: [
+        "Nothing yet. If it stays silent it is killed and started again; reads are answered from its store.",
+      ],
+    };
   }
   return null;
 }

@@ -5,7 +5,7 @@
  */
 
 import { address, api, Problem, session } from "./api";
-import { listen, type Listening, type Message } from "./sse";
+import { type Listening, listen, type Message } from "./sse";
 import { store } from "./store";
 import type { Alert, Status, Topology } from "./wire";
 
@@ -27,7 +27,13 @@ let listening: Listening | null = null;
 /** How far all streams have come, as one text; it changes when any answer may have changed. The
  * watermark is part of it, because what waits for it is found without an event. */
 export const moved = store("");
-status.watch((seen) => moved.set(seen ? JSON.stringify(seen.streams.map((one) => [one.position, one.watermark, one.generation])) : ""));
+status.watch((seen) =>
+  moved.set(
+    seen
+      ? JSON.stringify(seen.streams.map((one) => [one.position, one.watermark, one.generation]))
+      : "",
+  ),
+);
 
 setInterval(() => {
   if (!document.hidden) now.set(Date.now());

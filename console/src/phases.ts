@@ -9,7 +9,8 @@ const WHOLE = "triggerExecution";
 export function phaseNames(epochs: readonly Epoch[]): string[] {
   const total = new Map<string, number>();
   for (const { phases } of epochs) {
-    for (const [name, ms] of Object.entries(phases ?? {})) total.set(name, (total.get(name) ?? 0) + ms);
+    for (const [name, ms] of Object.entries(phases ?? {}))
+      total.set(name, (total.get(name) ?? 0) + ms);
   }
   total.delete(WHOLE);
   return [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);

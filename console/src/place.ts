@@ -1,6 +1,6 @@
 /** Where one is now. */
 
-import { type Place, link, parse } from "./routes";
+import { link, type Place, parse } from "./routes";
 import { store } from "./store";
 
 export const place = store<Place>(parse(location.hash));

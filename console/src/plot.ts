@@ -44,7 +44,10 @@ export function windowColumn(columns: Record<string, ColumnInfo>): string | null
   return Object.keys(columns).find((name) => columns[name]!.type === "WINDOW") ?? null;
 }
 
-export function groupColumns(columns: Record<string, ColumnInfo>, keys?: readonly string[]): string[] {
+export function groupColumns(
+  columns: Record<string, ColumnInfo>,
+  keys?: readonly string[],
+): string[] {
   const all = Object.keys(columns).filter((name) => columns[name]!.type !== "WINDOW");
   if (keys) return all.filter((name) => keys.includes(name));
   return all.filter((name) => /^(STRING|BOOLEAN)/.test(columns[name]!.type));
@@ -74,11 +77,18 @@ export function plot(answer: Drawable, wish: Wish = {}): Plot {
 
 /** The watermark of the slowest stream behind an answer, in seconds. */
 function watermark({ as_of }: Drawable): number | null {
-  const marks = Object.values(as_of ?? {}).flatMap((as) => (as.watermark ? [Date.parse(as.watermark) / 1000] : []));
+  const marks = Object.values(as_of ?? {}).flatMap((as) =>
+    as.watermark ? [Date.parse(as.watermark) / 1000] : [],
+  );
   return marks.length ? Math.min(...marks) : null;
 }
 
-function overTime(rows: Row[], window: string, groups: string[], measure: string): Omit<Lines, "settled"> {
+function overTime(
+  rows: Row[],
+  window: string,
+  groups: string[],
+  measure: string,
+): Omit<Lines, "settled"> {
   const times = new Set<number>();
   const byGroup = new Map<string, Map<number, number>>();
   for (const row of rows) {
@@ -110,15 +120,27 @@ function bars(rows: Row[], groups: string[], measure: string, window: string | n
   }));
   named.sort((a, b) => b.value - a.value || a.name.localeCompare(b.name));
   const by = groups.join(" · ") || window || "";
-  return { kind: "bars", measure, by, bars: named.slice(0, BARS_MAX), others: Math.max(0, named.length - BARS_MAX) };
+  return {
+    kind: "bars",
+    measure,
+    by,
+    bars: named.slice(0, BARS_MAX),
+    others: Math.max(0, named.length - BARS_MAX),
+  };
 }
 
 function figures(row: Row): Figures {
-  return { kind: "figures", figures: Object.entries(row).map(([name, value]) => ({ name, value })) };
+  return {
+    kind: "figures",
+    figures: Object.entries(row).map(([name, value]) => ({ name, value })),
+  };
 }
 
 function newest(rows: Row[], window: string): Row[] {
-  const last = rows.reduce((most, row) => Math.max(most, startOf(row[window]) ?? -Infinity), -Infinity);
+  const last = rows.reduce(
+    (most, row) => Math.max(most, startOf(row[window]) ?? -Infinity),
+    -Infinity,
+  );
   return rows.filter((row) => startOf(row[window]) === last);
 }
 
@@ -144,7 +166,9 @@ export function since(answer: Answer, windows = 90): string | null {
   const name = windowColumn(answer.columns);
   const seen = name ? answer.rows.map((row) => row[name]).find(isWindow) : undefined;
   const width = seen ? Date.parse(seen.end) - Date.parse(seen.start) : 0;
-  const marks = Object.values(answer.as_of).flatMap((as) => (as.watermark ? [Date.parse(as.watermark)] : []));
+  const marks = Object.values(answer.as_of).flatMap((as) =>
+    as.watermark ? [Date.parse(as.watermark)] : [],
+  );
   if (!(width > 0) || !marks.length) return null;
   return new Date(Math.min(...marks) - windows * width).toISOString();
 }

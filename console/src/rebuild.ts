@@ -8,22 +8,35 @@ export interface Progress {
   text: string;
 }
 
-export const underWay = (of: Rebuild | null | undefined): of is Rebuild => Boolean(of && of.state !== "idle");
+export const underWay = (of: Rebuild | null | undefined): of is Rebuild =>
+  Boolean(of && of.state !== "idle");
 
 /** How far it is, and how much longer it takes by the largest build of the run. */
 export function progress(of: Rebuild, now: number): Progress {
-  if (of.state === "waiting" || !of.started_at) return { share: null, text: "It waits for what is being built now." };
+  if (of.state === "waiting" || !of.started_at)
+    return { share: null, text: "It waits for what is being built now." };
   const passed = Math.max(0, now - Date.parse(of.started_at));
   const since = `Running for ${brief(passed)}, through ${plural(of.events, "event")}.`;
-  if (of.expected_ms === null) return { share: null, text: `${since} How long it takes is not known: nothing was built in this run yet.` };
+  if (of.expected_ms === null)
+    return {
+      share: null,
+      text: `${since} How long it takes is not known: nothing was built in this run yet.`,
+    };
   const left = of.expected_ms - passed;
-  if (left <= 0) return { share: 1, text: `${since} It takes longer than the ${duration(of.expected_ms)} that were expected.` };
+  if (left <= 0)
+    return {
+      share: 1,
+      text: `${since} It takes longer than the ${duration(of.expected_ms)} that were expected.`,
+    };
   return { share: passed / of.expected_ms, text: `${since} About ${brief(left)} left.` };
 }
 
 /** What it would take, before one asks for it. */
 export function price(of: Rebuild | null | undefined): string {
   if (!of) return "";
-  const time = of.expected_ms === null ? "how long that takes is not known yet" : `about ${duration(of.expected_ms)}, by the largest build of this run`;
+  const time =
+    of.expected_ms === null
+      ? "how long that takes is not known yet"
+      : `about ${duration(of.expected_ms)}, by the largest build of this run`;
   return `It goes through ${plural(of.events, "event")}: ${time}.`;
 }

@@ -30,7 +30,14 @@ export const PAGES: readonly Page[] = [
   { page: "query", title: "Query", key: "q", icon: "prompt", group: "Ask", needs: PROJECT },
   { page: "events", title: "Events", key: "e", icon: "list", group: "Ask", needs: PROJECT },
   { page: "lineage", title: "Lineage", key: "l", icon: "branch", group: "Ask", needs: PROJECT },
-  { page: "quality", title: "Data quality", key: "d", icon: "shield", group: "Trust", needs: PROJECT },
+  {
+    page: "quality",
+    title: "Data quality",
+    key: "d",
+    icon: "shield",
+    group: "Trust",
+    needs: PROJECT,
+  },
   { page: "runs", title: "Runs", key: "r", icon: "layers", group: "Trust", needs: PROJECT },
   { page: "system", title: "System", key: "s", icon: "cpu", group: "Run", needs: PROJECT },
   { page: "jobs", title: "Jobs", key: "j", icon: "play", group: "Run", needs: "/v1/jobs" },
@@ -51,7 +58,11 @@ export function parse(fragment: string): Place {
   };
 }
 
-export function link(page: string, name?: string | null, query: Record<string, string> = {}): string {
+export function link(
+  page: string,
+  name?: string | null,
+  query: Record<string, string> = {},
+): string {
   const asked = new URLSearchParams(query).toString();
   const path = name ? `${page}/${encodeURIComponent(name)}` : page;
   return `#/${path}${asked ? `?${asked}` : ""}`;

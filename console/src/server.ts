@@ -17,5 +17,6 @@ export async function learn(): Promise<void> {
   }
 }
 
-export const pagesOf = (known: ReadonlySet<string>): readonly Page[] => PAGES.filter((page) => known.has(page.needs));
+export const pagesOf = (known: ReadonlySet<string>): readonly Page[] =>
+  PAGES.filter((page) => known.has(page.needs));
 export const isProject = (known: ReadonlySet<string>): boolean => known.has(PROJECT);

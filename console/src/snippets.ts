@@ -15,12 +15,20 @@ export function base(href: string): string {
   return new URL(".", href).href.replace(/\/$/, "");
 }
 
-export function curlView(origin: string, view: string, params: Record<string, string> = {}): string {
+export function curlView(
+  origin: string,
+  view: string,
+  params: Record<string, string> = {},
+): string {
   const asked = new URLSearchParams(params).toString();
   return `curl ${BEARER} ${quoted(`${origin}/v1/views/${encodeURIComponent(view)}${asked ? `?${asked}` : ""}`)}`;
 }
 
-export function pythonView(origin: string, view: string, params: Record<string, string> = {}): string {
+export function pythonView(
+  origin: string,
+  view: string,
+  params: Record<string, string> = {},
+): string {
   return [
     "import os",
     "",
@@ -71,8 +79,11 @@ export function parameters(sql: string): string[] {
 
 /** The query with each `:name` replaced by a literal: numbers and NULL as they are, else a text. */
 export function filled(sql: string, values: Record<string, string>): string {
-  return sql.replace(/(--[^\n]*|'(?:[^']|'')*')|(?<![:\w]):([A-Za-z_]\w*)/g, (whole, kept: string | undefined, name: string) =>
-    kept === undefined && name in values ? literal(values[name]!) : whole);
+  return sql.replace(
+    /(--[^\n]*|'(?:[^']|'')*')|(?<![:\w]):([A-Za-z_]\w*)/g,
+    (whole, kept: string | undefined, name: string) =>
+      kept === undefined && name in values ? literal(values[name]!) : whole,
+  );
 }
 
 export function literal(text: string): string {

@@ -26,7 +26,17 @@ export const me = store<Who | null>(null);
 
 export const ROLES = ["viewer", "sender", "developer", "operator", "admin"] as const;
 export const OPERATIONS = [
-  "read", "send", "define", "submit", "rebuild", "cancel", "restart", "mute", "acknowledge", "audit", "manage",
+  "read",
+  "send",
+  "define",
+  "submit",
+  "rebuild",
+  "cancel",
+  "restart",
+  "mute",
+  "acknowledge",
+  "audit",
+  "manage",
 ] as const;
 export const EVERYTHING = "*";
 
@@ -35,13 +45,17 @@ export function allows(who: Who | null, operation: string, on: string): boolean 
   if (!who || (who.may.length && !who.may.includes(operation))) return false;
   const object = on.toLowerCase();
   if (who.on.length && !who.on.some((part) => covers(part, object, who.job))) return false;
-  return who.granted.some((one) => one.operations.includes(operation) && covers(one.on, object, who.job));
+  return who.granted.some(
+    (one) => one.operations.includes(operation) && covers(one.on, object, who.job),
+  );
 }
 
 /** A job holds all that is in it, but not the users, who are of the whole server. */
 function covers(granted: string, object: string, job: string): boolean {
   if (granted === EVERYTHING || granted === object) return true;
-  return granted === `job:${job.toLowerCase()}` && object !== EVERYTHING && !object.startsWith("job:");
+  return (
+    granted === `job:${job.toLowerCase()}` && object !== EVERYTHING && !object.startsWith("job:")
+  );
 }
 
 /** A token that carries less than its user has can make no other. */

@@ -204,7 +204,14 @@ export interface Catalog {
   views: CatalogView[];
   rules: CatalogRule[];
   watches: { name: string; state: string; severity: string; sql: string; reads: string[] }[];
-  sinks: { name: string; view: string; into: string; target: string; guarantee: string; origin: string }[];
+  sinks: {
+    name: string;
+    view: string;
+    into: string;
+    target: string;
+    guarantee: string;
+    origin: string;
+  }[];
   functions: { name: string; kind: string; takes: string[] | null; returns: string | null }[];
   keywords: string[];
 }
@@ -382,7 +389,13 @@ export interface StreamQuality {
   late: number;
   duplicates: number;
   dead_letters: number;
-  reasons: { reason: string; events: number; newest_at: string; partition: number; offset: number }[];
+  reasons: {
+    reason: string;
+    events: number;
+    newest_at: string;
+    partition: number;
+    offset: number;
+  }[];
   undeclared: { name: string; events: number; share: number; type: string; example: string }[];
   nulls: { column: string; nulls: number; share: number; nullable: boolean }[];
   balance: Balance;

@@ -1,14 +1,34 @@
 import { describe, expect, it } from "vitest";
+import {
+  causes,
+  edgeWidth,
+  firstFocus,
+  layout,
+  neighbourhood,
+  search,
+  structure,
+} from "../src/graph";
 import type { Edge, Node, Topology } from "../src/wire";
-import { causes, edgeWidth, firstFocus, layout, neighbourhood, search, structure } from "../src/graph";
 
 const node = (id: string, more: Partial<Node> = {}): Node => ({
-  id, kind: "view", name: id, health: "ok", reason: "", rate: null, lag_events: null, lag_ms: null,
-  watermark_gap_ms: null, saturation: null, detail: {}, cause: null, ...more,
+  id,
+  kind: "view",
+  name: id,
+  health: "ok",
+  reason: "",
+  rate: null,
+  lag_events: null,
+  lag_ms: null,
+  watermark_gap_ms: null,
+  saturation: null,
+  detail: {},
+  cause: null,
+  ...more,
 });
 const edge = (source: string, target: string): Edge => ({ source, target, rate: 1 });
 const chain = (n: number): Topology => ({
-  at: "", nodes: Array.from({ length: n }, (_, i) => node(`n${i}`)),
+  at: "",
+  nodes: Array.from({ length: n }, (_, i) => node(`n${i}`)),
   edges: Array.from({ length: n - 1 }, (_, i) => edge(`n${i}`, `n${i + 1}`)),
 });
 
@@ -17,7 +37,11 @@ describe("a neighbourhood", () => {
     expect([...neighbourhood(chain(9), "n4", 2)].sort()).toEqual(["n2", "n3", "n4", "n5", "n6"]);
   });
   it("has at most so many nodes, the nearest", () => {
-    const star: Topology = { at: "", nodes: [], edges: Array.from({ length: 300 }, (_, i) => edge("hub", `n${i}`)) };
+    const star: Topology = {
+      at: "",
+      nodes: [],
+      edges: Array.from({ length: 300 }, (_, i) => edge("hub", `n${i}`)),
+    };
     expect(neighbourhood(star, "hub", 3, 48).size).toBe(48);
   });
   it("begins at what is worst", () => {
@@ -47,7 +71,10 @@ describe("a layout", () => {
     const seen = chain(300);
     const begun = performance.now();
     const near = neighbourhood(seen, "n150");
-    layout(seen.nodes.filter((one) => near.has(one.id)), []);
+    layout(
+      seen.nodes.filter((one) => near.has(one.id)),
+      [],
+    );
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 });
@@ -70,7 +97,10 @@ describe("small things", () => {
   });
   it("a search needs all words, in the name or the kind", () => {
     const nodes = [node("visitors_by_hour"), node("visitors"), node("clicks", { kind: "log" })];
-    expect(search(nodes, "view visit").map((one) => one.id)).toEqual(["visitors", "visitors_by_hour"]);
+    expect(search(nodes, "view visit").map((one) => one.id)).toEqual([
+      "visitors",
+      "visitors_by_hour",
+    ]);
     expect(search(nodes, "LOG").map((one) => one.id)).toEqual(["clicks"]);
   });
 });

@@ -1,8 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { commandsFor, stateTone, trouble } from "../src/jobs";
 
-const verbs = (desired: "running" | "paused" | "cancelled") => commandsFor({ desired }).map((one) => one.verb);
-const job = (state: string, version = 1) => ({ name: "shop", state, reason: "it ended with exit code 7", version });
+const verbs = (desired: "running" | "paused" | "cancelled") =>
+  commandsFor({ desired }).map((one) => one.verb);
+const job = (state: string, version = 1) => ({
+  name: "shop",
+  state,
+  reason: "it ended with exit code 7",
+  version,
+});
 
 describe("a job", () => {
   it("can be told what fits to what it is to be", () => {
@@ -11,8 +17,13 @@ describe("a job", () => {
     expect(verbs("cancelled")).toEqual([]);
   });
   it("that runs is well, and has no trouble", () => {
-    expect([stateTone("running"), stateTone("failed"), stateTone("paused")]).toEqual(["ok", "bad", "idle"]);
-    for (const state of ["running", "starting", "stopping", "paused", "cancelled"]) expect(trouble(job(state))).toBe(null);
+    expect([stateTone("running"), stateTone("failed"), stateTone("paused")]).toEqual([
+      "ok",
+      "bad",
+      "idle",
+    ]);
+    for (const state of ["running", "starting", "stopping", "paused", "cancelled"])
+      expect(trouble(job(state))).toBe(null);
   });
   it("that has failed says why, and what to do", () => {
     const said = trouble(job("failed", 2))!;
@@ -21,5 +32,6 @@ describe("a job", () => {
     expect(said.todo.join(" ")).toContain("headrace apply DIR shop");
     expect(said.todo.join(" ")).toContain("go back");
   });
-  it("has no version to go back to at first", () => expect(trouble(job("failed"))!.todo.join(" ")).not.toContain("go back"));
+  it("has no version to go back to at first", () =>
+    expect(trouble(job("failed"))!.todo.join(" ")).not.toContain("go back"));
 });

@@ -11,6 +11,10 @@ const lineage = {
 };
 
 it("a column is related to what it is made of and what is made of it, through all steps", () => {
-  expect(related(lineage, at("visits", "user"))).toEqual(new Set([at("visits", "user"), at("clicks", "user"), at("visitors", "n")]));
-  expect(related(lineage, at("visitors", "hits"))).toEqual(new Set([at("visitors", "hits"), at("visits", "*")]));
+  expect(related(lineage, at("visits", "user"))).toEqual(
+    new Set([at("visits", "user"), at("clicks", "user"), at("visitors", "n")]),
+  );
+  expect(related(lineage, at("visitors", "hits"))).toEqual(
+    new Set([at("visitors", "hits"), at("visits", "*")]),
+  );
 });

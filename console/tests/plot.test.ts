@@ -1,33 +1,60 @@
 import { describe, expect, it } from "vitest";
-import type { Answer, ColumnInfo, Row } from "../src/wire";
 import { newestFirst, plot, since } from "../src/plot";
+import type { Answer, ColumnInfo, Row } from "../src/wire";
 
 const column = (type: string): ColumnInfo => ({ type, exact: true });
 const window = (minute: number) => ({
-  start: `2026-11-16T06:0${minute}:00Z`, end: `2026-11-16T06:0${minute + 1}:00Z`,
+  start: `2026-11-16T06:0${minute}:00Z`,
+  end: `2026-11-16T06:0${minute + 1}:00Z`,
 });
 const of = (columns: Record<string, string>, rows: Row[]) => ({
-  rows, columns: Object.fromEntries(Object.entries(columns).map(([name, type]) => [name, column(type)])),
+  rows,
+  columns: Object.fromEntries(Object.entries(columns).map(([name, type]) => [name, column(type)])),
 });
 
 describe("an answer with windows", () => {
   const columns = { url: "STRING", w: "WINDOW", hits: "BIGINT" };
   it("is lines by group when there are three windows", () => {
-    const rows = [2, 0, 1].flatMap((at) => [{ url: "/b", w: window(at), hits: at }, { url: "/a", w: window(at), hits: 9 }]);
+    const rows = [2, 0, 1].flatMap((at) => [
+      { url: "/b", w: window(at), hits: at },
+      { url: "/a", w: window(at), hits: 9 },
+    ]);
     const drawn = plot(of(columns, rows));
-    expect(drawn).toMatchObject({ kind: "lines", measure: "hits", by: "url", others: 0, settled: null });
+    expect(drawn).toMatchObject({
+      kind: "lines",
+      measure: "hits",
+      by: "url",
+      others: 0,
+      settled: null,
+    });
     if (drawn.kind !== "lines") return;
     expect(drawn.xs).toEqual([...drawn.xs].sort());
-    expect(drawn.series).toEqual([{ name: "/a", values: [9, 9, 9] }, { name: "/b", values: [0, 1, 2] }]);
+    expect(drawn.series).toEqual([
+      { name: "/a", values: [9, 9, 9] },
+      { name: "/b", values: [0, 1, 2] },
+    ]);
   });
   it("is bars of the newest window when there are fewer", () => {
-    const rows = [{ url: "/old", w: window(0), hits: 99 }, { url: "/a", w: window(1), hits: 3 }, { url: "/b", w: window(1), hits: 5 }];
+    const rows = [
+      { url: "/old", w: window(0), hits: 99 },
+      { url: "/a", w: window(1), hits: 3 },
+      { url: "/b", w: window(1), hits: 5 },
+    ];
     expect(plot(of(columns, rows))).toEqual({
-      kind: "bars", measure: "hits", by: "url", others: 0, bars: [{ name: "/b", value: 5 }, { name: "/a", value: 3 }],
+      kind: "bars",
+      measure: "hits",
+      by: "url",
+      others: 0,
+      bars: [
+        { name: "/b", value: 5 },
+        { name: "/a", value: 3 },
+      ],
     });
   });
   it("keeps the largest groups and counts the others", () => {
-    const rows = [0, 1, 2].flatMap((at) => Array.from({ length: 9 }, (_, i) => ({ url: `/${i}`, w: window(at), hits: i })));
+    const rows = [0, 1, 2].flatMap((at) =>
+      Array.from({ length: 9 }, (_, i) => ({ url: `/${i}`, w: window(at), hits: i })),
+    );
     const drawn = plot(of(columns, rows));
     if (drawn.kind !== "lines") throw new Error("not lines");
     expect(drawn.others).toBe(3);
@@ -38,16 +65,31 @@ describe("an answer with windows", () => {
 describe("an answer without windows", () => {
   it("of one row is figures", () => {
     expect(plot(of({ events: "BIGINT", last: "TIMESTAMP" }, [{ events: 7, last: "x" }]))).toEqual({
-      kind: "figures", figures: [{ name: "events", value: 7 }, { name: "last", value: "x" }],
+      kind: "figures",
+      figures: [
+        { name: "events", value: 7 },
+        { name: "last", value: "x" },
+      ],
     });
   });
   it("of several rows is bars of the number one wishes", () => {
-    const rows = [{ user: "a", n: 1, m: 5 }, { user: "b", n: 2, m: 4 }];
-    expect(plot(of({ user: "STRING", n: "BIGINT", m: "DOUBLE" }, rows), { measure: "m" })).toMatchObject({ measure: "m", bars: [{ name: "a" }, { name: "b" }] });
+    const rows = [
+      { user: "a", n: 1, m: 5 },
+      { user: "b", n: 2, m: 4 },
+    ];
+    expect(
+      plot(of({ user: "STRING", n: "BIGINT", m: "DOUBLE" }, rows), { measure: "m" }),
+    ).toMatchObject({ measure: "m", bars: [{ name: "a" }, { name: "b" }] });
   });
   it("knows that a number is a key when it is told", () => {
-    const rows = [{ shop: 1, n: 10 }, { shop: 2, n: 20 }];
-    expect(plot(of({ shop: "BIGINT", n: "BIGINT" }, rows), { keys: ["shop"] })).toMatchObject({ measure: "n", by: "shop" });
+    const rows = [
+      { shop: 1, n: 10 },
+      { shop: 2, n: 20 },
+    ];
+    expect(plot(of({ shop: "BIGINT", n: "BIGINT" }, rows), { keys: ["shop"] })).toMatchObject({
+      measure: "n",
+      by: "shop",
+    });
   });
   it("without a number or a row draws nothing", () => {
     expect(plot(of({ user: "STRING" }, [{ user: "a" }]))).toEqual({ kind: "none" });
@@ -57,11 +99,25 @@ describe("an answer without windows", () => {
 
 describe("windows", () => {
   const answer: Answer = {
-    ...of({ w: "WINDOW", n: "BIGINT" }, [{ w: window(0), n: 1 }, { w: window(1), n: 2 }]),
-    as_of: { s: { generation: 1, boundary: [], position: [], watermark: "2026-11-16T06:30:00Z", committed_at: null, age_ms: null } },
+    ...of({ w: "WINDOW", n: "BIGINT" }, [
+      { w: window(0), n: 1 },
+      { w: window(1), n: 2 },
+    ]),
+    as_of: {
+      s: {
+        generation: 1,
+        boundary: [],
+        position: [],
+        watermark: "2026-11-16T06:30:00Z",
+        committed_at: null,
+        age_ms: null,
+      },
+    },
     truncated: false,
   };
-  it("are asked for from so many widths before the watermark", () => expect(since(answer, 10)).toBe("2026-11-16T06:20:00.000Z"));
-  it("are all asked for without a watermark", () => expect(since({ ...answer, as_of: {} })).toBe(null));
+  it("are asked for from so many widths before the watermark", () =>
+    expect(since(answer, 10)).toBe("2026-11-16T06:20:00.000Z"));
+  it("are all asked for without a watermark", () =>
+    expect(since({ ...answer, as_of: {} })).toBe(null));
   it("come newest first", () => expect(newestFirst(answer).map((row) => row.n)).toEqual([2, 1]));
 });

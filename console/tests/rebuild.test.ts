@@ -1,18 +1,29 @@
 import { describe, expect, it } from "vitest";
-import type { Rebuild } from "../src/wire";
 import { price, progress, underWay } from "../src/rebuild";
+import type { Rebuild } from "../src/wire";
 
 const START = Date.parse("2026-11-16T10:00:00Z");
 const of = (more: Partial<Rebuild> = {}): Rebuild => ({
-  state: "running", asked_at: "2026-11-16T09:59:58Z", started_at: "2026-11-16T10:00:00Z", events: 20_000, expected_ms: 8000, ...more,
+  state: "running",
+  asked_at: "2026-11-16T09:59:58Z",
+  started_at: "2026-11-16T10:00:00Z",
+  events: 20_000,
+  expected_ms: 8000,
+  ...more,
 });
 const plain = (text: string) => text.replaceAll("\u2009", " ");
 
 describe("a rebuild", () => {
   it("is under way while it waits or runs", () => {
-    expect([underWay(of()), underWay(of({ state: "waiting" })), underWay(of({ state: "idle" })), underWay(null)]).toEqual([true, true, false, false]);
+    expect([
+      underWay(of()),
+      underWay(of({ state: "waiting" })),
+      underWay(of({ state: "idle" })),
+      underWay(null),
+    ]).toEqual([true, true, false, false]);
   });
-  it("that waits says so", () => expect(progress(of({ state: "waiting", started_at: null }), START).share).toBe(null));
+  it("that waits says so", () =>
+    expect(progress(of({ state: "waiting", started_at: null }), START).share).toBe(null));
   it("that runs says how far it is and what is left", () => {
     const said = progress(of(), START + 2000);
     expect(said.share).toBe(0.25);
@@ -29,7 +40,9 @@ describe("a rebuild", () => {
     expect(said.text).toContain("not known");
   });
   it("has a price before it begins", () => {
-    expect(plain(price(of({ state: "idle" })))).toBe("It goes through 20,000 events: about 8 s, by the largest build of this run.");
+    expect(plain(price(of({ state: "idle" })))).toBe(
+      "It goes through 20,000 events: about 8 s, by the largest build of this run.",
+    );
     expect(price(null)).toBe("");
   });
 });

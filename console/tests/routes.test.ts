@@ -5,16 +5,22 @@ import { HOME, link, loginCode, PAGES, parse, serverAbove } from "../src/routes"
 describe("routes", () => {
   it("are read back as they were written", () => {
     for (const name of [null, "visitors", "a/b?c#d", "ümlaut 100%"]) {
-      for (const query of [{}, { tab: "late", sql: "SELECT 'a&b' -- ?" }] as Record<string, string>[]) {
+      for (const query of [{}, { tab: "late", sql: "SELECT 'a&b' -- ?" }] as Record<
+        string,
+        string
+      >[]) {
         expect(parse(link("views", name, query))).toEqual({ page: "views", name, query });
       }
     }
   });
   it("that are unknown lead home", () => {
-    for (const text of ["", "#", "#/", "#/nowhere", "#login=abc"]) expect(parse(text)).toEqual(HOME);
+    for (const text of ["", "#", "#/", "#/nowhere", "#login=abc"])
+      expect(parse(text)).toEqual(HOME);
   });
-  it("with a broken escape are still routes", () => expect(parse("#/views/%E0%A4%A").name).toBe("%E0%A4%A"));
-  it("have one key each", () => expect(new Set(PAGES.map((page) => page.key)).size).toBe(PAGES.length));
+  it("with a broken escape are still routes", () =>
+    expect(parse("#/views/%E0%A4%A").name).toBe("%E0%A4%A"));
+  it("have one key each", () =>
+    expect(new Set(PAGES.map((page) => page.key)).size).toBe(PAGES.length));
 });
 
 describe("the server above a job", () => {
@@ -33,7 +39,13 @@ describe("the code in the address", () => {
 });
 
 describe("keys", () => {
-  const press = (key: string, at = 0, more = {}) => ({ key, at, typing: false, modified: false, ...more });
+  const press = (key: string, at = 0, more = {}) => ({
+    key,
+    at,
+    typing: false,
+    modified: false,
+    ...more,
+  });
   it("go to a page after g", () => {
     const read = reader();
     expect(read(press("g"))).toBe(null);

@@ -3,7 +3,8 @@ import { listen, type Message, pause, Reader, type World } from "../src/sse";
 
 describe("reading", () => {
   it("gives whole messages however the text is cut", () => {
-    const text = 'id: 1\nevent: status\ndata: {"a":\ndata: 1}\n\n: silence\n\nevent: alerts\r\ndata: x\r\n\r\n';
+    const text =
+      'id: 1\nevent: status\ndata: {"a":\ndata: 1}\n\n: silence\n\nevent: alerts\r\ndata: x\r\n\r\n';
     for (let cut = 0; cut < text.length; cut += 1) {
       // A cut between the two characters of a line's end is the one that needs care.
       if (text[cut] === "\n" && text[cut - 1] === "\r") continue;
@@ -25,9 +26,13 @@ describe("pauses", () => {
   });
 });
 
-const answer = (text: string, status = 200) => new Response(status === 200 ? text : null, { status });
+const answer = (text: string, status = 200) =>
+  new Response(status === 200 ? text : null, { status });
 
-function world(answers: (Response | Error)[], done: () => void): World & { asked: (string | undefined)[]; waits: number[] } {
+function world(
+  answers: (Response | Error)[],
+  done: () => void,
+): World & { asked: (string | undefined)[]; waits: number[] } {
   const asked: (string | undefined)[] = [];
   const waits: number[] = [];
   return {
@@ -53,11 +58,14 @@ describe("listening", () => {
     const heard: Message[] = [];
     const open: boolean[] = [];
     await new Promise<void>((done) => {
-      const made = world([answer("id: 7\ndata: a\n\n"), new Error("away"), answer("", 503), answer("data: b\n\n")], () => {
-        expect(made.asked).toEqual([undefined, "7", "7", "7", "7"]);
-        expect(made.waits).toEqual([500, 1000, 2000, 500]);
-        done();
-      });
+      const made = world(
+        [answer("id: 7\ndata: a\n\n"), new Error("away"), answer("", 503), answer("data: b\n\n")],
+        () => {
+          expect(made.asked).toEqual([undefined, "7", "7", "7", "7"]);
+          expect(made.waits).toEqual([500, 1000, 2000, 500]);
+          done();
+        },
+      );
       listen("v1/live", { message: (one) => heard.push(one), open: (now) => open.push(now) }, made);
     });
     expect(heard.map((one) => one.data)).toEqual(["a", "b"]);
@@ -66,7 +74,11 @@ describe("listening", () => {
   it("ends when it is told to after a refusal", async () => {
     const refused: number[] = [];
     const made = world([answer("", 401), answer("data: never\n\n")], () => undefined);
-    listen("v1/live", { message: () => expect.unreachable(), refused: (status) => (refused.push(status), true) }, made);
+    listen(
+      "v1/live",
+      { message: () => expect.unreachable(), refused: (status) => (refused.push(status), true) },
+      made,
+    );
     await new Promise((done) => setTimeout(done, 10));
     expect(refused).toEqual([401]);
     expect(made.asked).toHaveLength(1);
@@ -75,18 +87,23 @@ describe("listening", () => {
     vi.useFakeTimers();
     const open: boolean[] = [];
     let asked = 0;
-    const silent = (signal: AbortSignal) => new ReadableStream({
-      start: (out) => {
-        out.enqueue(new TextEncoder().encode("data: a\n\n"));
-        signal.addEventListener("abort", () => out.error(new Error("aborted")));
-      },
-    });
+    const silent = (signal: AbortSignal) =>
+      new ReadableStream({
+        start: (out) => {
+          out.enqueue(new TextEncoder().encode("data: a\n\n"));
+          signal.addEventListener("abort", () => out.error(new Error("aborted")));
+        },
+      });
     const made: World = {
       chance: () => 1,
       wait: async () => undefined,
-      fetch: async (_url, options) => (asked += 1, new Response(silent(options!.signal!))),
+      fetch: async (_url, options) => ((asked += 1), new Response(silent(options!.signal!))),
     };
-    const listening = listen("v1/live", { message: () => undefined, open: (now) => open.push(now) }, made);
+    const listening = listen(
+      "v1/live",
+      { message: () => undefined, open: (now) => open.push(now) },
+      made,
+    );
     await vi.advanceTimersByTimeAsync(44_000);
     expect([asked, open]).toEqual([1, [true]]);
     await vi.advanceTimersByTimeAsync(2_000);

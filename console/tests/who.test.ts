@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { allows, narrowed, type Who } from "../src/who";
 
-const who = (more: Partial<Who> = {}): Who => ({ user: "ada", job: "shop", granted: [], may: [], on: [], ...more });
+const who = (more: Partial<Who> = {}): Who => ({
+  user: "ada",
+  job: "shop",
+  granted: [],
+  may: [],
+  on: [],
+  ...more,
+});
 const grant = (on: string, ...operations: string[]) => ({ may: operations[0]!, operations, on });
 
 describe("what one may do", () => {
@@ -26,7 +33,11 @@ describe("what one may do", () => {
     expect(allows(operator, "audit", "*")).toBe(false);
   });
   it("is no more than the token carries", () => {
-    const narrow = who({ granted: [grant("*", "read", "send")], may: ["send"], on: ["stream:clicks"] });
+    const narrow = who({
+      granted: [grant("*", "read", "send")],
+      may: ["send"],
+      on: ["stream:clicks"],
+    });
     expect(allows(narrow, "send", "stream:clicks")).toBe(true);
     expect(allows(narrow, "send", "stream:notes")).toBe(false);
     expect(allows(narrow, "read", "stream:clicks")).toBe(false);

@@ -6,11 +6,25 @@ import { cell, count, moment, plural } from "../format";
 import { alertsHeard, status } from "../live";
 import { amend, place } from "../place";
 import { useStore } from "../store";
-import type { Alert, RuleStatus } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
-import { Ago, Badge, Button, Dialog, Dot, Empty, Facts, Notice, Panel, say, Sql, type Tone, Waiting } from "../ui/parts";
+import {
+  Ago,
+  Badge,
+  Button,
+  Dialog,
+  Dot,
+  Empty,
+  Facts,
+  Notice,
+  Panel,
+  Sql,
+  say,
+  type Tone,
+  Waiting,
+} from "../ui/parts";
 import { Table } from "../ui/table";
+import type { Alert, RuleStatus } from "../wire";
 
 const TONES: Record<string, Tone> = { critical: "bad", high: "bad", medium: "warn", low: "idle" };
 export const severityTone = (severity: string): Tone => TONES[severity] ?? "accent";
@@ -22,7 +36,11 @@ export function AlertsPage() {
   const heard = useStore(alertsHeard);
   const state = STATES.find((one) => one === query.state) ?? "open";
   const rule = query.rule ?? "";
-  const asked = useAsked(() => api.alerts({ rule, state: state === "all" ? null : state, limit: 200 }), [rule, state], 5000);
+  const asked = useAsked(
+    () => api.alerts({ rule, state: state === "all" ? null : state, limit: 200 }),
+    [rule, state],
+    5000,
+  );
   const [chosen, setChosen] = useState<Alert | null>(null);
   useEffect(() => {
     if (heard.length) asked.again();
@@ -32,24 +50,65 @@ export function AlertsPage() {
   const groups = grouped(asked.value?.alerts ?? []);
   return (
     <>
-      <PageHead title="Alerts" about={project ? `${plural(rules.length, "rule")}, ${count(rules.reduce((sum, one) => sum + one.numbers.open, 0))} open` : "what rules have found"}>
-        <select class="input" aria-label="Rule" value={rule} onChange={(event) => amend({ rule: event.currentTarget.value || null })}>
+      <PageHead
+        title="Alerts"
+        about={
+          project
+            ? `${plural(rules.length, "rule")}, ${count(rules.reduce((sum, one) => sum + one.numbers.open, 0))} open`
+            : "what rules have found"
+        }
+      >
+        <select
+          class="input"
+          aria-label="Rule"
+          value={rule}
+          onChange={(event) => amend({ rule: event.currentTarget.value || null })}
+        >
           <option value="">all rules</option>
-          {rules.map((one) => <option key={one.name}>{one.name}</option>)}
+          {rules.map((one) => (
+            <option key={one.name}>{one.name}</option>
+          ))}
         </select>
-        <select class="input" aria-label="State" value={state} onChange={(event) => amend({ state: event.currentTarget.value })}>
-          {STATES.map((one) => <option key={one}>{one}</option>)}
+        <select
+          class="input"
+          aria-label="State"
+          value={state}
+          onChange={(event) => amend({ state: event.currentTarget.value })}
+        >
+          {STATES.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
         </select>
       </PageHead>
       <div class="content">
         {asked.problem && <Notice of={asked.problem} />}
         {!asked.value && !asked.problem && <Waiting />}
-        {asked.value && !groups.length && <Panel><Empty title={state === "open" ? "Nothing is open" : "No such alert"}><p>Rules are evaluated with every epoch; what they find appears here by itself.</p></Empty></Panel>}
+        {asked.value && !groups.length && (
+          <Panel>
+            <Empty title={state === "open" ? "Nothing is open" : "No such alert"}>
+              <p>Rules are evaluated with every epoch; what they find appears here by itself.</p>
+            </Empty>
+          </Panel>
+        )}
         {groups.map(([name, alerts]) => (
-          <Group key={name} name={name} alerts={alerts} rule={rules.find((one) => one.name === name) ?? null} onChoose={setChosen} onMuted={asked.again} />
+          <Group
+            key={name}
+            name={name}
+            alerts={alerts}
+            rule={rules.find((one) => one.name === name) ?? null}
+            onChoose={setChosen}
+            onMuted={asked.again}
+          />
         ))}
       </div>
-      {chosen && <AlertPanel id={chosen.id} rule={rules.find((one) => one.name === chosen.rule) ?? null} onClose={() => setChosen(null)} onChange={asked.again} />}
+      {chosen && (
+        <AlertPanel
+          id={chosen.id}
+          rule={rules.find((one) => one.name === chosen.rule) ?? null}
+          onClose={() => setChosen(null)}
+          onChange={asked.again}
+        />
+      )}
     </>
   );
 }
@@ -63,7 +122,13 @@ export function grouped(alerts: Alert[]): [string, Alert[]][] {
   return [...byRule].sort(([a, x], [b, y]) => gravity(x) - gravity(y) || a.localeCompare(b));
 }
 
-function Group({ name, alerts, rule, onChoose, onMuted }: {
+function Group({
+  name,
+  alerts,
+  rule,
+  onChoose,
+  onMuted,
+}: {
   name: string;
   alerts: Alert[];
   rule: RuleStatus | null;
@@ -72,15 +137,54 @@ function Group({ name, alerts, rule, onChoose, onMuted }: {
 }) {
   const fields = [...new Set(alerts.flatMap((alert) => Object.keys(alert.body)))].slice(0, 5);
   return (
-    <Panel flush title={<span class="row"><Dot tone={severityTone(alerts[0]!.severity)} />{name}</span>}
-      note={<>{alerts[0]!.severity}, {rule && alerts[0]!.state === "open" ? `${count(rule.numbers.open)} open` : plural(alerts.length, "alert")}, newest <Ago at={alerts[0]!.raised_at} /></>}
-      actions={<>{rule && rule.numbers.muted > 0 && <Badge>{count(rule.numbers.muted)} muted</Badge>}<Mute rule={name} onMuted={onMuted} /></>}>
-      <Table label={`Alerts of ${name}`} of={alerts.slice(0, 50)} keyOf={(alert) => alert.id} onPress={onChoose} scroll columns={[
-        { name: "Raised", show: (alert) => <Ago at={alert.raised_at} /> },
-        { name: "Event time", show: (alert) => moment(alert.event_time) },
-        ...fields.map((field) => ({ name: field, clip: true, show: (alert: Alert) => cell(alert.body[field]) })),
-        { name: "State", show: (alert) => <Badge tone={alert.state === "open" ? severityTone(alert.severity) : "idle"}>{alert.withdrawn_at ? "withdrawn" : alert.state}</Badge> },
-      ]} />
+    <Panel
+      flush
+      title={
+        <span class="row">
+          <Dot tone={severityTone(alerts[0]!.severity)} />
+          {name}
+        </span>
+      }
+      note={
+        <>
+          {alerts[0]!.severity},{" "}
+          {rule && alerts[0]!.state === "open"
+            ? `${count(rule.numbers.open)} open`
+            : plural(alerts.length, "alert")}
+          , newest <Ago at={alerts[0]!.raised_at} />
+        </>
+      }
+      actions={
+        <>
+          {rule && rule.numbers.muted > 0 && <Badge>{count(rule.numbers.muted)} muted</Badge>}
+          <Mute rule={name} onMuted={onMuted} />
+        </>
+      }
+    >
+      <Table
+        label={`Alerts of ${name}`}
+        of={alerts.slice(0, 50)}
+        keyOf={(alert) => alert.id}
+        onPress={onChoose}
+        scroll
+        columns={[
+          { name: "Raised", show: (alert) => <Ago at={alert.raised_at} /> },
+          { name: "Event time", show: (alert) => moment(alert.event_time) },
+          ...fields.map((field) => ({
+            name: field,
+            clip: true,
+            show: (alert: Alert) => cell(alert.body[field]),
+          })),
+          {
+            name: "State",
+            show: (alert) => (
+              <Badge tone={alert.state === "open" ? severityTone(alert.severity) : "idle"}>
+                {alert.withdrawn_at ? "withdrawn" : alert.state}
+              </Badge>
+            ),
+          },
+        ]}
+      />
     </Panel>
   );
 }
@@ -97,14 +201,33 @@ function Mute({ rule, onMuted }: { rule: string; onMuted: () => void }) {
     }
   };
   return (
-    <select class="input" aria-label={`Mute ${rule}`} value="" onChange={(event) => void mute(event.currentTarget.value)}>
+    <select
+      class="input"
+      aria-label={`Mute ${rule}`}
+      value=""
+      onChange={(event) => void mute(event.currentTarget.value)}
+    >
       <option value="">Mute …</option>
-      {["15m", "1h", "8h", "24h"].map((length) => <option key={length} value={length}>for {length}</option>)}
+      {["15m", "1h", "8h", "24h"].map((length) => (
+        <option key={length} value={length}>
+          for {length}
+        </option>
+      ))}
     </select>
   );
 }
 
-function AlertPanel({ id, rule, onClose, onChange }: { id: string; rule: RuleStatus | null; onClose: () => void; onChange: () => void }) {
+function AlertPanel({
+  id,
+  rule,
+  onClose,
+  onChange,
+}: {
+  id: string;
+  rule: RuleStatus | null;
+  onClose: () => void;
+  onChange: () => void;
+}) {
   const { value, problem, again } = useAsked(() => api.alert(id), [id]);
   const [note, setNote] = useState("");
   const acknowledge = async () => {
@@ -117,33 +240,98 @@ function AlertPanel({ id, rule, onClose, onChange }: { id: string; rule: RuleSta
     }
   };
   return (
-    <Dialog title={value ? `${value.rule}, ${value.severity}` : "Alert"} kind="side" onClose={onClose}>
+    <Dialog
+      title={value ? `${value.rule}, ${value.severity}` : "Alert"}
+      kind="side"
+      onClose={onClose}
+    >
       {problem && <Notice of={problem} />}
-      {value && <>
-        <Facts of={[
-          ["state", value.state], ["event time", moment(value.event_time)], ["raised", <><Ago at={value.raised_at} /> by {value.raised_by}</>],
-          ...(value.acknowledged_by ? [["acknowledged", <>by {value.acknowledged_by} <Ago at={value.acknowledged_at} />{value.note && `: ${value.note}`}</>] as [string, preact.ComponentChildren]] : []),
-          ...(value.withdrawn_at ? [["withdrawn", <Ago at={value.withdrawn_at} />] as [string, preact.ComponentChildren]] : []),
-          ["id", <span class="mono">{value.id}</span>],
-        ]} />
-        <section class="stack tight">
-          <h2>What matched</h2>
-          <Facts of={Object.entries(value.body).map(([name, of]) => [name, <span class="mono">{cell(of)}</span>])} />
-        </section>
-        {value.state === "open" && (
-          <div class="row">
-            <input class="input grow" placeholder="A note, if you like" aria-label="Note" value={note} onInput={(event) => setNote(event.currentTarget.value)} />
-            <Button kind="primary" icon="check" onPress={() => void acknowledge()}>Acknowledge</Button>
-          </div>
-        )}
-        <section class="stack tight">
-          <h2>Notifications</h2>
-          {value.deliveries.length ? value.deliveries.map((one) => (
-            <p class="row" key={one.action}><Dot tone={one.state === "delivered" ? "ok" : one.state === "failed" ? "bad" : "warn"} />{one.action}<span class="muted">{one.state}{one.reason && `: ${one.reason}`}</span></p>
-          )) : <p class="muted">It notified nobody.</p>}
-        </section>
-        {rule && <section class="stack tight"><h2>Rule, version {value.version}</h2><Sql text={rule.text} /></section>}
-      </>}
+      {value && (
+        <>
+          <Facts
+            of={[
+              ["state", value.state],
+              ["event time", moment(value.event_time)],
+              [
+                "raised",
+                <>
+                  <Ago at={value.raised_at} /> by {value.raised_by}
+                </>,
+              ],
+              ...(value.acknowledged_by
+                ? [
+                    [
+                      "acknowledged",
+                      <>
+                        by {value.acknowledged_by} <Ago at={value.acknowledged_at} />
+                        {value.note && `: ${value.note}`}
+                      </>,
+                    ] as [string, preact.ComponentChildren],
+                  ]
+                : []),
+              ...(value.withdrawn_at
+                ? [
+                    ["withdrawn", <Ago at={value.withdrawn_at} />] as [
+                      string,
+                      preact.ComponentChildren,
+                    ],
+                  ]
+                : []),
+              ["id", <span class="mono">{value.id}</span>],
+            ]}
+          />
+          <section class="stack tight">
+            <h2>What matched</h2>
+            <Facts
+              of={Object.entries(value.body).map(([name, of]) => [
+                name,
+                <span class="mono">{cell(of)}</span>,
+              ])}
+            />
+          </section>
+          {value.state === "open" && (
+            <div class="row">
+              <input
+                class="input grow"
+                placeholder="A note, if you like"
+                aria-label="Note"
+                value={note}
+                onInput={(event) => setNote(event.currentTarget.value)}
+              />
+              <Button kind="primary" icon="check" onPress={() => void acknowledge()}>
+                Acknowledge
+              </Button>
+            </div>
+          )}
+          <section class="stack tight">
+            <h2>Notifications</h2>
+            {value.deliveries.length ? (
+              value.deliveries.map((one) => (
+                <p class="row" key={one.action}>
+                  <Dot
+                    tone={
+                      one.state === "delivered" ? "ok" : one.state === "failed" ? "bad" : "warn"
+                    }
+                  />
+                  {one.action}
+                  <span class="muted">
+                    {one.state}
+                    {one.reason && `: ${one.reason}`}
+                  </span>
+                </p>
+              ))
+            ) : (
+              <p class="muted">It notified nobody.</p>
+            )}
+          </section>
+          {rule && (
+            <section class="stack tight">
+              <h2>Rule, version {value.version}</h2>
+              <Sql text={rule.text} />
+            </section>
+          )}
+        </>
+      )}
     </Dialog>
   );
 }
@@ -156,7 +344,16 @@ function NoRules() {
   return (
     <>
       <PageHead title="Alerts" />
-      <div class="content"><Panel><Empty title="No rule is defined" command={EXAMPLE}><p>A rule raises an alert for each row that it finds, once, and may notify somebody. Put one into a .sql file of the project.</p></Empty></Panel></div>
+      <div class="content">
+        <Panel>
+          <Empty title="No rule is defined" command={EXAMPLE}>
+            <p>
+              A rule raises an alert for each row that it finds, once, and may notify somebody. Put
+              one into a .sql file of the project.
+            </p>
+          </Empty>
+        </Panel>
+      </div>
     </>
   );
 }

@@ -7,40 +7,108 @@ import { api } from "../api";
 import { count, moment, spoken } from "../format";
 import { amend, place } from "../place";
 import { useStore } from "../store";
-import type { AuditEntry } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { Badge, Button, Notice, Panel, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
+import type { AuditEntry } from "../wire";
 
 const SHOWN = 200;
 
 export function AuditLog() {
   const { before, of: user, decision, what, text: find } = useStore(place).query;
   const wanted = { limit: SHOWN, before, user, decision, what, find };
-  const { value, problem } = useAsked(() => api.auditLog(wanted), [before, user, decision, what, find], before ? 0 : 5000);
+  const { value, problem } = useAsked(
+    () => api.auditLog(wanted),
+    [before, user, decision, what, find],
+    before ? 0 : 5000,
+  );
   const entries = value?.entries ?? [];
-  const users = useSeen(user, entries.map((one) => one.user));
-  const deeds = useSeen(what, entries.map((one) => one.what));
+  const users = useSeen(
+    user,
+    entries.map((one) => one.user),
+  );
+  const deeds = useSeen(
+    what,
+    entries.map((one) => one.what),
+  );
   return (
-    <Panel flush title="Audit log" note={before ? `before entry ${count(Number(before))}` : "the newest"} actions={<>
-      <select class="input" aria-label="User" value={user ?? ""} onChange={(event) => choose({ of: event.currentTarget.value })}>
-        <option value="">all users</option>{users.map((one) => <option key={one}>{one}</option>)}
-      </select>
-      <select class="input" aria-label="Decision" value={decision ?? ""} onChange={(event) => choose({ decision: event.currentTarget.value })}>
-        <option value="">allowed and refused</option><option>allowed</option><option>refused</option>
-      </select>
-      <select class="input" aria-label="What was done" value={what ?? ""} onChange={(event) => choose({ what: event.currentTarget.value })}>
-        <option value="">whatever was done</option>{deeds.map((one) => <option key={one} value={one}>{spoken(one)}</option>)}
-      </select>
-      <input class="input" type="search" placeholder="Find" aria-label="Find in the log" value={find ?? ""} onInput={(event) => choose({ text: event.currentTarget.value })} />
-    </>}>
+    <Panel
+      flush
+      title="Audit log"
+      note={before ? `before entry ${count(Number(before))}` : "the newest"}
+      actions={
+        <>
+          <select
+            class="input"
+            aria-label="User"
+            value={user ?? ""}
+            onChange={(event) => choose({ of: event.currentTarget.value })}
+          >
+            <option value="">all users</option>
+            {users.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+          <select
+            class="input"
+            aria-label="Decision"
+            value={decision ?? ""}
+            onChange={(event) => choose({ decision: event.currentTarget.value })}
+          >
+            <option value="">allowed and refused</option>
+            <option>allowed</option>
+            <option>refused</option>
+          </select>
+          <select
+            class="input"
+            aria-label="What was done"
+            value={what ?? ""}
+            onChange={(event) => choose({ what: event.currentTarget.value })}
+          >
+            <option value="">whatever was done</option>
+            {deeds.map((one) => (
+              <option key={one} value={one}>
+                {spoken(one)}
+              </option>
+            ))}
+          </select>
+          <input
+            class="input"
+            type="search"
+            placeholder="Find"
+            aria-label="Find in the log"
+            value={find ?? ""}
+            onInput={(event) => choose({ text: event.currentTarget.value })}
+          />
+        </>
+      }
+    >
       {problem && <Notice of={problem} />}
-      {!value && !problem && <p class="empty"><Waiting /></p>}
-      {value && (entries.length ? <Entries of={entries} /> : <p class="empty muted">No entry like this.</p>)}
-      {(before || entries.length === SHOWN) && <div class="row" style={{ padding: "10px 16px" }}>
-        {before && <Button kind="tiny" onPress={() => amend({ before: null })}>Newest</Button>}
-        {entries.length === SHOWN && <Button kind="tiny" onPress={() => amend({ before: String(entries.at(-1)!.number) })}>Older</Button>}
-      </div>}
+      {!value && !problem && (
+        <p class="empty">
+          <Waiting />
+        </p>
+      )}
+      {value &&
+        (entries.length ? (
+          <Entries of={entries} />
+        ) : (
+          <p class="empty muted">No entry like this.</p>
+        ))}
+      {(before || entries.length === SHOWN) && (
+        <div class="row" style={{ padding: "10px 16px" }}>
+          {before && (
+            <Button kind="tiny" onPress={() => amend({ before: null })}>
+              Newest
+            </Button>
+          )}
+          {entries.length === SHOWN && (
+            <Button kind="tiny" onPress={() => amend({ before: String(entries.at(-1)!.number) })}>
+              Older
+            </Button>
+          )}
+        </div>
+      )}
     </Panel>
   );
 }
@@ -57,14 +125,33 @@ function useSeen(chosen: string | undefined, values: string[]): string[] {
 
 function Entries({ of }: { of: AuditEntry[] }) {
   return (
-    <Table label="Audit log" of={of} keyOf={(one) => one.number} scroll columns={[
-      { name: "When, UTC", show: (one) => <span class="nowrap num">{moment(one.at)}</span> },
-      { name: "User", show: (one) => <strong>{one.user}</strong> },
-      { name: "Decision", show: (one) => <Badge tone={one.decision === "refused" ? "bad" : "ok"}>{one.decision}</Badge> },
-      { name: "What", show: (one) => <span class="nowrap">{spoken(one.what)}</span> },
-      { name: "On", mono: true, clip: true, show: (one) => one.object },
-      { name: "Detail", fill: true, show: (one) => <span class="muted" title={one.detail}>{one.detail}</span> },
-      { name: "Token", mono: true, show: (one) => <span class="muted">{one.token || "–"}</span> },
-    ]} />
+    <Table
+      label="Audit log"
+      of={of}
+      keyOf={(one) => one.number}
+      scroll
+      columns={[
+        { name: "When, UTC", show: (one) => <span class="nowrap num">{moment(one.at)}</span> },
+        { name: "User", show: (one) => <strong>{one.user}</strong> },
+        {
+          name: "Decision",
+          show: (one) => (
+            <Badge tone={one.decision === "refused" ? "bad" : "ok"}>{one.decision}</Badge>
+          ),
+        },
+        { name: "What", show: (one) => <span class="nowrap">{spoken(one.what)}</span> },
+        { name: "On", mono: true, clip: true, show: (one) => one.object },
+        {
+          name: "Detail",
+          fill: true,
+          show: (one) => (
+            <span class="muted" title={one.detail}>
+              {one.detail}
+            </span>
+          ),
+        },
+        { name: "Token", mono: true, show: (one) => <span class="muted">{one.token || "–"}</span> },
+      ]}
+    />
   );
 }

@@ -3,10 +3,15 @@
 import { useState } from "preact/hooks";
 import { api } from "../api";
 import { count, duration, percent, plural, position } from "../format";
-import type { About, Answer, AuditResult } from "../wire";
 import { Ago, Button, Dialog, Dot, Facts, Notice } from "../ui/parts";
+import type { About, Answer, AuditResult } from "../wire";
 
-export function Explanation({ name, answer, about, onClose }: {
+export function Explanation({
+  name,
+  answer,
+  about,
+  onClose,
+}: {
   name: string;
   answer: Answer;
   about: About | null;
@@ -20,20 +25,60 @@ export function Explanation({ name, answer, about, onClose }: {
           <section key={stream} class="stack tight">
             <h2>Stream {stream}</h2>
             <p class="muted">
-              Batch has counted every event before the boundary, speed those from there to the position. Each event counts once.
+              Batch has counted every event before the boundary, speed those from there to the
+              position. Each event counts once.
             </p>
-            <Facts of={[
-              ["generation", <>{as.generation}{more?.promoted_at && <span class="muted"> promoted <Ago at={more.promoted_at} /></span>}</>],
-              ["boundary", position(as.boundary)],
-              ["position", position(as.position)],
-              ["in the log", more ? position(more.end) : "–"],
-              ["not yet counted", more ? <>{plural(more.lag_events, "event")}{more.lag_ms ? `, the oldest for ${duration(more.lag_ms)}` : ""}</> : "–"],
-              ["newest epoch", <Ago at={as.committed_at} />],
-              ["watermark", as.watermark ? <Ago at={as.watermark} /> : "none yet"],
-              ...(as.tables && Object.keys(as.tables).length ? [["tables", Object.entries(as.tables).map(([table, version]) => `${table} ${version}`).join(", ")] as [string, string]] : []),
-            ]} />
-            {as.sampled && <p class="warn">Speed took {percent(as.sampled.share)} of the events after the boundary; {plural(as.sampled.shed, "event")} wait for batch.</p>}
-            {as.provisional && <p>An event came out of order that only batch can place. The next generation will.</p>}
+            <Facts
+              of={[
+                [
+                  "generation",
+                  <>
+                    {as.generation}
+                    {more?.promoted_at && (
+                      <span class="muted">
+                        {" "}
+                        promoted <Ago at={more.promoted_at} />
+                      </span>
+                    )}
+                  </>,
+                ],
+                ["boundary", position(as.boundary)],
+                ["position", position(as.position)],
+                ["in the log", more ? position(more.end) : "–"],
+                [
+                  "not yet counted",
+                  more ? (
+                    <>
+                      {plural(more.lag_events, "event")}
+                      {more.lag_ms ? `, the oldest for ${duration(more.lag_ms)}` : ""}
+                    </>
+                  ) : (
+                    "–"
+                  ),
+                ],
+                ["newest epoch", <Ago at={as.committed_at} />],
+                ["watermark", as.watermark ? <Ago at={as.watermark} /> : "none yet"],
+                ...(as.tables && Object.keys(as.tables).length
+                  ? [
+                      [
+                        "tables",
+                        Object.entries(as.tables)
+                          .map(([table, version]) => `${table} ${version}`)
+                          .join(", "),
+                      ] as [string, string],
+                    ]
+                  : []),
+              ]}
+            />
+            {as.sampled && (
+              <p class="warn">
+                Speed took {percent(as.sampled.share)} of the events after the boundary;{" "}
+                {plural(as.sampled.shed, "event")} wait for batch.
+              </p>
+            )}
+            {as.provisional && (
+              <p>An event came out of order that only batch can place. The next generation will.</p>
+            )}
           </section>
         );
       })}
@@ -43,8 +88,15 @@ export function Explanation({ name, answer, about, onClose }: {
           {Object.entries(answer.columns).map(([column, info]) => {
             const why = about?.columns.find((one) => one.name === column)?.why;
             return (
-              <li key={column} class="row"><Dot tone={info.exact ? "ok" : "warn"} /><code>{column}</code>
-                <span class="muted small">{info.exact ? "exact" : `one standard error is ${percent(info.error)} of the ${info.error_of ?? "value"}${why ? `: ${why}` : ""}`}</span></li>
+              <li key={column} class="row">
+                <Dot tone={info.exact ? "ok" : "warn"} />
+                <code>{column}</code>
+                <span class="muted small">
+                  {info.exact
+                    ? "exact"
+                    : `one standard error is ${percent(info.error)} of the ${info.error_of ?? "value"}${why ? `: ${why}` : ""}`}
+                </span>
+              </li>
             );
           })}
         </ul>
@@ -55,7 +107,11 @@ export function Explanation({ name, answer, about, onClose }: {
 }
 
 function Audit({ name, about }: { name: string; about: About | null }) {
-  const [state, setState] = useState<{ running: boolean; result: AuditResult | null; problem: Error | null }>({ running: false, result: null, problem: null });
+  const [state, setState] = useState<{
+    running: boolean;
+    result: AuditResult | null;
+    problem: Error | null;
+  }>({ running: false, result: null, problem: null });
   const run = async () => {
     setState({ running: true, result: null, problem: null });
     try {
@@ -68,11 +124,27 @@ function Audit({ name, about }: { name: string; about: About | null }) {
   return (
     <section class="stack tight">
       <h2>Audit</h2>
-      {about?.audit ? <>
-        <p class="muted small">Before the newest generation was promoted, it was compared with what speed had served{about.audited_at && <>, <Ago at={about.audited_at} /></>}.</p>
-        <Result of={about.audit} />
-      </> : <p class="muted">No generation of it was audited yet.</p>}
-      <div class="row"><Button kind="tiny" icon="shield" disabled={state.running} onPress={run}>{state.running ? "Comparing …" : "Compare with DuckDB now"}</Button></div>
+      {about?.audit ? (
+        <>
+          <p class="muted small">
+            Before the newest generation was promoted, it was compared with what speed had served
+            {about.audited_at && (
+              <>
+                , <Ago at={about.audited_at} />
+              </>
+            )}
+            .
+          </p>
+          <Result of={about.audit} />
+        </>
+      ) : (
+        <p class="muted">No generation of it was audited yet.</p>
+      )}
+      <div class="row">
+        <Button kind="tiny" icon="shield" disabled={state.running} onPress={run}>
+          {state.running ? "Comparing …" : "Compare with DuckDB now"}
+        </Button>
+      </div>
       {state.result && <Result of={state.result} />}
       {state.problem && <Notice of={state.problem} />}
     </section>
@@ -82,9 +154,17 @@ function Audit({ name, about }: { name: string; about: About | null }) {
 export function Result({ of }: { of: AuditResult }) {
   return (
     <div class="stack tight">
-      <p class="row"><Dot tone={of.differences ? "bad" : "ok"} />{plural(of.compared, "row")} compared, {of.differences ? `${count(of.differences)} differ` : "none differs"}</p>
+      <p class="row">
+        <Dot tone={of.differences ? "bad" : "ok"} />
+        {plural(of.compared, "row")} compared,{" "}
+        {of.differences ? `${count(of.differences)} differ` : "none differs"}
+      </p>
       {of.note && <p class="muted small">{of.note}</p>}
-      {of.examples.map((example) => <p class="small mono" key={example}>{example}</p>)}
+      {of.examples.map((example) => (
+        <p class="small mono" key={example}>
+          {example}
+        </p>
+      ))}
     </div>
   );
 }

@@ -3,8 +3,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { brief, rate, short } from "../format";
 import { edgeWidth, layout, NODE_WIDTH, structure } from "../graph";
-import type { Edge, Node } from "../wire";
 import { Button, Dot } from "../ui/parts";
+import type { Edge, Node } from "../wire";
 
 const SCALE_MIN = 0.58; // smaller texts cannot be read; what does not fit is a drag away
 const ASIDE = 330; // what is said of a node covers so much at the right
@@ -16,7 +16,15 @@ interface Eye {
   scale: number;
 }
 
-export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children }: {
+export function GraphView({
+  nodes,
+  edges,
+  chosen,
+  lit,
+  onChoose,
+  tall,
+  children,
+}: {
   nodes: Node[];
   edges: Edge[];
   chosen: string | null;
@@ -32,7 +40,10 @@ export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children 
   const fit = () => {
     const { clientWidth } = box.current!;
     const clientHeight = box.current!.clientHeight - FOOT;
-    const scale = Math.min(1, Math.max(SCALE_MIN, Math.min(clientWidth / laid.width, clientHeight / laid.height)));
+    const scale = Math.min(
+      1,
+      Math.max(SCALE_MIN, Math.min(clientWidth / laid.width, clientHeight / laid.height)),
+    );
     setEye({
       scale,
       x: Math.max(0, (clientWidth - laid.width * scale) / 2),
@@ -43,7 +54,17 @@ export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children 
   const [room, setRoom] = useState(420);
   useEffect(() => {
     const { clientWidth } = box.current!;
-    setRoom(Math.round(Math.min(Math.max(240, laid.height * Math.min(1, Math.max(SCALE_MIN, clientWidth / laid.width)) + FOOT), 500)));
+    setRoom(
+      Math.round(
+        Math.min(
+          Math.max(
+            240,
+            laid.height * Math.min(1, Math.max(SCALE_MIN, clientWidth / laid.width)) + FOOT,
+          ),
+          500,
+        ),
+      ),
+    );
   }, [shape]);
   useEffect(fit, [shape, tall, room]);
   const drag = useDrag(box, setEye);
@@ -60,31 +81,76 @@ export function GraphView({ nodes, edges, chosen, lit, onChoose, tall, children 
   }, [chosen, byId]);
   const rates = new Map(edges.map((edge) => [`${edge.source}>${edge.target}`, edge.rate]));
   return (
-    <div class={`graph${tall ? " tall" : ""}${drag.dragged ? " dragged" : ""}`} ref={box} role="group" {...drag.on}
+    <div
+      class={`graph${tall ? " tall" : ""}${drag.dragged ? " dragged" : ""}`}
+      ref={box}
+      role="group"
+      {...drag.on}
       style={{ height: tall ? "" : `${room}px` }}
-      aria-label="Topology as a graph. The switch above shows it as a table.">
-      <div class="canvas" style={{ transform: `translate(${eye.x}px, ${eye.y}px) scale(${eye.scale})` }}>
+      aria-label="Topology as a graph. The switch above shows it as a table."
+    >
+      <div
+        class="canvas"
+        style={{ transform: `translate(${eye.x}px, ${eye.y}px) scale(${eye.scale})` }}
+      >
         <svg class="edges" width={laid.width} height={laid.height} aria-hidden="true">
           {laid.edges.map(({ source, target, path }) => {
             const now = rates.get(`${source}>${target}`) ?? null;
             const flow = now !== null && now > 0;
             const bright = lit.has(source) && lit.has(target);
-            return <path key={`${source}>${target}`} d={path} stroke-width={edgeWidth(now)}
-              class={`edge ${flow ? "flow" : "still"}${bright ? " lit" : ""}`} />;
+            return (
+              <path
+                key={`${source}>${target}`}
+                d={path}
+                stroke-width={edgeWidth(now)}
+                class={`edge ${flow ? "flow" : "still"}${bright ? " lit" : ""}`}
+              />
+            );
           })}
         </svg>
         {nodes.map((node) => {
           const at = byId.get(node.id);
-          return at && <NodeCard key={node.id} node={node} x={at.x} y={at.y} chosen={node.id === chosen} onChoose={onChoose} />;
+          return (
+            at && (
+              <NodeCard
+                key={node.id}
+                node={node}
+                x={at.x}
+                y={at.y}
+                chosen={node.id === chosen}
+                onChoose={onChoose}
+              />
+            )
+          );
         })}
       </div>
       <div class="key" aria-hidden="true">
-        <span><svg><path class="edge flow" stroke-width="3" d="M0 4H26" /></svg>width is the rate</span>
-        <span><svg><path class="edge still" stroke-width="1.25" d="M0 4H26" /></svg>no flow</span>
+        <span>
+          <svg>
+            <path class="edge flow" stroke-width="3" d="M0 4H26" />
+          </svg>
+          width is the rate
+        </span>
+        <span>
+          <svg>
+            <path class="edge still" stroke-width="1.25" d="M0 4H26" />
+          </svg>
+          no flow
+        </span>
       </div>
       <div class="zoom">
-        <Button kind="tiny" icon="minus" label="Zoom out" onPress={() => setEye(zoomed(eye, 0.8, box.current!))} />
-        <Button kind="tiny" icon="plus" label="Zoom in" onPress={() => setEye(zoomed(eye, 1.25, box.current!))} />
+        <Button
+          kind="tiny"
+          icon="minus"
+          label="Zoom out"
+          onPress={() => setEye(zoomed(eye, 0.8, box.current!))}
+        />
+        <Button
+          kind="tiny"
+          icon="plus"
+          label="Zoom in"
+          onPress={() => setEye(zoomed(eye, 1.25, box.current!))}
+        />
         <Button kind="tiny" icon="fit" label="Fit" onPress={fit} />
       </div>
       {children}
@@ -100,7 +166,10 @@ function zoomed(eye: Eye, factor: number, box: HTMLElement): Eye {
 }
 
 /** Dragging moves the graph; a wheel with Ctrl, as a pinch is told, zooms it. */
-function useDrag(box: { current: HTMLDivElement | null }, setEye: (change: (eye: Eye) => Eye) => void) {
+function useDrag(
+  box: { current: HTMLDivElement | null },
+  setEye: (change: (eye: Eye) => Eye) => void,
+) {
   const [dragged, setDragged] = useState(false);
   const from = useRef<{ x: number; y: number } | null>(null);
   useEffect(() => {
@@ -135,7 +204,13 @@ function useDrag(box: { current: HTMLDivElement | null }, setEye: (change: (eye:
   return { dragged, on };
 }
 
-function NodeCard({ node, x, y, chosen, onChoose }: {
+function NodeCard({
+  node,
+  x,
+  y,
+  chosen,
+  onChoose,
+}: {
   node: Node;
   x: number;
   y: number;
@@ -143,29 +218,57 @@ function NodeCard({ node, x, y, chosen, onChoose }: {
   onChoose: (id: string) => void;
 }) {
   return (
-    <button type="button" class={`node ${node.health}${chosen ? " chosen" : ""}`} style={{ transform: `translate(${x}px, ${y}px)` }}
-      aria-pressed={chosen} title={node.reason || undefined}
-      data-node={node.id} onClick={() => onChoose(node.id)}>
-      <span class="name"><Dot tone={node.health} /><span class="ellipsis">{node.name}</span><span class="kind">{node.kind}</span></span>
+    <button
+      type="button"
+      class={`node ${node.health}${chosen ? " chosen" : ""}`}
+      style={{ transform: `translate(${x}px, ${y}px)` }}
+      aria-pressed={chosen}
+      title={node.reason || undefined}
+      data-node={node.id}
+      onClick={() => onChoose(node.id)}
+    >
+      <span class="name">
+        <Dot tone={node.health} />
+        <span class="ellipsis">{node.name}</span>
+        <span class="kind">{node.kind}</span>
+      </span>
       <span class="hidden-visually">health {node.health}</span>
       <span class="facts-line">{numbers(node)}</span>
       {node.reason && node.health !== "ok" && <span class="why ellipsis">{node.reason}</span>}
-      {node.saturation !== null && <span class="load"><i class={loadTone(node.saturation)} style={{ width: `${Math.min(100, node.saturation * 100)}%` }} /></span>}
+      {node.saturation !== null && (
+        <span class="load">
+          <i
+            class={loadTone(node.saturation)}
+            style={{ width: `${Math.min(100, node.saturation * 100)}%` }}
+          />
+        </span>
+      )}
     </button>
   );
 }
 
-export const loadTone = (share: number): string => (share >= 1 ? "bad" : share >= 0.8 ? "warn" : "");
+export const loadTone = (share: number): string =>
+  share >= 1 ? "bad" : share >= 0.8 ? "warn" : "";
 
 /** The numbers that say most of a node: what flows, what waits, how far behind time it is. */
 function numbers(node: Node) {
   const said: [string, string][] = [];
   if (node.rate !== null) said.push(["", rate(node.rate)]);
-  if (node.lag_events !== null && (node.lag_events > 0 || node.kind === "speed")) said.push(["lag", short(node.lag_events)]);
+  if (node.lag_events !== null && (node.lag_events > 0 || node.kind === "speed"))
+    said.push(["lag", short(node.lag_events)]);
   if (node.watermark_gap_ms !== null) said.push(["gap", brief(node.watermark_gap_ms)]);
   if (said.length < 3) {
     const [first] = Object.entries(node.detail).filter(([, value]) => value !== null);
-    if (first && said.length === 0) said.push([first[0].replaceAll("_", " "), typeof first[1] === "number" ? short(first[1]) : String(first[1])]);
+    if (first && said.length === 0)
+      said.push([
+        first[0].replaceAll("_", " "),
+        typeof first[1] === "number" ? short(first[1]) : String(first[1]),
+      ]);
   }
-  return said.map(([label, value]) => <span key={label}>{label && <span class="label">{label}</span>}{value}</span>);
+  return said.map(([label, value]) => (
+    <span key={label}>
+      {label && <span class="label">{label}</span>}
+      {value}
+    </span>
+  ));
 }

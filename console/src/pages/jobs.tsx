@@ -9,7 +9,21 @@ import { link } from "../routes";
 import { useStore } from "../store";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
-import { Ago, Badge, Button, Code, Dialog, Dot, Empty, Notice, Panel, say, Stat, Stats, Waiting } from "../ui/parts";
+import {
+  Ago,
+  Badge,
+  Button,
+  Code,
+  Dialog,
+  Dot,
+  Empty,
+  Notice,
+  Panel,
+  Stat,
+  Stats,
+  say,
+  Waiting,
+} from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, EVERYTHING, me } from "../who";
 import type { Instance, Job } from "../wire";
@@ -24,16 +38,29 @@ function List() {
   const who = useStore(me);
   const seesAll = allows(who, "read", EVERYTHING);
   const { value, problem, again } = useAsked(api.jobs, [], 2000);
-  const domain = useAsked(async () => (seesAll ? (await api.domain()).instances : []), [seesAll], 5000);
+  const domain = useAsked(
+    async () => (seesAll ? (await api.domain()).instances : []),
+    [seesAll],
+    5000,
+  );
   const [submitting, setSubmitting] = useState(false);
   const jobs = value?.jobs ?? [];
   const ill = jobs.filter((job) => stateTone(job.state) === "bad").length;
   return (
     <>
-      <PageHead title="Jobs" about={value ? `${plural(jobs.length, "job")} that you may read` : "projects that this server runs"}>
+      <PageHead
+        title="Jobs"
+        about={
+          value
+            ? `${plural(jobs.length, "job")} that you may read`
+            : "projects that this server runs"
+        }
+      >
         {ill > 0 && <Badge tone="bad">{ill} failing</Badge>}
         {value && jobs.length > 0 && !ill && <Badge tone="ok">all well</Badge>}
-        <Button kind="tiny" icon="plus" onPress={() => setSubmitting(true)}>Submit a project</Button>
+        <Button kind="tiny" icon="plus" onPress={() => setSubmitting(true)}>
+          Submit a project
+        </Button>
       </PageHead>
       <div class="content">
         {problem && <Notice of={problem} />}
@@ -49,15 +76,28 @@ function List() {
 function Room({ of, jobs }: { of: Instance; jobs: Job[] }) {
   return (
     <Stats>
-      <Stat name="Running" value={jobs.filter((job) => job.state === "running").length} note={`of ${plural(jobs.length, "job")}`} />
+      <Stat
+        name="Running"
+        value={jobs.filter((job) => job.state === "running").length}
+        note={`of ${plural(jobs.length, "job")}`}
+      />
       <Stat name="Cores given out" value={of.cores_used} note={`of ${of.room.cores}`} />
-      <Stat name="Memory given out" value={bytes(of.memory_used)} note={`of ${bytes(of.room.memory)}`} />
+      <Stat
+        name="Memory given out"
+        value={bytes(of.memory_used)}
+        note={`of ${bytes(of.room.memory)}`}
+      />
       <Stat name="Server up since" value={<Ago at={of.started_at} />} note={of.name} />
     </Stats>
   );
 }
 
-export const State = ({ of }: { of: Job }) => <Badge tone={stateTone(of.state)}><Dot tone={stateTone(of.state)} />{of.state}</Badge>;
+export const State = ({ of }: { of: Job }) => (
+  <Badge tone={stateTone(of.state)}>
+    <Dot tone={stateTone(of.state)} />
+    {of.state}
+  </Badge>
+);
 
 /** Where the console of a job is, seen from the server's own. */
 export const jobConsole = (name: string): string => `v1/jobs/${encodeURIComponent(name)}/api/`;
@@ -65,18 +105,55 @@ export const jobConsole = (name: string): string => `v1/jobs/${encodeURIComponen
 function JobTable({ of }: { of: Job[] }) {
   return (
     <Panel flush title="Jobs" note="press one for its log, its versions and what can be done">
-      <Table label="Jobs" of={of} keyOf={(job) => job.name} onPress={(job) => go("jobs", job.name)} columns={[
-        { name: "Job", show: (job) => <a href={link("jobs", job.name)}><strong>{job.name}</strong></a> },
-        { name: "State", show: (job) => <State of={job} /> },
-        { name: "Reason", fill: true, show: (job) => <span class="muted" title={job.reason}>{job.reason}</span> },
-        { name: "Deaths", right: true, show: (job) => <span title={job.last_death?.why}>{job.deaths}</span> },
-        { name: "Version", right: true, show: (job) => job.version },
-        { name: "Cores", right: true, show: (job) => job.place.cores },
-        { name: "Memory", right: true, show: (job) => job.place.memory },
-        { name: "Owner", show: (job) => job.owner },
-        { name: "Changed", show: (job) => <Ago at={job.changed_at} /> },
-        { name: "", right: true, show: (job) => <a class="nowrap" href={jobConsole(job.name)} onClick={(event) => event.stopPropagation()}>Console →</a> },
-      ]} />
+      <Table
+        label="Jobs"
+        of={of}
+        keyOf={(job) => job.name}
+        onPress={(job) => go("jobs", job.name)}
+        columns={[
+          {
+            name: "Job",
+            show: (job) => (
+              <a href={link("jobs", job.name)}>
+                <strong>{job.name}</strong>
+              </a>
+            ),
+          },
+          { name: "State", show: (job) => <State of={job} /> },
+          {
+            name: "Reason",
+            fill: true,
+            show: (job) => (
+              <span class="muted" title={job.reason}>
+                {job.reason}
+              </span>
+            ),
+          },
+          {
+            name: "Deaths",
+            right: true,
+            show: (job) => <span title={job.last_death?.why}>{job.deaths}</span>,
+          },
+          { name: "Version", right: true, show: (job) => job.version },
+          { name: "Cores", right: true, show: (job) => job.place.cores },
+          { name: "Memory", right: true, show: (job) => job.place.memory },
+          { name: "Owner", show: (job) => job.owner },
+          { name: "Changed", show: (job) => <Ago at={job.changed_at} /> },
+          {
+            name: "",
+            right: true,
+            show: (job) => (
+              <a
+                class="nowrap"
+                href={jobConsole(job.name)}
+                onClick={(event) => event.stopPropagation()}
+              >
+                Console →
+              </a>
+            ),
+          },
+        ]}
+      />
     </Panel>
   );
 }
@@ -87,7 +164,10 @@ function NoJobs() {
   return (
     <Panel>
       <Empty title="No job that you may read" command={command()}>
-        <p>A job is a project that this server runs. Submit the folder of one; whoever submits a job may change and run it.</p>
+        <p>
+          A job is a project that this server runs. Submit the folder of one; whoever submits a job
+          may change and run it.
+        </p>
       </Empty>
     </Panel>
   );
@@ -105,15 +185,49 @@ function Submit({ onClose, onDone }: { onClose: () => void; onDone: () => void }
   };
   return (
     <Dialog title="Submit a project" onClose={onClose}>
-      <p>From a shell, with a token in <code>HEADRACE_TOKEN</code>:</p>
+      <p>
+        From a shell, with a token in <code>HEADRACE_TOKEN</code>:
+      </p>
       <Code text={command()} wrap />
       <p>Or a gzipped tar of what is in the project's folder, from here:</p>
-      <Upload verb="Submit" send={(file) => api.submit(name.trim(), file, { cores, memory: memory.trim() })} onDone={done}>
-        <label>Name<input class="input" required placeholder="shop" value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
-        <label>Cores<input class="input" type="number" min="1" value={cores} onInput={(event) => setCores(event.currentTarget.value)} /></label>
-        <label>Memory<input class="input" placeholder="as the project says" value={memory} onInput={(event) => setMemory(event.currentTarget.value)} /></label>
+      <Upload
+        verb="Submit"
+        send={(file) => api.submit(name.trim(), file, { cores, memory: memory.trim() })}
+        onDone={done}
+      >
+        <label>
+          Name
+          <input
+            class="input"
+            required
+            placeholder="shop"
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Cores
+          <input
+            class="input"
+            type="number"
+            min="1"
+            value={cores}
+            onInput={(event) => setCores(event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Memory
+          <input
+            class="input"
+            placeholder="as the project says"
+            value={memory}
+            onInput={(event) => setMemory(event.currentTarget.value)}
+          />
+        </label>
       </Upload>
-      <p class="muted small">It is checked first: what is wrong is told with file and line, and nothing has changed.</p>
+      <p class="muted small">
+        It is checked first: what is wrong is told with file and line, and nothing has changed.
+      </p>
     </Dialog>
   );
 }
@@ -127,7 +241,12 @@ async function contentOf(file: File): Promise<Blob> {
 }
 
 /** A form with the file of a project; what the server finds wrong with it is shown under it. */
-export function Upload({ verb, send, onDone, children }: {
+export function Upload({
+  verb,
+  send,
+  onDone,
+  children,
+}: {
   verb: string;
   send: (project: Blob) => Promise<unknown>;
   onDone: () => void;
@@ -153,8 +272,19 @@ export function Upload({ verb, send, onDone, children }: {
     <>
       <form class="form" onSubmit={submit}>
         {children}
-        <label>Project, as .tar.gz<input class="input file" type="file" accept=".tgz,.gz,application/gzip" required onChange={(event) => setFile(event.currentTarget.files?.[0] ?? null)} /></label>
-        <Button kind="primary" submit disabled={busy}>{busy ? "Checking …" : verb}</Button>
+        <label>
+          Project, as .tar.gz
+          <input
+            class="input file"
+            type="file"
+            accept=".tgz,.gz,application/gzip"
+            required
+            onChange={(event) => setFile(event.currentTarget.files?.[0] ?? null)}
+          />
+        </label>
+        <Button kind="primary" submit disabled={busy}>
+          {busy ? "Checking …" : verb}
+        </Button>
       </form>
       {problem && <Notice of={problem} />}
     </>

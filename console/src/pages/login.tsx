@@ -2,9 +2,9 @@
 
 import { useState } from "preact/hooks";
 import { api, session } from "../api";
-import { me } from "../who";
 import { Mark } from "../ui/icons";
 import { Button, Notice } from "../ui/parts";
+import { me } from "../who";
 
 export function Login() {
   const [token, setToken] = useState("");
@@ -26,10 +26,19 @@ export function Login() {
         <p class="muted">Paste an access token. The first start of a project prints one.</p>
         <label class="stack tight">
           <span class="small">Access token</span>
-          <input class="input mono" type="password" autocomplete="current-password" value={token} required autofocus
-            onInput={(event) => setToken(event.currentTarget.value)} />
+          <input
+            class="input mono"
+            type="password"
+            autocomplete="current-password"
+            value={token}
+            required
+            autofocus
+            onInput={(event) => setToken(event.currentTarget.value)}
+          />
         </label>
-        <Button kind="primary" submit>Sign in</Button>
+        <Button kind="primary" submit>
+          Sign in
+        </Button>
         {problem && <Notice of={problem} />}
       </form>
     </main>

@@ -5,12 +5,25 @@ import { api, Problem } from "../api";
 import { count, duration, plural } from "../format";
 import { place } from "../place";
 import { base, createView, curlSql, filled, parameters, pythonSql } from "../snippets";
-import type { Answer, QueryPlan } from "../wire";
 import { AnswerChart } from "../ui/chart";
 import { useKept } from "../ui/hooks";
 import { PageHead } from "../ui/page";
-import { Ago, Badge, Button, Code, copy, Dialog, Notice, Panel, say, Sql, Switch, Waiting } from "../ui/parts";
+import {
+  Ago,
+  Badge,
+  Button,
+  Code,
+  copy,
+  Dialog,
+  Notice,
+  Panel,
+  Sql,
+  Switch,
+  say,
+  Waiting,
+} from "../ui/parts";
 import { Rows } from "../ui/table";
+import type { Answer, QueryPlan } from "../wire";
 import type { Editor } from "./editor";
 
 interface Past {
@@ -81,34 +94,92 @@ export function QueryPage() {
 
   return (
     <>
-      <PageHead title="Query" about="views answer from the store; streams and tables from all of history, on Spark">
-        <Button kind="tiny" icon="copy" onPress={() => copy(curlSql(base(location.href), asked()))}>curl</Button>
-        <Button kind="tiny" icon="copy" onPress={() => copy(pythonSql(base(location.href), asked()))}>Python</Button>
-        <Button kind="tiny" icon="plus" onPress={() => setAsView(true)}>Make this a view</Button>
+      <PageHead
+        title="Query"
+        about="views answer from the store; streams and tables from all of history, on Spark"
+      >
+        <Button kind="tiny" icon="copy" onPress={() => copy(curlSql(base(location.href), asked()))}>
+          curl
+        </Button>
+        <Button
+          kind="tiny"
+          icon="copy"
+          onPress={() => copy(pythonSql(base(location.href), asked()))}
+        >
+          Python
+        </Button>
+        <Button kind="tiny" icon="plus" onPress={() => setAsView(true)}>
+          Make this a view
+        </Button>
       </PageHead>
       <div class="content">
         <div class="columns">
           <div class="stack">
-            <EditorHost text={text} made={editor} onRun={() => void latest.current()} onChange={(next) => { setText(next); keep(next); }} />
+            <EditorHost
+              text={text}
+              made={editor}
+              onRun={() => void latest.current()}
+              onChange={(next) => {
+                setText(next);
+                keep(next);
+              }}
+            />
             <div class="row">
-              {result.kind === "running"
-                ? <Button kind="danger" icon="stop" onPress={() => void stop(result.id)}>Cancel</Button>
-                : <Button kind="primary" icon="play" onPress={() => void run()}>Run</Button>}
-              <Button onPress={() => void explain()} disabled={result.kind === "running"}>Plan</Button>
-              <span class="muted small"><kbd class="kbd">Ctrl</kbd> <kbd class="kbd">Enter</kbd> runs, <kbd class="kbd">:name</kbd> is a parameter</span>
+              {result.kind === "running" ? (
+                <Button kind="danger" icon="stop" onPress={() => void stop(result.id)}>
+                  Cancel
+                </Button>
+              ) : (
+                <Button kind="primary" icon="play" onPress={() => void run()}>
+                  Run
+                </Button>
+              )}
+              <Button onPress={() => void explain()} disabled={result.kind === "running"}>
+                Plan
+              </Button>
+              <span class="muted small">
+                <kbd class="kbd">Ctrl</kbd> <kbd class="kbd">Enter</kbd> runs,{" "}
+                <kbd class="kbd">:name</kbd> is a parameter
+              </span>
             </div>
             {names.length > 0 && (
               <div class="fields">
                 {names.map((name) => (
-                  <label key={name} class="row"><span class="mono">:{name}</span>
-                    <input class="input" value={values[name] ?? ""} onInput={(event) => setValues({ ...values, [name]: event.currentTarget.value })} /></label>
+                  <label key={name} class="row">
+                    <span class="mono">:{name}</span>
+                    <input
+                      class="input"
+                      value={values[name] ?? ""}
+                      onInput={(event) =>
+                        setValues({ ...values, [name]: event.currentTarget.value })
+                      }
+                    />
+                  </label>
                 ))}
               </div>
             )}
-            <div class="result"><Shown result={result} /></div>
+            <div class="result">
+              <Shown result={result} />
+            </div>
           </div>
-          <Panel title="History" flush actions={history.length > 0 && <Button kind="quiet tiny" onPress={() => setHistory([])}>Forget</Button>}>
-            <HistoryList of={history} onPick={(sql) => { editor.current?.setText(sql); editor.current?.focus(); }} />
+          <Panel
+            title="History"
+            flush
+            actions={
+              history.length > 0 && (
+                <Button kind="quiet tiny" onPress={() => setHistory([])}>
+                  Forget
+                </Button>
+              )
+            }
+          >
+            <HistoryList
+              of={history}
+              onPick={(sql) => {
+                editor.current?.setText(sql);
+                editor.current?.focus();
+              }}
+            />
           </Panel>
         </div>
       </div>
@@ -125,7 +196,12 @@ async function stop(id: string): Promise<void> {
   }
 }
 
-function EditorHost({ text, made, onRun, onChange }: {
+function EditorHost({
+  text,
+  made,
+  onRun,
+  onChange,
+}: {
   text: string;
   made: { current: Editor | null };
   onRun: () => void;
@@ -140,7 +216,10 @@ function EditorHost({ text, made, onRun, onChange }: {
       made.current = editor;
       // Who types already, into a parameter perhaps, goes on there.
       if (document.activeElement === document.body) editor.focus();
-      api.catalog().then((catalog) => !ended && editor.setCatalog(catalog), () => undefined);
+      api.catalog().then(
+        (catalog) => !ended && editor.setCatalog(catalog),
+        () => undefined,
+      );
     });
     return () => {
       ended = true;
@@ -153,25 +232,74 @@ function EditorHost({ text, made, onRun, onChange }: {
 
 function Shown({ result }: { result: Result }) {
   switch (result.kind) {
-    case "none": return <p class="muted">Ask anything: <code>SELECT * FROM</code> a view, a stream or a table.</p>;
-    case "running": return <Waiting what="Running" />;
-    case "problem": return <Notice of={result.problem} tone={result.problem instanceof Problem && result.problem.condition === "Cancelled" ? "warn" : "bad"} />;
-    case "plan": return <PlanPanel plan={result.plan} />;
-    case "answer": return <AnswerPanel answer={result.answer} ms={result.ms} sql={result.sql} />;
+    case "none":
+      return (
+        <p class="muted">
+          Ask anything: <code>SELECT * FROM</code> a view, a stream or a table.
+        </p>
+      );
+    case "running":
+      return <Waiting what="Running" />;
+    case "problem":
+      return (
+        <Notice
+          of={result.problem}
+          tone={
+            result.problem instanceof Problem && result.problem.condition === "Cancelled"
+              ? "warn"
+              : "bad"
+          }
+        />
+      );
+    case "plan":
+      return <PlanPanel plan={result.plan} />;
+    case "answer":
+      return <AnswerPanel answer={result.answer} ms={result.ms} sql={result.sql} />;
   }
 }
 
 function AnswerPanel({ answer, ms, sql }: { answer: Answer; ms: number; sql: string }) {
   const [as, setAs] = useState<"rows" | "chart">("rows");
-  const positions = Object.entries(answer.as_of).map(([stream, of]) => `${stream} up to ${of.position?.map(count).join(" · ") ?? "?"}`);
+  const positions = Object.entries(answer.as_of).map(
+    ([stream, of]) => `${stream} up to ${of.position?.map(count).join(" · ") ?? "?"}`,
+  );
   return (
-    <Panel flush={as === "rows"} title={plural(answer.rows.length, "row")} note={`${duration(ms)}${answer.truncated ? ", there are more" : ""}`} actions={<>
-      <Switch label="Show as" of={[["rows", "Rows"], ["chart", "Chart"]] as const} value={as} onChange={setAs} />
-      <Button kind="tiny" icon="download" onPress={() => void save(sql, "csv")}>CSV</Button>
-      <Button kind="tiny" icon="download" onPress={() => void save(sql, "parquet")}>Parquet</Button>
-    </>}>
-      {as === "rows" ? <Rows answer={answer} label="Rows of the answer" most={LIMIT} /> : <AnswerChart answer={answer} height={280} label="The answer" />}
-      {positions.length > 0 && <p class="muted small" style={{ padding: "8px 16px" }}>{positions.join(", ")}</p>}
+    <Panel
+      flush={as === "rows"}
+      title={plural(answer.rows.length, "row")}
+      note={`${duration(ms)}${answer.truncated ? ", there are more" : ""}`}
+      actions={
+        <>
+          <Switch
+            label="Show as"
+            of={
+              [
+                ["rows", "Rows"],
+                ["chart", "Chart"],
+              ] as const
+            }
+            value={as}
+            onChange={setAs}
+          />
+          <Button kind="tiny" icon="download" onPress={() => void save(sql, "csv")}>
+            CSV
+          </Button>
+          <Button kind="tiny" icon="download" onPress={() => void save(sql, "parquet")}>
+            Parquet
+          </Button>
+        </>
+      }
+    >
+      {as === "rows" ? (
+        <Rows answer={answer} label="Rows of the answer" most={LIMIT} />
+      ) : (
+        <AnswerChart answer={answer} height={280} label="The answer" />
+      )}
+      {positions.length > 0 && (
+        <p class="muted small" style={{ padding: "8px 16px" }}>
+          {positions.join(", ")}
+        </p>
+      )}
     </Panel>
   );
 }
@@ -191,9 +319,22 @@ async function save(sql: string, kind: keyof typeof MEDIA): Promise<void> {
 
 function PlanPanel({ plan }: { plan: QueryPlan }) {
   return (
-    <Panel title="Plan" note={<>answered by {plan.by === "store" ? "the store, without Spark" : "Spark, over all of history"}</>}>
+    <Panel
+      title="Plan"
+      note={
+        <>
+          answered by{" "}
+          {plan.by === "store" ? "the store, without Spark" : "Spark, over all of history"}
+        </>
+      }
+    >
       <div class="stack tight">
-        <div class="row"><span class="muted">reads</span>{plan.relations.map((name) => <Badge key={name}>{name}</Badge>)}</div>
+        <div class="row">
+          <span class="muted">reads</span>
+          {plan.relations.map((name) => (
+            <Badge key={name}>{name}</Badge>
+          ))}
+        </div>
         <Sql text={plan.sql} />
         <Code text={plan.plan} />
       </div>
@@ -207,13 +348,37 @@ function HistoryList({ of, onPick }: { of: Past[]; onPick: (sql: string) => void
     <div class="table-scroll">
       <table class="table">
         <caption class="hidden-visually">Queries that were run</caption>
-        <thead><tr><th scope="col">Query</th><th scope="col" class="right">Rows</th><th scope="col" class="right">When</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">Query</th>
+            <th scope="col" class="right">
+              Rows
+            </th>
+            <th scope="col" class="right">
+              When
+            </th>
+          </tr>
+        </thead>
         <tbody>
           {of.map((past) => (
-            <tr class="press" key={past.at} tabIndex={0} onClick={() => onPick(past.sql)} onKeyDown={(event) => { if (event.key === "Enter") onPick(past.sql); }}>
-              <td class="mono clip fill" title={past.sql}>{past.sql}</td>
-              <td class="right">{past.rows === null ? <Badge tone="bad">failed</Badge> : count(past.rows)}</td>
-              <td class="right muted"><Ago at={past.at} /></td>
+            <tr
+              class="press"
+              key={past.at}
+              tabIndex={0}
+              onClick={() => onPick(past.sql)}
+              onKeyDown={(event) => {
+                if (event.key === "Enter") onPick(past.sql);
+              }}
+            >
+              <td class="mono clip fill" title={past.sql}>
+                {past.sql}
+              </td>
+              <td class="right">
+                {past.rows === null ? <Badge tone="bad">failed</Badge> : count(past.rows)}
+              </td>
+              <td class="right muted">
+                <Ago at={past.at} />
+              </td>
             </tr>
           ))}
         </tbody>
@@ -227,9 +392,24 @@ function MakeView({ sql, onClose }: { sql: string; onClose: () => void }) {
   const named = parameters(sql);
   return (
     <Dialog title="Make this a view" onClose={onClose}>
-      <p>Put this into a .sql file of the project and start it again. <code>headrace plan</code> shows beforehand what would be computed.</p>
-      <label class="row"><span class="muted">Name</span><input class="input" value={name} onInput={(event) => setName(event.currentTarget.value.replace(/\W/g, "_"))} /></label>
-      {named.length > 0 && <Notice tone="warn" of={`a definition has no parameters: replace ${named.map((one) => `:${one}`).join(", ")}`} />}
+      <p>
+        Put this into a .sql file of the project and start it again. <code>headrace plan</code>{" "}
+        shows beforehand what would be computed.
+      </p>
+      <label class="row">
+        <span class="muted">Name</span>
+        <input
+          class="input"
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value.replace(/\W/g, "_"))}
+        />
+      </label>
+      {named.length > 0 && (
+        <Notice
+          tone="warn"
+          of={`a definition has no parameters: replace ${named.map((one) => `:${one}`).join(", ")}`}
+        />
+      )}
       <Sql text={createView(name || "my_view", sql)} />
     </Dialog>
   );

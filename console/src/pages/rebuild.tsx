@@ -14,12 +14,15 @@ import { allows, me } from "../who";
 const asked = store<Record<string, "busy" | Error>>({});
 
 function rebuild(name: string): void {
-  const note = (now: "busy" | Error | null) => asked.update(({ [name]: _, ...others }) => (now ? { ...others, [name]: now } : others));
+  const note = (now: "busy" | Error | null) =>
+    asked.update(({ [name]: _, ...others }) => (now ? { ...others, [name]: now } : others));
   note("busy");
   api.rebuild(name).then(
     (done) => {
       note(null);
-      say(`${done.view} is generation ${done.generation}: ${plural(done.rows, "row")}, ${plural(done.differences ?? 0, "difference")}`);
+      say(
+        `${done.view} is generation ${done.generation}: ${plural(done.rows, "row")}, ${plural(done.differences ?? 0, "difference")}`,
+      );
     },
     (error: Error) => note(error),
   );
@@ -32,7 +35,9 @@ export function RebuildButton({ name, kind = "tiny" }: { name: string; kind?: st
   if (!allows(who, "rebuild", `view:${name}`)) return null;
   return (
     <>
-      <Button kind={kind} icon="refresh" disabled={busy} onPress={() => setAsking(true)}>{busy ? "Rebuilding …" : "Rebuild"}</Button>
+      <Button kind={kind} icon="refresh" disabled={busy} onPress={() => setAsking(true)}>
+        {busy ? "Rebuilding …" : "Rebuild"}
+      </Button>
       {asking && <Asking name={name} onClose={() => setAsking(false)} />}
     </>
   );
@@ -41,8 +46,16 @@ export function RebuildButton({ name, kind = "tiny" }: { name: string; kind?: st
 function Asking({ name, onClose }: { name: string; onClose: () => void }) {
   const about = useAsked(() => api.about(name), [name]);
   return (
-    <Confirm title={`Rebuild ${name}?`} verb="Rebuild" onClose={onClose} onDo={async () => rebuild(name)}>
-      <p>It is computed from its whole history and swapped in; what is served now stays until then. {price(about.value?.rebuild)}</p>
+    <Confirm
+      title={`Rebuild ${name}?`}
+      verb="Rebuild"
+      onClose={onClose}
+      onDo={async () => rebuild(name)}
+    >
+      <p>
+        It is computed from its whole history and swapped in; what is served now stays until then.{" "}
+        {price(about.value?.rebuild)}
+      </p>
     </Confirm>
   );
 }
@@ -63,9 +76,17 @@ function Running({ name }: { name: string }) {
   return (
     <div class="notice" role="status">
       <div class="stack tight grow">
-        <p><strong>{name} is being rebuilt.</strong> {text}</p>
-        <div class={`progress${share === null ? " unknown" : ""}`} role="progressbar" aria-label={`Rebuild of ${name}`} aria-valuemin={0} aria-valuemax={100}
-          aria-valuenow={share === null ? undefined : Math.round(share * 100)}>
+        <p>
+          <strong>{name} is being rebuilt.</strong> {text}
+        </p>
+        <div
+          class={`progress${share === null ? " unknown" : ""}`}
+          role="progressbar"
+          aria-label={`Rebuild of ${name}`}
+          aria-valuemin={0}
+          aria-valuemax={100}
+          aria-valuenow={share === null ? undefined : Math.round(share * 100)}
+        >
           <i style={{ width: `${share === null ? 100 : Math.max(2, share * 100)}%` }} />
         </div>
       </div>

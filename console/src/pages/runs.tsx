@@ -28,25 +28,48 @@ export function RunsPage() {
   const { value, problem } = useAsked(() => api.epochs(stream || undefined, 200), [stream], 2000);
   return (
     <>
-      <PageHead title="Runs" about="an epoch is one committed step of speed, a generation one promoted answer of batch">
-        <select class="input" aria-label="Stream" value={stream} onChange={(event) => amend({ stream: event.currentTarget.value || null })}>
+      <PageHead
+        title="Runs"
+        about="an epoch is one committed step of speed, a generation one promoted answer of batch"
+      >
+        <select
+          class="input"
+          aria-label="Stream"
+          value={stream}
+          onChange={(event) => amend({ stream: event.currentTarget.value || null })}
+        >
           <option value="">all streams</option>
-          {streams.map((one) => <option key={one}>{one}</option>)}
+          {streams.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
         </select>
       </PageHead>
       <div class="content">
         {problem && <Notice of={problem} />}
         {!value && !problem && <Waiting />}
-        {value && <>
-          <Summary epochs={value.epochs} generations={value.generations} />
-          <Panel title="Epochs" note="the newest first">
-            {value.epochs.length ? <Phases of={value.epochs.slice(0, SHOWN)} /> : <Empty title="No epoch yet"><p>The first one follows the first event.</p></Empty>}
-          </Panel>
-          <div class="columns">
-            <Generations of={value.generations} />
-            <Rebuild views={project?.views.filter((view) => view.kind !== "read").map((view) => view.name) ?? []} />
-          </div>
-        </>}
+        {value && (
+          <>
+            <Summary epochs={value.epochs} generations={value.generations} />
+            <Panel title="Epochs" note="the newest first">
+              {value.epochs.length ? (
+                <Phases of={value.epochs.slice(0, SHOWN)} />
+              ) : (
+                <Empty title="No epoch yet">
+                  <p>The first one follows the first event.</p>
+                </Empty>
+              )}
+            </Panel>
+            <div class="columns">
+              <Generations of={value.generations} />
+              <Rebuild
+                views={
+                  project?.views.filter((view) => view.kind !== "read").map((view) => view.name) ??
+                  []
+                }
+              />
+            </div>
+          </>
+        )}
       </div>
     </>
   );
@@ -57,7 +80,10 @@ function Summary({ epochs, generations }: { epochs: Epoch[]; generations: Genera
   const events = epochs.reduce((sum, epoch) => sum + epoch.events, 0);
   const spent = times.reduce((sum, ms) => sum + ms, 0);
   const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))];
-  const differences = generations.reduce((sum, one) => sum + one.audits.reduce((all, audit) => all + audit.differences, 0), 0);
+  const differences = generations.reduce(
+    (sum, one) => sum + one.audits.reduce((all, audit) => all + audit.differences, 0),
+    0,
+  );
   return (
     <Stats>
       <Stat name="Epochs listed" value={count(epochs.length)} note={plural(events, "event")} />
@@ -70,7 +96,6 @@ function Summary({ epochs, generations }: { epochs: Epoch[]; generations: Genera
   );
 }
 
-
 function Phases({ of }: { of: Epoch[] }) {
   const longest = Math.max(...of.map((epoch) => epoch.ms), 1);
   const names = phaseNames(of);
@@ -79,12 +104,26 @@ function Phases({ of }: { of: Epoch[] }) {
     <div class="stack tight">
       <div class="phases" tabIndex={0} role="list" aria-label="Epochs by phase">
         {of.map((epoch) => (
-          <div class="phase-row" role="listitem" key={`${epoch.stream} ${epoch.number}`} title={`${epoch.stream} ${position(epoch.lower)} to ${position(epoch.upper)}`}>
+          <div
+            class="phase-row"
+            role="listitem"
+            key={`${epoch.stream} ${epoch.number}`}
+            title={`${epoch.stream} ${position(epoch.lower)} to ${position(epoch.upper)}`}
+          >
             <span class="num muted">{clock(epoch.committed_at)}</span>
-            <div class="track">{segments(epoch, shown).map(([name, ms], index) => (
-              <i key={name} class={epoch.phases ? `s${index + 1}` : "unknown"} title={`${name} ${duration(ms)}`} style={{ width: `${(100 * ms) / longest}%` }} />
-            ))}</div>
-            <span class="num">{duration(epoch.ms)} <span class="muted">{plural(epoch.events, "event")}</span></span>
+            <div class="track">
+              {segments(epoch, shown).map(([name, ms], index) => (
+                <i
+                  key={name}
+                  class={epoch.phases ? `s${index + 1}` : "unknown"}
+                  title={`${name} ${duration(ms)}`}
+                  style={{ width: `${(100 * ms) / longest}%` }}
+                />
+              ))}
+            </div>
+            <span class="num">
+              {duration(epoch.ms)} <span class="muted">{plural(epoch.events, "event")}</span>
+            </span>
           </div>
         ))}
       </div>
@@ -96,18 +135,41 @@ function Phases({ of }: { of: Epoch[] }) {
 function Generations({ of }: { of: Generation[] }) {
   return (
     <Panel flush title="Generations" note="each was compared with what speed had served">
-      {of.length ? <Table label="Generations" of={of} keyOf={(one) => `${one.stream} ${one.number}`} scroll columns={[
-        { name: "Stream", show: (one) => one.stream },
-        { name: "Number", right: true, show: (one) => one.number },
-        { name: "Promoted", show: (one) => <Ago at={one.at} /> },
-        { name: "Events", right: true, show: (one) => count(one.events) },
-        { name: "Boundary", mono: true, show: (one) => position(one.boundary) },
-        { name: "Audit", show: (one) => {
-          const wrong = one.audits.filter((audit) => audit.differences);
-          return wrong.length ? <details><summary><Badge tone="bad">{plural(wrong.length, "view")} differ</Badge></summary>{wrong.map((audit) => <Result of={audit} key={audit.view} />)}</details>
-            : <Badge tone="ok">{one.audits.length ? "agrees" : "promoted"}</Badge>;
-        } },
-      ]} /> : <p class="empty muted">No generation yet.</p>}
+      {of.length ? (
+        <Table
+          label="Generations"
+          of={of}
+          keyOf={(one) => `${one.stream} ${one.number}`}
+          scroll
+          columns={[
+            { name: "Stream", show: (one) => one.stream },
+            { name: "Number", right: true, show: (one) => one.number },
+            { name: "Promoted", show: (one) => <Ago at={one.at} /> },
+            { name: "Events", right: true, show: (one) => count(one.events) },
+            { name: "Boundary", mono: true, show: (one) => position(one.boundary) },
+            {
+              name: "Audit",
+              show: (one) => {
+                const wrong = one.audits.filter((audit) => audit.differences);
+                return wrong.length ? (
+                  <details>
+                    <summary>
+                      <Badge tone="bad">{plural(wrong.length, "view")} differ</Badge>
+                    </summary>
+                    {wrong.map((audit) => (
+                      <Result of={audit} key={audit.view} />
+                    ))}
+                  </details>
+                ) : (
+                  <Badge tone="ok">{one.audits.length ? "agrees" : "promoted"}</Badge>
+                );
+              },
+            },
+          ]}
+        />
+      ) : (
+        <p class="empty muted">No generation yet.</p>
+      )}
     </Panel>
   );
 }
@@ -120,17 +182,36 @@ function Rebuild({ views }: { views: string[] }) {
   return (
     <Panel title="Rebuild">
       <div class="stack tight">
-        <p class="muted">Compute a view from its whole history and swap it in. The old answer stays until the new one is there.</p>
-        {name ? <>
-          <div class="row">
-            <select class="input grow" aria-label="View" value={name} onChange={(event) => setChosen(event.currentTarget.value)}>
-              {own.map((one) => <option key={one}>{one}</option>)}
-            </select>
-            <RebuildButton name={name} kind="" key={name} />
-          </div>
-          <RebuildProgress name={name} />
-        </> : views.length ? <p>That needs <b>rebuild</b> on a view; one who manages users can grant it.</p>
-          : <p>No view is kept. <a href={link("query")}>Try a query</a></p>}
+        <p class="muted">
+          Compute a view from its whole history and swap it in. The old answer stays until the new
+          one is there.
+        </p>
+        {name ? (
+          <>
+            <div class="row">
+              <select
+                class="input grow"
+                aria-label="View"
+                value={name}
+                onChange={(event) => setChosen(event.currentTarget.value)}
+              >
+                {own.map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+              <RebuildButton name={name} kind="" key={name} />
+            </div>
+            <RebuildProgress name={name} />
+          </>
+        ) : views.length ? (
+          <p>
+            That needs <b>rebuild</b> on a view; one who manages users can grant it.
+          </p>
+        ) : (
+          <p>
+            No view is kept. <a href={link("query")}>Try a query</a>
+          </p>
+        )}
       </div>
     </Panel>
   );

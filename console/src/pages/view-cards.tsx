@@ -2,17 +2,21 @@
 
 import { plural } from "../format";
 import { link } from "../routes";
-import type { ViewStatus } from "../wire";
 import { AnswerChart } from "../ui/chart";
 import { Badge, Dot } from "../ui/parts";
 import { useView } from "../ui/view";
+import type { ViewStatus } from "../wire";
 
 export function ViewCards({ views }: { views: ViewStatus[] }) {
   const kept = views.filter((view) => view.name !== "alerts");
   if (!kept.length) return null;
   return (
     <section class="stack" aria-label="Views">
-      <div class="cards">{kept.map((view) => <ViewCard key={view.name} view={view} />)}</div>
+      <div class="cards">
+        {kept.map((view) => (
+          <ViewCard key={view.name} view={view} />
+        ))}
+      </div>
     </section>
   );
 }
@@ -24,15 +28,25 @@ function ViewCard({ view }: { view: ViewStatus }) {
     <section class="panel">
       <div class="head">
         <Dot tone={view.state === "building" ? "warn" : "ok"} />
-        <h2><a href={link("views", view.name)}>{view.name}</a></h2>
+        <h2>
+          <a href={link("views", view.name)}>{view.name}</a>
+        </h2>
         <span class="actions">
           {view.state === "building" && <Badge tone="warn">building</Badge>}
-          {estimated && <Badge title="some values are estimates until the next generation">±</Badge>}
-          {(view.rows > 0 || answer) && <span class="muted num">{plural(view.rows || answer!.rows.length, "row")}</span>}
+          {estimated && (
+            <Badge title="some values are estimates until the next generation">±</Badge>
+          )}
+          {(view.rows > 0 || answer) && (
+            <span class="muted num">{plural(view.rows || answer!.rows.length, "row")}</span>
+          )}
         </span>
       </div>
       <div class="inside">
-        {answer ? <AnswerChart answer={answer} height={170} label={view.name} /> : <p class="muted">{problem ? problem.message : "…"}</p>}
+        {answer ? (
+          <AnswerChart answer={answer} height={170} label={view.name} />
+        ) : (
+          <p class="muted">{problem ? problem.message : "…"}</p>
+        )}
       </div>
     </section>
   );

@@ -9,19 +9,34 @@ import { measures, newestFirst } from "../plot";
 import { link } from "../routes";
 import { base, curlView, pythonView } from "../snippets";
 import { useStore } from "../store";
-import type { About, Answer, AsOf, Row } from "../wire";
 import { AnswerChart } from "../ui/chart";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
-import { Badge, Button, copy, Notice, Panel, Sql, Tabs, type Tone, Waiting, Code } from "../ui/parts";
+import {
+  Badge,
+  Button,
+  Code,
+  copy,
+  Notice,
+  Panel,
+  Sql,
+  Tabs,
+  type Tone,
+  Waiting,
+} from "../ui/parts";
 import { Rows, Table } from "../ui/table";
 import { useView } from "../ui/view";
+import type { About, Answer, AsOf, Row } from "../wire";
 import { Explanation } from "./explanation";
 import { LatePanel } from "./late";
 import { RebuildButton, RebuildProgress } from "./rebuild";
 import { WhyPanel } from "./why";
 
-const TABS = [["live", "Live"], ["late", "Late data"], ["definition", "Definition"]] as const;
+const TABS = [
+  ["live", "Live"],
+  ["late", "Late data"],
+  ["definition", "Definition"],
+] as const;
 type Tab = (typeof TABS)[number][0];
 
 export function ViewPage({ name }: { name: string }) {
@@ -34,29 +49,91 @@ export function ViewPage({ name }: { name: string }) {
   const missing = problem instanceof Problem && problem.status === 404;
   return (
     <>
-      <PageHead title={name} about={about.value ? <>{about.value.kind} view, {about.value.origin}</> : "view"}>
+      <PageHead
+        title={name}
+        about={
+          about.value ? (
+            <>
+              {about.value.kind} view, {about.value.origin}
+            </>
+          ) : (
+            "view"
+          )
+        }
+      >
         {answer && <FreshBadge answer={answer} onPress={() => setExplained(true)} />}
         {answer && <ExactBadge answer={answer} onPress={() => setExplained(true)} />}
         {about.value && about.value.kind !== "read" && <RebuildButton name={name} />}
-        <Button kind="tiny" icon="copy" onPress={() => copy(curlView(base(location.href), name, { limit: "100" }))}>curl</Button>
-        <Button kind="tiny" icon="copy" onPress={() => copy(pythonView(base(location.href), name, { limit: "100" }))}>Python</Button>
-        <Button kind="tiny" icon="prompt" onPress={() => go("query", null, { sql: `SELECT * FROM ${name}` })}>Query</Button>
+        <Button
+          kind="tiny"
+          icon="copy"
+          onPress={() => copy(curlView(base(location.href), name, { limit: "100" }))}
+        >
+          curl
+        </Button>
+        <Button
+          kind="tiny"
+          icon="copy"
+          onPress={() => copy(pythonView(base(location.href), name, { limit: "100" }))}
+        >
+          Python
+        </Button>
+        <Button
+          kind="tiny"
+          icon="prompt"
+          onPress={() => go("query", null, { sql: `SELECT * FROM ${name}` })}
+        >
+          Query
+        </Button>
       </PageHead>
       <div class="content">
-        <Tabs label="Parts of the view" of={TABS} value={tab} onChange={(next) => amend({ tab: next === "live" ? null : next })} />
+        <Tabs
+          label="Parts of the view"
+          of={TABS}
+          value={tab}
+          onChange={(next) => amend({ tab: next === "live" ? null : next })}
+        />
         {problem && <Notice of={problem} tone={missing ? "bad" : "warn"} />}
         {!missing && <RebuildProgress name={name} />}
-        {tab === "live" && <Live name={name} answer={answer} about={about.value} failed={Boolean(problem)} onWhy={setAsked} />}
+        {tab === "live" && (
+          <Live
+            name={name}
+            answer={answer}
+            about={about.value}
+            failed={Boolean(problem)}
+            onWhy={setAsked}
+          />
+        )}
         {tab === "late" && !missing && <LatePanel name={name} />}
         {tab === "definition" && <Definition about={about.value} problem={about.problem} />}
       </div>
-      {explained && answer && <Explanation name={name} answer={answer} about={about.value} onClose={() => setExplained(false)} />}
-      {asked && <WhyPanel view={name} row={asked} columns={about.value?.columns ?? null} onClose={() => setAsked(null)} />}
+      {explained && answer && (
+        <Explanation
+          name={name}
+          answer={answer}
+          about={about.value}
+          onClose={() => setExplained(false)}
+        />
+      )}
+      {asked && (
+        <WhyPanel
+          view={name}
+          row={asked}
+          columns={about.value?.columns ?? null}
+          onClose={() => setAsked(null)}
+        />
+      )}
     </>
   );
 }
 
-function Live({ name, answer, about, failed, onWhy }: {
+function Live({
+  name,
+  answer,
+  about,
+  failed,
+  onWhy,
+}: {
   name: string;
   answer: Answer | null;
   about: About | null;
@@ -70,17 +147,49 @@ function Live({ name, answer, about, failed, onWhy }: {
   const traced = about ? about.kind !== "read" : true;
   return (
     <div class="stack">
-      <Panel title="Now" actions={numbers.length > 1 && (
-        <select class="input" aria-label="Number to draw" value={query.measure ?? numbers[0]}
-          onChange={(event) => amend({ measure: event.currentTarget.value })}>
-          {numbers.map((column) => <option key={column}>{column}</option>)}
-        </select>
-      )}>
-        {answer.rows.length ? <AnswerChart answer={answer} wish={{ measure: query.measure, keys }} height={260} label={name} />
-          : <p class="muted">The view is empty: no event has come that counts in it.</p>}
+      <Panel
+        title="Now"
+        actions={
+          numbers.length > 1 && (
+            <select
+              class="input"
+              aria-label="Number to draw"
+              value={query.measure ?? numbers[0]}
+              onChange={(event) => amend({ measure: event.currentTarget.value })}
+            >
+              {numbers.map((column) => (
+                <option key={column}>{column}</option>
+              ))}
+            </select>
+          )
+        }
+      >
+        {answer.rows.length ? (
+          <AnswerChart
+            answer={answer}
+            wish={{ measure: query.measure, keys }}
+            height={260}
+            label={name}
+          />
+        ) : (
+          <p class="muted">The view is empty: no event has come that counts in it.</p>
+        )}
       </Panel>
-      <Panel flush title="Rows" note={<>{count(answer.rows.length)} newest{traced && ", press one to see the events behind it"}</>}>
-        <Rows answer={answer} rows={newestFirst(answer)} onPress={traced ? onWhy : undefined} label={`Rows of ${name}`} />
+      <Panel
+        flush
+        title="Rows"
+        note={
+          <>
+            {count(answer.rows.length)} newest{traced && ", press one to see the events behind it"}
+          </>
+        }
+      >
+        <Rows
+          answer={answer}
+          rows={newestFirst(answer)}
+          onPress={traced ? onWhy : undefined}
+          label={`Rows of ${name}`}
+        />
       </Panel>
     </div>
   );
@@ -98,49 +207,129 @@ function FreshBadge({ answer, onPress }: { answer: Answer; onPress: () => void }
   if (!as?.committed_at) return <Badge onPress={onPress}>no epoch yet</Badge>;
   const age = Math.max(0, time - Date.parse(as.committed_at));
   const tone: Tone = age < 10_000 ? "ok" : age < 60_000 ? "warn" : "idle";
-  return <Badge tone={tone} onPress={onPress} title="How fresh: open the explanation">{age < 2000 ? "fresh" : `${duration(Math.round(age / 1000) * 1000)} old`}</Badge>;
+  return (
+    <Badge tone={tone} onPress={onPress} title="How fresh: open the explanation">
+      {age < 2000 ? "fresh" : `${duration(Math.round(age / 1000) * 1000)} old`}
+    </Badge>
+  );
 }
 
 function ExactBadge({ answer, onPress }: { answer: Answer; onPress: () => void }) {
   const estimates = Object.values(answer.columns).filter((column) => !column.exact);
   const provisional = Object.values(answer.as_of).some((as) => as.provisional);
   const title = "How exact: open the explanation";
-  if (provisional) return <Badge tone="warn" onPress={onPress} title={title}>provisional</Badge>;
-  if (!estimates.length) return <Badge tone="ok" onPress={onPress} title={title}>exact</Badge>;
+  if (provisional)
+    return (
+      <Badge tone="warn" onPress={onPress} title={title}>
+        provisional
+      </Badge>
+    );
+  if (!estimates.length)
+    return (
+      <Badge tone="ok" onPress={onPress} title={title}>
+        exact
+      </Badge>
+    );
   const most = Math.max(...estimates.map((column) => column.error ?? 0));
-  return <Badge tone="warn" onPress={onPress} title={title}>{most ? `± ${percent(most)}` : "estimated"}</Badge>;
+  return (
+    <Badge tone="warn" onPress={onPress} title={title}>
+      {most ? `± ${percent(most)}` : "estimated"}
+    </Badge>
+  );
 }
 
 function Definition({ about, problem }: { about: About | null; problem: Error | null }) {
   if (!about) return problem ? <Notice of={problem} /> : <Waiting />;
-  const named = (names: string[], empty: string) => names.length
-    ? names.map((one) => <Badge key={one}>{one}</Badge>) : <span class="muted">{empty}</span>;
+  const named = (names: string[], empty: string) =>
+    names.length ? (
+      names.map((one) => <Badge key={one}>{one}</Badge>)
+    ) : (
+      <span class="muted">{empty}</span>
+    );
   return (
     <div class="columns">
       <div class="stack">
-        <Panel title="SQL" note={about.origin}><Sql text={about.sql} /></Panel>
-        <Panel title="How it is kept"><Code text={about.explain} wrap /></Panel>
+        <Panel title="SQL" note={about.origin}>
+          <Sql text={about.sql} />
+        </Panel>
+        <Panel title="How it is kept">
+          <Code text={about.explain} wrap />
+        </Panel>
       </div>
       <div class="stack">
         <Panel flush title="Columns">
-          <Table label="Columns" of={about.columns} keyOf={(column) => column.name} columns={[
-            { name: "Name", show: (column) => <span class="mono">{column.name}</span> },
-            { name: "Type", show: (column) => <span class="muted">{column.type ?? "?"}{column.key && ", key"}</span> },
-            { name: "Exact", show: (column) => (column.exact ? "yes" : <span title={column.why ?? ""}>± {percent(column.error)}</span>) },
-          ]} />
+          <Table
+            label="Columns"
+            of={about.columns}
+            keyOf={(column) => column.name}
+            columns={[
+              { name: "Name", show: (column) => <span class="mono">{column.name}</span> },
+              {
+                name: "Type",
+                show: (column) => (
+                  <span class="muted">
+                    {column.type ?? "?"}
+                    {column.key && ", key"}
+                  </span>
+                ),
+              },
+              {
+                name: "Exact",
+                show: (column) =>
+                  column.exact ? (
+                    "yes"
+                  ) : (
+                    <span title={column.why ?? ""}>± {percent(column.error)}</span>
+                  ),
+              },
+            ]}
+          />
         </Panel>
-        <Panel title="Reads and feeds" actions={<a class="small" href={link("lineage", null, { object: about.name })}>Lineage →</a>}>
+        <Panel
+          title="Reads and feeds"
+          actions={
+            <a class="small" href={link("lineage", null, { object: about.name })}>
+              Lineage →
+            </a>
+          }
+        >
           <div class="stack tight">
-            <div class="row"><span class="muted">reads</span>{named(about.reads, "nothing")}</div>
-            <div class="row"><span class="muted">feeds</span>{named(about.touches, "nothing")}</div>
+            <div class="row">
+              <span class="muted">reads</span>
+              {named(about.reads, "nothing")}
+            </div>
+            <div class="row">
+              <span class="muted">feeds</span>
+              {named(about.touches, "nothing")}
+            </div>
           </div>
         </Panel>
         <Panel flush title="Versions">
-          {about.versions.length ? <Table label="Versions" of={about.versions} keyOf={(version) => version.id} columns={[
-            { name: "Version", show: (version) => <span class="mono">{version.id.slice(0, 12)}</span> },
-            { name: "State", show: (version) => <Badge tone={version.state === "live" ? "ok" : "warn"}>{version.state}</Badge> },
-            { name: "Live since", show: (version) => version.live_at?.slice(0, 19).replace("T", " ") ?? "–" },
-          ]} /> : <p class="empty muted">It is read from other views; nothing is kept for it.</p>}
+          {about.versions.length ? (
+            <Table
+              label="Versions"
+              of={about.versions}
+              keyOf={(version) => version.id}
+              columns={[
+                {
+                  name: "Version",
+                  show: (version) => <span class="mono">{version.id.slice(0, 12)}</span>,
+                },
+                {
+                  name: "State",
+                  show: (version) => (
+                    <Badge tone={version.state === "live" ? "ok" : "warn"}>{version.state}</Badge>
+                  ),
+                },
+                {
+                  name: "Live since",
+                  show: (version) => version.live_at?.slice(0, 19).replace("T", " ") ?? "–",
+                },
+              ]}
+            />
+          ) : (
+            <p class="empty muted">It is read from other views; nothing is kept for it.</p>
+          )}
         </Panel>
       </div>
     </div>

@@ -5,10 +5,10 @@ import { status } from "../live";
 import { place } from "../place";
 import { link } from "../routes";
 import { useStore } from "../store";
-import type { ViewStatus } from "../wire";
 import { PageHead } from "../ui/page";
 import { Badge, Dot, Empty, Panel, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
+import type { ViewStatus } from "../wire";
 import { ViewPage } from "./view";
 
 export function ViewsPage() {
@@ -20,10 +20,21 @@ function ViewList() {
   const project = useStore(status);
   return (
     <>
-      <PageHead title="Views" about="each is one definition, kept by batch and speed and merged when read" />
+      <PageHead
+        title="Views"
+        about="each is one definition, kept by batch and speed and merged when read"
+      />
       <div class="content">
         <Panel flush>
-          {!project ? <div class="empty"><Waiting /></div> : project.views.length ? <List views={project.views} /> : <NoViews />}
+          {!project ? (
+            <div class="empty">
+              <Waiting />
+            </div>
+          ) : project.views.length ? (
+            <List views={project.views} />
+          ) : (
+            <NoViews />
+          )}
         </Panel>
       </div>
     </>
@@ -32,15 +43,50 @@ function ViewList() {
 
 function List({ views }: { views: ViewStatus[] }) {
   return (
-    <Table label="Views" of={views} keyOf={(view) => view.name} columns={[
-      { name: "View", show: (view) => <span class="row"><Dot tone={view.state === "building" ? "warn" : "ok"} /><a href={link("views", view.name)}>{view.name}</a></span> },
-      { name: "Kind", show: (view) => <span class="muted">{view.kind}</span> },
-      { name: "State", show: (view) => view.state },
-      { name: "Stream", show: (view) => (view.stream ? <a href={link("events", view.stream)}>{view.stream}</a> : <span class="muted">other views</span>) },
-      { name: "Rows", right: true, show: (view) => (view.kind === "read" ? "–" : count(view.rows)) },
-      { name: "Generation", right: true, show: (view) => view.generation || "–" },
-      { name: "Audit", show: (view) => (view.differences === null ? <span class="muted">–</span> : view.differences ? <Badge tone="bad">{count(view.differences)} differences</Badge> : <Badge tone="ok">agrees</Badge>) },
-    ]} />
+    <Table
+      label="Views"
+      of={views}
+      keyOf={(view) => view.name}
+      columns={[
+        {
+          name: "View",
+          show: (view) => (
+            <span class="row">
+              <Dot tone={view.state === "building" ? "warn" : "ok"} />
+              <a href={link("views", view.name)}>{view.name}</a>
+            </span>
+          ),
+        },
+        { name: "Kind", show: (view) => <span class="muted">{view.kind}</span> },
+        { name: "State", show: (view) => view.state },
+        {
+          name: "Stream",
+          show: (view) =>
+            view.stream ? (
+              <a href={link("events", view.stream)}>{view.stream}</a>
+            ) : (
+              <span class="muted">other views</span>
+            ),
+        },
+        {
+          name: "Rows",
+          right: true,
+          show: (view) => (view.kind === "read" ? "–" : count(view.rows)),
+        },
+        { name: "Generation", right: true, show: (view) => view.generation || "–" },
+        {
+          name: "Audit",
+          show: (view) =>
+            view.differences === null ? (
+              <span class="muted">–</span>
+            ) : view.differences ? (
+              <Badge tone="bad">{count(view.differences)} differences</Badge>
+            ) : (
+              <Badge tone="ok">agrees</Badge>
+            ),
+        },
+      ]}
+    />
   );
 }
 

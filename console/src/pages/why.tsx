@@ -4,17 +4,19 @@ import { useState } from "preact/hooks";
 import { api } from "../api";
 import { cell, clock, count, isWindow, plural, position } from "../format";
 import { link } from "../routes";
-import type { Column, Row, Seen } from "../wire";
 import { useAsked } from "../ui/hooks";
 import { Ago, Badge, Dialog, Dot, Facts, Notice, Tabs, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
+import type { Column, Row, Seen } from "../wire";
 
 /** The parameters that name a row: its keys, and where its window starts. */
 export function keysOf(row: Row, columns: readonly Column[] | null): Record<string, string> {
   const keys: Record<string, string> = {};
   const nulls: string[] = [];
   for (const [name, value] of Object.entries(row)) {
-    const key = columns ? columns.find((column) => column.name === name)?.key : typeof value !== "number";
+    const key = columns
+      ? columns.find((column) => column.name === name)?.key
+      : typeof value !== "number";
     if (isWindow(value)) keys.window = value.start;
     else if (key && columns && value === null) nulls.push(name);
     else if (key && value !== null && value !== undefined) keys[name] = String(value);
@@ -23,7 +25,12 @@ export function keysOf(row: Row, columns: readonly Column[] | null): Record<stri
   return keys;
 }
 
-export function WhyPanel({ view, row, columns, onClose }: {
+export function WhyPanel({
+  view,
+  row,
+  columns,
+  onClose,
+}: {
   view: string;
   row: Row;
   columns: Column[] | null;
@@ -34,7 +41,17 @@ export function WhyPanel({ view, row, columns, onClose }: {
   return (
     <Dialog title={`Why this row of ${view}`} kind="side" onClose={onClose}>
       <Facts of={Object.entries(row).map(([name, value]) => [name, cell(value)])} />
-      <Tabs label="Explanation" of={[["why", "Events behind it"], ["replay", "How it came about"]] as const} value={tab} onChange={setTab} />
+      <Tabs
+        label="Explanation"
+        of={
+          [
+            ["why", "Events behind it"],
+            ["replay", "How it came about"],
+          ] as const
+        }
+        value={tab}
+        onChange={setTab}
+      />
       {tab === "why" ? <Behind view={view} keys={keys} /> : <History view={view} keys={keys} />}
     </Dialog>
   );
@@ -46,13 +63,23 @@ function Behind({ view, keys }: { view: string; keys: Record<string, string> }) 
   if (!value) return <Waiting what="Looking through the log" />;
   return (
     <>
-      <p class="row"><Dot tone={value.agrees ? "ok" : "bad"} />{value.sentence}</p>
+      <p class="row">
+        <Dot tone={value.agrees ? "ok" : "bad"} />
+        {value.sentence}
+      </p>
       <SeenTable of={value.listed} />
-      {value.events > value.listed.length && <p class="muted small">{count(value.events - value.listed.length)} more are counted.</p>}
+      {value.events > value.listed.length && (
+        <p class="muted small">{count(value.events - value.listed.length)} more are counted.</p>
+      )}
       <section class="stack tight">
         <h3>Left out</h3>
         {value.left_out.map((one) => (
-          <details key={one.reason}><summary>{one.reason}: {plural(one.events, "event")}</summary>{one.listed.length > 0 && <SeenTable of={one.listed} />}</details>
+          <details key={one.reason}>
+            <summary>
+              {one.reason}: {plural(one.events, "event")}
+            </summary>
+            {one.listed.length > 0 && <SeenTable of={one.listed} />}
+          </details>
         ))}
       </section>
     </>
@@ -61,11 +88,39 @@ function Behind({ view, keys }: { view: string; keys: Record<string, string> }) 
 
 function SeenTable({ of }: { of: Seen[] }) {
   return (
-    <Table label="Events" of={of} keyOf={(seen) => `${seen.stream} ${seen.partition} ${seen.offset}`} scroll columns={[
-      { name: "At", show: (seen) => <a class="mono" href={link("events", seen.stream, { trace: `${seen.partition}/${seen.offset}` })}>{seen.partition}/{seen.offset}</a> },
-      { name: "Event time", show: (seen) => <>{clock(seen.event_time)} {seen.late && <Badge tone="warn">late</Badge>}</> },
-      { name: "Event", mono: true, fill: true, show: (seen) => <span title={seen.reason ?? undefined}>{seen.raw}</span> },
-    ]} />
+    <Table
+      label="Events"
+      of={of}
+      keyOf={(seen) => `${seen.stream} ${seen.partition} ${seen.offset}`}
+      scroll
+      columns={[
+        {
+          name: "At",
+          show: (seen) => (
+            <a
+              class="mono"
+              href={link("events", seen.stream, { trace: `${seen.partition}/${seen.offset}` })}
+            >
+              {seen.partition}/{seen.offset}
+            </a>
+          ),
+        },
+        {
+          name: "Event time",
+          show: (seen) => (
+            <>
+              {clock(seen.event_time)} {seen.late && <Badge tone="warn">late</Badge>}
+            </>
+          ),
+        },
+        {
+          name: "Event",
+          mono: true,
+          fill: true,
+          show: (seen) => <span title={seen.reason ?? undefined}>{seen.raw}</span>,
+        },
+      ]}
+    />
   );
 }
 
@@ -75,14 +130,34 @@ function History({ view, keys }: { view: string; keys: Record<string, string> })
   if (!value) return <Waiting what="Replaying" />;
   return (
     <>
-      <p class="row"><Dot tone={value.agrees ? "ok" : "bad"} />{value.sentence}</p>
-      {value.earlier > 0 && <p class="muted small">{plural(value.earlier, "earlier step")} not shown.</p>}
+      <p class="row">
+        <Dot tone={value.agrees ? "ok" : "bad"} />
+        {value.sentence}
+      </p>
+      {value.earlier > 0 && (
+        <p class="muted small">{plural(value.earlier, "earlier step")} not shown.</p>
+      )}
       <ol class="steps">
         {value.steps.map((step) => (
           <li key={`${step.what} ${step.number}`}>
             <div>
-              <p><b>{step.what} {step.number}</b> <span class="muted"><Ago at={step.at} />, {plural(step.events, "event")}{step.late ? `, ${step.late} late` : ""}, up to {position(step.position)}</span></p>
-              {step.row && <p class="mono">{Object.entries(step.row).filter(([, v]) => !isWindow(v)).map(([name, v]) => `${name} ${cell(v)}`).join("  ")}</p>}
+              <p>
+                <b>
+                  {step.what} {step.number}
+                </b>{" "}
+                <span class="muted">
+                  <Ago at={step.at} />, {plural(step.events, "event")}
+                  {step.late ? `, ${step.late} late` : ""}, up to {position(step.position)}
+                </span>
+              </p>
+              {step.row && (
+                <p class="mono">
+                  {Object.entries(step.row)
+                    .filter(([, v]) => !isWindow(v))
+                    .map(([name, v]) => `${name} ${cell(v)}`)
+                    .join("  ")}
+                </p>
+              )}
             </div>
           </li>
         ))}

@@ -4,14 +4,20 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { axisTime, cell, moment, short } from "../format";
-import { type Bars, type Drawable, type Figures, type Lines, type Wish, plot } from "../plot";
+import { type Bars, type Drawable, type Figures, type Lines, plot, type Wish } from "../plot";
 import { useStore } from "../store";
 import { theme } from "./theme";
 
-const token = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const token = (name: string) =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colour = (index: number) => token(`--series-${(index % 6) + 1}`);
 
-export function AnswerChart({ answer, wish, height = 220, label }: {
+export function AnswerChart({
+  answer,
+  wish,
+  height = 220,
+  label,
+}: {
   answer: Drawable;
   wish?: Wish;
   height?: number;
@@ -36,10 +42,20 @@ export function LineChart({ of, height, label }: { of: Lines; height: number; la
 
   useEffect(() => {
     const target = box.current!;
-    const chart = new uPlot(options(of, target.clientWidth || 300, height, () => settled.current, (u) => {
-      const { left, top, idx } = u.cursor;
-      setTip(idx == null || left == null || left < 0 ? null : { left, top: top ?? 0, at: idx });
-    }), data, target);
+    const chart = new uPlot(
+      options(
+        of,
+        target.clientWidth || 300,
+        height,
+        () => settled.current,
+        (u) => {
+          const { left, top, idx } = u.cursor;
+          setTip(idx == null || left == null || left < 0 ? null : { left, top: top ?? 0, at: idx });
+        },
+      ),
+      data,
+      target,
+    );
     made.current = chart;
     const observer = new ResizeObserver(() => {
       if (target.clientWidth) chart.setSize({ width: target.clientWidth, height });
@@ -57,14 +73,32 @@ export function LineChart({ of, height, label }: { of: Lines; height: number; la
   return (
     <figure>
       <div class="chart" ref={box} role="img" aria-label={`${label}: ${of.measure} over time`}>
-        {tip && <Tip of={of} at={tip.at} left={tip.left} top={tip.top} width={box.current?.clientWidth ?? 0} />}
+        {tip && (
+          <Tip
+            of={of}
+            at={tip.at}
+            left={tip.left}
+            top={tip.top}
+            width={box.current?.clientWidth ?? 0}
+          />
+        )}
       </div>
-      <Legend names={of.series.map((one) => one.name)} others={of.others} settled={of.settled !== null && of.settled < (of.xs.at(-1) ?? 0)} />
+      <Legend
+        names={of.series.map((one) => one.name)}
+        others={of.others}
+        settled={of.settled !== null && of.settled < (of.xs.at(-1) ?? 0)}
+      />
     </figure>
   );
 }
 
-function options(of: Lines, width: number, height: number, settled: () => number | null, moved: (u: uPlot) => void): uPlot.Options {
+function options(
+  of: Lines,
+  width: number,
+  height: number,
+  settled: () => number | null,
+  moved: (u: uPlot) => void,
+): uPlot.Options {
   const grid = { stroke: token("--line"), width: 1 };
   const font = `11px ${token("--sans")}`;
   const axis = { stroke: token("--ink-3"), font, grid, ticks: { show: false } };
@@ -76,9 +110,17 @@ function options(of: Lines, width: number, height: number, settled: () => number
     cursor: { points: { size: 6 }, drag: { x: false, y: false } },
     hooks: { setCursor: [moved], drawClear: [(u) => shade(u, settled())] },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
-    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high && high > 0 ? high * 1.08 : 1] } },
+    scales: {
+      y: { range: (_, low, high) => [Math.min(0, low ?? 0), high && high > 0 ? high * 1.08 : 1] },
+    },
     axes: [
-      { ...axis, size: 26, space: 70, values: (_, ticks) => ticks.map((tick) => axisTime(tick, (ticks.at(-1) ?? 0) - (ticks[0] ?? 0))) },
+      {
+        ...axis,
+        size: 26,
+        space: 70,
+        values: (_, ticks) =>
+          ticks.map((tick) => axisTime(tick, (ticks.at(-1) ?? 0) - (ticks[0] ?? 0))),
+      },
       { ...axis, size: 46, space: 34, values: (_, ticks) => ticks.map((tick) => short(tick)) },
     ],
     series: [
@@ -107,27 +149,61 @@ function shade(u: uPlot, from: number | null): void {
   u.ctx.restore();
 }
 
-function Tip({ of, at, left, top, width }: { of: Lines; at: number; left: number; top: number; width: number }) {
-  const from = left + 62 + 180 > width ? { right: `${width - left - 36}px` } : { left: `${left + 62}px` };
+function Tip({
+  of,
+  at,
+  left,
+  top,
+  width,
+}: {
+  of: Lines;
+  at: number;
+  left: number;
+  top: number;
+  width: number;
+}) {
+  const from =
+    left + 62 + 180 > width ? { right: `${width - left - 36}px` } : { left: `${left + 62}px` };
   return (
     <div class="chart-tip" style={{ ...from, top: `${Math.max(0, top - 10)}px` }}>
       <div class="muted num">{moment((of.xs[at] ?? 0) * 1000)}</div>
       {of.series.map((one, index) => (
         <div key={one.name}>
-          <span class={`swatch s${index + 1}`} />{one.name}<b>{cell(one.values[at] ?? null)}</b>
+          <span class={`swatch s${index + 1}`} />
+          {one.name}
+          <b>{cell(one.values[at] ?? null)}</b>
         </div>
       ))}
     </div>
   );
 }
 
-export function Legend({ names, others = 0, settled = false }: { names: string[]; others?: number; settled?: boolean }) {
+export function Legend({
+  names,
+  others = 0,
+  settled = false,
+}: {
+  names: string[];
+  others?: number;
+  settled?: boolean;
+}) {
   if (names.length < 2 && !others && !settled) return null;
   return (
     <div class="legend">
-      {names.length > 1 && names.map((name, index) => <span key={name}><i class={`swatch s${index + 1}`} />{name}</span>)}
+      {names.length > 1 &&
+        names.map((name, index) => (
+          <span key={name}>
+            <i class={`swatch s${index + 1}`} />
+            {name}
+          </span>
+        ))}
       {others > 0 && <span class="muted">and {others} more</span>}
-      {settled && <span class="muted"><i class="swatch open" />after the watermark</span>}
+      {settled && (
+        <span class="muted">
+          <i class="swatch open" />
+          after the watermark
+        </span>
+      )}
     </div>
   );
 }
@@ -138,9 +214,15 @@ export function BarChart({ of }: { of: Pick<Bars, "bars" | "others"> }) {
     <figure>
       <dl class="bars">
         {of.bars.map((bar) => [
-          <dt class="ellipsis" key={`${bar.name}:`} title={bar.name}>{bar.name}</dt>,
-          <dd class="track" key={bar.name} aria-hidden="true"><i style={{ width: `${(100 * Math.abs(bar.value)) / most}%` }} /></dd>,
-          <dd class="num right" key={`${bar.name}=`}>{cell(bar.value)}</dd>,
+          <dt class="ellipsis" key={`${bar.name}:`} title={bar.name}>
+            {bar.name}
+          </dt>,
+          <dd class="track" key={bar.name} aria-hidden="true">
+            <i style={{ width: `${(100 * Math.abs(bar.value)) / most}%` }} />
+          </dd>,
+          <dd class="num right" key={`${bar.name}=`}>
+            {cell(bar.value)}
+          </dd>,
         ])}
       </dl>
       {of.others > 0 && <figcaption class="muted small">and {of.others} more</figcaption>}
@@ -151,17 +233,40 @@ export function BarChart({ of }: { of: Pick<Bars, "bars" | "others"> }) {
 export function FigureList({ of }: { of: Figures }) {
   return (
     <dl class="figures">
-      {of.figures.map(({ name, value }) => <div key={name}><dt>{name}</dt><dd>{cell(value)}</dd></div>)}
+      {of.figures.map(({ name, value }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{cell(value)}</dd>
+        </div>
+      ))}
     </dl>
   );
 }
 
-export function Spark({ values, label, height = 28 }: { values: readonly number[]; label: string; height?: number }) {
+export function Spark({
+  values,
+  label,
+  height = 28,
+}: {
+  values: readonly number[];
+  label: string;
+  height?: number;
+}) {
   const most = Math.max(...values, 1e-9);
   const step = values.length > 1 ? 100 / (values.length - 1) : 100;
-  const path = values.map((value, index) => `${index ? "L" : "M"}${(index * step).toFixed(2)} ${(29 - 28 * (value / most)).toFixed(2)}`);
+  const path = values.map(
+    (value, index) =>
+      `${index ? "L" : "M"}${(index * step).toFixed(2)} ${(29 - 28 * (value / most)).toFixed(2)}`,
+  );
   return (
-    <svg class="spark" viewBox="0 0 100 30" preserveAspectRatio="none" height={height} role="img" aria-label={label}>
+    <svg
+      class="spark"
+      viewBox="0 0 100 30"
+      preserveAspectRatio="none"
+      height={height}
+      role="img"
+      aria-label={label}
+    >
       <path d={path.join("")} />
     </svg>
   );

@@ -11,8 +11,15 @@ export interface Asked<T> {
 
 /** The answer to a question, asked anew when `deps` change, and every so often if that is said.
  *  The last answer stays while the next one is fetched; one that was overtaken is dropped. */
-export function useAsked<T>(ask: () => Promise<T>, deps: readonly unknown[], everyMs = 0): Asked<T> {
-  const [state, setState] = useState<{ value: T | null; problem: Error | null }>({ value: null, problem: null });
+export function useAsked<T>(
+  ask: () => Promise<T>,
+  deps: readonly unknown[],
+  everyMs = 0,
+): Asked<T> {
+  const [state, setState] = useState<{ value: T | null; problem: Error | null }>({
+    value: null,
+    problem: null,
+  });
   const [loading, setLoading] = useState(true);
   const turn = useRef(0);
   const run = useCallback(async () => {
@@ -59,13 +66,16 @@ export function useKept<T>(name: string, first: T): [T, (next: T) => void] {
       return first;
     }
   });
-  const set = useCallback((next: T) => {
-    setValue(() => next);
-    try {
-      localStorage.setItem(`headrace.${name}`, JSON.stringify(next));
-    } catch {
-      // A browser that keeps nothing is still a browser.
-    }
-  }, [name]);
+  const set = useCallback(
+    (next: T) => {
+      setValue(() => next);
+      try {
+        localStorage.setItem(`headrace.${name}`, JSON.stringify(next));
+      } catch {
+        // A browser that keeps nothing is still a browser.
+      }
+    },
+    [name],
+  );
   return [value, set];
 }

@@ -15,9 +15,19 @@ import { Badge, Button, Dot, say } from "./parts";
 import { theme, toggleTheme } from "./theme";
 
 const GROUPS = ["Watch", "Ask", "Trust", "Run"] as const;
-const TONES: Record<string, Health> = { running: "ok", degraded: "bad", starting: "warn", stopping: "warn" };
+const TONES: Record<string, Health> = {
+  running: "ok",
+  degraded: "bad",
+  starting: "warn",
+  stopping: "warn",
+};
 
-export function Nav({ pages, page, onSearch, onHelp }: {
+export function Nav({
+  pages,
+  page,
+  onSearch,
+  onHelp,
+}: {
   pages: readonly Page[];
   page: string;
   onSearch: () => void;
@@ -36,28 +46,54 @@ export function Nav({ pages, page, onSearch, onHelp }: {
         <Mark />
         <span class="grow">
           <strong class="ellipsis">{project?.name ?? "Headrace"}</strong>
-          <span class="state" title={project?.reason}>{project ? <><Dot tone={TONES[project.state] ?? "idle"} />{project.state}</> : !alone && "server of jobs"}</span>
+          <span class="state" title={project?.reason}>
+            {project ? (
+              <>
+                <Dot tone={TONES[project.state] ?? "idle"} />
+                {project.state}
+              </>
+            ) : (
+              !alone && "server of jobs"
+            )}
+          </span>
         </span>
       </a>
       <Button kind="quiet menu-button" icon="menu" label="Menu" onPress={() => setOpen(!open)} />
       <button type="button" class="jump" onClick={onSearch}>
-        <Icon name="search" /><span class="grow">Jump to …</span><kbd class="kbd">/</kbd>
+        <Icon name="search" />
+        <span class="grow">Jump to …</span>
+        <kbd class="kbd">/</kbd>
       </button>
       <div class="links">
-        {above && <a class="item" href={above}><Icon name="back" />All jobs</a>}
+        {above && (
+          <a class="item" href={above}>
+            <Icon name="back" />
+            All jobs
+          </a>
+        )}
         {GROUPS.map((group) => {
           const own = pages.filter((one) => one.group === group);
-          return own.length > 0 && (
-            <div key={group}>
-              <p class="group">{group}</p>
-              {own.map((one) => (
-                <a class="item" key={one.page} href={link(one.page)} aria-current={one.page === page ? "page" : undefined}
-                  title={`g ${one.key}`}>
-                  <Icon name={one.icon} />{one.title}
-                  {one.page === "alerts" && alerts > 0 && <Badge tone="warn">{short(alerts)}</Badge>}
-                </a>
-              ))}
-            </div>
+          return (
+            own.length > 0 && (
+              <div key={group}>
+                <p class="group">{group}</p>
+                {own.map((one) => (
+                  <a
+                    class="item"
+                    key={one.page}
+                    href={link(one.page)}
+                    aria-current={one.page === page ? "page" : undefined}
+                    title={`g ${one.key}`}
+                  >
+                    <Icon name={one.icon} />
+                    {one.title}
+                    {one.page === "alerts" && alerts > 0 && (
+                      <Badge tone="warn">{short(alerts)}</Badge>
+                    )}
+                  </a>
+                ))}
+              </div>
+            )
           );
         })}
         <Account />
@@ -65,7 +101,12 @@ export function Nav({ pages, page, onSearch, onHelp }: {
       <div class="foot">
         {alone && <LinkState />}
         <span class="grow" />
-        <Button kind="quiet tiny" icon={look === "dark" ? "sun" : "moon"} label={`Switch to ${look === "dark" ? "light" : "dark"}`} onPress={toggleTheme} />
+        <Button
+          kind="quiet tiny"
+          icon={look === "dark" ? "sun" : "moon"}
+          label={`Switch to ${look === "dark" ? "light" : "dark"}`}
+          onPress={toggleTheme}
+        />
         <Button kind="quiet tiny" icon="help" label="Keys and help" onPress={onHelp} />
       </div>
     </nav>
@@ -84,12 +125,19 @@ function Account() {
       say((error as Error).message);
     }
   };
-  return who && (
-    <div class="account">
-      <Icon name="user" />
-      <span class="ellipsis grow" title={`signed in as ${who.user}`}><span class="hidden-visually">signed in as </span>{who.user}</span>
-      <Button kind="quiet tiny" icon="leave" onPress={() => void leave()}>Sign out</Button>
-    </div>
+  return (
+    who && (
+      <div class="account">
+        <Icon name="user" />
+        <span class="ellipsis grow" title={`signed in as ${who.user}`}>
+          <span class="hidden-visually">signed in as </span>
+          {who.user}
+        </span>
+        <Button kind="quiet tiny" icon="leave" onPress={() => void leave()}>
+          Sign out
+        </Button>
+      </div>
+    )
   );
 }
 
@@ -100,5 +148,11 @@ function LinkState() {
   const time = useStore(now);
   const tone = state === "lost" ? "bad" : state === "connecting" ? "idle" : "ok";
   const long = state === "lost" ? ` for ${duration(Math.max(0, time - since))}` : "";
-  return <span class="link" role="status"><Dot tone={tone} beat={tone === "ok"} />{WORDS[state]}{long}</span>;
+  return (
+    <span class="link" role="status">
+      <Dot tone={tone} beat={tone === "ok"} />
+      {WORDS[state]}
+      {long}
+    </span>
+  );
 }

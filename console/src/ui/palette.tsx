@@ -16,13 +16,40 @@ interface Target {
 function targets(pages: readonly Page[]): Target[] {
   const project = status.get();
   const nodes = topology.get()?.nodes ?? [];
-  const derived = nodes.filter((node) => node.kind === "table" || node.kind === "sink" || node.kind === "stream");
+  const derived = nodes.filter(
+    (node) => node.kind === "table" || node.kind === "sink" || node.kind === "stream",
+  );
   return [
-    ...pages.map((page) => ({ name: page.title, kind: "page", icon: page.icon, href: link(page.page) })),
-    ...(project?.views ?? []).map(({ name }) => ({ name, kind: "view", icon: "chart", href: link("views", name) })),
-    ...(project?.streams ?? []).map(({ name }) => ({ name, kind: "stream", icon: "list", href: link("events", name) })),
-    ...(project?.rules ?? []).map(({ name }) => ({ name, kind: "rule", icon: "bell", href: link("alerts", null, { rule: name }) })),
-    ...derived.map((node) => ({ name: node.name, kind: node.kind, icon: "graph", href: link("topology", null, { node: node.id }) })),
+    ...pages.map((page) => ({
+      name: page.title,
+      kind: "page",
+      icon: page.icon,
+      href: link(page.page),
+    })),
+    ...(project?.views ?? []).map(({ name }) => ({
+      name,
+      kind: "view",
+      icon: "chart",
+      href: link("views", name),
+    })),
+    ...(project?.streams ?? []).map(({ name }) => ({
+      name,
+      kind: "stream",
+      icon: "list",
+      href: link("events", name),
+    })),
+    ...(project?.rules ?? []).map(({ name }) => ({
+      name,
+      kind: "rule",
+      icon: "bell",
+      href: link("alerts", null, { rule: name }),
+    })),
+    ...derived.map((node) => ({
+      name: node.name,
+      kind: node.kind,
+      icon: "graph",
+      href: link("topology", null, { node: node.id }),
+    })),
   ];
 }
 
@@ -32,7 +59,9 @@ export function Palette({ pages, onClose }: { pages: readonly Page[]; onClose: (
   const [at, setAt] = useState(0);
   const all = useMemo(() => targets(pages), []);
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter((one) => words.every((word) => `${one.name} ${one.kind}`.toLowerCase().includes(word))).slice(0, 40);
+  const found = all
+    .filter((one) => words.every((word) => `${one.name} ${one.kind}`.toLowerCase().includes(word)))
+    .slice(0, 40);
   useEffect(() => ref.current?.showModal(), []);
   const choose = (target: Target | undefined) => {
     if (target) location.hash = target.href;
@@ -49,19 +78,49 @@ export function Palette({ pages, onClose }: { pages: readonly Page[]; onClose: (
     }
   };
   return (
-    <dialog ref={ref} class="palette" aria-label="Jump to" onClose={onClose}
-      onMouseDown={(event) => { if (event.target === ref.current) onClose(); }}>
-      <input role="combobox" aria-label="Jump to a page, view, stream or rule" aria-expanded="true" aria-controls="targets"
-        aria-activedescendant={found[at] ? `target-${at}` : undefined} placeholder="Page, view, stream, rule …" value={text}
-        onInput={(event) => { setText(event.currentTarget.value); setAt(0); }} onKeyDown={press} />
+    <dialog
+      ref={ref}
+      class="palette"
+      aria-label="Jump to"
+      onClose={onClose}
+      onMouseDown={(event) => {
+        if (event.target === ref.current) onClose();
+      }}
+    >
+      <input
+        role="combobox"
+        aria-label="Jump to a page, view, stream or rule"
+        aria-expanded="true"
+        aria-controls="targets"
+        aria-activedescendant={found[at] ? `target-${at}` : undefined}
+        placeholder="Page, view, stream, rule …"
+        value={text}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setAt(0);
+        }}
+        onKeyDown={press}
+      />
       <ul id="targets" role="listbox" aria-label="Found">
         {found.map((one, index) => (
-          <li id={`target-${index}`} key={one.href + one.kind} role="option" aria-selected={index === at}
-            onMouseMove={() => setAt(index)} onClick={() => choose(one)}>
-            <Icon name={one.icon} />{one.name}<span class="muted">{one.kind}</span>
+          <li
+            id={`target-${index}`}
+            key={one.href + one.kind}
+            role="option"
+            aria-selected={index === at}
+            onMouseMove={() => setAt(index)}
+            onClick={() => choose(one)}
+          >
+            <Icon name={one.icon} />
+            {one.name}
+            <span class="muted">{one.kind}</span>
           </li>
         ))}
-        {!found.length && <li role="option" aria-selected="false" class="muted">Nothing has this name</li>}
+        {!found.length && (
+          <li role="option" aria-selected="false" class="muted">
+            Nothing has this name
+          </li>
+        )}
       </ul>
     </dialog>
   );
@@ -69,17 +128,28 @@ export function Palette({ pages, onClose }: { pages: readonly Page[]; onClose: (
 
 export function Help({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const keys: [string, string][] = [
-    ["/", "search"], ["?", "this list"], ["Esc", "close"],
+    ["/", "search"],
+    ["?", "this list"],
+    ["Esc", "close"],
     ...pages.map((page): [string, string] => [`g ${page.key}`, page.title]),
   ];
   return (
     <Dialog title="Keys" onClose={onClose}>
       <dl class="facts">
         {keys.map(([key, what]) => [
-          <dt key={key}>{key.split(" ").map((part) => <kbd class="kbd" key={part}>{part}</kbd>)}</dt>, <dd key={what}>{what}</dd>,
+          <dt key={key}>
+            {key.split(" ").map((part) => (
+              <kbd class="kbd" key={part}>
+                {part}
+              </kbd>
+            ))}
+          </dt>,
+          <dd key={what}>{what}</dd>,
         ])}
       </dl>
-      <p class="muted small">The console shows what the HTTP API says: <a href="openapi.json">its description</a>.</p>
+      <p class="muted small">
+        The console shows what the HTTP API says: <a href="openapi.json">its description</a>.
+      </p>
     </Dialog>
   );
 }

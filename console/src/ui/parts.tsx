@@ -13,19 +13,46 @@ export type Tone = Health | "accent";
 type Children = { children?: ComponentChildren };
 
 export function Dot({ tone, beat }: { tone: Tone; beat?: boolean }) {
-  return <span class={`dot ${tone}${beat ? " beat" : ""}${tone === "idle" ? " hollow" : ""}`} aria-hidden="true" />;
+  return (
+    <span
+      class={`dot ${tone}${beat ? " beat" : ""}${tone === "idle" ? " hollow" : ""}`}
+      aria-hidden="true"
+    />
+  );
 }
 
-export function Badge({ tone = "idle", onPress, title, children }: Children & {
+export function Badge({
+  tone = "idle",
+  onPress,
+  title,
+  children,
+}: Children & {
   tone?: Tone;
   onPress?: () => void;
   title?: string;
 }) {
-  if (!onPress) return <span class={`badge ${tone}`} title={title}>{children}</span>;
-  return <button type="button" class={`badge ${tone}`} title={title} onClick={onPress}>{children}</button>;
+  if (!onPress)
+    return (
+      <span class={`badge ${tone}`} title={title}>
+        {children}
+      </span>
+    );
+  return (
+    <button type="button" class={`badge ${tone}`} title={title} onClick={onPress}>
+      {children}
+    </button>
+  );
 }
 
-export function Button({ children, kind = "", icon, label, onPress, disabled, submit }: Children & {
+export function Button({
+  children,
+  kind = "",
+  icon,
+  label,
+  onPress,
+  disabled,
+  submit,
+}: Children & {
   kind?: string;
   icon?: string;
   label?: string;
@@ -35,15 +62,27 @@ export function Button({ children, kind = "", icon, label, onPress, disabled, su
 }) {
   const square = icon && !children ? " square" : "";
   return (
-    <button type={submit ? "submit" : "button"} class={`button ${kind}${square}`} aria-label={label} title={label}
-      onClick={onPress} disabled={disabled}>
+    <button
+      type={submit ? "submit" : "button"}
+      class={`button ${kind}${square}`}
+      aria-label={label}
+      title={label}
+      onClick={onPress}
+      disabled={disabled}
+    >
       {icon && <Icon name={icon} />}
       {children}
     </button>
   );
 }
 
-export function Panel({ title, note, actions, flush, children }: Children & {
+export function Panel({
+  title,
+  note,
+  actions,
+  flush,
+  children,
+}: Children & {
   title?: ComponentChildren;
   note?: ComponentChildren;
   actions?: ComponentChildren;
@@ -67,7 +106,12 @@ export function Stats({ children }: Children) {
   return <dl class="stats">{children}</dl>;
 }
 
-export function Stat({ name, value, tone, note }: {
+export function Stat({
+  name,
+  value,
+  tone,
+  note,
+}: {
   name: string;
   value: ComponentChildren;
   tone?: Tone;
@@ -76,7 +120,10 @@ export function Stat({ name, value, tone, note }: {
   return (
     <div class="stat">
       <dt>{name}</dt>
-      <dd class={tone}>{value}{note && <small>{note}</small>}</dd>
+      <dd class={tone}>
+        {value}
+        {note && <small>{note}</small>}
+      </dd>
     </div>
   );
 }
@@ -92,7 +139,11 @@ export function Facts({ of }: { of: [string, ComponentChildren][] }) {
 /** How long ago, with the moment itself when pointed at. */
 export function Ago({ at }: { at: string | number | null | undefined }) {
   const time = useStore(now);
-  return <span class="nowrap num" title={at == null ? "" : `${moment(at)} UTC`}>{ago(at, time)}</span>;
+  return (
+    <span class="nowrap num" title={at == null ? "" : `${moment(at)} UTC`}>
+      {ago(at, time)}
+    </span>
+  );
 }
 
 export const toast = store<string | null>(null);
@@ -113,17 +164,31 @@ export async function copy(text: string): Promise<void> {
   }
 }
 
-export function CopyButton({ text, children, kind = "quiet tiny" }: Children & { text: string; kind?: string }) {
+export function CopyButton({
+  text,
+  children,
+  kind = "quiet tiny",
+}: Children & { text: string; kind?: string }) {
   const [done, setDone] = useState(false);
   const press = async () => {
     await copy(text);
     setDone(true);
     setTimeout(() => setDone(false), 1500);
   };
-  return <Button kind={kind} icon={done ? "check" : "copy"} label={children ? undefined : "Copy"} onPress={press}>{children}</Button>;
+  return (
+    <Button
+      kind={kind}
+      icon={done ? "check" : "copy"}
+      label={children ? undefined : "Copy"}
+      onPress={press}
+    >
+      {children}
+    </Button>
+  );
 }
 
-const TOKEN = /(--[^\n]*)|('(?:[^']|'')*')|\b(SELECT|FROM|WHERE|GROUP|BY|ORDER|HAVING|LIMIT|AS|CREATE|VIEW|STREAM|TABLE|RULE|WATCH|SINK|INTO|WITH|WINDOW|JOIN|LEFT|RIGHT|FULL|INNER|OUTER|ON|AND|OR|NOT|IN|IS|NULL|CASE|WHEN|THEN|ELSE|END|INTERVAL|DISTINCT|FILTER|UNION|ALL|SEVERITY|SUPPRESS|FOR|PER|NOTIFY|PATTERN|DEFINE|MEASURES|PARTITION|WITHIN|MATCH_RECOGNIZE|WATERMARK|DELAY|OF|DESC|ASC|LIKE|BETWEEN|USING|LOCATION)\b/gi;
+const TOKEN =
+  /(--[^\n]*)|('(?:[^']|'')*')|\b(SELECT|FROM|WHERE|GROUP|BY|ORDER|HAVING|LIMIT|AS|CREATE|VIEW|STREAM|TABLE|RULE|WATCH|SINK|INTO|WITH|WINDOW|JOIN|LEFT|RIGHT|FULL|INNER|OUTER|ON|AND|OR|NOT|IN|IS|NULL|CASE|WHEN|THEN|ELSE|END|INTERVAL|DISTINCT|FILTER|UNION|ALL|SEVERITY|SUPPRESS|FOR|PER|NOTIFY|PATTERN|DEFINE|MEASURES|PARTITION|WITHIN|MATCH_RECOGNIZE|WATERMARK|DELAY|OF|DESC|ASC|LIKE|BETWEEN|USING|LOCATION)\b/gi;
 
 /** SQL with its words told apart; every piece is a text node. */
 export function Sql({ text }: { text: string }) {
@@ -141,10 +206,19 @@ export function Sql({ text }: { text: string }) {
 
 /** `end` shows the last lines first, as one reads a log. */
 export function Code({ text, wrap, end }: { text: string; wrap?: boolean; end?: boolean }) {
-  return <Block copy={text} wrap={wrap} end={end}>{text}</Block>;
+  return (
+    <Block copy={text} wrap={wrap} end={end}>
+      {text}
+    </Block>
+  );
 }
 
-function Block({ copy: text, wrap, end, children }: Children & { copy: string; wrap?: boolean; end?: boolean }) {
+function Block({
+  copy: text,
+  wrap,
+  end,
+  children,
+}: Children & { copy: string; wrap?: boolean; end?: boolean }) {
   const ref = useRef<HTMLPreElement>(null);
   const follows = useRef(Boolean(end));
   // Whoever has scrolled up to read is left there.
@@ -157,14 +231,28 @@ function Block({ copy: text, wrap, end, children }: Children & { copy: string; w
   return (
     <div class={`code${wrap ? " wrap" : ""}`}>
       {/* A region that scrolls must be reachable by keyboard. */}
-      <pre ref={ref} onScroll={end ? scrolled : undefined} tabIndex={0} role="group" aria-label="code">{children}</pre>
-      <span class="copy"><CopyButton text={text} /></span>
+      <pre
+        ref={ref}
+        onScroll={end ? scrolled : undefined}
+        tabIndex={0}
+        role="group"
+        aria-label="code"
+      >
+        {children}
+      </pre>
+      <span class="copy">
+        <CopyButton text={text} />
+      </span>
     </div>
   );
 }
 
 /** A page without content says what to do about it. */
-export function Empty({ title, children, command }: Children & { title: string; command?: string }) {
+export function Empty({
+  title,
+  children,
+  command,
+}: Children & { title: string; command?: string }) {
   return (
     <div class="empty">
       <h2>{title}</h2>
@@ -181,18 +269,33 @@ export function Notice({ of, tone = "bad" }: { of: unknown; tone?: "bad" | "warn
     <div class={`notice ${tone}`} role="alert">
       <Dot tone={tone} />
       <div>
-        <p><strong>{said.message}</strong></p>
-        {more.map((line) => <p class="small" key={line}>{line}</p>)}
+        <p>
+          <strong>{said.message}</strong>
+        </p>
+        {more.map((line) => (
+          <p class="small" key={line}>
+            {line}
+          </p>
+        ))}
       </div>
     </div>
   );
 }
 
 export function Waiting({ what = "Loading" }: { what?: string }) {
-  return <p class="muted" role="status">{what} …</p>;
+  return (
+    <p class="muted" role="status">
+      {what} …
+    </p>
+  );
 }
 
-export function Switch<T extends string>({ of, value, onChange, label }: {
+export function Switch<T extends string>({
+  of,
+  value,
+  onChange,
+  label,
+}: {
   of: readonly (readonly [T, string])[];
   value: T;
   onChange: (next: T) => void;
@@ -201,13 +304,20 @@ export function Switch<T extends string>({ of, value, onChange, label }: {
   return (
     <div class="switch" role="group" aria-label={label}>
       {of.map(([key, name]) => (
-        <button type="button" key={key} aria-pressed={key === value} onClick={() => onChange(key)}>{name}</button>
+        <button type="button" key={key} aria-pressed={key === value} onClick={() => onChange(key)}>
+          {name}
+        </button>
       ))}
     </div>
   );
 }
 
-export function Tabs<T extends string>({ of, value, onChange, label }: {
+export function Tabs<T extends string>({
+  of,
+  value,
+  onChange,
+  label,
+}: {
   of: readonly (readonly [T, string])[];
   value: T;
   onChange: (next: T) => void;
@@ -224,15 +334,28 @@ export function Tabs<T extends string>({ of, value, onChange, label }: {
   return (
     <div class="tabs" role="tablist" aria-label={label} onKeyDown={move}>
       {of.map(([key, name]) => (
-        <button type="button" role="tab" key={key} aria-selected={key === value} tabIndex={key === value ? 0 : -1}
-          onClick={() => onChange(key)}>{name}</button>
+        <button
+          type="button"
+          role="tab"
+          key={key}
+          aria-selected={key === value}
+          tabIndex={key === value ? 0 : -1}
+          onClick={() => onChange(key)}
+        >
+          {name}
+        </button>
       ))}
     </div>
   );
 }
 
 /** A modal dialog; the browser keeps the focus in it and closes it with Esc. */
-export function Dialog({ title, kind = "", onClose, children }: Children & {
+export function Dialog({
+  title,
+  kind = "",
+  onClose,
+  children,
+}: Children & {
   title: string;
   kind?: string;
   onClose: () => void;
@@ -246,14 +369,24 @@ export function Dialog({ title, kind = "", onClose, children }: Children & {
   };
   return (
     <dialog ref={ref} class={kind} aria-label={title} onClose={onClose} onMouseDown={outside}>
-      <div class="head"><h2>{title}</h2><Button kind="quiet" icon="close" label="Close" onPress={onClose} /></div>
+      <div class="head">
+        <h2>{title}</h2>
+        <Button kind="quiet" icon="close" label="Close" onPress={onClose} />
+      </div>
       <div class="inside">{children}</div>
     </dialog>
   );
 }
 
 /** Asks before something is done; stays open with what is wrong if it cannot be. */
-export function Confirm({ title, verb, danger, onDo, onClose, children }: Children & {
+export function Confirm({
+  title,
+  verb,
+  danger,
+  onDo,
+  onClose,
+  children,
+}: Children & {
   title: string;
   verb: string;
   danger?: boolean;
@@ -278,17 +411,32 @@ export function Confirm({ title, verb, danger, onDo, onClose, children }: Childr
       {problem && <Notice of={problem} />}
       <div class="row end">
         <Button onPress={onClose}>Leave it</Button>
-        <Button kind={danger ? "danger" : "primary"} disabled={busy} onPress={() => void go()}>{verb}</Button>
+        <Button kind={danger ? "danger" : "primary"} disabled={busy} onPress={() => void go()}>
+          {verb}
+        </Button>
       </div>
     </Dialog>
   );
 }
 
 /** Says what one would need to be allowed something, and who can give it. */
-export function Needs({ what, may, on, user }: { what: ComponentChildren; may: string; on: string; user: string }) {
+export function Needs({
+  what,
+  may,
+  on,
+  user,
+}: {
+  what: ComponentChildren;
+  may: string;
+  on: string;
+  user: string;
+}) {
   return (
     <Empty title="Not for you yet" command={`headrace grant add ${user} ${may} '${on}'`}>
-      <p>{what} need <b>{may}</b> on <b>{on === "*" ? "everything" : on}</b>. One who manages users can grant it:</p>
+      <p>
+        {what} need <b>{may}</b> on <b>{on === "*" ? "everything" : on}</b>. One who manages users
+        can grant it:
+      </p>
     </Empty>
   );
 }

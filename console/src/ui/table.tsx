@@ -13,7 +13,15 @@ export interface ColumnOf<T> {
   fill?: boolean; // takes the room that is left, and is cut there
 }
 
-export function Table<T>({ columns, of, keyOf, onPress, chosen, label, scroll }: {
+export function Table<T>({
+  columns,
+  of,
+  keyOf,
+  onPress,
+  chosen,
+  label,
+  scroll,
+}: {
   columns: ColumnOf<T>[];
   of: readonly T[];
   keyOf: (item: T, index: number) => string | number;
@@ -23,32 +31,75 @@ export function Table<T>({ columns, of, keyOf, onPress, chosen, label, scroll }:
   scroll?: boolean;
 }) {
   const kind = (column: ColumnOf<T>) =>
-    [column.right && "right", column.mono && "mono", column.clip && "clip", column.fill && "clip fill"].filter(Boolean).join(" ") || undefined;
+    [
+      column.right && "right",
+      column.mono && "mono",
+      column.clip && "clip",
+      column.fill && "clip fill",
+    ]
+      .filter(Boolean)
+      .join(" ") || undefined;
   const table = (
     <table class="table">
       <caption class="hidden-visually">{label}</caption>
       <thead>
-        <tr>{columns.map((column) => <th scope="col" class={column.right ? "right" : undefined} key={column.name}>{column.name}</th>)}</tr>
+        <tr>
+          {columns.map((column) => (
+            <th scope="col" class={column.right ? "right" : undefined} key={column.name}>
+              {column.name}
+            </th>
+          ))}
+        </tr>
       </thead>
       <tbody>
         {of.map((item, index) => (
-          <tr key={keyOf(item, index)} class={[onPress && "press", chosen?.(item) && "chosen"].filter(Boolean).join(" ") || undefined}
-            tabIndex={onPress ? 0 : undefined} onClick={onPress && (() => onPress(item))}
-            onKeyDown={onPress && ((event) => { if (event.key === "Enter") onPress(item); })}>
-            {columns.map((column) => <td class={kind(column)} key={column.name}>{column.show(item)}</td>)}
+          <tr
+            key={keyOf(item, index)}
+            class={
+              [onPress && "press", chosen?.(item) && "chosen"].filter(Boolean).join(" ") ||
+              undefined
+            }
+            tabIndex={onPress ? 0 : undefined}
+            onClick={onPress && (() => onPress(item))}
+            onKeyDown={
+              onPress &&
+              ((event) => {
+                if (event.key === "Enter") onPress(item);
+              })
+            }
+          >
+            {columns.map((column) => (
+              <td class={kind(column)} key={column.name}>
+                {column.show(item)}
+              </td>
+            ))}
           </tr>
         ))}
       </tbody>
     </table>
   );
-  return <div class={scroll ? "table-scroll" : undefined} tabIndex={scroll ? 0 : undefined} role={scroll ? "region" : undefined}
-    aria-label={scroll ? label : undefined}>{table}</div>;
+  return (
+    <div
+      class={scroll ? "table-scroll" : undefined}
+      tabIndex={scroll ? 0 : undefined}
+      role={scroll ? "region" : undefined}
+      aria-label={scroll ? label : undefined}
+    >
+      {table}
+    </div>
+  );
 }
 
 const RIGHT = /INT|FLOAT|DOUBLE|DECIMAL/;
 
 /** The rows of an answer; an estimate has its error beside the column's name. */
-export function Rows({ answer, rows, onPress, label, most = 200 }: {
+export function Rows({
+  answer,
+  rows,
+  onPress,
+  label,
+  most = 200,
+}: {
   answer: Pick<Answer, "columns" | "rows">;
   rows?: Row[];
   onPress?: (row: Row) => void;
@@ -63,7 +114,16 @@ export function Rows({ answer, rows, onPress, label, most = 200 }: {
     clip: true,
     show: (row) => <span title={row[name] === null ? "NULL" : undefined}>{cell(row[name])}</span>,
   }));
-  return <Table columns={columns} of={shown} keyOf={(_, index) => index} onPress={onPress} label={label} scroll />;
+  return (
+    <Table
+      columns={columns}
+      of={shown}
+      keyOf={(_, index) => index}
+      onPress={onPress}
+      label={label}
+      scroll
+    />
+  );
 }
 
 function heading(name: string, info: ColumnInfo): string {

@@ -11,7 +11,11 @@ const AGAIN_MS = 5000;
 
 /** The newest windows of a view, or all of its rows if it has none. What was answered before says
  *  from where on to ask, so that only the first time takes two questions. */
-export async function readView(name: string, windows: number, before: Answer | null): Promise<Answer> {
+export async function readView(
+  name: string,
+  windows: number,
+  before: Answer | null,
+): Promise<Answer> {
   const known = before?.rows.length ? before : await api.view(name, { limit: 1 });
   for (let wanted = windows; ; wanted = Math.floor(wanted / 2)) {
     const from = windowColumn(known.columns) ? since(known, wanted) : null;
@@ -22,8 +26,14 @@ export async function readView(name: string, windows: number, before: Answer | n
   }
 }
 
-export function useView(name: string, windows: number): { answer: Answer | null; problem: Error | null } {
-  const [state, setState] = useState<{ answer: Answer | null; problem: Error | null }>({ answer: null, problem: null });
+export function useView(
+  name: string,
+  windows: number,
+): { answer: Answer | null; problem: Error | null } {
+  const [state, setState] = useState<{ answer: Answer | null; problem: Error | null }>({
+    answer: null,
+    problem: null,
+  });
   useEffect(() => {
     let ended = false;
     let busy = false;
