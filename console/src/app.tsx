@@ -82,10 +82,13 @@ function Shell() {
   const message = useStore(toast);
   useKeyboard(setOpen);
   const title = PAGES.find((known) => known.page === page)?.title ?? "";
-  useEffect(() => void (document.title = `${title} · Headrace`), [title]);
+  useEffect(() => {
+    document.title = `${title} · Headrace`;
+  }, [title]);
   return (
     <>
       <div class="shell">
+        {/* biome-ignore lint/a11y/useValidAnchor: a link that skips is a link; the fragment of the address names the screen, so the handler moves the focus. */}
         <a
           class="skip"
           href="#main"

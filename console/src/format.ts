@@ -70,7 +70,7 @@ export function duration(ms: number | null | undefined): string {
 }
 
 function pair(large: number, one: string, small: number, other: string): string {
-  return `${large}${THIN}${one}` + (small ? ` ${small}${THIN}${other}` : "");
+  return `${large}${THIN}${one}${small ? ` ${small}${THIN}${other}` : ""}`;
 }
 
 /** How long ago a moment was: "now", "12 s ago", "in 3 min". */
@@ -164,7 +164,7 @@ export function plural(n: number, noun: string): string {
 
 /** Offsets one a partition: [11935, 8042] → "11,935 · 8,042". */
 export function position(offsets: readonly number[] | null | undefined): string {
-  return offsets && offsets.length ? offsets.map(count).join(" · ") : "–";
+  return offsets?.length ? offsets.map(count).join(" · ") : "–";
 }
 
 /** The name of a route as one reads it: "create_token" → "create token". */

@@ -49,13 +49,12 @@ export function layout(nodes: readonly Node[], edges: readonly Edge[]): Laid {
     }),
     edges: edges.map(({ source, target }) => {
       const laid = graph.edge(source, target) as { points: { x: number; y: number }[] };
-      const [from, to] = [graph.node(source), graph.node(target)] as { x: number; y: number }[];
+      const from = graph.node(source) as { x: number; y: number };
+      const to = graph.node(target) as { x: number; y: number };
       // From side to side, by way of the places that the layout keeps free for long edges.
-      const ends = [
-        { x: from!.x + NODE_WIDTH / 2, y: from!.y },
-        { x: to!.x - NODE_WIDTH / 2, y: to!.y },
-      ];
-      return { source, target, path: curve([ends[0]!, ...between(laid.points, ends), ends[1]!]) };
+      const start = { x: from.x + NODE_WIDTH / 2, y: from.y };
+      const end = { x: to.x - NODE_WIDTH / 2, y: to.y };
+      return { source, target, path: curve([start, ...between(laid.points, start, end), end]) };
     }),
     width: size.width ?? 0,
     height: size.height ?? 0,
@@ -65,11 +64,12 @@ export function layout(nodes: readonly Node[], edges: readonly Edge[]): Laid {
 /** The points of a long edge that lie strictly between its ends. */
 function between<T extends { x: number }>(
   points: readonly T[],
-  [from, to]: readonly { x: number }[],
+  start: { x: number },
+  end: { x: number },
 ): T[] {
   return points
     .slice(1, -1)
-    .filter((point) => point.x > from!.x + NODE_WIDTH / 2 && point.x < to!.x - NODE_WIDTH / 2);
+    .filter((point) => point.x > start.x + NODE_WIDTH / 2 && point.x < end.x - NODE_WIDTH / 2);
 }
 
 /** A smooth line through points that go from left to right. */

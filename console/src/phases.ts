@@ -17,9 +17,12 @@ export function phaseNames(epochs: readonly Epoch[]): string[] {
 }
 
 /** The shown phases and the rest, which together are the epoch; all of it where they are unknown. */
-export function segments(epoch: Epoch, shown: readonly string[]): [string, number][] {
-  if (!epoch.phases) return [["epoch", epoch.ms]];
-  const known = shown.map((name): [string, number] => [name, epoch.phases![name] ?? 0]);
-  const rest = epoch.ms - known.reduce((sum, [, ms]) => sum + ms, 0);
+export function segments(
+  { phases, ms: whole }: Epoch,
+  shown: readonly string[],
+): [string, number][] {
+  if (!phases) return [["epoch", whole]];
+  const known = shown.map((name): [string, number] => [name, phases[name] ?? 0]);
+  const rest = whole - known.reduce((sum, [, ms]) => sum + ms, 0);
   return [...known, ["other", Math.max(0, rest)]];
 }

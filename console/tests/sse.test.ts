@@ -41,7 +41,7 @@ function world(
     chance: () => 1,
     wait: async (ms) => void waits.push(ms),
     fetch: async (_url, options) => {
-      asked.push((options?.headers as Record<string, string>)["Last-Event-ID"]);
+      asked.push((options?.headers as Record<string, string> | undefined)?.["Last-Event-ID"]);
       const next = answers.shift();
       if (!next) {
         done();
@@ -76,7 +76,7 @@ describe("listening", () => {
     const made = world([answer("", 401), answer("data: never\n\n")], () => undefined);
     listen(
       "v1/live",
-      { message: () => expect.unreachable(), refused: (status) => (refused.push(status), true) },
+      { message: () => expect.unreachable(), refused: (status) => refused.push(status) > 0 },
       made,
     );
     await new Promise((done) => setTimeout(done, 10));
@@ -97,7 +97,10 @@ describe("listening", () => {
     const made: World = {
       chance: () => 1,
       wait: async () => undefined,
-      fetch: async (_url, options) => ((asked += 1), new Response(silent(options!.signal!))),
+      fetch: async (_url, options) => {
+        asked += 1;
+        return new Response(silent(options!.signal!));
+      },
     };
     const listening = listen(
       "v1/live",

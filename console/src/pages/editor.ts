@@ -104,7 +104,11 @@ export function makeEditor(
 ): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const language = new Compartment();
-  const run = Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => (on.run(), true) }]));
+  const runs = () => {
+    on.run();
+    return true;
+  };
+  const run = Prec.highest(keymap.of([{ key: "Mod-Enter", run: runs }]));
   const view = new EditorView({
     root,
     parent: root,

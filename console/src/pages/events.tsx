@@ -129,31 +129,32 @@ function Tail({ stream }: { stream: string }) {
   };
   return (
     <div class="stack">
-      <form
-        class="row"
-        role="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          amend({ q: text.trim() || null });
-        }}
-      >
-        <input
-          class="input grow mono"
-          type="search"
-          aria-label="Search events"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-          placeholder="user:ada   id:e1   status:duplicate   0/120   from:2026-11-16T06:00:00Z"
-        />
-        <Button submit icon="search">
-          Search
-        </Button>
-        {!asked && (
-          <Button kind="quiet" icon={paused ? "play" : "stop"} onPress={() => setPaused(!paused)}>
-            {paused ? "Follow" : "Pause"}
+      <search>
+        <form
+          class="row"
+          onSubmit={(event) => {
+            event.preventDefault();
+            amend({ q: text.trim() || null });
+          }}
+        >
+          <input
+            class="input grow mono"
+            type="search"
+            aria-label="Search events"
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+            placeholder="user:ada   id:e1   status:duplicate   0/120   from:2026-11-16T06:00:00Z"
+          />
+          <Button submit icon="search">
+            Search
           </Button>
-        )}
-      </form>
+          {!asked && (
+            <Button kind="quiet" icon={paused ? "play" : "stop"} onPress={() => setPaused(!paused)}>
+              {paused ? "Follow" : "Pause"}
+            </Button>
+          )}
+        </form>
+      </search>
       {problem && <Notice of={problem} />}
       {!value && !problem && <Waiting />}
       {value &&

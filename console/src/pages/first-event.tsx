@@ -42,7 +42,7 @@ export function FirstEvent({ stream, title }: { stream?: string; title?: string 
     <Panel>
       <Empty
         title={title ?? `Send the first event to ${chosen.name}`}
-        command={command(chosen, base(location.href), new Date().toISOString().slice(0, 19) + "Z")}
+        command={command(chosen, base(location.href), `${new Date().toISOString().slice(0, 19)}Z`)}
       >
         <p>
           It is answered when the event is on disk; a second later it counts in every view of the

@@ -33,7 +33,7 @@ export function GraphView({
   tall: boolean;
   children?: preact.ComponentChildren;
 }) {
-  const box = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLElement>(null);
   const shape = structure(nodes, edges);
   const laid = useMemo(() => layout(nodes, edges), [shape]);
   const [eye, setEye] = useState<Eye>({ x: 0, y: 0, scale: 1 });
@@ -81,10 +81,9 @@ export function GraphView({
   }, [chosen, byId]);
   const rates = new Map(edges.map((edge) => [`${edge.source}>${edge.target}`, edge.rate]));
   return (
-    <div
+    <section
       class={`graph${tall ? " tall" : ""}${drag.dragged ? " dragged" : ""}`}
       ref={box}
-      role="group"
       {...drag.on}
       style={{ height: tall ? "" : `${room}px` }}
       aria-label="Topology as a graph. The switch above shows it as a table."
@@ -126,13 +125,13 @@ export function GraphView({
       </div>
       <div class="key" aria-hidden="true">
         <span>
-          <svg>
+          <svg aria-hidden="true">
             <path class="edge flow" stroke-width="3" d="M0 4H26" />
           </svg>
           width is the rate
         </span>
         <span>
-          <svg>
+          <svg aria-hidden="true">
             <path class="edge still" stroke-width="1.25" d="M0 4H26" />
           </svg>
           no flow
@@ -154,7 +153,7 @@ export function GraphView({
         <Button kind="tiny" icon="fit" label="Fit" onPress={fit} />
       </div>
       {children}
-    </div>
+    </section>
   );
 }
 
@@ -167,7 +166,7 @@ function zoomed(eye: Eye, factor: number, box: HTMLElement): Eye {
 
 /** Dragging moves the graph; a wheel with Ctrl, as a pinch is told, zooms it. */
 function useDrag(
-  box: { current: HTMLDivElement | null },
+  box: { current: HTMLElement | null },
   setEye: (change: (eye: Eye) => Eye) => void,
 ) {
   const [dragged, setDragged] = useState(false);

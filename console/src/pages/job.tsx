@@ -43,7 +43,10 @@ export function JobPage({ name }: { name: string }) {
   const [verb, setVerb] = useState<Verb | null>(null);
   const [applying, setApplying] = useState(false);
   const job = asked.value;
-  const again = () => [asked, versions].forEach((one) => one.again());
+  const again = () => {
+    asked.again();
+    versions.again();
+  };
   const all = job ? commandsFor(job) : [];
   const own = all.filter((one) => allows(who, one.operation, `job:${name}`));
   const submits = allows(who, "submit", `job:${name}`);

@@ -227,10 +227,9 @@ function Boxes({
     }),
   );
   return (
-    <div
+    <section
       class={`lineage${chosen ? " some" : ""}`}
       tabIndex={0}
-      role="group"
       aria-label="Columns and what they are made of"
     >
       <div class="boxes" style={{ width: `${drawn.width}px`, height: `${drawn.height}px` }}>
@@ -267,7 +266,7 @@ function Boxes({
           </section>
         ))}
       </div>
-    </div>
+    </section>
   );
 }
 

@@ -102,11 +102,10 @@ function Phases({ of }: { of: Epoch[] }) {
   const shown = names.slice(0, 5);
   return (
     <div class="stack tight">
-      <div class="phases" tabIndex={0} role="list" aria-label="Epochs by phase">
+      <ul class="phases" aria-label="Epochs by phase">
         {of.map((epoch) => (
-          <div
+          <li
             class="phase-row"
-            role="listitem"
             key={`${epoch.stream} ${epoch.number}`}
             title={`${epoch.stream} ${position(epoch.lower)} to ${position(epoch.upper)}`}
           >
@@ -124,9 +123,9 @@ function Phases({ of }: { of: Epoch[] }) {
             <span class="num">
               {duration(epoch.ms)} <span class="muted">{plural(epoch.events, "event")}</span>
             </span>
-          </div>
+          </li>
         ))}
-      </div>
+      </ul>
       <Legend names={shown.length ? [...shown, "other"] : []} />
     </div>
   );

@@ -51,7 +51,7 @@ export function TopologyPage() {
         {seen && !bad && !warn && <Badge tone="ok">all well</Badge>}
       </PageHead>
       <div class="content">
-        {seen && seen.nodes.length ? (
+        {seen?.nodes.length ? (
           <Graph of={seen} tall={tall} onTall={() => setTall(!tall)} />
         ) : (
           <Panel>
@@ -69,7 +69,7 @@ export function TopologyPage() {
 
 function Starting() {
   const project = useStore(status);
-  if (!project || project.state !== "running")
+  if (project?.state !== "running")
     return (
       <div class="empty">
         <Waiting what={project?.reason || "The project is starting"} />
@@ -119,7 +119,7 @@ function Graph({ of, tall, onTall }: { of: Topology; tall: boolean; onTall: () =
   return (
     <Panel
       flush
-      title={<>{worst(of.nodes) === "bad" ? "Something needs you" : "Flow"}</>}
+      title={worst(of.nodes) === "bad" ? "Something needs you" : "Flow"}
       note={
         large && !all
           ? `${nodes.length} of ${of.nodes.length} nodes, around ${of.nodes.find((node) => node.id === focus)?.name ?? ""}`

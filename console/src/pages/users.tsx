@@ -48,7 +48,7 @@ export function UsersPage() {
   );
   const tokens = useAsked(async () => (await api.tokens()).tokens, [], 10_000);
   const again = () => {
-    [users, grants, tokens].forEach((one) => one.again());
+    for (const one of [users, grants, tokens]) one.again();
     // One may have changed what one may do oneself.
     void api.whoami().then(me.set, () => undefined);
   };

@@ -36,7 +36,9 @@ export function useAsked<T>(
   useEffect(() => {
     setState({ value: null, problem: null });
     void run();
-    return () => void (turn.current += 1);
+    return () => {
+      turn.current += 1;
+    };
   }, [run]);
   // By itself, so that what was answered stays when it is no longer asked for again.
   useEffect(() => {

@@ -101,12 +101,14 @@ export function Palette({ pages, onClose }: { pages: readonly Page[]; onClose: (
         }}
         onKeyDown={press}
       />
-      <ul id="targets" role="listbox" aria-label="Found">
+      <div id="targets" role="listbox" aria-label="Found">
         {found.map((one, index) => (
-          <li
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the focus stays in the input, which has the keys of the list.
+          <div
             id={`target-${index}`}
             key={one.href + one.kind}
             role="option"
+            tabIndex={-1}
             aria-selected={index === at}
             onMouseMove={() => setAt(index)}
             onClick={() => choose(one)}
@@ -114,14 +116,14 @@ export function Palette({ pages, onClose }: { pages: readonly Page[]; onClose: (
             <Icon name={one.icon} />
             {one.name}
             <span class="muted">{one.kind}</span>
-          </li>
+          </div>
         ))}
-        {!found.length && (
-          <li role="option" aria-selected="false" class="muted">
-            Nothing has this name
-          </li>
-        )}
-      </ul>
+      </div>
+      {!found.length && (
+        <p class="none muted" role="status">
+          Nothing has this name
+        </p>
+      )}
     </dialog>
   );
 }

@@ -230,7 +230,7 @@ function Block({
   }, [text]);
   return (
     <div class={`code${wrap ? " wrap" : ""}`}>
-      {/* A region that scrolls must be reachable by keyboard. */}
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is of a form; this names what scrolls. */}
       <pre
         ref={ref}
         onScroll={end ? scrolled : undefined}
@@ -302,6 +302,7 @@ export function Switch<T extends string>({
   label: string;
 }) {
   return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is of a form; these buttons act at once.
     <div class="switch" role="group" aria-label={label}>
       {of.map(([key, name]) => (
         <button type="button" key={key} aria-pressed={key === value} onClick={() => onChange(key)}>

@@ -78,15 +78,11 @@ export function Table<T>({
       </tbody>
     </table>
   );
+  if (!scroll) return <div>{table}</div>;
   return (
-    <div
-      class={scroll ? "table-scroll" : undefined}
-      tabIndex={scroll ? 0 : undefined}
-      role={scroll ? "region" : undefined}
-      aria-label={scroll ? label : undefined}
-    >
+    <section class="table-scroll" tabIndex={0} aria-label={label}>
       {table}
-    </div>
+    </section>
   );
 }
 
