@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.access import audit_log, session, token, user
-from headrace.access.audit_log import NEWEST, By, Entry, Wanted
+from headrace.access.audit_log import NEWEST, By, Decision, Entry, Wanted
 from headrace.access.caller import Caller
 from headrace.access.file import AccessFile
 from headrace.access.object import read_object
@@ -207,7 +207,7 @@ class Access:
 
     # The audit log
 
-    def log(self, by: By, what: str, on: str, decision: str, detail: str = "") -> None:
+    def log(self, by: By, what: str, on: str, decision: Decision, detail: str = "") -> None:
         """Note a decision that was made elsewhere."""
         with self._file.write() as db:
             audit_log.append(db, by, what, on, self.clock(), decision, detail)

@@ -8,13 +8,16 @@ tests/access/test_access.py tries to change it.
 from __future__ import annotations
 
 import sqlite3
+from typing import Literal
 
 import msgspec
 
 from headrace.access.object import NAME_MAX
 from headrace.core.time import iso
 
-ALLOWED, REFUSED = "allowed", "refused"
+Decision = Literal["allowed", "refused"]
+ALLOWED: Decision = "allowed"
+REFUSED: Decision = "refused"
 NOBODY = "nobody"
 LISTED = 100
 DETAIL_MAX = 500  # a refusal tells names as they were sent
@@ -36,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True):
     token: str  # its id; empty if the change was made on the files
     what: str  # the name of the route
     object: str
-    decision: str  # allowed, refused
+    decision: Decision
     request: str
     detail: str = ""
 
@@ -61,7 +64,7 @@ def append(
     what: str,
     object: str,
     now_us: int,
-    decision: str = ALLOWED,
+    decision: Decision = ALLOWED,
     detail: str = "",
 ) -> None:
     """Add an entry, inside the caller's transaction."""

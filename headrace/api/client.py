@@ -29,7 +29,7 @@ from headrace.api.remote_access import RemoteAccess
 from headrace.api.remote_observatory import RemoteObservatory
 from headrace.api.remote_rulebook import RemoteRulebook
 from headrace.api.remote_watchbook import RemoteWatchbook
-from headrace.api.service import DeadLetter, Status
+from headrace.api.service import DeadLetter, Rebuilt, Status
 from headrace.api.shapes import Accepted, Audits, DeadLetters, Ready
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.core import errors
@@ -181,9 +181,9 @@ class Remote:
         path = f"/v1/streams/{quote(stream, safe='')}/dead-letters"
         return self._ask(DeadLetters, "GET", path, params={"limit": limit}).dead_letters
 
-    def rebuild(self, view: str) -> dict[str, Any]:
+    def rebuild(self, view: str) -> Rebuilt:
         path = f"/v1/views/{quote(view, safe='')}/rebuild"
-        return self._ask(dict[str, Any], "POST", path, timeout=WORK_TIMEOUT)
+        return self._ask(Rebuilt, "POST", path, timeout=WORK_TIMEOUT)
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         asked = {"view": view}

@@ -1,16 +1,18 @@
 """The table of routes as an OpenAPI 3.1 document.
 
 Every schema is derived from the type that is really encoded or decoded, so the document cannot
-describe another answer than the one that is sent. Every error of every route has one shape.
+describe another answer than the one that is sent. A field of an answer is required if it is always
+sent, also where the type has a default for it. Every error of every route has one shape.
 tests/api/test_openapi.py checks the document against the table and the references within it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.inspect import DataclassType, Field, StructType, Type, multi_type_info
 
 from headrace.api.errors import ErrorShape
 from headrace.api.needs import ANYBODY
@@ -25,6 +27,8 @@ _REFERENCE = "#/components/schemas/{name}"
 def document(routes: Sequence[Route[Any]]) -> dict[str, Any]:
     types = [ErrorShape, *(type for route in routes for type in _types(route))]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    for name, fields in _sent(route.response for route in routes):
+        components[name]["required"] = fields
     given = iter(schemas)
     error = _content("application/json", next(given))
     paths: dict[str, dict[str, Any]] = {}
@@ -43,6 +47,27 @@ def _types(route: Route[Any]) -> Iterator[Any]:
     yield route.response
     yield from (parameter.type for parameter in route.parameters)
     yield from (body.type for body in route.bodies)
+
+
+def _sent(answers: Iterable[Any]) -> Iterator[tuple[str, list[str]]]:
+    """The name and the fields of each type within the answers that is always sent whole."""
+    for found in _objects(multi_type_info(answers), set()):
+        if not (isinstance(found, StructType) and found.cls.__struct_config__.omit_defaults):
+            yield found.cls.__name__, [field.encode_name for field in found.fields]
+
+
+def _objects(parts: Iterable[Any], seen: set[type]) -> Iterator[StructType | DataclassType]:
+    """The types with fields within these, each once."""
+    for part in parts:
+        if isinstance(part, StructType | DataclassType):
+            if part.cls in seen:
+                continue
+            seen.add(part.cls)
+            yield part
+        if isinstance(part, Type | Field):
+            yield from _objects(msgspec.structs.astuple(part), seen)
+        elif isinstance(part, tuple):
+            yield from _objects(part, seen)
 
 
 def _operation(route: Route[Any], given: Iterator[Any], error: dict[str, Any]) -> dict[str, Any]:

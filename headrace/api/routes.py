@@ -24,6 +24,7 @@ from headrace.api.querying import QUERYING
 from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Parameter, Route
 from headrace.api.rulebook import Muted, RuleStatus
 from headrace.api.searching import SEARCHING
+from headrace.api.service import Rebuilt
 from headrace.api.shapes import (
     Accepted,
     Acknowledgement,
@@ -36,7 +37,6 @@ from headrace.api.shapes import (
     MuteQuestion,
     Mutes,
     Ready,
-    Rebuilt,
     Retried,
     RetryQuestion,
     RuleHistory,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -131,6 +131,15 @@ class DeadLetter(msgspec.Struct, frozen=True):
     raw: str
 
 
+class Rebuilt(msgspec.Struct, frozen=True):
+    """A view after its rebuild."""
+
+    view: str
+    generation: int | None  # None: there was nothing to build
+    rows: int
+    differences: int | None  # None: it was not audited
+
+
 class Service(Protocol):
     @property
     def rulebook(self) -> Rulebook:
@@ -204,11 +213,8 @@ class Service(Protocol):
     def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         """The newest dead letters of a stream."""
 
-    def rebuild(self, view: str) -> dict[str, Any]:
-        """Recompute a view from its whole history and swap it in.
-
-        {"view", "generation", "rows", "differences"}
-        """
+    def rebuild(self, view: str) -> Rebuilt:
+        """Recompute a view from its whole history and swap it in."""
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         """Compare answers with a second engine over the same events, up to the same position."""

@@ -90,15 +90,6 @@ class DeadLetters(msgspec.Struct, frozen=True):
     dead_letters: list[DeadLetter]
 
 
-class Rebuilt(msgspec.Struct, frozen=True):
-    """A view after its rebuild."""
-
-    view: str
-    generation: int
-    rows: int
-    differences: int | None = None
-
-
 class Alive(msgspec.Struct, frozen=True):
     """The process lives."""
 

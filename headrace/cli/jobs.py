@@ -15,7 +15,7 @@ from headrace.cli.report import Report, bad, dim, good, waiting
 from headrace.client.table import table
 from headrace.client.words import second
 from headrace.server.client import Address, found_server
-from headrace.server.commands import Done
+from headrace.server.commands import CommandResult
 from headrace.server.package import pack
 from headrace.server.place import Place
 from headrace.server.shapes import JobStatus, Versions
@@ -108,7 +108,7 @@ def switch(at: Address, job: str, verb: str, id: str | None) -> Report:
         return _done(server.switch(job, verb, id))
 
 
-def _done(done: Done) -> Report:
+def _done(done: CommandResult) -> Report:
     job = done.job
     line = good(f"{done.verb} {job.name}: version {job.version} is to be {job.desired}")
     look = f"look: headrace job show {job.name}"

@@ -24,11 +24,9 @@ def rebuild(folder: Path, view: str) -> Report:
     """Recompute a view and say what became of it."""
     with asked(folder) as service, waiting(f"rebuilding {view}"):
         result = service.rebuild(view)
-    differences = result.get("differences")
-    rows = counted(result["rows"] or 0, "row")
-    line = f"{result['view']}: generation {result['generation']}, {rows}, "
-    found = counted(differences or 0, "difference") + " from what was served before"
-    return Report(result, [Text(line).append(bad(found) if differences else good(found))])
+    line = f"{result.view}: generation {result.generation}, {counted(result.rows, 'row')}, "
+    found = counted(result.differences or 0, "difference") + " from what was served before"
+    return Report(result, [Text(line).append(bad(found) if result.differences else good(found))])
 
 
 def audit(folder: Path, view: str | None) -> Report:

@@ -20,7 +20,7 @@ from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
 from headrace.api.observed.about import Rebuild
 from headrace.api.server import HttpServer
-from headrace.api.service import Status
+from headrace.api.service import Rebuilt, Status
 from headrace.api.tls import exposed, with_paths
 from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, NotFound, NotReady
@@ -344,7 +344,7 @@ class Instance(ProjectService):
     def ready(self) -> tuple[bool, str]:
         return self.state == "running", self.reason
 
-    def rebuild(self, view: str) -> dict[str, Any]:
+    def rebuild(self, view: str) -> Rebuilt:
         plan = self.deployed()
         found = plan.view(view)
         if found is None or not found.stream:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
 
-from headrace.api.service import Status
+from headrace.api.service import Rebuilt, Status
 from headrace.compile.plan import WatchPlan
 from headrace.core.errors import Unavailable
 from headrace.define.definitions import WatchDefinition
@@ -96,7 +95,7 @@ class Offline(ProjectService):
     def ready(self) -> tuple[bool, str]:
         return False, "the project does not run"
 
-    def rebuild(self, view: str) -> dict[str, Any]:
+    def rebuild(self, view: str) -> Rebuilt:
         """Start Spark for as long as the build takes."""
         from headrace.run.once import rebuild_once
 

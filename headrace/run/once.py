@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headrace.api.service import Rebuilt
 from headrace.batch.build import Promoted
 from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
@@ -35,7 +36,7 @@ def pipelines_of(
     }
 
 
-def rebuild_once(service: ProjectService, view: str) -> dict[str, Any]:
+def rebuild_once(service: ProjectService, view: str) -> Rebuilt:
     """Recompute one view from the whole history, in a Spark session made for it."""
     with session(service.project, "run") as spark:
         plan = compile_with(spark, service.project)
@@ -51,12 +52,10 @@ def rebuild_once(service: ProjectService, view: str) -> dict[str, Any]:
         return rebuilt(found.name, pipeline.build(frozenset({found.name})))
 
 
-def rebuilt(view: str, promoted: Promoted | None) -> dict[str, Any]:
+def rebuilt(view: str, promoted: Promoted | None) -> Rebuilt:
     """What `rebuild` answers."""
     audit = next((a for a in promoted.audits if a.view == view), None) if promoted else None
-    return {
-        "view": view,
-        "generation": promoted.generation if promoted else None,
-        "rows": audit.compared if audit else 0,
-        "differences": audit.differences if audit else None,
-    }
+    generation = promoted.generation if promoted else None
+    if audit is None:
+        return Rebuilt(view, generation, 0, None)
+    return Rebuilt(view, generation, audit.compared, audit.differences)

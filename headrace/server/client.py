@@ -19,7 +19,7 @@ from headrace.api.client import TOKEN_VARIABLE, WORK_TIMEOUT, Remote
 from headrace.api.tls import trusting, with_paths
 from headrace.core.errors import Unavailable
 from headrace.run.lock import running_token, running_url
-from headrace.server.commands import Done
+from headrace.server.commands import CommandResult
 from headrace.server.handlers import COMMAND
 from headrace.server.home import Home, found_home
 from headrace.server.package import MEDIA
@@ -93,22 +93,24 @@ class ServerRemote(Remote):
     def logs(self, job: str, lines: int) -> list[str]:
         return self._ask(Logs, "GET", _path(job, "/logs"), params={"tail": lines}).lines
 
-    def submit_job(self, job: str, project: bytes, wish: Wish, id: str | None = None) -> Done:
+    def submit_job(
+        self, job: str, project: bytes, wish: Wish, id: str | None = None
+    ) -> CommandResult:
         return self._bring("/v1/jobs", {"name": job}, project, wish, id)
 
-    def apply(self, job: str, project: bytes, wish: Wish, id: str | None = None) -> Done:
+    def apply(self, job: str, project: bytes, wish: Wish, id: str | None = None) -> CommandResult:
         return self._bring(_path(job, "/versions"), {}, project, wish, id)
 
-    def rollback(self, job: str, version: int | None, id: str | None = None) -> Done:
+    def rollback(self, job: str, version: int | None, id: str | None = None) -> CommandResult:
         params = {} if version is None else {"version": version}
         return self._command(_path(job, "/rollback"), id, params=params)
 
-    def switch(self, job: str, verb: str, id: str | None = None) -> Done:
+    def switch(self, job: str, verb: str, id: str | None = None) -> CommandResult:
         return self._command(_path(job, f"/{verb}"), id)
 
     def _bring(
         self, path: str, params: dict[str, Any], project: bytes, wish: Wish, id: str | None
-    ) -> Done:
+    ) -> CommandResult:
         said = {"cores": wish.cores, "memory": wish.memory, "pool": wish.pool}
         said["tags"] = ",".join(wish.tags) if wish.tags is not None else None
         given = params | {name: value for name, value in said.items() if value is not None}
@@ -117,9 +119,11 @@ class ServerRemote(Remote):
 
     def _command(
         self, path: str, id: str | None, headers: dict[str, str] | None = None, **request: Any
-    ) -> Done:
+    ) -> CommandResult:
         said = {COMMAND: id or secrets.token_hex(8), **(headers or {})}
-        ask = partial(self._ask, Done, "POST", path, headers=said, timeout=WORK_TIMEOUT, **request)
+        ask = partial(
+            self._ask, CommandResult, "POST", path, headers=said, timeout=WORK_TIMEOUT, **request
+        )
         try:
             return ask()
         except Unavailable:

@@ -23,7 +23,7 @@ from headrace.server.records import Job
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
 
-class Done(msgspec.Struct, frozen=True):
+class CommandResult(msgspec.Struct, frozen=True):
     """What became of a command: the job as it is to be from then on."""
 
     command: str
@@ -55,7 +55,7 @@ def checked_id(text: str) -> str:
     return text
 
 
-def find(db: sqlite3.Connection, command: Command) -> Done | None:
+def find(db: sqlite3.Connection, command: Command) -> CommandResult | None:
     """What the command was answered, if it was carried out."""
     row = db.execute(
         "SELECT verb, job, asked, result FROM commands WHERE id = ?", (command.id,)
@@ -67,20 +67,20 @@ def find(db: sqlite3.Connection, command: Command) -> Done | None:
             f"the id '{command.id}' is that of another command: {row[0]} {row[1]}",
             hint="each command needs an id of its own.",
         )
-    return msgspec.json.decode(row[3], type=Done)
+    return msgspec.json.decode(row[3], type=CommandResult)
 
 
 def carry_out(
     db: sqlite3.Connection, command: Command, now_us: int, change: Callable[[], Job]
-) -> Done:
+) -> CommandResult:
     """Make the change and note it, inside the caller's transaction; or tell what was noted."""
     if (before := find(db, command)) is not None:
         return before
-    done = Done(command.id, command.verb, change())
+    done = CommandResult(command.id, command.verb, change())
     said = command.id, command.verb, command.job, command.digest, command.who, now_us
     result = msgspec.json.encode(done).decode()
     db.execute("INSERT INTO commands VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, result))
     return done
 
 
-learn(Done)
+learn(CommandResult)

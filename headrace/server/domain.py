@@ -22,7 +22,7 @@ from headrace.define.settings import load_settings
 from headrace.run.job import Names
 from headrace.run.order import Order
 from headrace.server.checking import Checker
-from headrace.server.commands import Command, Done, carry_out, find
+from headrace.server.commands import Command, CommandResult, carry_out, find
 from headrace.server.home import checked_name
 from headrace.server.package import unpack, write_files
 from headrace.server.place import Place
@@ -79,7 +79,7 @@ class Domain:
         """Take in no more versions; whoever waits for a check is told so."""
         self._checker.stop()
 
-    def submit(self, command: Command, body: bytes, wish: Wish) -> Done:
+    def submit(self, command: Command, body: bytes, wish: Wish) -> CommandResult:
         """Make a job of a project."""
 
         def wanted(db: sqlite3.Connection, default: Place) -> Job:
@@ -90,7 +90,7 @@ class Domain:
 
         return self._bring(command, body, wanted)
 
-    def apply(self, command: Command, body: bytes, wish: Wish) -> Done:
+    def apply(self, command: Command, body: bytes, wish: Wish) -> CommandResult:
         """Make a project the next version of a job."""
 
         def wanted(db: sqlite3.Connection, default: Place) -> Job:
@@ -99,7 +99,7 @@ class Domain:
 
         return self._bring(command, body, wanted)
 
-    def rollback(self, command: Command, number: int | None) -> Done:
+    def rollback(self, command: Command, number: int | None) -> CommandResult:
         """Make an earlier version the current one again."""
         with self.database.read() as db:
             if (before := find(db, command)) is not None:
@@ -113,7 +113,7 @@ class Domain:
             command, lambda db: self._write(db, replace(_going(db, job.name), version=wanted))
         )
 
-    def switch(self, command: Command) -> Done:
+    def switch(self, command: Command) -> CommandResult:
         """Pause, resume, restart or cancel a job."""
         allowed, after = SWITCHES[command.verb]
 
@@ -127,7 +127,7 @@ class Domain:
 
     def _bring(
         self, command: Command, body: bytes, wanted: Callable[[sqlite3.Connection, Place], Job]
-    ) -> Done:
+    ) -> CommandResult:
         """Check a project and make it a version, if it is right and its job can have it."""
         files = unpack(body, self._limits)
         self.home.incoming.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,9 @@ class Domain:
             others = [other for other in jobs(db) if other.name != job.name]
             self.room.check(job.place, [o.place for o in others if o.desired == RUNNING])
 
-    def _carry_out(self, command: Command, change: Callable[[sqlite3.Connection], Job]) -> Done:
+    def _carry_out(
+        self, command: Command, change: Callable[[sqlite3.Connection], Job]
+    ) -> CommandResult:
         with self.database.write() as db:
             done = carry_out(db, command, self._clock(), lambda: change(db))
         self._decided(command.job)

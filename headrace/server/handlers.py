@@ -48,7 +48,7 @@ from headrace.core.errors import (
     Unauthenticated,
 )
 from headrace.define.settings import HttpSettings
-from headrace.server.commands import Command, Done, checked_id
+from headrace.server.commands import Command, CommandResult, checked_id
 from headrace.server.home import checked_name
 from headrace.server.job_routes import JobRoutes
 from headrace.server.line import Ask, Passed
@@ -120,7 +120,7 @@ async def apply(desk: Desk, request: Request) -> Response:
 
 
 async def _brought(
-    desk: Desk, request: Request, job: str, bring: Callable[[Command, bytes, Wish], Done]
+    desk: Desk, request: Request, job: str, bring: Callable[[Command, bytes, Wish], CommandResult]
 ) -> Response:
     """A project that was sent, as a version."""
     wish = _wish(parameters(request))
@@ -133,7 +133,9 @@ async def _brought(
     return await _answered(command, desk.slow, partial(bring, command, body, wish))
 
 
-async def _answered(command: Command, threads: Threads, call: Callable[[], Done]) -> Response:
+async def _answered(
+    command: Command, threads: Threads, call: Callable[[], CommandResult]
+) -> Response:
     """What became of a command, counted."""
     try:
         done = await threads.run(call)

@@ -33,7 +33,7 @@ from headrace.server.records import (
     versions,
 )
 from headrace.server.shapes import (
-    Catalog,
+    CatalogNames,
     DomainStatus,
     Instance,
     Jobs,
@@ -92,11 +92,11 @@ class Office:
     def logs(self, name: str, lines: int) -> Logs:
         return Logs(process.tail(self.domain.home.log(self._read(name).name), lines))
 
-    def catalog(self, caller: Caller) -> Catalog:
+    def catalog(self, caller: Caller) -> CatalogNames:
         """The names that the caller may read."""
         with self.domain.database.read() as db:
             found = names(db)
-        return Catalog([n for n in found if reads(within(caller, n.job), n.kind, n.name)])
+        return CatalogNames([n for n in found if reads(within(caller, n.job), n.kind, n.name)])
 
     def job_of(self, kind: str, name: str) -> str:
         with self.domain.database.read() as db:

@@ -16,10 +16,10 @@ from headrace.api.page import PAGE_ROUTES
 from headrace.api.route import STREAM, VIEW, BodyKind, Parameter, Route
 from headrace.api.shapes import Accepted, Alive, Limit
 from headrace.server import handlers
-from headrace.server.commands import Done
+from headrace.server.commands import CommandResult
 from headrace.server.handlers import Desk
 from headrace.server.package import MEDIA
-from headrace.server.shapes import Catalog, DomainStatus, Jobs, JobStatus, Logs, Versions
+from headrace.server.shapes import CatalogNames, DomainStatus, Jobs, JobStatus, Logs, Versions
 from headrace.serving.answer import Answer
 
 _JOB = Parameter("job", "path", str, "name of a job")
@@ -38,7 +38,7 @@ _SUBMITS = Need(JOB, Operation.SUBMIT)
 def _switch(verb: str, operation: Operation, summary: str) -> Route[Desk]:
     return Route(
         "POST", f"/v1/jobs/{{job}}/{verb}", f"{verb}_job", summary,
-        handlers.switch, Done, parameters=(_JOB,),
+        handlers.switch, CommandResult, parameters=(_JOB,),
         needs=Need(JOB, operation),
     )  # fmt: skip
 
@@ -77,7 +77,7 @@ ROUTES: tuple[Route[Desk], ...] = (
     Route(
         "POST", "/v1/jobs", "submit_job",
         "Make a job of a project: a gzipped tar of what is in its folder. It is checked first.",
-        handlers.submit, Done,
+        handlers.submit, CommandResult,
         parameters=(Parameter("name", "query", str, "name of the new job"), *_PLACE),
         bodies=_PROJECT,
         needs=_SUBMITS,
@@ -105,14 +105,14 @@ ROUTES: tuple[Route[Desk], ...] = (
     Route(
         "POST", "/v1/jobs/{job}/versions", "apply_version",
         "Check a project and make it the next version of a job.",
-        handlers.apply, Done,
+        handlers.apply, CommandResult,
         parameters=(_JOB, *_PLACE), bodies=_PROJECT,
         needs=_SUBMITS,
     ),
     Route(
         "POST", "/v1/jobs/{job}/rollback", "rollback_job",
         "Make an earlier version the current one; the one before it, if none is named.",
-        handlers.rollback, Done,
+        handlers.rollback, CommandResult,
         parameters=(_JOB, Parameter("version", "query", int, "number of a version")),
         needs=_SUBMITS,
     ),
@@ -125,7 +125,7 @@ ROUTES: tuple[Route[Desk], ...] = (
     Route(
         "GET", "/v1/catalog/names", "names",
         "Every stream, view and rule that one may read, with its job.",
-        handlers.catalog, Catalog,
+        handlers.catalog, CatalogNames,
         needs=FOR_KNOWN,
     ),
     Route(

@@ -10,8 +10,8 @@ import msgspec
 from headrace.core.time import iso
 from headrace.server.deaths import Death
 from headrace.server.place import Place, Room
-from headrace.server.records import Job, Named, Version
-from headrace.server.watcher import Seen
+from headrace.server.records import Desired, Job, Named, Version
+from headrace.server.watcher import JobState, Seen
 
 
 class LastDeath(msgspec.Struct, frozen=True):
@@ -25,9 +25,9 @@ class JobStatus(msgspec.Struct, frozen=True):
     """What a job is to be, and how it is. Its deaths are those since the last command."""
 
     name: str
-    state: str  # starting, running, silent, restarting, stopping, paused, cancelled, failed
+    state: JobState
     reason: str
-    desired: str  # running, paused, cancelled
+    desired: Desired
     version: int
     owner: str
     place: Place
@@ -63,7 +63,7 @@ class Logs(msgspec.Struct, frozen=True):
     lines: list[str]
 
 
-class Catalog(msgspec.Struct, frozen=True):
+class CatalogNames(msgspec.Struct, frozen=True):
     """Every stream, view and rule, and the job that it is of."""
 
     names: list[Named]

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, Literal, get_args
 
 import msgspec
 import structlog
@@ -34,17 +35,18 @@ from headrace.server.records import Job, read_job, write_failure
 from headrace.server.settings import SuperviseSettings
 
 LOOK_S = 0.5
-SILENT = "silent"
-STATES = (
-    "starting", "running", SILENT, "restarting", "stopping", "paused", "cancelled", "failed",
-)  # fmt: skip
+SILENT: Final = "silent"
+JobState = Literal[
+    "starting", "running", "silent", "restarting", "stopping", "paused", "cancelled", "failed"
+]
+STATES: tuple[JobState, ...] = get_args(JobState)
 _log = structlog.get_logger(__name__)
 
 
 class Seen(msgspec.Struct, frozen=True):
     """How a job was at the last look."""
 
-    state: str  # one of STATES
+    state: JobState
     reason: str = ""
     pid: int | None = None
     url: str | None = None
@@ -208,8 +210,7 @@ class Watcher:
             self._bury(job, self._run)
             return
         if not job.wanted:
-            state = "failed" if job.failure else str(job.desired)
-            self.seen = Seen(state, job.failure or "")
+            self.seen = Seen("failed" if job.failure else job.desired, job.failure or "")
             return
         if (wait_s := self._wait_s()) > 0:
             why = f"it is started again in {wait_s:.0f} s"

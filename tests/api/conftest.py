@@ -40,7 +40,7 @@ from headrace.api.observed.system import (
 from headrace.api.observed.topology import Edge, Node, Topology
 from headrace.api.rulebook import RuleStatus
 from headrace.api.server import HttpServer
-from headrace.api.service import Balance, DeadLetter, Status, StreamStatus, ViewStatus
+from headrace.api.service import Balance, DeadLetter, Rebuilt, Status, StreamStatus, ViewStatus
 from headrace.audit.trace import LISTED, LeftOut, Replay, Seen, Step, Why
 from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
 from headrace.core.errors import NotFound
@@ -87,7 +87,7 @@ STATUS = Status(
     views=[ViewStatus("visitors", "mergeable", "live", "clicks", 12, 3, 0)],
 )  # fmt: skip
 DEAD_LETTERS = [DeadLetter(1, 7, "2026-01-01T00:00:00Z", "not JSON", "{oops")]
-REBUILT = {"view": "visitors", "generation": 4, "rows": 12, "differences": 0}
+REBUILT = Rebuilt("visitors", 4, 12, 0)
 AUDITS = [AuditResult("visitors", 12, 1, ("/home: 2 is not 3",), "up to [7, 8]")]
 SEEN = Seen("clicks", 0, 3, None, "2026-01-01T00:00:00Z", "{}", True, "why not")
 WHY = Why(
@@ -333,7 +333,7 @@ class Shop:
         self._asked("dead_letters", stream, limit)
         return DEAD_LETTERS
 
-    def rebuild(self, view: str) -> dict[str, Any]:
+    def rebuild(self, view: str) -> Rebuilt:
         self._asked("rebuild", view)
         return REBUILT
 

@@ -16,6 +16,7 @@ from headrace.api.service import (
     Balance,
     DeadLetter,
     IdlePartition,
+    Rebuilt,
     Status,
     StreamStatus,
     ViewStatus,
@@ -123,10 +124,10 @@ class Told:
     def status(self) -> Status:
         return self.found
 
-    def rebuild(self, view: str) -> dict[str, Any]:
+    def rebuild(self, view: str) -> Rebuilt:
         if view != "visitors":
             raise NotFound(f"there is no view '{view}' that is kept")
-        return {"view": view, "generation": 4, "rows": 42, "differences": 0}
+        return Rebuilt(view, 4, 42, 0)
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         return [a for a in self.audits if view in (None, a.view)]

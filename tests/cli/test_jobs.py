@@ -12,7 +12,7 @@ from typer.testing import Result
 from headrace.core.errors import Conflict
 from headrace.run.job import Names
 from headrace.server import client
-from headrace.server.commands import Done
+from headrace.server.commands import CommandResult
 from headrace.server.package import unpack
 from headrace.server.place import Place
 from headrace.server.records import RUNNING, Job, Version
@@ -57,23 +57,23 @@ class Server:
     def logs(self, job: str, lines: int) -> list[str]:
         return ["one", "two"][-lines:]
 
-    def submit_job(self, job: str, project: bytes, wish: Wish, id: str | None) -> Done:
+    def submit_job(self, job: str, project: bytes, wish: Wish, id: str | None) -> CommandResult:
         return self._done("submit", job, project, wish, id)
 
-    def apply(self, job: str, project: bytes, wish: Wish, id: str | None) -> Done:
+    def apply(self, job: str, project: bytes, wish: Wish, id: str | None) -> CommandResult:
         return self._done("apply", job, project, wish, id)
 
-    def rollback(self, job: str, version: int | None, id: str | None) -> Done:
+    def rollback(self, job: str, version: int | None, id: str | None) -> CommandResult:
         return self._done("rollback", job, version, id)
 
-    def switch(self, job: str, verb: str, id: str | None) -> Done:
+    def switch(self, job: str, verb: str, id: str | None) -> CommandResult:
         if job == "bank":
             raise Conflict("job 'bank' is paused", hint="resume it.")
         return self._done(verb, job, id)
 
-    def _done(self, verb: str, *asked: Any) -> Done:
+    def _done(self, verb: str, *asked: Any) -> CommandResult:
         self.asked.append((verb, self.url, *asked))
-        return Done(asked[-1] or "c1", verb, JOB)
+        return CommandResult(asked[-1] or "c1", verb, JOB)
 
 
 @pytest.fixture

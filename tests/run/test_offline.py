@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from serving.bench import CLICKS, DEFINITIONS, plan_of
 
+from headrace.api.service import Rebuilt
 from headrace.core.errors import AlreadyRunning, NotFound, NotReady
 from headrace.define.project import Project, load_project
 from headrace.run import once
@@ -187,7 +188,7 @@ def test_rebuild_computes_a_view_from_the_whole_history(
 
     monkeypatch.setattr(once, "session", shared)
     found = offline.rebuild("total")
-    assert found == {"view": "total", "generation": 2, "rows": 1, "differences": 0}
+    assert found == Rebuilt("total", generation=2, rows=1, differences=0)
     assert offline.view("total").rows == [{"n": 8, "slowest": 99, "last": "2026-01-01T00:02:10Z"}]
     assert sum(row["n"] for row in offline.view("hits").rows) == 8
     balance = offline.status().streams[0].balance

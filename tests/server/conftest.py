@@ -19,7 +19,7 @@ from headrace.api.server import AppServer
 from headrace.run.lock import holder
 from headrace.run.order import Order
 from headrace.server.app import make_server_app
-from headrace.server.commands import Command, Done
+from headrace.server.commands import Command, CommandResult
 from headrace.server.database import Database
 from headrace.server.domain import Domain
 from headrace.server.home import Home
@@ -73,11 +73,13 @@ class Site:
         self.count += 1
         return pack(make_project(self.scratch / f"project{self.count}", sql, behaviour))
 
-    def submit(self, name: str = "shop", behaviour: str | None = None, **wish: int) -> Done:
+    def submit(
+        self, name: str = "shop", behaviour: str | None = None, **wish: int
+    ) -> CommandResult:
         command = Command("submit", name, "ada")
         return self.domain.submit(command, self.body(behaviour=behaviour), Wish(**wish))
 
-    def switch(self, verb: str, name: str = "shop") -> Done:
+    def switch(self, verb: str, name: str = "shop") -> CommandResult:
         return self.domain.switch(Command(verb, name, "ada"))
 
     def seen(self, name: str = "shop") -> Seen:

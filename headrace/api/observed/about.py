@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from headrace.api.observed.catalog import CatalogColumn, ViewVersion
@@ -39,7 +41,7 @@ class LateSummary(msgspec.Struct, frozen=True):
 class Rebuild(msgspec.Struct, frozen=True):
     """What a rebuild of the view has to do, and how far one is that was asked for."""
 
-    state: str  # idle, waiting, running
+    state: Literal["idle", "waiting", "running"]
     asked_at: str | None
     started_at: str | None
     events: int  # of its whole history
