@@ -71,6 +71,13 @@ class Decision(StrEnum):
     REFUSED = "refused"
 
 
+class ApiOf(StrEnum):
+    """Whose HTTP API: that of one project, or of a server of jobs."""
+
+    PROJECT = "project"
+    SERVER = "server"
+
+
 class Format(StrEnum):
     NDJSON = "ndjson"
     CSV = "csv"
@@ -363,6 +370,19 @@ def audit_log(
         limit=limit, before=before, user=user, decision=decision or "", what=what, find=find
     )
     return body.audit_log(body.of(project, server, home), wanted).say(json)
+
+
+@app.command()
+def openapi(
+    of: Annotated[
+        ApiOf, typer.Argument(metavar="OF", help="of a project or of a server of jobs")
+    ] = (ApiOf.PROJECT),
+    json: Json = False,
+) -> int:
+    """Print the OpenAPI document of the HTTP API."""
+    from headrace.cli import openapi as body
+
+    return body.openapi(of).say(json)
 
 
 for command in (

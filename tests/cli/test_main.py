@@ -17,9 +17,9 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "top",
-    "rebuild", "audit", "why", "replay", "dead-letters", "doctor", "audit-log", "serve", "submit",
-    "jobs", "apply", "rollback", "rules", "job", "rule", "watch", "alerts", "import", "user",
-    "token", "grant",
+    "rebuild", "audit", "why", "replay", "dead-letters", "doctor", "audit-log", "openapi", "serve",
+    "submit", "jobs", "apply", "rollback", "rules", "job", "rule", "watch", "alerts", "import",
+    "user", "token", "grant",
 )  # fmt: skip
 GROUPS = {
     "job": ("show", "cancel", "restart", "pause", "resume", "logs"),
