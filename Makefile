@@ -10,7 +10,7 @@ PORT ?= 8080
 CONSOLE := headrace/console/static/.built
 CONSOLE_SOURCES := $(shell find console -name node_modules -prune -o -name tests -prune -o -type f -print)
 
-.PHONY: help setup console run test check lint format types contracts pages bench flink lock clean
+.PHONY: help setup console run test check lint format types contracts pages wire bench flink lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -66,6 +66,9 @@ contracts: setup
 pages: setup ## Types and unit tests of the console
 	@console/with-node run --silent types
 	@console/with-node run --silent test -- --reporter=dot
+
+wire: $(VENV)/.ready ## Write the console's types from the OpenAPI documents
+	@$(BIN)/python console/wire.py
 
 bench: setup flink ## Measure Headrace beside the alternatives, in one run
 	@$(BIN)/python -m bench

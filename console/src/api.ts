@@ -5,35 +5,49 @@
  */
 
 import { store } from "./store";
-import type { Who } from "./who";
 import type {
   About,
   Accepted,
   Alert,
+  Alerts,
   Answer,
-  AuditEntry,
-  AuditResult,
+  AuditLog,
+  Audits,
   Catalog,
-  DeadLetter,
-  EntriesWanted,
+  CommandResult,
+  DeadLetters,
+  DomainStatus,
+  Done,
   Epochs,
+  ErrorShape,
   Events,
   EventTrace,
   Grant,
-  Instance,
-  Job,
-  JobVersion,
-  LateWindow,
+  Grants,
+  JobStatus,
+  Jobs,
+  LateAnswer,
   Lineage,
+  Logs,
+  Muted,
+  NewToken,
   Quality,
   QueryPlan,
+  Rebuilt,
   Replay,
-  RuleStatus,
-  Status,
+  Rules,
+  SessionQuestion,
+  SessionReport,
+  StatusReport,
+  Stopped,
   System,
   Token,
+  TokenAsked,
+  Tokens,
   Topology,
   User,
+  Users,
+  Versions,
   Why,
 } from "./wire";
 
@@ -89,7 +103,7 @@ async function ask(url: string, options: RequestInit = {}): Promise<Response> {
 
 async function problem(response: Response): Promise<Problem> {
   try {
-    const said = (await response.json()) as Record<string, string | null>;
+    const said = (await response.json()) as Partial<ErrorShape>;
     return new Problem(
       response.status,
       said.condition ?? "Failed",
@@ -113,6 +127,19 @@ async function post<T>(url: string, body?: unknown, signal?: AbortSignal): Promi
   return (await (await ask(url, { method: "POST", headers, signal, ...sent })).json()) as T;
 }
 
+/** A row of an answer. */
+export type Row = Answer["rows"][number];
+
+/** Which entries of the audit log are asked for; the words may stand anywhere in them. */
+export interface EntriesWanted {
+  limit: number;
+  before?: string;
+  user?: string;
+  decision?: string;
+  what?: string;
+  find?: string;
+}
+
 export interface ViewQuestion {
   keys?: Record<string, string>;
   from?: string;
@@ -121,7 +148,7 @@ export interface ViewQuestion {
 }
 
 export const api = {
-  status: () => get<Status>(address("status")),
+  status: () => get<StatusReport>(address("status")),
   topology: () => get<Topology>(address("topology")),
   catalog: () => get<Catalog>(address("catalog")),
   lineage: () => get<Lineage>(address("lineage")),
@@ -136,26 +163,19 @@ export const api = {
     ),
   about: (name: string) => get<About>(address(`views/${segment(name)}/about`)),
   late: (name: string, limit = 50) =>
-    get<{ windows: LateWindow[]; truncated: boolean }>(
-      address(`views/${segment(name)}/late`, { limit }),
-    ),
+    get<LateAnswer>(address(`views/${segment(name)}/late`, { limit })),
   why: (name: string, keys: Params) => get<Why>(address(`views/${segment(name)}/why`, keys)),
   replay: (name: string, keys: Params) =>
     get<Replay>(address(`views/${segment(name)}/replay`, keys)),
-  rebuild: (name: string) =>
-    post<{ view: string; generation: number; rows: number; differences: number | null }>(
-      address(`views/${segment(name)}/rebuild`),
-    ),
-  audit: (view?: string) => post<{ audits: AuditResult[] }>(address("audit"), view ? { view } : {}),
+  rebuild: (name: string) => post<Rebuilt>(address(`views/${segment(name)}/rebuild`)),
+  audit: (view?: string) => post<Audits>(address("audit"), view ? { view } : {}),
 
   events: (stream: string, params: URLSearchParams) =>
     get<Events>(`${address(`streams/${segment(stream)}/events`)}?${params.toString()}`),
   trace: (stream: string, partition: number, offset: number) =>
     get<EventTrace>(address(`streams/${segment(stream)}/events/${partition}/${offset}`)),
   deadLetters: (stream: string, limit = 100) =>
-    get<{ dead_letters: DeadLetter[] }>(
-      address(`streams/${segment(stream)}/dead-letters`, { limit }),
-    ),
+    get<DeadLetters>(address(`streams/${segment(stream)}/dead-letters`, { limit })),
   send: async (stream: string, text: string) => {
     const headers = { "Content-Type": "application/octet-stream" };
     const url = address(`streams/${segment(stream)}/events`);
@@ -165,7 +185,7 @@ export const api = {
   sql: (sql: string, limit: number, id: string, signal?: AbortSignal) =>
     post<Answer>(address("sql"), { sql, limit, id }, signal),
   plan: (sql: string) => post<QueryPlan>(address("sql/plan"), { sql }),
-  cancel: (id: string) => post<{ stopped: boolean }>(address(`sql/${segment(id)}/cancel`)),
+  cancel: (id: string) => post<Stopped>(address(`sql/${segment(id)}/cancel`)),
   /** The answer as a file of this media type. */
   export: async (sql: string, media: string) => {
     const headers = { "Content-Type": "application/json", Accept: media };
@@ -174,55 +194,49 @@ export const api = {
     ).blob();
   },
 
-  rules: () => get<{ rules: RuleStatus[] }>(address("rules")),
-  alerts: (params: Params = {}) => get<{ alerts: Alert[] }>(address("alerts", params)),
+  rules: () => get<Rules>(address("rules")),
+  alerts: (params: Params = {}) => get<Alerts>(address("alerts", params)),
   alert: (id: string) => get<Alert>(address(`alerts/${segment(id)}`)),
   acknowledge: (id: string, note: string) =>
     post<Alert>(address(`alerts/${segment(id)}/ack`), note ? { note } : {}),
   mute: (rule: string, length: string) =>
-    post<{ until: string }>(address(`rules/${segment(rule)}/mute`), { for: length }),
+    post<Muted>(address(`rules/${segment(rule)}/mute`), { for: length }),
 
-  jobs: () => get<{ jobs: Job[] }>(address("jobs")),
-  job: (name: string) => get<Job>(address(`jobs/${segment(name)}`)),
-  jobVersions: (name: string) =>
-    get<{ current: number; versions: JobVersion[] }>(address(`jobs/${segment(name)}/versions`)),
+  jobs: () => get<Jobs>(address("jobs")),
+  job: (name: string) => get<JobStatus>(address(`jobs/${segment(name)}`)),
+  jobVersions: (name: string) => get<Versions>(address(`jobs/${segment(name)}/versions`)),
   jobLogs: (name: string, tail: number) =>
-    get<{ lines: string[] }>(address(`jobs/${segment(name)}/logs`, { tail })),
-  command: (name: string, verb: string) => post<unknown>(address(`jobs/${segment(name)}/${verb}`)),
+    get<Logs>(address(`jobs/${segment(name)}/logs`, { tail })),
+  command: (name: string, verb: string) =>
+    post<CommandResult>(address(`jobs/${segment(name)}/${verb}`)),
   rollback: (name: string, version: number) =>
-    post<unknown>(address(`jobs/${segment(name)}/rollback`, { version })),
+    post<CommandResult>(address(`jobs/${segment(name)}/rollback`, { version })),
   /** A project as a gzipped tar: a new job, or the next version of one that there is. */
   submit: async (name: string, project: Blob, place: Params = {}, again = false) => {
     const url = again
       ? address(`jobs/${segment(name)}/versions`, place)
       : address("jobs", { name, ...place });
-    return (
-      await ask(url, {
-        method: "POST",
-        headers: { "Content-Type": "application/gzip" },
-        body: project,
-      })
-    ).json();
+    const headers = { "Content-Type": "application/gzip" };
+    const answer = await ask(url, { method: "POST", headers, body: project });
+    return (await answer.json()) as CommandResult;
   },
-  domain: () => get<{ instances: Instance[] }>(address("domain")),
+  domain: () => get<DomainStatus>(address("domain")),
 
-  users: () => get<{ users: User[] }>(address("users")),
+  users: () => get<Users>(address("users")),
   addUser: (name: string, role: string | null) => post<User>(address("users"), { name, role }),
-  removeUser: (name: string) => post<{ ok: boolean }>(address(`users/${segment(name)}/remove`)),
-  grants: () => get<{ grants: Grant[] }>(address("grants")),
+  removeUser: (name: string) => post<Done>(address(`users/${segment(name)}/remove`)),
+  grants: () => get<Grants>(address("grants")),
   grant: (user: string, may: string, on: string) =>
     post<Grant>(address("grants"), { user, may, on }),
   takeBack: (user: string, may: string, on: string) =>
-    post<{ ok: boolean }>(address("grants/remove"), { user, may, on }),
-  tokens: () => get<{ tokens: Token[] }>(address("tokens")),
-  createToken: (asked: { user: string; name: string; for: string; may: string[]; on: string[] }) =>
-    post<{ token: Token; secret: string }>(address("tokens"), asked),
+    post<Done>(address("grants/remove"), { user, may, on }),
+  tokens: () => get<Tokens>(address("tokens")),
+  createToken: (asked: TokenAsked) => post<NewToken>(address("tokens"), asked),
   revokeToken: (id: string) => post<Token>(address(`tokens/${segment(id)}/revoke`)),
-  auditLog: (wanted: EntriesWanted) =>
-    get<{ entries: AuditEntry[] }>(address("audit-log", { ...wanted })),
+  auditLog: (wanted: EntriesWanted) => get<AuditLog>(address("audit-log", { ...wanted })),
 
   openapi: () => get<{ paths: Record<string, unknown>; info: { version: string } }>("openapi.json"),
-  whoami: () => get<Who>(address("session")),
-  login: (proof: { token: string } | { code: string }) => post<Who>(address("session"), proof),
-  logout: () => post<{ ok: boolean }>(address("session/end")),
+  whoami: () => get<SessionReport>(address("session")),
+  login: (proof: SessionQuestion) => post<SessionReport>(address("session"), proof),
+  logout: () => post<Done>(address("session/end")),
 };

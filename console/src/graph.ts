@@ -5,7 +5,9 @@
  */
 
 import dagre from "@dagrejs/dagre";
-import type { Edge, Health, Node, Topology } from "./wire";
+import type { Edge, Node, Topology } from "./wire";
+
+export type Health = Node["health"];
 
 export const NODE_WIDTH = 196;
 export const NODE_HEIGHT = 68;

@@ -1,6 +1,7 @@
 /** What is said of a job of a server, and what can be done to it. Pure: tests/jobs.test.ts. */
 
-import type { Health, Job } from "./wire";
+import type { Health } from "./graph";
+import type { JobStatus } from "./wire";
 
 export type Verb = "restart" | "pause" | "resume" | "cancel";
 
@@ -8,7 +9,7 @@ interface Command {
   verb: Verb;
   name: string;
   operation: string; // which one needs on the job
-  desired: Job["desired"][]; // what a job must be for it
+  desired: JobStatus["desired"][]; // what a job must be for it
   means: string;
 }
 
@@ -47,22 +48,24 @@ export const COMMANDS: readonly Command[] = [
   },
 ];
 
-export const commandsFor = (job: Pick<Job, "desired">): Command[] =>
+export const commandsFor = (job: Pick<JobStatus, "desired">): Command[] =>
   COMMANDS.filter((one) => one.desired.includes(job.desired));
 
-const TONES: Record<string, Health> = {
+const TONES: Record<JobStatus["state"], Health> = {
   running: "ok",
   starting: "warn",
   restarting: "warn",
   stopping: "warn",
   silent: "bad",
   failed: "bad",
+  paused: "idle",
+  cancelled: "idle",
 };
-export const stateTone = (state: string): Health => TONES[state] ?? "idle";
+export const stateTone = (state: JobStatus["state"]): Health => TONES[state];
 
 /** What is wrong with a job, why, and what to do about it; null if nothing is. */
 export function trouble(
-  job: Pick<Job, "name" | "state" | "reason" | "version">,
+  job: Pick<JobStatus, "name" | "state" | "reason" | "version">,
 ): { says: string; cause: string; todo: string[] } | null {
   const { name, state, reason, version } = job;
   if (state === "failed") {

@@ -7,11 +7,11 @@
 import { address, api, Problem, session } from "./api";
 import { type Listening, listen, type Message } from "./sse";
 import { store } from "./store";
-import type { Alert, Status, Topology } from "./wire";
+import type { Alert, Alerts, StatusReport, Topology } from "./wire";
 
 export type Link = { state: "connecting" | "live" | "asking" | "lost"; since: number };
 
-export const status = store<Status | null>(null);
+export const status = store<StatusReport | null>(null);
 export const topology = store<Topology | null>(null);
 /** The newest alerts; whoever lists others asks again when they change. */
 export const alertsHeard = store<Alert[]>([]);
@@ -99,7 +99,7 @@ function hear({ event, data }: Message): void {
   const told = JSON.parse(data);
   // A state that could not be made is tried again by the server; what was seen last stays.
   if (told.error) return;
-  if (event === "status") status.set(told as Status);
+  if (event === "status") status.set(told as StatusReport);
   else if (event === "topology") topology.set(told as Topology);
-  else if (event === "alerts") alertsHeard.set((told as { alerts: Alert[] }).alerts);
+  else if (event === "alerts") alertsHeard.set((told as Alerts).alerts);
 }

@@ -1,12 +1,12 @@
 /** What an epoch spends its time on. Pure: tests/phases.test.ts checks it. */
 
-import type { Epoch } from "./wire";
+import type { EpochShape } from "./wire";
 
 /** Spark's word for the whole of it, which would count everything twice. */
 const WHOLE = "triggerExecution";
 
 /** The phases of all epochs, those that take longest first. */
-export function phaseNames(epochs: readonly Epoch[]): string[] {
+export function phaseNames(epochs: readonly EpochShape[]): string[] {
   const total = new Map<string, number>();
   for (const { phases } of epochs) {
     for (const [name, ms] of Object.entries(phases ?? {}))
@@ -18,7 +18,7 @@ export function phaseNames(epochs: readonly Epoch[]): string[] {
 
 /** The shown phases and the rest, which together are the epoch; all of it where they are unknown. */
 export function segments(
-  { phases, ms: whole }: Epoch,
+  { phases, ms: whole }: EpochShape,
   shown: readonly string[],
 ): [string, number][] {
   if (!phases) return [["epoch", whole]];

@@ -4,8 +4,9 @@
  * Otherwise the newest window's groups, or the rows, become bars. A single row is numbers.
  */
 
+import type { Row } from "./api";
 import { cell, isWindow } from "./format";
-import type { Answer, ColumnInfo, Row } from "./wire";
+import type { Answer, ColumnInfo } from "./wire";
 
 const NUMERIC = /^(TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL.*)$/;
 export const LINES_MAX = 6;

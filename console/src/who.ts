@@ -6,23 +6,10 @@
  */
 
 import { store } from "./store";
-
-export interface Allowed {
-  may: string; // a role or one operation
-  operations: string[];
-  on: string;
-}
+import type { SessionReport } from "./wire";
 
 /** `may` and `on` are what the token is narrowed to; empty ones carry all of the user's. */
-export interface Who {
-  user: string;
-  job: string;
-  granted: Allowed[];
-  may: string[];
-  on: string[];
-}
-
-export const me = store<Who | null>(null);
+export const me = store<SessionReport | null>(null);
 
 export const ROLES = ["viewer", "sender", "developer", "operator", "admin"] as const;
 export const OPERATIONS = [
@@ -41,7 +28,7 @@ export const OPERATIONS = [
 export const EVERYTHING = "*";
 
 /** Whether one may do this on `*` or on `kind:name`. Whoever is not known may nothing. */
-export function allows(who: Who | null, operation: string, on: string): boolean {
+export function allows(who: SessionReport | null, operation: string, on: string): boolean {
   if (!who || (who.may.length && !who.may.includes(operation))) return false;
   const object = on.toLowerCase();
   if (who.on.length && !who.on.some((part) => covers(part, object, who.job))) return false;
@@ -59,6 +46,6 @@ function covers(granted: string, object: string, job: string): boolean {
 }
 
 /** A token that carries less than its user has can make no other. */
-export function narrowed(who: Who | null): boolean {
+export function narrowed(who: SessionReport | null): boolean {
   return Boolean(who?.may.length || who?.on.length);
 }

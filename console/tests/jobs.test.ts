@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { commandsFor, stateTone, trouble } from "../src/jobs";
+import type { JobStatus } from "../src/wire";
 
-const verbs = (desired: "running" | "paused" | "cancelled") =>
-  commandsFor({ desired }).map((one) => one.verb);
-const job = (state: string, version = 1) => ({
+const verbs = (desired: JobStatus["desired"]) => commandsFor({ desired }).map((one) => one.verb);
+const job = (state: JobStatus["state"], version = 1) => ({
   name: "shop",
   state,
   reason: "it ended with exit code 7",
@@ -22,7 +22,7 @@ describe("a job", () => {
       "bad",
       "idle",
     ]);
-    for (const state of ["running", "starting", "stopping", "paused", "cancelled"])
+    for (const state of ["running", "starting", "stopping", "paused", "cancelled"] as const)
       expect(trouble(job(state))).toBe(null);
   });
   it("that has failed says why, and what to do", () => {

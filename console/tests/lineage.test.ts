@@ -3,9 +3,9 @@ import { at, related } from "../src/lineage";
 
 const lineage = {
   columns: [
-    { object: "visits", column: "user", from: [{ object: "clicks", column: "user" }] },
-    { object: "visitors", column: "n", from: [{ object: "visits", column: "user" }] },
-    { object: "visitors", column: "hits", from: [{ object: "visits", column: "*" }] },
+    { object: "visits", column: "user", from: [{ object: "clicks", column: "user" }], plain: true },
+    { object: "visitors", column: "n", from: [{ object: "visits", column: "user" }], plain: false },
+    { object: "visitors", column: "hits", from: [{ object: "visits", column: "*" }], plain: false },
   ],
   touched_by: {},
 };

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { phaseNames, segments } from "../src/phases";
-import type { Epoch } from "../src/wire";
+import type { EpochShape } from "../src/wire";
 
-const epoch = (ms: number, phases: Record<string, number> | null) => ({ ms, phases }) as Epoch;
+const epoch = (ms: number, phases: Record<string, number> | null) => ({ ms, phases }) as EpochShape;
 
 it("phases are named by what they take, without the whole of them", () => {
   const epochs = [

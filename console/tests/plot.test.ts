@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { Row } from "../src/api";
 import { newestFirst, plot, since } from "../src/plot";
-import type { Answer, ColumnInfo, Row } from "../src/wire";
+import type { Answer, ColumnInfo } from "../src/wire";
 
 const column = (type: string): ColumnInfo => ({ type, exact: true });
 const window = (minute: number) => ({

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { allows, narrowed, type Who } from "../src/who";
+import { allows, narrowed } from "../src/who";
+import type { SessionReport } from "../src/wire";
 
-const who = (more: Partial<Who> = {}): Who => ({
+const who = (more: Partial<SessionReport> = {}): SessionReport => ({
   user: "ada",
   job: "shop",
   granted: [],

@@ -24,7 +24,7 @@ import {
 } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, me } from "../who";
-import type { Job, JobVersion } from "../wire";
+import type { JobStatus, Version, Versions } from "../wire";
 import { jobConsole, State, Upload } from "./jobs";
 
 const ICONS: Record<Verb, string> = {
@@ -93,7 +93,7 @@ export function JobPage({ name }: { name: string }) {
                 tail={tail}
                 onTail={setTail}
               />
-              <Versions
+              <VersionTable
                 of={versions.value}
                 may={submits && job.desired !== "cancelled"}
                 job={job}
@@ -124,7 +124,7 @@ export function JobPage({ name }: { name: string }) {
   );
 }
 
-function Trouble({ of }: { of: Job }) {
+function Trouble({ of }: { of: JobStatus }) {
   const said = trouble(of);
   if (!said) return null;
   const tone = of.state === "restarting" ? "warn" : "bad";
@@ -146,7 +146,7 @@ function Trouble({ of }: { of: Job }) {
   );
 }
 
-const LastDeath = ({ of }: { of: Job["last_death"] }) =>
+const LastDeath = ({ of }: { of: JobStatus["last_death"] }) =>
   of ? (
     <span title={of.why}>
       <Ago at={of.at} />: {of.why}
@@ -155,7 +155,7 @@ const LastDeath = ({ of }: { of: Job["last_death"] }) =>
     <>since the last command</>
   );
 
-function Summary({ of }: { of: Job }) {
+function Summary({ of }: { of: JobStatus }) {
   const { place } = of;
   return (
     <Stats>
@@ -240,21 +240,21 @@ function Log({
   );
 }
 
-function Versions({
+function VersionTable({
   of,
   may,
   job,
   onChange,
   onApply,
 }: {
-  of: { current: number; versions: JobVersion[] } | null;
+  of: Versions | null;
   may: boolean;
-  job: Job;
+  job: JobStatus;
   onChange: () => void;
   onApply: () => void;
 }) {
-  const [back, setBack] = useState<JobVersion | null>(null);
-  const holds = (one: JobVersion) =>
+  const [back, setBack] = useState<Version | null>(null);
+  const holds = (one: Version) =>
     Object.entries(one.names)
       .filter(([, names]) => names.length)
       .map(([kind, names]) => plural(names.length, kind.replace(/s$/, "")))

@@ -26,7 +26,7 @@ import {
 } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, EVERYTHING, me } from "../who";
-import type { Instance, Job } from "../wire";
+import type { Instance, JobStatus } from "../wire";
 import { JobPage } from "./job";
 
 export function JobsPage() {
@@ -73,7 +73,7 @@ function List() {
   );
 }
 
-function Room({ of, jobs }: { of: Instance; jobs: Job[] }) {
+function Room({ of, jobs }: { of: Instance; jobs: JobStatus[] }) {
   return (
     <Stats>
       <Stat
@@ -92,7 +92,7 @@ function Room({ of, jobs }: { of: Instance; jobs: Job[] }) {
   );
 }
 
-export const State = ({ of }: { of: Job }) => (
+export const State = ({ of }: { of: JobStatus }) => (
   <Badge tone={stateTone(of.state)}>
     <Dot tone={stateTone(of.state)} />
     {of.state}
@@ -102,7 +102,7 @@ export const State = ({ of }: { of: Job }) => (
 /** Where the console of a job is, seen from the server's own. */
 export const jobConsole = (name: string): string => `v1/jobs/${encodeURIComponent(name)}/api/`;
 
-function JobTable({ of }: { of: Job[] }) {
+function JobTable({ of }: { of: JobStatus[] }) {
   return (
     <Panel flush title="Jobs" note="press one for its log, its versions and what can be done">
       <Table

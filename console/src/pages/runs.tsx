@@ -14,7 +14,7 @@ import { PageHead } from "../ui/page";
 import { Ago, Badge, Empty, Notice, Panel, Stat, Stats, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, me } from "../who";
-import type { Epoch, Generation } from "../wire";
+import type { EpochShape, GenerationShape } from "../wire";
 import { Result } from "./explanation";
 import { RebuildButton, RebuildProgress } from "./rebuild";
 
@@ -75,7 +75,13 @@ export function RunsPage() {
   );
 }
 
-function Summary({ epochs, generations }: { epochs: Epoch[]; generations: Generation[] }) {
+function Summary({
+  epochs,
+  generations,
+}: {
+  epochs: EpochShape[];
+  generations: GenerationShape[];
+}) {
   const times = epochs.map((epoch) => epoch.ms).sort((a, b) => a - b);
   const events = epochs.reduce((sum, epoch) => sum + epoch.events, 0);
   const spent = times.reduce((sum, ms) => sum + ms, 0);
@@ -96,7 +102,7 @@ function Summary({ epochs, generations }: { epochs: Epoch[]; generations: Genera
   );
 }
 
-function Phases({ of }: { of: Epoch[] }) {
+function Phases({ of }: { of: EpochShape[] }) {
   const longest = Math.max(...of.map((epoch) => epoch.ms), 1);
   const names = phaseNames(of);
   const shown = names.slice(0, 5);
@@ -131,7 +137,7 @@ function Phases({ of }: { of: Epoch[] }) {
   );
 }
 
-function Generations({ of }: { of: Generation[] }) {
+function Generations({ of }: { of: GenerationShape[] }) {
   return (
     <Panel flush title="Generations" note="each was compared with what speed had served">
       {of.length ? (

@@ -8,7 +8,7 @@ import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import { Badge, Facts, Notice, Panel, Stat, Stats, Switch, type Tone, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { Setting, System } from "../wire";
+import type { SettingShape, System } from "../wire";
 
 export function SystemPage() {
   const { value, problem } = useAsked(api.system, [], 3000);
@@ -117,7 +117,7 @@ function Parts({ of }: { of: Record<string, number> }) {
   );
 }
 
-function Settings({ of }: { of: Setting[] }) {
+function Settings({ of }: { of: SettingShape[] }) {
   const [which, setWhich] = useState<"changed" | "all">("changed");
   const [text, setText] = useState("");
   const shown = of.filter(

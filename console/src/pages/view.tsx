@@ -1,7 +1,7 @@
 /** One view: its live answer, how fresh and how exact it is, its late events, its definition. */
 
 import { useState } from "preact/hooks";
-import { api, Problem } from "../api";
+import { api, Problem, type Row } from "../api";
 import { count, duration, percent } from "../format";
 import { now } from "../live";
 import { amend, go, place } from "../place";
@@ -26,7 +26,7 @@ import {
 } from "../ui/parts";
 import { Rows, Table } from "../ui/table";
 import { useView } from "../ui/view";
-import type { About, Answer, AsOf, Row } from "../wire";
+import type { About, Answer, AsOf } from "../wire";
 import { Explanation } from "./explanation";
 import { LatePanel } from "./late";
 import { RebuildButton, RebuildProgress } from "./rebuild";

@@ -1,16 +1,16 @@
 /** The events behind one row, those left out, and how the row came about. */
 
 import { useState } from "preact/hooks";
-import { api } from "../api";
+import { api, type Row } from "../api";
 import { cell, clock, count, isWindow, plural, position } from "../format";
 import { link } from "../routes";
 import { useAsked } from "../ui/hooks";
 import { Ago, Badge, Dialog, Dot, Facts, Notice, Tabs, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { Column, Row, Seen } from "../wire";
+import type { CatalogColumn, Seen } from "../wire";
 
 /** The parameters that name a row: its keys, and where its window starts. */
-export function keysOf(row: Row, columns: readonly Column[] | null): Record<string, string> {
+export function keysOf(row: Row, columns: readonly CatalogColumn[] | null): Record<string, string> {
   const keys: Record<string, string> = {};
   const nulls: string[] = [];
   for (const [name, value] of Object.entries(row)) {
@@ -33,7 +33,7 @@ export function WhyPanel({
 }: {
   view: string;
   row: Row;
-  columns: Column[] | null;
+  columns: CatalogColumn[] | null;
   onClose: () => void;
 }) {
   const keys = keysOf(row, columns);

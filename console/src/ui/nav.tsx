@@ -3,13 +3,13 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, session } from "../api";
 import { duration, short } from "../format";
+import type { Health } from "../graph";
 import { link as linked, now, status } from "../live";
 import { go } from "../place";
 import { HOME, link, type Page, serverAbove } from "../routes";
 import { isProject, paths } from "../server";
 import { useStore } from "../store";
 import { me } from "../who";
-import type { Health } from "../wire";
 import { Icon, Mark } from "./icons";
 import { Badge, Button, Dot, say } from "./parts";
 import { theme, toggleTheme } from "./theme";

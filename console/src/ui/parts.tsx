@@ -4,9 +4,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api";
 import { ago, moment } from "../format";
+import type { Health } from "../graph";
 import { now } from "../live";
 import { store, useStore } from "../store";
-import type { Health } from "../wire";
 import { Icon } from "./icons";
 
 export type Tone = Health | "accent";

@@ -1,8 +1,9 @@
 /** Tables: of anything by columns, and of an answer's rows. */
 
 import type { ComponentChildren } from "preact";
+import type { Row } from "../api";
 import { cell, percent } from "../format";
-import type { Answer, ColumnInfo, Row } from "../wire";
+import type { Answer, ColumnInfo } from "../wire";
 
 export interface ColumnOf<T> {
   name: string;
