@@ -10,10 +10,12 @@ PORT ?= 8080
 CONSOLE := headrace/console/static/.built
 CONSOLE_SOURCES := $(shell find console -name node_modules -prune -o -name tests -prune -o -type f -print)
 
-.PHONY: help setup console run test check lint format types contracts pages wire bench flink lock clean
+SHARD ?= 1/1
+
+.PHONY: help setup console run test test-fast prove check static lint format types contracts pages wire bench flink lock clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(VENV)/.ready $(CONSOLE) ## Install everything into .venv, and build the console
 
@@ -42,11 +44,24 @@ $(VENV)/.ready: requirements.lock requirements-java.lock pyproject.toml
 run: setup ## Run the demo with live events; FOR=60s stops by itself with a summary
 	@$(BIN)/headrace run examples/shop --port $(PORT) $(if $(FOR),--for $(FOR))
 
-test: setup ## Run all tests, also with the bundled Java
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-java.lock
-	@$(BIN)/python -m pytest -q -n 2 --dist loadscope
+# Three workers, since tests of other processes mostly wait.
+test: setup $(VENV)/.java ## Run all tests, also with the bundled Java
+	@$(BIN)/python -m pytest -q -n 3
 
-check: lint types contracts pages test ## Lint, types, import contracts, console and tests: exactly what CI runs
+test-fast: setup ## Run the tests without Spark, browser and processes, in minutes
+	@$(BIN)/python -m pytest -q -n 2 -m "not spark and not browser and not process"
+
+prove: setup $(VENV)/.java ## Run every test in its exhaustive form; hours; SHARD=1/4 runs a part of it
+	@HEADRACE_SHARD=$(SHARD) $(BIN)/python -m tests.prove -n 3
+
+$(VENV)/.java: requirements-java.lock $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+check: setup ## Lint, types, import contracts, console and tests: exactly what CI runs
+	@$(MAKE) --no-print-directory -j2 static test
+
+static: lint types contracts pages ## All that is checked without running Headrace
 
 lint: setup
 	@$(BIN)/ruff check .

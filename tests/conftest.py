@@ -1,40 +1,126 @@
-"""Fixtures of all tests: one Spark session for each worker, started as the product starts it."""
+"""Fixtures of all tests, and how tests are chosen, ordered and shared out.
+
+A test is marked by what it needs: `spark` (it asks for the fixture), `browser` (it asks for
+Chromium), `process` (it starts a process; without the mark it fails there). `make test-fast` runs
+those without a mark. `make test` runs all but those marked `prove`, which are the
+exhaustive forms; `make prove` runs everything (tests/prove.py).
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import structlog
+from chance import PROVE, SEED
+from recording import Recording, shard_of
 from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from headrace.define.settings import SparkSettings
 
 # A worker is given the width of a terminal, and the command line would keep to it.
 os.environ.pop("COLUMNS", None)
+# A JVM of the tests lives for minutes: the second compiler and a collector for large heaps take
+# more of the cores than they give back. What Spark computes is the same.
+os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Most queries of the tests are run once, over a few rows: compiling them costs more than they do.
+# `make prove`, and every project that a test starts, has Spark as the product has it.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 STORIES = {path.stem for path in (Path(__file__).parent / "transcripts").glob("*.yaml")}
+NEEDS = ("spark", "browser", "process")
+_unmarked: pytest.Item | None = None  # the test that runs, if it needs none of these
 
 
 class Groups(LoadScopeScheduling):
-    """Two workers share the tests: a file stays with one of them, a story too, and whatever starts
-    projects of its own.
+    """Shares tests out by unit.
+
+    Tests of Spark are in front and those of other processes at the back. The first worker begins
+    in front and the others at the back, so that most of the time one JVM does all of Spark's
+    tests: a second one would first have to become warm.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        path, _, rest = nodeid.partition("::")
-        folder = Path(path).parent.name
-        said = rest.partition("[")[2].removesuffix("]").split("-")
-        story = next((part for part in said if part in STORIES), None)
-        if folder == "transcripts" and story:
-            return story
-        return "run" if folder == "run" else path
+        return unit_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if node.gateway.id != "gw0":
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
+
+
+def unit_of(nodeid: str) -> str:
+    """What stays with one worker and in one shard: a story, or else a file."""
+    path, _, rest = nodeid.partition("::")
+    parameters = rest.partition("[")[2].removesuffix("]").split("-")
+    story = next((part for part in parameters if part in STORIES), None)
+    return story if Path(path).parent.name == "transcripts" and story else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
     return Groups(config, log)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.core.global_force_seed = SEED  # type: ignore[attr-defined]
+    record = os.environ.get("HEADRACE_RECORD")
+    if record:
+        config.pluginmanager.register(Recording(Path(record), hasattr(config, "workerinput")))
+    sys.addaudithook(_no_process)
+
+
+def pytest_report_header() -> str:
+    return f"HEADRACE_SEED={SEED}" + (" HEADRACE_PROVE=1" if PROVE else "")
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks are looked at
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in {"spark", "browser"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(mark)
+    chosen = [item for item in items if PROVE or not item.get_closest_marker("prove")]
+    chosen = shard_of(chosen, lambda item: unit_of(item.nodeid))
+    chosen.sort(key=_place)
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def _place(item: pytest.Item) -> int:
+    """Spark's tests in front, those of other processes at the back, and the fast between."""
+    if item.get_closest_marker("process") or item.get_closest_marker("browser"):
+        return 2
+    return 0 if item.get_closest_marker("spark") else 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    global _unmarked
+    _unmarked = None if any(map(item.get_closest_marker, NEEDS)) else item
+    try:
+        return (yield)
+    finally:
+        _unmarked = None
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """How many examples of a law there were, for the record."""
+    passing = re.findall(r"(\d+) passing examples", getattr(item, "hypothesis_statistics", ""))
+    if passing:
+        item.user_properties.append(("examples", sum(map(int, passing))))
+
+
+def _no_process(event: str, arguments: Any) -> None:
+    if event in {"subprocess.Popen", "os.posix_spawn"} and _unmarked:
+        raise AssertionError(f"{_unmarked.name} starts a process, so it is to be marked `process`")
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +136,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from headrace.spark.session import start_session, stop_session
 
     work = tmp_path_factory.mktemp("spark")
-    session = start_session(SparkSettings(), app_name="tests", work=work)
+    settings = SparkSettings(conf={} if PROVE else INTERPRETED)
+    session = start_session(settings, app_name="tests", work=work)
     yield session
     stop_session(session)

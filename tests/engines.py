@@ -7,6 +7,7 @@ of a process: everything opened from one state folder. An engine plays a story o
   BehindEngine  is SpeedEngine with batch behind it, as in a run;
   OpenEngine    is SpeedEngine that can still be asked after the story;
   SplitEngine   builds a generation after `cut` sends, and leaves the rest to speed;
+  DrawnEngine   is SplitEngine with a drawn cut, killed at a drawn place; it stays open too;
   CrashEngine   is SpeedEngine whose process is killed after each step;
   QueryEngine   is SpeedEngine with Spark's own streaming query.
 An epoch is made of a plain DataFrame with the columns of the streaming source, then takes the same
@@ -22,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -340,6 +342,7 @@ class _Engine:
     def __init__(self, compiled: Compiled, folder: Path) -> None:
         self.compiled, self.folder, self.clock = compiled, folder, HeldClock()
         self.sent, self.subscribed = 0, ""
+        self.dead: list[Parts] = []
 
     def start(self, transcript: Transcript) -> None:
         self.subscribed = transcript.subscribe or ""
@@ -411,8 +414,22 @@ class _Engine:
 
     def settle(self) -> None: ...
 
+    def crash(self) -> None:
+        """Go on in a new process, with nothing but the files of the one that was killed."""
+        # A copy is what a killed process leaves: nothing is closed, and nothing is written any
+        # more.
+        self.dead.append(self.parts)
+        state = self.folder / f"state-{len(self.dead)}"
+        shutil.copytree(self.parts.state, state)
+        self.parts = Parts(self.compiled, state, clock=self.clock)
+
+    def close(self) -> None:
+        for parts in (*self.dead, self.parts):
+            parts.close()
+
     def stop(self) -> None:
-        self.parts.close()
+        """The story has ended."""
+        self.close()
 
 
 class BatchEngine(_Engine):
@@ -492,12 +509,24 @@ class SplitEngine(SpeedEngine):
             self.parts.catch_up()
 
 
-class CrashEngine(SpeedEngine):
-    """A new process after each step, with nothing but the files of the one that was killed."""
+class DrawnEngine(SplitEngine):
+    """Cut at one place and killed at another, both drawn; open after the story."""
 
-    def __init__(self, compiled: Compiled, folder: Path) -> None:
-        super().__init__(compiled, folder)
-        self.dead: list[Parts] = []
+    def __init__(self, compiled: Compiled, folder: Path, sends: int, rng: Random) -> None:
+        # Speed takes at least the last send, and the build after the story all of them.
+        super().__init__(compiled, folder, cut=rng.randrange(sends) if sends else 0)
+        self.killed_after = rng.randrange(sends) + 1 if sends else 0
+
+    def send(self, stream: str, records: list[bytes]) -> None:
+        super().send(stream, records)
+        if self.sent == self.killed_after:
+            self.crash()
+
+    def stop(self) -> None: ...
+
+
+class CrashEngine(SpeedEngine):
+    """A new process after each step."""
 
     def commit(self, flow: str) -> None:
         epoch = self.parts.epoch(flow, shared=True)
@@ -519,18 +548,6 @@ class CrashEngine(SpeedEngine):
             self.crash()
         again = any(map(self.parts.store.commit_epoch, silences))
         assert not again, "the same silence was noticed twice"
-
-    def crash(self) -> None:
-        # A copy is what a killed process leaves: nothing is closed, and nothing is written any
-        # more.
-        self.dead.append(self.parts)
-        state = self.folder / f"state-{len(self.dead)}"
-        shutil.copytree(self.parts.state, state)
-        self.parts = Parts(self.compiled, state, clock=self.clock)
-
-    def stop(self) -> None:
-        for parts in (*self.dead, self.parts):
-            parts.close()
 
 
 class QueryEngine(SpeedEngine):

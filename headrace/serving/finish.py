@@ -7,6 +7,8 @@ store's SQL.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sqlglot import exp
 
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
@@ -66,6 +68,7 @@ def _readable(type: str, column: str) -> str:
     return f"{second} || CASE {fraction} WHEN 0 THEN 'Z' ELSE printf('.%06dZ', {fraction}) END"
 
 
+@lru_cache(maxsize=10_000)  # every read of a view asks for the same expressions again
 def store_sql(text: str) -> str:
     """A finish expression, or one of ORDER BY, in the store's SQL."""
     tree = parse_query(f"SELECT 1 ORDER BY {text}", Origin("plan", 1))

@@ -97,6 +97,7 @@ def test_a_stop_lets_a_request_in_progress_end(
     assert [answer.status_code for answer in answers] == [200]
 
 
+@pytest.mark.process
 def test_importing_the_api_starts_no_spark() -> None:
     import subprocess
     import sys

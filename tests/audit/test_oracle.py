@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from chance import PROVE, drawn
 from engines import ARRIVAL_US, Parts, compile_sql
 
 from headrace.audit.oracle import audit_view
@@ -32,7 +33,7 @@ from headrace.serving.store import AuditResult
 # PySpark's advice to whoever registers the function, which is headrace/spark/functions.py and not
 # this test.
 pytestmark = pytest.mark.filterwarnings("ignore:It is preferred to specify type hints:UserWarning")
-SEEDS = (1, 2)
+SEEDS = (1, 2, 3, 4) if PROVE else (drawn("oracle").randrange(1_000),)
 DEFINITIONS = """
 CREATE STREAM sales (shop STRING, ts TIMESTAMP, n BIGINT, i INT, price DOUBLE, ok BOOLEAN, tags
   ARRAY<STRING>,

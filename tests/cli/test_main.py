@@ -36,6 +36,7 @@ HEAVY = {"pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "rich.console",
 HELP = [sys.executable, "-c", "from headrace.cli.main import app; app()", "--help"]
 
 
+@pytest.mark.process
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from headrace.cli.main import app; sys.argv = ['headrace', '--help']\n"
@@ -47,6 +48,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert not HEAVY & set(ended.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.process
 def test_help_takes_less_than_300_ms() -> None:
     # The processor's time, and the best of five: a wall clock would measure what else runs here.
     # The help neither sleeps nor waits, so on a machine that is free the two are the same.

@@ -30,6 +30,7 @@ from tests.serving.bench import Click
 HEAVY = ("pyarrow", "pandas", "httpx", "rich", "sqlglot", "pyspark", "headrace.client.client")
 
 
+@pytest.mark.process
 def test_importing_headrace_is_light() -> None:
     code = "import headrace, sys; print(' '.join(sys.modules)); headrace.connect"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 PASSES = """
 from headrace.core.failpoint import failpoint
 for n in range(1, 5):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 # Threads change places as often as they can, so that an unlearned type ends about every third
 # process.
 CODE = """

@@ -14,6 +14,8 @@ from textwrap import dedent
 import pytest
 import yaml
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/alerts.yml"
 CASES = Path(__file__).with_name("alerts_test.yml")

@@ -12,6 +12,8 @@ import pytest
 
 from .conftest import Bench
 
+pytestmark = pytest.mark.process
+
 PRODUCER = """
 import sys
 from pathlib import Path

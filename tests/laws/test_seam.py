@@ -5,7 +5,8 @@
 Each example is a log of random events in two partitions, cut into two generations (the second
 incremental), two epochs, and a last generation that covers them all. Every row of the table of
 aggregates is in every view: without keys, by key with FILTER, and by key and each kind of window
-whose rows are merged by another rule.
+whose rows are merged by another rule. Eight examples, four of each half of the aggregates; 500 in
+`make prove`, where a failing one is shrunk.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from chance import PROVE, examples
 from engines import ARRIVAL_US, Compiled, HeldClock, Parts, compile_sql
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
@@ -197,10 +199,11 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600 if PROVE else 900)
 @settings(
-    max_examples=8,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take an hour of Spark
+    max_examples=examples(4, 250),
+    # Shrinking would take an hour of Spark.
+    phases=tuple(Phase) if PROVE else (Phase.explicit, Phase.reuse, Phase.generate),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

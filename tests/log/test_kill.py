@@ -14,6 +14,8 @@ from headrace.log.topic import Topic
 
 from .conftest import put, read_all
 
+pytestmark = pytest.mark.process
+
 WRITER = """
 import sys
 from pathlib import Path

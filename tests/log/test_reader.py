@@ -8,6 +8,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
+from chance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(one=st.integers(0, 120), other=st.integers(0, 120))
 def test_exactly_the_offsets_asked_for_are_read(path: Path, one: int, other: int) -> None:
     interval = Interval(min(one, other), max(one, other))

@@ -203,15 +203,20 @@ class Producer:
 
     def flush(self, url: str) -> None:
         """Send what is pending until it is acknowledged."""
+        self.send_until(url, len(self.acknowledged))
+
+    def send_until(self, url: str, events: int) -> None:
+        """Send until so many are acknowledged, and nothing is pending."""
         stop = threading.Event()
         sender = threading.Thread(target=self.send, args=(url, stop))
         sender.start()
         deadline = time.monotonic() + 30
-        while self.pending and time.monotonic() < deadline:
+        while (self.pending or len(self.acknowledged) < events) and time.monotonic() < deadline:
             time.sleep(0.05)
         stop.set()
         sender.join()
         assert not self.pending
+        assert len(self.acknowledged) >= events
 
     def pairs(self, watermark: str) -> dict[str, int]:
         """How many pairs of events each page has that the watermark has passed."""

@@ -12,6 +12,8 @@ from headrace.serving.sqlite import Sqlite
 from .alert_worker import MATCHES, in_file, in_stream, run
 from .receiver import Receiver
 
+pytestmark = pytest.mark.process
+
 POINTS = [
     "alerts.saving:1", "alerts.saved:1", "alert.delivered:1", "alerts.saving:3", "alerts.saved:3",
     "alert.delivered:2", "alert.delivered:3", "generation.promoted:1", "epoch.committed:2",

@@ -20,6 +20,8 @@ from headrace.spark.java import find_java
 from tests.run.process import Running, make_project
 from tests.run.test_runs import GENERATED
 
+pytestmark = [pytest.mark.process, pytest.mark.prove]
+
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:

@@ -29,6 +29,7 @@ def lines(printed: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in printed.splitlines()]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("verb", ["run", "check"])
 def test_a_project_that_cannot_run_is_told_with_its_origin(tmp_path: Path, verb: str) -> None:
     ended = subprocess.run(

@@ -1,5 +1,8 @@
 """Law 3: an acknowledged event survives `kill -9` of the process at any named point, and is
 counted once.
+
+A process is killed at a drawn point; `make prove` kills at all of them, one after the other, and
+also where streams are joined or silent. tests/laws/test_kills.py kills steps at every point.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from chance import PROVE, drawn
 
 from headrace.serving.catalog import glance
 from tests.run import asking
@@ -24,15 +28,20 @@ from tests.run.process import (
     wait_fresh,
 )
 
+pytestmark = pytest.mark.process
+
 # In the order of an event's way. The number is how often the point is passed before the kill, so
 # that the kill falls into the middle of the work and not on its first step.
 FAILPOINTS = [
     "log.synced:5",
+    "epoch.started:3",
     "epoch.computed:3",
     "epoch.committing:3",
     "epoch.committed:3",
     "archive.written:2",
+    "archive.committing:2",
     "archive.committed:2",
+    "archive.compacted:1",
     "generation.staged:2",
     "generation.promoting:2",
     "generation.promoted:2",
@@ -40,7 +49,9 @@ FAILPOINTS = [
 
 
 @pytest.mark.timeout(1500)
-def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(tmp_path: Path) -> None:
+def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     """Partials, and states of carried views with their rows, which could part if they were not
     written together.
     """
@@ -53,15 +64,19 @@ def test_acknowledged_events_survive_a_kill_at_each_point_and_count_once(tmp_pat
         )
         answer = asking.get(f"{url}/v1/views/matches").json()
         pairs = producer.pairs(answer["as_of"]["clicks"]["watermark"])
-        assert sum(pairs.values()) > 50
+        # One kill is over before the watermark, a minute behind, has passed a pair.
+        assert sum(pairs.values()) > 50 or not PROVE
         found = {
             row["page"]: (row["found"], row["newest"], row["events"]) for row in answer["rows"]
         }
         assert found == {page: (count, count, 2 * count) for page, count in pairs.items()}
 
-    survive(project, producer, FAILPOINTS, answered)
+    points = FAILPOINTS if PROVE else [drawn("kills").choice(FAILPOINTS)]
+    record_property("kills", len(points))
+    survive(project, producer, points, answered)
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(600)
 def test_pairs_of_joined_streams_survive_a_kill_and_count_once(tmp_path: Path) -> None:
     project = make_project(tmp_path / "joined", definitions=JOINED)
@@ -70,6 +85,7 @@ def test_pairs_of_joined_streams_survive_a_kill_and_count_once(tmp_path: Path) -
     survive(project, Producer("orders", "payments", rate=100), points)
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(600)
 def test_what_silence_has_decided_survives_a_kill_and_is_decided_once(tmp_path: Path) -> None:
     """A partition falls silent, and what waits for it is found by an epoch without events: one
@@ -149,11 +165,10 @@ def survive(
         running.wait_killed()
         stop.set()
         sender.join()
-    assert len(producer.acknowledged) > 100
     running = Running(project)
     try:
         url = running.wait_for("serving")["url"]
-        producer.flush(url)
+        producer.send_until(url, len(producer.acknowledged) + 200)
         running.wait_for("ready")
         status = wait_fresh(url, len(producer.acknowledged))
         rows = asking.get(f"{url}/v1/views/pages").json()["rows"]

@@ -37,6 +37,7 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path / "state")
 
 
+@pytest.mark.process
 def test_a_killed_process_frees_the_lock_and_its_address_counts_no_more(layout: Layout) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(layout.state), URL],
@@ -132,6 +133,7 @@ def test_a_holder_that_has_not_said_its_name_yet_is_there_all_the_same(layout: L
     lock.release()
 
 
+@pytest.mark.process
 def test_a_process_that_is_gone_was_started_at_no_time() -> None:
     ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
     ended.wait()

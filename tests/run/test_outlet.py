@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headrace.core.errors import BadSetting
-from headrace.core.time import MILLISECOND
+from headrace.core.time import MILLISECOND, SECOND
 from headrace.define.project import Project
 from headrace.define.settings import LineageSettings, NotifySettings, Settings
 from headrace.run import outlet
@@ -52,7 +52,8 @@ def test_a_file_has_an_event_a_line(tmp_path: Path) -> None:
 
 
 def test_a_url_gets_each_event_with_a_key_of_its_own(tmp_path: Path, receiver: Receiver) -> None:
-    lineage = lineage_of(project(tmp_path, LineageSettings(url=receiver.url)))
+    patient = replace(PRIVATE, answer_us=20 * SECOND)
+    lineage = lineage_of(project(tmp_path, LineageSettings(url=receiver.url), patient))
     lineage.deploy(PLAN)
     lineage.built("clicks", 1_000_000)
     lineage.stop()

@@ -267,6 +267,7 @@ def test_a_second_statement_after_as_of_is_not_dropped_silently(
 # On a real worker
 
 
+@pytest.mark.process
 def test_streams_are_answered_and_hostile_statements_are_not(questions: Questions) -> None:
     """One worker for all, because it is slow to start."""
     ask = questions.answer

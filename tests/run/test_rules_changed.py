@@ -16,6 +16,8 @@ from tests.run import asking
 from tests.run.process import Producer, Running, make_project, wait_fresh
 from tests.run.waiting import wait
 
+pytestmark = pytest.mark.process
+
 RULE = "CREATE RULE tens AS SELECT n, page, ts FROM clicks WHERE n % 10 = 0"
 NOTIFIED = f"{RULE} NOTIFY FILE 'alerts.ndjson'"
 

@@ -15,6 +15,8 @@ from tests.run.process import Producer, Running, make_project, wait_fresh
 
 from .receiver import Receiver
 
+pytestmark = pytest.mark.process
+
 DEFINITIONS = """
 CREATE STREAM clicks (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
   WATERMARK ts DELAY OF INTERVAL 1 MINUTE) WITH (key = 'page', id = 'event_id');

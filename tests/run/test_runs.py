@@ -13,6 +13,8 @@ from headrace.run.offline import Offline
 from tests.run import asking
 from tests.run.process import Producer, Running, make_project, wait_fresh
 
+pytestmark = pytest.mark.process
+
 GENERATED = """
 CREATE STREAM clicks (user STRING NOT NULL, url STRING NOT NULL, ts TIMESTAMP NOT NULL, ms BIGINT,
   WATERMARK ts DELAY OF INTERVAL 10 MINUTES)

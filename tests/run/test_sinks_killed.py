@@ -12,6 +12,8 @@ import pytest
 
 from .sink_worker import delivered, run
 
+pytestmark = pytest.mark.process
+
 POINTS = ["sink.saving:3", "sink.saved:4", "sink.delivered:2", "sink.delivered:5", "sink.saved:1"]
 INTO = pytest.mark.parametrize("into", ["file", "stream"])
 

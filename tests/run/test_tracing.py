@@ -120,6 +120,7 @@ def test_spans_arrive_where_the_setting_says() -> None:
         assert made is None
 
 
+@pytest.mark.process
 def test_without_the_setting_nothing_is_imported() -> None:
     code = (
         "import sys; from headrace.run.tracing import traced\n"

@@ -15,6 +15,8 @@ from tests.run import asking
 from tests.run.process import Producer, Running, make_project, wait_fresh
 from tests.run.waiting import wait
 
+pytestmark = [pytest.mark.process, pytest.mark.prove]
+
 NOTIFY = "NOTIFY FILE 'watched.ndjson'"
 SAID = f"CREATE WATCH said AS SELECT n, page FROM clicks WHERE n >= 0 AFTER 2 MATCHES {NOTIFY};\n"
 

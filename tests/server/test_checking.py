@@ -15,6 +15,8 @@ from headrace.core.time import SECOND
 from headrace.run.job import Names
 from headrace.server.checking import Checker
 
+pytestmark = pytest.mark.process
+
 
 def said(code: str) -> list[str]:
     return [sys.executable, "-S", "-c", code]

@@ -24,6 +24,8 @@ from headrace.server.wish import Wish
 
 from .conftest import Site
 
+pytestmark = pytest.mark.process
+
 SETTINGS = ServerSettings(http=HttpSettings(port=0))
 
 

@@ -16,6 +16,8 @@ from headrace.server.wish import Wish
 
 from .conftest import SHOP, Site
 
+pytestmark = pytest.mark.process
+
 BANK = SHOP.replace("visitors", "accounts")
 
 

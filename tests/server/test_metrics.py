@@ -61,6 +61,7 @@ def test_jobs_are_counted_by_state_and_each_is_told() -> None:
     assert ("headrace_job_heartbeat_age_seconds", "bank") not in found, "it has no process"
 
 
+@pytest.mark.process
 def test_starts_deaths_and_commands_are_counted_where_they_happen(
     client: httpx.Client, site: Site
 ) -> None:

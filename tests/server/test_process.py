@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 from run.waiting import wait
 
 from headrace.run.lock import Holder, holder, started_at
@@ -24,6 +25,8 @@ from headrace.server.process import (
 )
 
 from .conftest import stand_in
+
+pytestmark = pytest.mark.process
 
 
 def test_a_started_process_writes_into_its_log_and_has_a_session_of_its_own(

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 CODE = """
 import pkgutil, importlib, sys, headrace.server
 for found in pkgutil.iter_modules(headrace.server.__path__, "headrace.server."):

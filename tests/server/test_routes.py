@@ -23,6 +23,8 @@ from tests.access.people import TEST, bearer, token_of
 
 from .conftest import SHOP, Site, serving
 
+pytestmark = pytest.mark.process
+
 LIMITS = SubmitSettings(bytes_max=100_000)
 SETTINGS = ServerSettings(http=HttpSettings(port=0), submit=LIMITS)
 

@@ -25,6 +25,8 @@ from tests.access.people import bearer
 
 from .conftest import make_project, stand_in
 
+pytestmark = pytest.mark.process
+
 SETTINGS = """
 [supervise]
 pause = "100 ms"

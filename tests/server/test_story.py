@@ -43,7 +43,7 @@ EVENTS = [
     {"event_id": f"e{n}", "n": n, "page": f"/{n % 3}", "ts": "2026-11-15T12:00:00Z"}
     for n in range(60)
 ]
-pytestmark = pytest.mark.timeout(2_000)
+pytestmark = [pytest.mark.timeout(2_000), pytest.mark.process, pytest.mark.prove]
 
 
 class Team:

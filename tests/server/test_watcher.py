@@ -20,6 +20,8 @@ from headrace.server.wish import Wish
 
 from .conftest import Site
 
+pytestmark = pytest.mark.process
+
 
 def running(site: Site, name: str = "shop") -> int:
     """The process of a job, once it runs."""

@@ -218,6 +218,7 @@ def work(path: Path) -> None:
     bench.close()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("point", ["alerts.removing:1", "alerts.removed:1"])
 def test_alerts_are_removed_with_the_floor_or_not_at_all(point: str, tmp_path: Path) -> None:
     path = tmp_path / "serving.db"

@@ -185,6 +185,7 @@ def work(path: Path) -> None:
     bench.close()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("point", POINTS)
 def test_each_match_is_raised_once_when_the_process_is_killed(point: str, tmp_path: Path) -> None:
     path = tmp_path / "serving.db"

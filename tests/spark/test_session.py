@@ -18,6 +18,8 @@ from headrace.spark import archive_of_classes
 from headrace.spark.java import find_java
 from headrace.spark.session import MEANING, _base, session_conf, start_session
 
+pytestmark = pytest.mark.process
+
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from chance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +53,7 @@ def row(key: str, window: int, n: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(moments=MOMENTS)
 def test_engine_and_reference_say_the_same(text: str, moments: list[Any]) -> None:
     asked, account = read_subscription(f"SUBSCRIBE TO v {text}"), Account()

@@ -1,0 +1,54 @@
+"""`make prove`: every test in its exhaustive form, in shards, on the record.
+
+The record of a commit is the folder .prove/COMMIT: the seed that all of its runs draw from, and
+the outcomes (tests/recording.py). A run that was stopped continues where it was. At its end
+docs/scoreboard.md is written, from all shards that have run at this commit.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from scoreboard import write_scoreboard  # noqa: E402
+
+
+def main() -> int:
+    if changes():
+        print("a record is of a commit: commit these first\n" + changes(), file=sys.stderr)
+        return 2
+    commit = git("rev-parse", "--short=12", "HEAD")
+    record = ROOT / ".prove" / commit
+    record.mkdir(parents=True, exist_ok=True)
+    seed = record / "seed"
+    if not seed.exists():
+        seed.write_text(os.environ.get("HEADRACE_SEED") or str(random.randrange(2**32)))
+    drawn = seed.read_text()
+    print(f"commit {commit}, HEADRACE_SEED={drawn}, shard {os.environ['HEADRACE_SHARD']}")
+    said = {"HEADRACE_PROVE": "1", "HEADRACE_SEED": drawn}
+    said["HEADRACE_RECORD"] = str(record / "outcomes.jsonl")
+    command = [sys.executable, "-m", "pytest", "-q", *sys.argv[1:]]
+    code = subprocess.run(command, cwd=ROOT, env=os.environ | said).returncode
+    write_scoreboard(ROOT / "docs" / "scoreboard.md", record, commit)
+    return 0 if code == 5 else code  # nothing was left to run
+
+
+def changes() -> str:
+    """What differs from the commit, beside the scoreboard, which a shard may have written."""
+    lines = git("status", "--porcelain", "--untracked-files=no").splitlines()
+    return "\n".join(line for line in lines if not line.endswith("docs/scoreboard.md"))
+
+
+def git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True)
+    return done.stdout.rstrip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

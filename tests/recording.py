@@ -1,0 +1,84 @@
+"""The record of a run of `make prove`: one line of JSON for each test that ended.
+
+A test that the record says has passed is not run again, so a run that was stopped continues where
+it was. tests/prove.py says where the record is, and makes the scoreboard of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a test ended. `counts` is what it says it has done, such as {"kills": 9}."""
+
+    test: str
+    passed: bool
+    seconds: float
+    ended_at: float
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Recording:
+    """Writes outcomes as they come, and leaves out what has passed before. Workers only read."""
+
+    def __init__(self, path: Path, worker: bool) -> None:
+        self.path, self.worker = path, worker
+        self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        done = {outcome.test for outcome in outcomes(self.path) if outcome.passed}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
+        items[:] = [item for item in items if item.nodeid not in done]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self.worker:
+            return
+        test = report.nodeid
+        self.seconds[test] = self.seconds.get(test, 0.0) + report.duration
+        if report.outcome == "failed":
+            self.failed.add(test)
+        if report.when == "teardown":
+            counts = {name: v for name, v in report.user_properties if isinstance(v, int)}
+            seconds = round(self.seconds.pop(test), 3)
+            self._write(Outcome(test, test not in self.failed, seconds, time.time(), counts))
+
+    def _write(self, outcome: Outcome) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(asdict(outcome)) + "\n")
+
+
+def outcomes(path: Path) -> Iterator[Outcome]:
+    """What is on the record, the newest outcome of each test."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    newest: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        said = json.loads(line)
+        newest[said["test"]] = said
+    return (Outcome(**said) for said in newest.values())
+
+
+def shard_of(tests: list[T], unit: Callable[[T], str]) -> list[T]:
+    """Those of the shard that HEADRACE_SHARD names, such as 2/4; all without it. What is of one
+    unit stays together.
+    """
+    number, _, shards = os.environ.get("HEADRACE_SHARD", "1/1").partition("/")
+    return [
+        test for test in tests if zlib.crc32(unit(test).encode()) % int(shards) == int(number) - 1
+    ]
