@@ -113,7 +113,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """How many examples of a law there were, for the record."""
-    passing = re.findall(r"(\d+) passing examples", getattr(item, "hypothesis_statistics", ""))
+    passing = re.findall(r"(\d+) passing", getattr(item, "hypothesis_statistics", ""))
     if passing:
         item.user_properties.append(("examples", sum(map(int, passing))))
 
