@@ -76,7 +76,9 @@ class Builder:
             staged.append(self._stage(version, before, reached))
         failpoint("generation.staged")
         audits = tuple(self._audit(build, group, boundary) for build in staged)
-        number = self.store.promote(self.flow.name, reached, group, staged, audits)
+        number = self.store.promote(
+            self.flow.name, state.generation, reached, group, staged, audits
+        )
         return Promoted(self.flow.name, number, boundary, boundary - state.boundary, audits)
 
     def _boundary(self, speed_runs: bool) -> tuple[Reached, int]:

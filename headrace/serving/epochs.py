@@ -2,7 +2,8 @@
 
 That position is the progress. An epoch is recognised by its position range: one that begins
 before the stored position was committed before and is skipped; one that begins after it would
-leave a gap and is refused. One without events is recognised by the watermark that it brings.
+leave a gap and is refused. One without events is recognised by the watermark that it brings. One
+that was computed beside an older generation is refused too: what it was folded onto is gone.
 tests/serving/test_epochs.py and the kill tests check this.
 """
 
@@ -24,7 +25,7 @@ from headrace.serving.catalog import (
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.rows import stored_rows
 from headrace.serving.shed import note_shed
-from headrace.serving.store import NOW, Epoch, Row
+from headrace.serving.store import NOW, Epoch, Row, Superseded
 
 EPOCHS_KEPT = 1_000
 
@@ -41,6 +42,8 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
             f"an epoch of stream '{epoch.stream}' begins at {epoch.lower}, "
             f"but the store is at {state.position}"
         )
+    if epoch.generation != state.generation:
+        raise Superseded(epoch.stream, epoch.generation, state.generation)
     group = _group(db, epoch, group_us, now_us)
     for version in read_versions(db, epoch.stream):
         if version.id in epoch.carried:

@@ -41,7 +41,7 @@ from headrace.serving.merge import (
 from headrace.serving.rows import stored_rows, with_key
 from headrace.serving.shed import forget_shed
 from headrace.serving.states import STATES
-from headrace.serving.store import AuditResult, Row, Staged, StateRow, Version
+from headrace.serving.store import AuditResult, Row, Staged, StateRow, Superseded, Version
 from headrace.serving.watermark import Reached
 
 GENERATIONS_KEPT = 1_000
@@ -88,6 +88,7 @@ def drop_staged(db: sqlite3.Connection, plan: ViewPlan) -> None:
 def promote(
     db: sqlite3.Connection,
     stream: str,
+    since: int,
     reached: Reached,
     group: int,
     staged: Sequence[Staged],
@@ -96,6 +97,8 @@ def promote(
 ) -> int:
     """Make staged builds the answer up to there, inside the caller's transaction."""
     state, boundary = read_stream(db, stream), str(reached.position)
+    if state.generation != since:
+        raise Superseded(stream, since, state.generation)
     ahead = reached <= state.reached and reached != state.reached
     number = state.generation + 1
     for build in staged:

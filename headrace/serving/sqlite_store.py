@@ -135,13 +135,16 @@ class SqliteStore:
     def promote(
         self,
         stream: str,
+        since: int,
         reached: Reached,
         group: int,
         staged: Sequence[Staged],
         audits: Sequence[AuditResult],
     ) -> int:
         with self.db.write() as db:
-            number = generations.promote(db, stream, reached, group, staged, audits, self.clock())
+            number = generations.promote(
+                db, stream, since, reached, group, staged, audits, self.clock()
+            )
             failpoint("generation.promoting")
         failpoint("generation.promoted")
         return number

@@ -121,6 +121,7 @@ class Epoch:
     """
 
     stream: str
+    generation: int  # the one beside which it was computed
     lower: Position
     reached: Reached
     counts: dict[str, int]  # events, late, duplicates, dead letters
@@ -183,6 +184,15 @@ class Change:
     detail: str = field(default="")
 
 
+class Superseded(Exception):
+    """What is to be written was computed beside a generation that is no longer the newest. Nothing
+    was written; whoever computed it reads the store and computes it again.
+    """
+
+    def __init__(self, stream: str, computed: int, newest: int) -> None:
+        super().__init__(f"{stream}: computed beside generation {computed}, the newest is {newest}")
+
+
 class Store(Protocol):
     path: Path  # where the store is, for readers in other processes
 
@@ -207,7 +217,9 @@ class Store(Protocol):
     def versions(self, stream: str) -> list[Version]: ...
 
     def commit_epoch(self, epoch: Epoch) -> bool:
-        """Add an epoch; False (and nothing done) when it was committed before."""
+        """Add an epoch; False (and nothing done) when it was committed before. `Superseded` if a
+        generation was promoted since it was begun: states and groups that it read are gone.
+        """
 
     def shed(self, stream: str) -> list[Shed]:
         """What speed has passed over after the boundary, newest first."""
@@ -248,9 +260,12 @@ class Store(Protocol):
     def promote(
         self,
         stream: str,
+        since: int,
         reached: Reached,
         group: int,
         staged: Sequence[Staged],
         audits: Sequence[AuditResult],
     ) -> int:
-        """Make staged builds the generation, drop speed's rows up to `group`; the new number."""
+        """Make staged builds the generation that follows `since`, and drop speed's rows up to
+        `group`; the new number. `Superseded` if another build was promoted meanwhile.
+        """

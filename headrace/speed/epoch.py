@@ -85,6 +85,7 @@ def compute_epoch(
         frame.unpersist()
     return Epoch(
         flow.name,
+        behind.state.generation,
         range.lower,
         reached,
         dict(zip(COUNTS, _totals(counted), strict=True)),

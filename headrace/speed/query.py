@@ -36,7 +36,7 @@ from headrace.define.definitions import Pace
 from headrace.define.pace import paced
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.settings import SpeedSettings
-from headrace.serving.store import Store
+from headrace.serving.store import Epoch, Store, Superseded
 from headrace.spark.feed import Feed
 from headrace.spark.source import FORMAT, LogSource, end_of
 from headrace.speed.carry import Behind
@@ -125,27 +125,38 @@ class SpeedQuery:
     def _epoch(self, frame: Any, batch: int) -> None:
         started_at = self.clock()
         failpoint("epoch.started")
+        while (epoch := self._computed(frame, batch, started_at)) is not None:
+            failpoint("epoch.computed")
+            range = epoch.range
+            try:
+                with span("epoch.commit", events=len(range)):
+                    self.store.commit_epoch(epoch)
+            except Superseded as superseded:
+                log.info("epoch.superseded", why=str(superseded))
+                continue
+            EPOCH_SECONDS.labels(self.flow.name).observe((self.clock() - started_at) / SECOND)
+            EPOCH_EVENTS.labels(self.flow.name).inc(len(range))
+            since, upto = str(range.lower), str(range.upper)
+            log.debug("epoch.committed", since=since, upto=upto, **epoch.counts)
+            return
+
+    def _computed(self, frame: Any, batch: int, started_at: int) -> Epoch | None:
+        """The epoch of a micro-batch, from what the store holds now; None if there is none."""
         with span("epoch.read"):
             state = self.store.stream(self.flow.name)
             upper, shedding = self._end_of(batch, state.position)
             versions = self.store.versions(self.flow.name)
         if upper <= state.position:
             if not state.due(started_at):
-                return
+                return None
             # Time alone has moved: what the batch may hold was committed before.
             upper, frame = state.position, frame.where("false")
         range = PositionRange(state.position, upper)
         most = self.settings.rebase_events_max
         behind = Behind(self.store, state, self._read, most, self.processors)
-        epoch = compute_epoch(
+        return compute_epoch(
             frame, self.flow, versions, range, behind, started_at, self.memory, shedding
         )
-        failpoint("epoch.computed")
-        with span("epoch.commit", events=len(range)):
-            self.store.commit_epoch(epoch)
-        EPOCH_SECONDS.labels(self.flow.name).observe((self.clock() - started_at) / SECOND)
-        EPOCH_EVENTS.labels(self.flow.name).inc(len(range))
-        log.debug("epoch.committed", since=str(range.lower), upto=str(range.upper), **epoch.counts)
 
     def _read(self, spark: Any, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
         """The events of a range that lies behind, of a flow of one stream. A streaming query has a

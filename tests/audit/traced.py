@@ -155,9 +155,8 @@ class Traced:
         rows = {v.id: lifted(v.name, taken) for v in self.store.versions("clicks")}
         at = self.clock()
         reached = state.after(end, state.reached.highs, at)
-        self.store.commit_epoch(
-            Epoch("clicks", range.lower, reached, counts, rows, at, shedding=shedding)
-        )
+        base = (state.generation, range.lower, reached)
+        self.store.commit_epoch(Epoch("clicks", *base, counts, rows, at, shedding=shedding))
 
     def generation(self) -> None:
         """Batch takes over all that speed has, or all of the log where that is more."""
@@ -170,8 +169,9 @@ class Traced:
             self.store.stage(v, True, lifted(v.name, events), [])
             for v in self.store.versions("clicks")
         ]
-        reached = self.store.stream("clicks").after(end, (None, None), self.clock())
-        self.store.promote("clicks", reached, group, staged, [])
+        state = self.store.stream("clicks")
+        reached = state.after(end, (None, None), self.clock())
+        self.store.promote("clicks", state.generation, reached, group, staged, [])
 
     def offline(self) -> Offline:
         return Offline(self.project)

@@ -51,7 +51,8 @@ def _epoch(parts: Parts) -> Epoch:
     hits = parts.plan.view("hits")
     assert hits is not None
     reached = state.after(upper, (0,), 0)
-    return Epoch("clicks", lower, reached, COUNTS, {hits.recompute: [(1,)]}, 0)
+    rows = {hits.recompute: [(1,)]}
+    return Epoch("clicks", state.generation, lower, reached, COUNTS, rows, 0)
 
 
 def _promote(parts: Parts) -> None:
@@ -61,7 +62,7 @@ def _promote(parts: Parts) -> None:
     group = max(group.number for group in parts.store.closed_groups("clicks"))
     version = next(v for v in parts.store.versions("clicks") if v.name == "hits")
     staged = parts.store.stage(version, True, [(state.position.offsets[0],)], [])
-    parts.store.promote("clicks", state.reached, group, [staged], [])
+    parts.store.promote("clicks", state.generation, state.reached, group, [staged], [])
 
 
 def _ask(parts: Parts, view: str, ask: Any, done: threading.Event, found: list[Any]) -> None:

@@ -249,7 +249,8 @@ class Bench:
         counts = {"events": len(clicks), "late": 0, "duplicates": 0, "dead_letters": 0}
         versions = self.store.versions("clicks")
         rows = {v.id: self.lifted(v.name, clicks, lower.offsets) for v in versions}
-        return Epoch("clicks", lower, self.reached(after), counts, rows, self.clock())
+        generation = self.store.stream("clicks").generation
+        return Epoch("clicks", generation, lower, self.reached(after), counts, rows, self.clock())
 
     def send(self, *clicks: Click) -> bool:
         added = self.store.commit_epoch(self.epoch(*clicks))
@@ -276,7 +277,7 @@ class Bench:
             staged.append(self.store.stage(version, whole, rows, values))
         audits = [self.store.audit_staged(build, group) for build in staged] if audit else []
         here = state.reached if boundary == state.position else self.reached(self.clicks)
-        self.store.promote("clicks", here, group, staged, audits)
+        self.store.promote("clicks", state.generation, here, group, staged, audits)
         return audits
 
     def rows(self, view: str) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ def test_rows_of_speed_after_the_boundary_stay(bench: Bench) -> None:
     bench.send(*CLICKS[3:])
     version = next(v for v in bench.store.versions("clicks") if v.name == "total")
     staged = bench.store.stage(version, False, lifted("total", CLICKS[:3]), [])
-    bench.store.promote("clicks", early, 1, [staged], [])
+    bench.store.promote("clicks", 1, early, 1, [staged], [])
     assert bench.rows("total") == bench.expected("total")
     assert bench.store.stream("clicks").built == early
     assert bench.store.stream("clicks").position == Position((5, 3))

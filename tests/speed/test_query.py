@@ -52,7 +52,7 @@ def runs(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     parts = Parts(compiled, tmp_path_factory.mktemp("story"))
     # An empty first generation, so that the view answers.
     staged = [parts.store.stage(v, True, [], []) for v in parts.store.versions("clicks")]
-    parts.store.promote("clicks", parts.store.stream("clicks").built, 0, staged, [])
+    parts.store.promote("clicks", 0, parts.store.stream("clicks").built, 0, staged, [])
     _send(parts, 100, 80)
     seen = [_run(parts)]
     # Gone, as after a lost disk; one that is older or foreign is deleted by the next start.
@@ -137,7 +137,7 @@ def test_a_query_that_cannot_keep_up_sheds_counts_and_says_so(spark: Any, tmp_pa
     compiled = compile_sql(spark, tmp_path, SHEDDING)
     parts = Parts(compiled, tmp_path / "state")
     staged = [parts.store.stage(v, True, [], []) for v in parts.store.versions("clicks")]
-    parts.store.promote("clicks", parts.store.stream("clicks").built, 0, staged, [])
+    parts.store.promote("clicks", 0, parts.store.stream("clicks").built, 0, staged, [])
     _send(parts, *range(10))
     assert _run(parts).rows[0]["n"] == 10
     _send(parts, *range(10, 110))
