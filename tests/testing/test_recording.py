@@ -5,6 +5,7 @@ scoreboard says what was run and what failed.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -67,5 +68,4 @@ def test_the_scoreboard_tells_what_was_run_and_what_failed(tmp_path: Path) -> No
 
 def test_the_scoreboard_of_the_docs_has_no_failure() -> None:
     page = Path(__file__).parents[2] / "docs" / "scoreboard.md"
-    [tests] = [line for line in page.read_text().splitlines() if line.startswith("| tests | ")]
-    assert tests.endswith(" passed, 0 failed |")
+    assert re.search(r"^\| tests \| [\d,]+: [\d,]+ passed, 0 failed \|$", page.read_text(), re.M)
