@@ -1,6 +1,6 @@
 """Chance in tests: one seed decides everything that is drawn, and one switch how much.
 
-The seed is printed at the top of each run; `HEADRACE_SEED=7 make test` draws the same again.
+The seed is printed at the end of each run; `HEADRACE_SEED=7 make test` draws the same again.
 `HEADRACE_PROVE=1`, which `make prove` sets, asks each test for its exhaustive form.
 """
 

@@ -78,8 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_no_process)
 
 
-def pytest_report_header() -> str:
-    return f"HEADRACE_SEED={SEED}" + (" HEADRACE_PROVE=1" if PROVE else "")
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"HEADRACE_SEED={SEED}" + (" HEADRACE_PROVE=1" if PROVE else ""))
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are looked at
@@ -90,7 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [item for item in items if PROVE or not item.get_closest_marker("prove")]
     chosen = shard_of(chosen, lambda item: unit_of(item.nodeid))
     chosen.sort(key=_place)
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = chosen
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import httpx
 import pytest
+from chance import PROVE, drawn
 from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
 from headrace.run.layout import Layout
@@ -28,6 +29,9 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+
+# Every screen is looked at in one of them, and in `make prove` in both.
+THEMES = ("light", "dark") if PROVE else (drawn("theme").choice(("light", "dark")),)
 
 
 @dataclass(frozen=True)

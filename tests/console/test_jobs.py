@@ -28,7 +28,7 @@ from tests.access.people import token_of
 from tests.run.waiting import wait
 from tests.server.conftest import QUICK, SHOP, Site, stand_in
 
-from .conftest import Visit, Visiting, opened
+from .conftest import THEMES, Visit, Visiting, opened
 
 SETTINGS = ServerSettings(http=HttpSettings(port=0))
 
@@ -99,7 +99,7 @@ def visit(visiting: Visiting) -> Iterator[Visit]:
         assert found.complaints == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 def test_the_screens_are_drawn_without_a_serious_finding(visiting: Visiting, theme: str) -> None:
     with visiting(theme) as visit:
         for name, fragment, text in (

@@ -17,7 +17,7 @@ from playwright.sync_api import Route, expect
 from tests.access.people import bearer
 
 from . import synthetic
-from .conftest import Harbour, Visit, Visiting
+from .conftest import THEMES, Harbour, Visit, Visiting
 
 SCREENS = {
     "topology": ("#/topology", "coming in"),
@@ -46,7 +46,7 @@ every_screen = pytest.mark.parametrize("name", SCREENS)
 
 
 @every_screen
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 def test_a_screen_is_drawn_without_a_serious_finding(
     visiting: Visiting, name: str, theme: str
 ) -> None:

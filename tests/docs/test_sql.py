@@ -4,6 +4,7 @@ queries are answerable. The blocks of a page are one project.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import partial
 from pathlib import Path
@@ -61,8 +62,10 @@ def functions(page: str, folder: Path) -> tuple[FunctionDefinition, ...]:
 
 
 def compiled(spark: Any, page: str, folder: Path, more: str = "") -> Plan:
+    """The definitions of a page; if there is one more, that one and those which it needs."""
     write_files(page, folder)
-    statements = read_statements(definitions(page) + more, page, folder)
+    statements = list(read_statements(definitions(page) + more, page, folder))
+    statements = needed(statements, more) if more else statements
     for mistake in repeats(statements):
         raise mistake
     project = Project(folder, settings(page), tuple(statements))
@@ -71,6 +74,16 @@ def compiled(spark: Any, page: str, folder: Path, more: str = "") -> Plan:
     analyser = SparkAnalyser(spark)
     register_functions(analyser.spark, functions(page, folder))
     return compile_project(project, analyser, processors_of(project))
+
+
+def needed(statements: list[Any], text: str) -> list[Any]:
+    """Those whose names are said in the text, or by one of them."""
+    found: list[Any] = []
+    while len(found) != len(
+        found := [s for s in statements if re.search(rf"\b{s.name}\b", text, re.IGNORECASE)]
+    ):
+        text += repr(found)
+    return found
 
 
 @pytest.mark.parametrize("page", SQL_PAGES)
