@@ -44,7 +44,7 @@ $(VENV)/.ready: requirements.lock requirements-java.lock pyproject.toml
 run: setup ## Run the demo with live events; FOR=60s stops by itself with a summary
 	@$(BIN)/headrace run examples/shop --port $(PORT) $(if $(FOR),--for $(FOR))
 
-# Three workers, since tests of other processes mostly wait.
+# Three workers: tests of other processes wait for them while Spark's need a core.
 test: setup $(VENV)/.java ## Run all tests, also with the bundled Java
 	@$(BIN)/python -m pytest -q -n 3
 

@@ -1,7 +1,7 @@
 """docs/scoreboard.md: what `make prove` ran, when, at which commit, and how it ended.
 
 It is made of the record alone (tests/recording.py), never by hand.
-tests/docs/test_scoreboard.py checks the page.
+tests/testing/test_recording.py checks the page.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _summary(found: list[Outcome], commit: str, seed: str) -> str:
         ("seed", f"`HEADRACE_SEED={seed}`"),
         ("from", _time(began)),
         ("to", _time(ended)),
-        ("work", f"{sum(o.seconds for o in found) / 60:,.0f} minutes, on two workers"),
+        ("work", f"{sum(o.seconds for o in found) / 60:,.0f} minutes, of all workers together"),
         ("tests", f"{len(found):,}: {len(found) - failed:,} passed, {failed:,} failed"),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {said} |" for name, said in rows), ""])
