@@ -12,7 +12,7 @@ CONSOLE_SOURCES := $(shell find console -name node_modules -prune -o -name tests
 
 SHARD ?= 1/1
 
-.PHONY: help setup console run test test-fast prove check static lint format types contracts pages wire bench flink lock clean
+.PHONY: help setup console wheel run test test-fast prove check static lint format types contracts pages wire bench flink lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,7 +41,10 @@ $(VENV)/.ready: requirements.lock requirements-java.lock pyproject.toml
 	@$(BIN)/python -m headrace.spark.archive_of_classes || true
 	@touch $@
 
-run: setup ## Run the demo with live events; FOR=60s stops by itself with a summary
+wheel: setup ## Build a wheel with the console in it, into dist
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+
+run: setup ## Run the demo with live events; FOR=60s stops it 60 s after it is ready, with a summary
 	@$(BIN)/headrace run examples/shop --port $(PORT) $(if $(FOR),--for $(FOR))
 
 # Three workers: tests of other processes wait for them while Spark's need a core.

@@ -20,7 +20,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -41,7 +41,7 @@ from headrace.core.time import MILLISECOND, from_iso
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
-from headrace.define.settings import LogSettings, Settings, SpeedSettings
+from headrace.define.settings import LogSettings, PatternSettings, Settings, SpeedSettings
 from headrace.define.statements import read_statements
 from headrace.define.subscribing import read_subscription
 from headrace.ingest.intake import Intake
@@ -130,6 +130,7 @@ def compile_sql(
     files: Mapping[str, bytes] | None = None,
     functions: Iterable[FunctionDefinition] = (),
     partitions: int = 1,
+    steps_max: int | None = None,
 ) -> Compiled:
     """Compile CREATE statements; `files` are written beside them first."""
     for name, content in (files or {}).items():
@@ -137,6 +138,8 @@ def compile_sql(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     settings = Settings("tests", log=LogSettings(partitions=partitions, free_bytes_min=0))
+    if steps_max is not None:
+        settings = replace(settings, pattern=PatternSettings(steps_max))
     project = Project(folder, settings, tuple(read_statements(sql, "story.sql", folder)))
     analyser = SparkAnalyser(spark)
     functions = tuple(functions)
@@ -329,7 +332,7 @@ class Collected:
     def resume(self) -> int:
         return 0
 
-    def write(self, panes: Waiting) -> None:
+    def write(self, panes: Waiting, begun: str = "") -> None:
         for _, encoded in panes:
             pane = json.loads(encoded)
             said = {name: pane[name] for name in ("op", "timing", "pane", "last")}

@@ -20,8 +20,10 @@ real Spark, files, HTTP, processes and a browser. `make prove` writes this page.
 """
 MEANINGS = {
     "kills": "kills of a real process at a failpoint, under ingest",
+    "answers": "answers read while a project was killed again and again, each checked",
     "steps killed": "steps of one process that were killed at a failpoint",
     "stories": "stories played from beginning to end on Spark",
+    "orders": "orders of store calls by speed, batch, a redeploy and the lookout for alerts",
     "requests": "HTTP requests made out of the OpenAPI document",
     "examples": "examples that Hypothesis made of laws",
     "patterns": "random patterns compared with an enumeration",

@@ -4,6 +4,8 @@
  * whoever watches `session`, and the login page is shown.
  */
 
+import { readDate } from "./clock";
+import { parse } from "./json";
 import { store } from "./store";
 import type {
   About,
@@ -96,6 +98,7 @@ async function ask(url: string, options: RequestInit = {}): Promise<Response> {
       "is the project running?",
     );
   }
+  readDate(response.headers.get("Date"));
   if (response.status === 401) session.set("needed");
   if (response.ok) return response;
   throw await problem(response);
@@ -118,13 +121,15 @@ async function problem(response: Response): Promise<Problem> {
 }
 
 async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
-  return (await (await ask(url, { signal })).json()) as T;
+  return read<T>(await ask(url, { signal }));
 }
+
+const read = async <T>(answer: Response): Promise<T> => parse(await answer.text()) as T;
 
 async function post<T>(url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const sent = body === undefined ? {} : { body: JSON.stringify(body) };
   const headers = { "Content-Type": "application/json" };
-  return (await (await ask(url, { method: "POST", headers, signal, ...sent })).json()) as T;
+  return read<T>(await ask(url, { method: "POST", headers, signal, ...sent }));
 }
 
 /** A row of an answer. */
@@ -140,16 +145,12 @@ export interface EntriesWanted {
   find?: string;
 }
 
-export interface ViewQuestion {
-  keys?: Record<string, string>;
-  from?: string;
-  to?: string;
-  limit?: number;
-}
+/** Which rows of a view are wanted: windows from a time on, in an order such as "-hits". */
+export type ViewQuestion = { from?: string; limit?: number; order?: string };
 
 export const api = {
-  status: () => get<StatusReport>(address("status")),
-  topology: () => get<Topology>(address("topology")),
+  status: (signal?: AbortSignal) => get<StatusReport>(address("status"), signal),
+  topology: (signal?: AbortSignal) => get<Topology>(address("topology"), signal),
   catalog: () => get<Catalog>(address("catalog")),
   lineage: () => get<Lineage>(address("lineage")),
   quality: () => get<Quality>(address("quality")),
@@ -157,10 +158,7 @@ export const api = {
   system: () => get<System>(address("system")),
 
   view: (name: string, q: ViewQuestion = {}, signal?: AbortSignal) =>
-    get<Answer>(
-      address(`views/${segment(name)}`, { ...q.keys, from: q.from, to: q.to, limit: q.limit }),
-      signal,
-    ),
+    get<Answer>(address(`views/${segment(name)}`, q), signal),
   about: (name: string) => get<About>(address(`views/${segment(name)}/about`)),
   late: (name: string, limit = 50) =>
     get<LateAnswer>(address(`views/${segment(name)}/late`, { limit })),
@@ -174,12 +172,12 @@ export const api = {
     get<Events>(`${address(`streams/${segment(stream)}/events`)}?${params.toString()}`),
   trace: (stream: string, partition: number, offset: number) =>
     get<EventTrace>(address(`streams/${segment(stream)}/events/${partition}/${offset}`)),
-  deadLetters: (stream: string, limit = 100) =>
+  deadLetters: (stream: string, limit: number) =>
     get<DeadLetters>(address(`streams/${segment(stream)}/dead-letters`, { limit })),
   send: async (stream: string, text: string) => {
     const headers = { "Content-Type": "application/octet-stream" };
     const url = address(`streams/${segment(stream)}/events`);
-    return (await (await ask(url, { method: "POST", headers, body: text })).json()) as Accepted;
+    return read<Accepted>(await ask(url, { method: "POST", headers, body: text }));
   },
 
   sql: (sql: string, limit: number, id: string, signal?: AbortSignal) =>
@@ -217,8 +215,7 @@ export const api = {
       ? address(`jobs/${segment(name)}/versions`, place)
       : address("jobs", { name, ...place });
     const headers = { "Content-Type": "application/gzip" };
-    const answer = await ask(url, { method: "POST", headers, body: project });
-    return (await answer.json()) as CommandResult;
+    return read<CommandResult>(await ask(url, { method: "POST", headers, body: project }));
   },
   domain: () => get<DomainStatus>(address("domain")),
 
@@ -236,7 +233,7 @@ export const api = {
   auditLog: (wanted: EntriesWanted) => get<AuditLog>(address("audit-log", { ...wanted })),
 
   openapi: () => get<{ paths: Record<string, unknown>; info: { version: string } }>("openapi.json"),
-  whoami: () => get<SessionReport>(address("session")),
+  whoami: (signal?: AbortSignal) => get<SessionReport>(address("session"), signal),
   login: (proof: SessionQuestion) => post<SessionReport>(address("session"), proof),
   logout: () => post<Done>(address("session/end")),
 };

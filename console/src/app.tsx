@@ -3,7 +3,9 @@
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, Problem, session } from "./api";
+import { keepFor } from "./kept";
 import { reader } from "./keys";
+import { link } from "./link";
 import * as live from "./live";
 import { Login } from "./pages/login";
 import { TopologyPage } from "./pages/topology";
@@ -11,6 +13,7 @@ import { go, place } from "./place";
 import { loginCode, PAGES } from "./routes";
 import { isProject, learn, pagesOf, paths } from "./server";
 import { useStore } from "./store";
+import { Away, isAway } from "./ui/away";
 import { Nav } from "./ui/nav";
 import { Help, Palette } from "./ui/palette";
 import { Notice, toast, Waiting } from "./ui/parts";
@@ -37,7 +40,11 @@ export function App() {
   useEffect(() => void enter(), []);
   const [known, setKnown] = useState(false);
   useEffect(() => {
-    if (entry === "open") void learn().then(() => setKnown(true));
+    if (entry === "open") {
+      const user = me.get()?.user;
+      if (user !== undefined) keepFor(user);
+      void learn().then(() => setKnown(true));
+    }
     if (entry === "needed") leave();
   }, [entry]);
   if (entry === "needed") return <Login />;
@@ -74,7 +81,7 @@ function Shell() {
   const known = useStore(paths);
   const pages = useMemo(() => pagesOf(known), [known]);
   useEffect(() => {
-    if (isProject(known)) live.start();
+    live.start(isProject(known));
   }, [known]);
   const asked = useStore(place).page;
   const page = pages.some((one) => one.page === asked) ? asked : (pages[0]?.page ?? asked);
@@ -82,12 +89,13 @@ function Shell() {
   const message = useStore(toast);
   useKeyboard(setOpen);
   const title = PAGES.find((known) => known.page === page)?.title ?? "";
+  const away = isAway(useStore(link));
   useEffect(() => {
-    document.title = `${title} · Headrace`;
-  }, [title]);
+    document.title = `${away ? "Not connected · " : ""}${title} · Headrace`;
+  }, [title, away]);
   return (
     <>
-      <div class="shell">
+      <div class={`shell${away ? " away" : ""}`}>
         {/* biome-ignore lint/a11y/useValidAnchor: a link that skips is a link; the fragment of the address names the screen, so the handler moves the focus. */}
         <a
           class="skip"
@@ -106,6 +114,7 @@ function Shell() {
           onHelp={() => setOpen("help")}
         />
         <main class="page" id="main" tabIndex={-1} key={page}>
+          <Away />
           {page === "topology" ? <TopologyPage /> : <Screen page={page} key={page} />}
         </main>
       </div>

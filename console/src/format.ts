@@ -3,11 +3,13 @@
  * Every function is pure; the time now is handed in. tests/format.test.ts checks them.
  */
 
+import { stringify } from "./json";
+
 const GROUPED = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 2 });
 const THIN = "\u2009";
 
 /** 1234567 → "1,234,567". */
-export function count(value: number | null | undefined): string {
+export function count(value: number | bigint | null | undefined): string {
   return value == null ? "–" : GROUPED.format(value);
 }
 
@@ -143,11 +145,12 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
 /** One value of an answer's row, as text. */
 export function cell(value: unknown): string {
   if (value === null || value === undefined) return "∅";
+  if (typeof value === "bigint") return count(value);
   if (typeof value === "number") return Number.isInteger(value) ? count(value) : number(value);
   if (typeof value === "boolean") return value ? "true" : "false";
   if (isWindow(value)) return interval(value);
   if (typeof value === "string") return TIME.test(value) ? moment(value) : value;
-  return JSON.stringify(value);
+  return stringify(value);
 }
 
 function number(value: number): string {

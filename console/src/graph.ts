@@ -11,6 +11,7 @@ export type Health = Node["health"];
 
 export const NODE_WIDTH = 196;
 export const NODE_HEIGHT = 68;
+const MARGIN = 16; // around all of it
 /** More nodes than this are not drawn at once without being asked for. */
 export const NODES_SHOWN = 48;
 
@@ -38,7 +39,14 @@ export function layout(nodes: readonly Node[], edges: readonly Edge[]): Laid {
   const graph = new dagre.graphlib.Graph();
   // Of many nodes the best columns take twice as long to find, and make one long row of them.
   const ranker = nodes.length > NODES_SHOWN ? "tight-tree" : "network-simplex";
-  graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 56, marginx: 16, marginy: 16, ranker });
+  graph.setGraph({
+    rankdir: "LR",
+    nodesep: 14,
+    ranksep: 56,
+    marginx: MARGIN,
+    marginy: MARGIN,
+    ranker,
+  });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.id, { width: NODE_WIDTH, height: NODE_HEIGHT });
   for (const edge of edges) graph.setEdge(edge.source, edge.target);
@@ -157,6 +165,45 @@ export function edgeWidth(rate: number | null): number {
   if (rate === null || rate <= 0) return 1.25;
   return Math.min(1.5 + Math.log10(1 + rate), 7);
 }
+
+/** What is known of an edge's rate: batch reads now and then, so what it takes has none. */
+export type Flow = "flow" | "still" | "batch" | "unknown";
+export function flowOf({ source, rate }: Pick<Edge, "source" | "rate">): Flow {
+  if (rate === null) return source.startsWith("master:") ? "batch" : "unknown";
+  return rate > 0 ? "flow" : "still";
+}
+
+/** Texts of a node have 11 pixels and more, which is as small as can be read: what does not fit is
+ *  scrolled to. Only who zooms out, or asks for all of it, sees it smaller. */
+export const SCALE_FIRST = 1;
+const [SCALE_MIN, SCALE_MAX] = [0.15, 2];
+export const scaled = (scale: number, factor: number): number =>
+  Math.min(SCALE_MAX, Math.max(SCALE_MIN, scale * factor));
+
+/** The scale at which all of a layout is seen, and nothing is larger than it is. */
+export function fitting(
+  laid: { width: number; height: number },
+  box: { width: number; height: number },
+): number {
+  return scaled(1, Math.min(1, box.width / laid.width, box.height / laid.height));
+}
+
+/** Where to scroll so that a node is seen within a width and height; as little as that takes. */
+export function scrolledTo(
+  node: { x: number; y: number; width: number; height: number },
+  scale: number,
+  now: { scrollLeft: number; scrollTop: number },
+): { left: number; top: number } {
+  const along = (at: number, size: number, room: number, from: number) =>
+    Math.max(Math.min(from, at - MARGIN), at + size * scale + MARGIN - room, 0);
+  return {
+    left: along(node.x, NODE_WIDTH, node.width, now.scrollLeft),
+    top: along(node.y, NODE_HEIGHT, node.height, now.scrollTop),
+  };
+}
+
+/** How high the graph is: as high as it needs to be, within bounds. */
+export const roomFor = (height: number): number => Math.round(Math.min(Math.max(240, height), 560));
 
 /** Nodes whose name or kind has all the words, the shortest names first. */
 export function search(nodes: readonly Node[], text: string): Node[] {

@@ -1,28 +1,34 @@
 /** What the server says by itself: one connection, shared by all screens.
  *
  * While there is none, as behind a proxy that holds streams back, the server is asked every two
- * seconds. A view that is looked at is asked for again when a stream has moved: `moved` tells it.
+ * seconds; so is a server of jobs, which says nothing by itself. When it does not answer either,
+ * what was heard is no longer shown as the present. A view that is looked at is asked for again
+ * when a stream has moved: `moved` tells it.
  */
 
 import { address, api, Problem, session } from "./api";
+import { serverNow } from "./clock";
+import { parse } from "./json";
+import { connected, link, stillStatus, stillTopology, tell } from "./link";
 import { type Listening, listen, type Message } from "./sse";
 import { store } from "./store";
-import type { Alert, Alerts, StatusReport, Topology } from "./wire";
-
-export type Link = { state: "connecting" | "live" | "asking" | "lost"; since: number };
+import type { Alert, Alerts, ErrorShape, StatusReport, Topology } from "./wire";
 
 export const status = store<StatusReport | null>(null);
 export const topology = store<Topology | null>(null);
 /** The newest alerts; whoever lists others asks again when they change. */
 export const alertsHeard = store<Alert[]>([]);
-export const link = store<Link>({ state: "connecting", since: Date.now() });
-/** Ticks once a second, for relative times. */
-export const now = store(Date.now());
+/** The server's time; ticks once a second, for relative times. */
+export const now = store(serverNow());
 
 const ALL = "status,topology,alerts";
 const WITHOUT_ALERTS = "status,topology";
 const ASK_MS = 2000;
+/** A server that takes longer to say how it is, is not there. */
+const PATIENCE_MS = 5000;
 let listening: Listening | null = null;
+let ticking = false;
+let asking = false;
 
 /** How far all streams have come, as one text; it changes when any answer may have changed. The
  * watermark is part of it, because what waits for it is found without an event. */
@@ -35,14 +41,26 @@ status.watch((seen) =>
   ),
 );
 
+link.watch((to) => {
+  if (connected(to)) return;
+  status.update((seen) => seen && stillStatus(seen, to.reason));
+  topology.update((seen) => seen && stillTopology(seen));
+});
+
 setInterval(() => {
-  if (!document.hidden) now.set(Date.now());
+  if (!document.hidden) now.set(serverNow());
 }, 1000);
 
-/** Begin to listen; again after a login. */
-export function start(): void {
-  if (!listening) void poll();
-  hearAll(ALL);
+/** Begin to listen to a project, or to ask a server of jobs; again after a login. */
+export function start(project: boolean): void {
+  if (project) hearAll(ALL);
+  if (ticking) return;
+  ticking = true;
+  setInterval(() => void ask(project), ASK_MS);
+  document.addEventListener("visibilitychange", () => void ask(project));
+  // Whether it is away or only the stream has ended is known at once.
+  link.watch(({ state }) => void (state === "connecting" && ask(project)));
+  void ask(project);
 }
 
 /** Hear no more, and forget what was heard: the next one who signs in may see less. */
@@ -51,38 +69,37 @@ export function stop(): void {
   status.set(null);
   topology.set(null);
   alertsHeard.set([]);
-  linked("connecting");
+  tell("closed");
 }
 
 function hearAll(topics: string): void {
   listening?.close();
   const refused = (code: number) => refusedFor(topics, code);
-  listening = listen(address("live", { topics }), { message: hear, open: opened, refused });
+  const open = (is: boolean) => tell(is ? "heard" : "closed");
+  listening = listen(address("live", { topics }), { message: hear, open, refused });
 }
 
-/** While nothing is heard, ask. */
-async function poll(): Promise<void> {
-  if (!live() && session.get() === "open" && !document.hidden) {
-    try {
-      status.set(await api.status());
-      if (!live()) linked("asking");
-      topology.set(await api.topology());
-    } catch (error) {
-      if (!(error instanceof Problem) || error.status === 0) linked("lost");
+/** While nothing is heard, ask; one question at a time. */
+async function ask(project: boolean): Promise<void> {
+  if (asking || link.get().state === "live" || session.get() !== "open" || document.hidden) return;
+  asking = true;
+  const patience = AbortSignal.timeout(PATIENCE_MS);
+  try {
+    if (project) {
+      const seen = await api.status(patience);
+      tell("answered");
+      status.set(seen);
+      const still = () => topology.update((last) => last && stillTopology(last));
+      await api.topology(patience).then(topology.set, still);
+    } else {
+      await api.whoami(patience);
+      tell("answered");
     }
+  } catch (error) {
+    const known = error instanceof Problem && error.status !== 401;
+    if (known) tell({ failed: error.message });
   }
-  setTimeout(poll, ASK_MS);
-}
-
-const live = (): boolean => link.get().state === "live";
-
-function opened(open: boolean): void {
-  if (open) linked("live");
-  else if (live()) linked("connecting");
-}
-
-function linked(state: Link["state"]): void {
-  if (link.get().state !== state) link.set({ state, since: Date.now() });
+  asking = false;
 }
 
 /** Alerts are told to those who may read the whole job; the others hear the rest. */
@@ -95,11 +112,25 @@ function refusedFor(topics: string, code: number): boolean {
   return code === 401;
 }
 
+type Told<T> = T | { error: ErrorShape };
+
 function hear({ event, data }: Message): void {
-  const told = JSON.parse(data);
-  // A state that could not be made is tried again by the server; what was seen last stays.
-  if (told.error) return;
-  if (event === "status") status.set(told as StatusReport);
-  else if (event === "topology") topology.set(told as Topology);
-  else if (event === "alerts") alertsHeard.set((told as Alerts).alerts);
+  const told = parse(data);
+  if (event === "status")
+    status.update((seen) => known(told as Told<StatusReport>, seen, stillStatus));
+  else if (event === "topology")
+    topology.update((seen) => known(told as Told<Topology>, seen, stillTopology));
+  else if (event === "alerts")
+    alertsHeard.update((seen) => known(told as Told<Alerts>, null, () => null)?.alerts ?? seen);
+}
+
+/** What is told, or of what could not be made now what still holds of the last. */
+function known<T>(
+  told: Told<T>,
+  seen: T | null,
+  still: (seen: T, reason: string) => T | null,
+): T | null {
+  if (typeof told === "object" && told !== null && "error" in told)
+    return seen && still(seen, told.error.message);
+  return told as T;
 }

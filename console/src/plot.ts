@@ -1,11 +1,13 @@
 /** How an answer is best drawn, decided from its columns alone. Pure: tests/plot.test.ts checks it.
  *
  * With at least three windows a number is drawn over time, a line for each of the largest groups.
- * Otherwise the newest window's groups, or the rows, become bars. A single row is numbers.
+ * Otherwise the newest window's groups, or the rows, become bars. A single row is numbers. A key is
+ * never drawn as the measure.
  */
 
 import type { Row } from "./api";
 import { cell, isWindow } from "./format";
+import { startOf, timeline } from "./timeline";
 import type { Answer, ColumnInfo } from "./wire";
 
 const NUMERIC = /^(TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL.*)$/;
@@ -17,7 +19,7 @@ export interface Lines {
   measure: string;
   by: string | null;
   xs: number[]; // seconds
-  series: { name: string; values: (number | null)[] }[];
+  series: { name: string; values: (number | null)[]; cells: unknown[] }[]; // a cell keeps all digits
   others: number; // groups that are not drawn
   settled: number | null; // windows that end after this may still change
 }
@@ -26,8 +28,8 @@ export interface Bars {
   kind: "bars";
   measure: string;
   by: string;
-  bars: { name: string; value: number }[];
-  others: number;
+  bars: { name: string; value: number; cell: unknown }[];
+  others: number; // rows of the server's that are not drawn
 }
 
 export interface Figures {
@@ -37,43 +39,50 @@ export interface Figures {
 
 export type Plot = Lines | Bars | Figures | { kind: "none" };
 
+/** The numbers that can be drawn. */
 export function measures(columns: Record<string, ColumnInfo>): string[] {
-  return Object.keys(columns).filter((name) => NUMERIC.test(columns[name]!.type));
+  return Object.keys(columns).filter(
+    (name) => NUMERIC.test(columns[name]!.type) && !columns[name]!.key,
+  );
 }
 
 export function windowColumn(columns: Record<string, ColumnInfo>): string | null {
   return Object.keys(columns).find((name) => columns[name]!.type === "WINDOW") ?? null;
 }
 
-export function groupColumns(
-  columns: Record<string, ColumnInfo>,
-  keys?: readonly string[],
-): string[] {
+/** What rows are told apart by: their keys, or texts where a query has none. */
+export function groupColumns(columns: Record<string, ColumnInfo>): string[] {
   const all = Object.keys(columns).filter((name) => columns[name]!.type !== "WINDOW");
-  if (keys) return all.filter((name) => keys.includes(name));
-  return all.filter((name) => /^(STRING|BOOLEAN)/.test(columns[name]!.type));
+  const keys = all.filter((name) => columns[name]!.key);
+  return keys.length ? keys : all.filter((name) => /^(STRING|BOOLEAN)/.test(columns[name]!.type));
 }
 
-export interface Wish {
-  measure?: string | null;
-  keys?: readonly string[];
-}
+export type Drawable = Pick<Answer, "rows" | "columns"> &
+  Partial<Pick<Answer, "as_of" | "total" | "windows">>;
 
-export type Drawable = Pick<Answer, "rows" | "columns"> & Partial<Pick<Answer, "as_of">>;
-
-export function plot(answer: Drawable, wish: Wish = {}): Plot {
+export function plot(answer: Drawable, wished?: string | null): Plot {
   const { rows, columns } = answer;
-  const groups = groupColumns(columns, wish.keys);
-  const numbers = measures(columns).filter((name) => !groups.includes(name));
-  const measure = wish.measure && numbers.includes(wish.measure) ? wish.measure : numbers[0];
+  const measure = measureOf(columns, wished);
   if (!rows.length || !measure) return { kind: "none" };
+  const groups = groupColumns(columns);
   const window = windowColumn(columns);
-  if (window) {
-    const drawn = { ...overTime(rows, window, groups, measure), settled: watermark(answer) };
-    return drawn.xs.length >= 3 ? drawn : bars(newest(rows, window), groups, measure, window);
-  }
+  const unread = Math.max(0, (answer.total ?? 0) - rows.length);
+  if (window)
+    return (
+      overTime(answer, window, groups, measure) ??
+      bars(newest(rows, window), groups, measure, window, unread)
+    );
   if (rows.length === 1 && !groups.length) return figures(rows[0]!);
-  return bars(rows, groups, measure, null);
+  return bars(rows, groups, measure, null, unread);
+}
+
+/** The number that is drawn: the wished one if it is one, else the first. */
+export function measureOf(
+  columns: Record<string, ColumnInfo>,
+  wished?: string | null,
+): string | null {
+  const numbers = measures(columns);
+  return numbers.find((name) => name === wished) ?? numbers[0] ?? null;
 }
 
 /** The watermark of the slowest stream behind an answer, in seconds. */
@@ -84,50 +93,58 @@ function watermark({ as_of }: Drawable): number | null {
   return marks.length ? Math.min(...marks) : null;
 }
 
+/** Null where there are fewer than three windows. */
 function overTime(
-  rows: Row[],
+  answer: Drawable,
   window: string,
   groups: string[],
   measure: string,
-): Omit<Lines, "settled"> {
-  const times = new Set<number>();
-  const byGroup = new Map<string, Map<number, number>>();
-  for (const row of rows) {
+): Lines | null {
+  const settled = watermark(answer);
+  const { xs, windows } = timeline(answer.rows, window, answer.windows ?? null, settled);
+  if (windows < 3) return null;
+  const byGroup = new Map<string, Map<number, unknown>>();
+  for (const row of answer.rows) {
     const at = startOf(row[window]);
-    const value = row[measure];
-    if (at === null || typeof value !== "number") continue;
-    times.add(at);
+    if (at === null || numeric(row[measure]) === null) continue;
     const name = label(row, groups) || measure;
-    const line = byGroup.get(name) ?? new Map<number, number>();
-    line.set(at, value);
-    byGroup.set(name, line);
+    const line = byGroup.get(name) ?? new Map<number, unknown>();
+    byGroup.set(name, line.set(at, row[measure]));
   }
-  const xs = [...times].sort((a, b) => a - b);
   const lines = [...byGroup].sort(([a, x], [b, y]) => total(y) - total(x) || a.localeCompare(b));
-  const series = lines.slice(0, LINES_MAX).map(([name, line]) => ({
-    name,
-    values: xs.map((x) => line.get(x) ?? null),
-  }));
+  const empty = answer.windows?.empty[measure] ?? null;
+  const series = lines.slice(0, LINES_MAX).map(([name, line]) => {
+    const cells = xs.map((x) => line.get(x) ?? empty);
+    return { name, values: cells.map(numeric), cells };
+  });
   // In the order of their names, so that a line keeps its colour when another overtakes it.
   series.sort((a, b) => a.name.localeCompare(b.name));
   const others = Math.max(0, lines.length - LINES_MAX);
-  return { kind: "lines", measure, by: groups.join(" · ") || null, xs, series, others };
+  return { kind: "lines", measure, by: groups.join(" · ") || null, xs, series, others, settled };
 }
 
-function bars(rows: Row[], groups: string[], measure: string, window: string | null): Bars {
+/** `unread` rows are at the server, and each is smaller than these. */
+function bars(
+  rows: Row[],
+  groups: string[],
+  measure: string,
+  window: string | null,
+  unread: number,
+): Bars {
   const named = rows.map((row) => ({
     name: label(row, groups) || (window ? cell(row[window]) : measure),
-    value: typeof row[measure] === "number" ? (row[measure] as number) : 0,
+    value: numeric(row[measure]) ?? 0,
+    cell: row[measure],
   }));
   named.sort((a, b) => b.value - a.value || a.name.localeCompare(b.name));
   const by = groups.join(" · ") || window || "";
-  return {
-    kind: "bars",
-    measure,
-    by,
-    bars: named.slice(0, BARS_MAX),
-    others: Math.max(0, named.length - BARS_MAX),
-  };
+  const others = Math.max(0, named.length - BARS_MAX) + unread;
+  return { kind: "bars", measure, by, bars: named.slice(0, BARS_MAX), others };
+}
+
+/** How long a bar or how high a line is; a number beyond 2⁵³ is rounded for that alone. */
+function numeric(value: unknown): number | null {
+  return typeof value === "number" || typeof value === "bigint" ? Number(value) : null;
 }
 
 function figures(row: Row): Figures {
@@ -145,20 +162,13 @@ function newest(rows: Row[], window: string): Row[] {
   return rows.filter((row) => startOf(row[window]) === last);
 }
 
-/** The start of a window in seconds. */
-export function startOf(value: unknown): number | null {
-  if (!isWindow(value)) return null;
-  const at = Date.parse(value.start);
-  return Number.isNaN(at) ? null : at / 1000;
-}
-
 function label(row: Row, groups: string[]): string {
   return groups.map((name) => cell(row[name])).join(" · ");
 }
 
-function total(line: Map<number, number>): number {
+function total(line: Map<number, unknown>): number {
   let sum = 0;
-  for (const value of line.values()) sum += Math.abs(value);
+  for (const value of line.values()) sum += Math.abs(numeric(value) ?? 0);
   return sum;
 }
 
@@ -167,17 +177,10 @@ export function since(answer: Answer, windows = 90): string | null {
   const name = windowColumn(answer.columns);
   const seen = name ? answer.rows.map((row) => row[name]).find(isWindow) : undefined;
   const width = seen ? Date.parse(seen.end) - Date.parse(seen.start) : 0;
+  const step = answer.windows?.every_ms ?? width;
   const marks = Object.values(answer.as_of).flatMap((as) =>
     as.watermark ? [Date.parse(as.watermark)] : [],
   );
-  if (!(width > 0) || !marks.length) return null;
-  return new Date(Math.min(...marks) - windows * width).toISOString();
-}
-
-/** Rows with the newest window first; other answers as they are. */
-export function newestFirst(answer: Pick<Answer, "rows" | "columns">): Row[] {
-  const window = windowColumn(answer.columns);
-  if (!window) return answer.rows;
-  const at = (row: Row) => startOf(row[window]) ?? -Infinity;
-  return [...answer.rows].sort((a, b) => at(b) - at(a));
+  if (!(step > 0) || !marks.length) return null;
+  return new Date(Math.min(...marks) - windows * step).toISOString();
 }

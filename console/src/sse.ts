@@ -75,8 +75,9 @@ export function listen(url: string, listener: Listener, world: World = REAL): Li
   return { close: () => stop.abort() };
 }
 
-/** The server is never silent for so long: a connection that is, is gone, though nobody said so. */
-const SILENT_MS = 45_000;
+/** The server is never silent for so long, since it sends a comment after five seconds: a connection
+ *  that is, is gone, though nobody said so. */
+const SILENT_MS = 12_000;
 
 async function follow(url: string, listener: Listener, world: World, stop: AbortSignal) {
   let last: string | null = null;

@@ -50,12 +50,23 @@ export interface Alert {
   acknowledged_by: string | null;
   acknowledged_at: string | null;
   note: string | null;
+  number: number;
   deliveries: Delivery[];
 }
 
-/** The newest alerts first. */
+/** The alerts of one rule among those that are asked for. */
+export interface AlertGroup {
+  rule: string;
+  severity: string;
+  alerts: number;
+  newest_at: string;
+}
+
+/** Some of the alerts that are asked for, and how many there are of each rule. */
 export interface Alerts {
   alerts: Alert[];
+  total: number;
+  groups: AlertGroup[];
 }
 
 /** The process lives. */
@@ -76,6 +87,8 @@ export interface Answer {
   as_of: Record<string, AsOf>;
   columns: Record<string, ColumnInfo>;
   truncated: boolean;
+  total: number | null;
+  windows: Windows | null;
 }
 
 /** How far one stream had come when the answer was given. */
@@ -89,6 +102,8 @@ export interface AsOf {
   provisional?: boolean;
   sampled?: Sampled | null;
   tables?: Record<string, string>;
+  set_aside?: number;
+  behind?: number;
 }
 
 /** The newest entries first. */
@@ -101,13 +116,16 @@ export interface AuditQuestion {
   view?: string | null;
 }
 
-/** What a comparison found. */
+/** What a comparison found. A difference that is expected is none; `note` says why, and
+ *     `changed` counts it, of a build from the beginning, too: rows that are not what was served.
+ */
 export interface AuditResult {
   view: string;
   compared: number;
   differences: number;
   examples: string[];
   note: string;
+  changed: number;
 }
 
 /** What each comparison found. */
@@ -227,6 +245,7 @@ export interface ColumnInfo {
   error?: number | null;
   error_of?: string;
   cut?: boolean;
+  key?: boolean;
 }
 
 /** A column, and the columns that it is made of; `plain` if it is one of them as it is. */
@@ -267,9 +286,10 @@ export interface DeadLetter {
   raw: string;
 }
 
-/** The newest dead letters of a stream. */
+/** The newest dead letters of a stream, and how many there are. */
 export interface DeadLetters {
   dead_letters: DeadLetter[];
+  total: number;
 }
 
 /** What became of an alert's notification. */
@@ -319,6 +339,7 @@ export interface Entry {
   decision: "allowed" | "refused";
   request: string;
   detail: string;
+  chain: string;
 }
 
 /** One committed micro-batch of speed: the events [lower, upper) of each partition. */
@@ -522,6 +543,7 @@ export interface LateAnswer {
   windows: LateWindow[];
   as_of: Record<string, AsOf>;
   truncated: boolean;
+  total: number | null;
 }
 
 /** The lateness of all windows of the view, or of the newest `windows`. */
@@ -673,6 +695,13 @@ export interface Place {
 /** A query of which it is asked how it would be answered. */
 export interface PlanQuestion {
   sql: string;
+}
+
+/** What is wrong: with a place, as `speed:clicks`, or with a part of the run, as `schedule`. */
+export interface Problem {
+  about: string;
+  message: string;
+  level: "bad" | "warn";
 }
 
 /** The process that answers; `uptime_s` is null where the project does not run. */
@@ -886,6 +915,7 @@ export interface StatusReport {
   tables: TableStatus[];
   rules: RuleStatus[];
   watches: WatchNumbers | null;
+  problems: Problem[];
 }
 
 /** An epoch or a generation that touched the row, and the row after it. */
@@ -912,6 +942,8 @@ export interface StreamQuality {
   sampled: number;
   lateness: LatenessBucket[];
   late: number;
+  taken: number;
+  records: number;
   duplicates: number;
   dead_letters: number;
   reasons: ReasonCount[];
@@ -1029,6 +1061,13 @@ export interface Users {
   users: User[];
 }
 
+/** What came of a look at all entries. */
+export interface Verified {
+  entries: number;
+  head: string;
+  broken_at: number | null;
+}
+
 /** One project as it was submitted. */
 export interface Version {
   number: number;
@@ -1117,4 +1156,10 @@ export interface Why {
   agrees: boolean;
   sentence: string;
   as_of: Record<string, AsOf>;
+}
+
+/** How the windows of a view follow each other. */
+export interface Windows {
+  every_ms: number;
+  empty: Record<string, number>;
 }

@@ -3,8 +3,13 @@ import {
   causes,
   edgeWidth,
   firstFocus,
+  fitting,
+  flowOf,
   layout,
   neighbourhood,
+  SCALE_FIRST,
+  scaled,
+  scrolledTo,
   search,
   structure,
 } from "../src/graph";
@@ -102,5 +107,32 @@ describe("small things", () => {
       "visitors_by_hour",
     ]);
     expect(search(nodes, "LOG").map((one) => one.id)).toEqual(["clicks"]);
+  });
+});
+
+describe("an edge", () => {
+  it("of which nothing is measured is not said to have no flow", () => {
+    const flow = (source: string, rate: number | null) => flowOf({ source, rate });
+    expect(flow("master:clicks", null)).toBe("batch");
+    expect(flow("log:clicks", null)).toBe("unknown");
+    expect([flow("log:clicks", 0), flow("log:clicks", 3)]).toEqual(["still", "flow"]);
+  });
+});
+
+describe("a graph that does not fit", () => {
+  it("is not made smaller by itself, and is when that is asked for", () => {
+    expect(SCALE_FIRST).toBe(1);
+    expect(fitting({ width: 2400, height: 400 }, { width: 1200, height: 500 })).toBe(0.5);
+    expect(fitting({ width: 600, height: 400 }, { width: 1200, height: 500 })).toBe(1);
+    expect([scaled(0.2, 0.1), scaled(1.9, 2)]).toEqual([0.15, 2]);
+  });
+  it("is scrolled to where one looks, as little as that takes", () => {
+    const box = { width: 1000, height: 500 };
+    const at = (x: number, y: number, scrollLeft = 0) =>
+      scrolledTo({ x, y, ...box }, 1, { scrollLeft, scrollTop: 0 });
+    expect(at(300, 100)).toEqual({ left: 0, top: 0 });
+    expect(at(1500, 800)).toEqual({ left: 1500 + 196 + 16 - 1000, top: 800 + 68 + 16 - 500 });
+    expect(at(300, 100, 900)).toEqual({ left: 284, top: 0 });
+    expect(at(0, 0, 900)).toEqual({ left: 0, top: 0 });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Row } from "../src/api";
-import { newestFirst, plot, since } from "../src/plot";
+import { plot, since } from "../src/plot";
 import type { Answer, ColumnInfo } from "../src/wire";
 
 const column = (type: string): ColumnInfo => ({ type, exact: true });
@@ -30,7 +30,7 @@ describe("an answer with windows", () => {
     });
     if (drawn.kind !== "lines") return;
     expect(drawn.xs).toEqual([...drawn.xs].sort());
-    expect(drawn.series).toEqual([
+    expect(drawn.series).toMatchObject([
       { name: "/a", values: [9, 9, 9] },
       { name: "/b", values: [0, 1, 2] },
     ]);
@@ -47,8 +47,27 @@ describe("an answer with windows", () => {
       by: "url",
       others: 0,
       bars: [
-        { name: "/b", value: 5 },
-        { name: "/a", value: 3 },
+        { name: "/b", value: 5, cell: 5 },
+        { name: "/a", value: 3, cell: 3 },
+      ],
+    });
+  });
+  it("has gaps where a window has no row, and zero where the view counts", () => {
+    const rows = [0, 1, 2, 7].flatMap((at) => [
+      { url: "/a", w: window(at), hits: 9, ms: 50 },
+      ...(at === 1 ? [{ url: "/b", w: window(at), hits: 1, ms: 70 }] : []),
+    ]);
+    const answer = {
+      ...of({ ...columns, ms: "DOUBLE" }, rows),
+      windows: { every_ms: 60_000, empty: { hits: 0 } },
+    };
+    expect(plot(answer)).toMatchObject({
+      series: [{ values: [9, 9, 9, 0, 0, 9] }, { values: [0, 1, 0, 0, 0, 0] }],
+    });
+    expect(plot(answer, "ms")).toMatchObject({
+      series: [
+        { values: [50, 50, 50, null, null, 50] },
+        { values: [null, 70, null, null, null, null] },
       ],
     });
   });
@@ -78,18 +97,37 @@ describe("an answer without windows", () => {
       { user: "a", n: 1, m: 5 },
       { user: "b", n: 2, m: 4 },
     ];
-    expect(
-      plot(of({ user: "STRING", n: "BIGINT", m: "DOUBLE" }, rows), { measure: "m" }),
-    ).toMatchObject({ measure: "m", bars: [{ name: "a" }, { name: "b" }] });
+    expect(plot(of({ user: "STRING", n: "BIGINT", m: "DOUBLE" }, rows), "m")).toMatchObject({
+      measure: "m",
+      bars: [{ name: "a" }, { name: "b" }],
+    });
   });
-  it("knows that a number is a key when it is told", () => {
+  it("does not draw a number that is a key", () => {
     const rows = [
-      { shop: 1, n: 10 },
+      { shop: 900, n: 10 },
       { shop: 2, n: 20 },
     ];
-    expect(plot(of({ shop: "BIGINT", n: "BIGINT" }, rows), { keys: ["shop"] })).toMatchObject({
+    const columns = { shop: { ...column("BIGINT"), key: true }, n: column("BIGINT") };
+    expect(plot({ rows, columns })).toMatchObject({
       measure: "n",
       by: "shop",
+      bars: [{ name: "2" }, { name: "900" }],
+    });
+    expect(plot({ rows, columns }, "shop")).toMatchObject({ measure: "n" });
+  });
+  it("says how many rows there are beside the largest", () => {
+    const rows = Array.from({ length: 200 }, (_, i) => ({ user: `${i}`, n: 9000 - i }));
+    expect(plot({ ...of({ user: "STRING", n: "BIGINT" }, rows), total: 9000 })).toMatchObject({
+      others: 9000 - 12,
+    });
+  });
+  it("keeps the digits of numbers beyond 2⁵³", () => {
+    const rows = [
+      { user: "a", n: 9007199254740993n },
+      { user: "b", n: 1 },
+    ];
+    expect(plot(of({ user: "STRING", n: "BIGINT" }, rows))).toMatchObject({
+      bars: [{ name: "a", value: 9007199254740992, cell: 9007199254740993n }, { name: "b" }],
     });
   });
   it("without a number or a row draws nothing", () => {
@@ -115,10 +153,11 @@ describe("windows", () => {
       },
     },
     truncated: false,
+    total: null,
+    windows: null,
   };
   it("are asked for from so many widths before the watermark", () =>
     expect(since(answer, 10)).toBe("2026-11-16T06:20:00.000Z"));
   it("are all asked for without a watermark", () =>
     expect(since({ ...answer, as_of: {} })).toBe(null));
-  it("come newest first", () => expect(newestFirst(answer).map((row) => row.n)).toEqual([2, 1]));
 });

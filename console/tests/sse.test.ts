@@ -107,7 +107,7 @@ describe("listening", () => {
       { message: () => undefined, open: (now) => open.push(now) },
       made,
     );
-    await vi.advanceTimersByTimeAsync(44_000);
+    await vi.advanceTimersByTimeAsync(11_000);
     expect([asked, open]).toEqual([1, [true]]);
     await vi.advanceTimersByTimeAsync(2_000);
     expect([asked, open]).toEqual([2, [true, false, true]]);

@@ -1,37 +1,27 @@
 """What is asked and changed about users: who is it, and the users, tokens and grants.
 
-A caller is remembered for a few seconds, so that asking costs microseconds at each request; every
-change made here forgets them all, so a revoked token is refused at once. Each change is one
-transaction with its entry in the audit log. tests/access/test_access.py checks it.
+Each change is one transaction with its entry in the audit log, and counts at the next request.
+tests/access/test_access.py checks it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.access import audit_log, session, token, user
-from headrace.access.audit_log import NEWEST, By, Decision, Entry, Wanted
+from headrace.access.audit_log import NEWEST, NOBODY, REFUSED, By, Decision, Entry, Verified, Wanted
 from headrace.access.caller import Caller
 from headrace.access.file import AccessFile
-from headrace.access.object import read_object
-from headrace.access.operation import Operation, operations_of
-from headrace.access.passing import read_pass
-from headrace.access.secret import digest
+from headrace.access.passing import proof_of, read_pass
+from headrace.access.policy import USUAL, AccessPolicy
+from headrace.access.recognition import Recognition
 from headrace.access.token import NewToken, Token, TokenAsked
 from headrace.access.user import Grant, User
 from headrace.core.errors import Unauthenticated
-from headrace.core.time import HOUR, SECOND, Clock, now_us
-
-REMEMBERED_US, REMEMBERED_MAX = 5 * SECOND, 10_000
-_OF_TOKEN = "SELECT id, expires_at FROM tokens WHERE digest = ? AND revoked_at IS NULL"
-_OF_SESSION = (
-    "SELECT t.id, min(s.expires_at, t.expires_at) "
-    "FROM sessions s JOIN tokens t ON t.id = s.token WHERE s.digest = ? AND t.revoked_at IS NULL"
-)
+from headrace.core.time import DURATION_MAX, Clock, now_us
 
 
 class Access:
@@ -47,28 +37,33 @@ class Access:
         path: Path,
         job: str,
         clock: Clock = now_us,
-        session_life_us: int = 12 * HOUR,
+        policy: AccessPolicy = USUAL,
         server_key: bytes | None = None,
     ) -> None:
-        self.job, self.clock, self.session_life_us = job.lower(), clock, session_life_us
+        self.job, self.clock, self.policy = job.lower(), clock, policy
         self._server_key = server_key
         self._file = AccessFile(path)
         self._codes = session.Codes()
-        self._remembered: dict[bytes, tuple[Caller, int]] = {}
-        self._changes, self._remembering = 0, threading.Lock()
+        self._known = Recognition(self._file, self.job, clock, policy, self._log_locked)
 
     def close(self) -> None:
         self._file.close()
 
     # Who is it
 
-    def who(self, secret: str) -> Caller:
-        """The caller that a token stands for; Unauthenticated if it stands for nobody."""
-        return self._caller(digest(secret), _OF_TOKEN)
+    def who(self, secret: str, address: str | None = None) -> Caller:
+        """The caller that a token stands for; Unauthenticated if it stands for nobody, Overloaded
+        if the address from which it comes has failed too often.
+        """
+        return self._known.of_token(secret, address)
 
-    def who_browses(self, secret: str) -> Caller:
+    def who_browses(self, secret: str, address: str | None = None) -> Caller:
         """The caller that a session stands for."""
-        return self._caller(digest(secret), _OF_SESSION)
+        return self._known.of_session(secret, address)
+
+    def _log_locked(self, address: str) -> None:
+        detail = f"{self.policy.failures_max} authentications of {address} failed within a minute"
+        self.log(By(NOBODY), "authenticate", "", REFUSED, detail)
 
     def who_was_passed(self, text: str, asked: str) -> Caller:
         """The caller that the job's server has recognised, for one request."""
@@ -76,46 +71,18 @@ class Access:
             raise Unauthenticated("this project has no server that could vouch for anybody")
         return read_pass(text, asked, self._server_key, self.clock())
 
-    def _caller(self, key: bytes, query: str) -> Caller:
-        now = self.clock()
-        caller, until = self._remembered.get(key, (None, 0))
-        return caller if caller and now < until else self._looked_up(key, query, now)
-
-    def _looked_up(self, key: bytes, query: str, now: int) -> Caller:
-        changes = self._changes
-        with self._file.read() as db:
-            id, ends_at = db.execute(query, (key,)).fetchone() or ("", 0)
-            if ends_at <= now:
-                raise Unauthenticated(
-                    "this token or session is not valid, or not any more",
-                    hint="ask for another one: `headrace token create`.",
-                )
-            found = token.token(db, id)
-            granted = user.allowances(db, found.user)
-        may = frozenset[Operation]().union(*map(operations_of, found.may))
-        on = tuple(map(read_object, found.on))
-        caller = Caller(found.user, id, self.job, granted, may, on)
-        self._remember(key, caller, min(now + REMEMBERED_US, ends_at), changes)
-        return caller
-
-    def _remember(self, key: bytes, caller: Caller, until: int, changes: int) -> None:
-        with self._remembering:
-            # What was read before a change that is made by now is not remembered.
-            if changes == self._changes:
-                if len(self._remembered) >= REMEMBERED_MAX:
-                    self._remembered.clear()
-                self._remembered[key] = caller, until
-
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
         with self._file.write() as db:
             yield db
-        with self._remembering:
-            self._changes += 1
-            self._remembered.clear()
+        self._known.forget()
 
     def _note(self, db: sqlite3.Connection, by: By, what: str, on: str, detail: str = "") -> None:
         audit_log.append(db, by, what, on, self.clock(), detail=detail)
+
+    def proof(self, text: str) -> str | None:
+        """What shows the job's server that it is this job that answers; None without a server."""
+        return proof_of(text, self._server_key) if self._server_key else None
 
     # Users and grants
 
@@ -137,6 +104,12 @@ class Access:
         with self._change() as db:
             user.remove_user(db, name)
             self._note(db, by, "remove_user", f"user:{name}")
+
+    def remove_users(self, by: By) -> None:
+        """Remove all of them."""
+        with self._change() as db:
+            for found in user.remove_users(db):
+                self._note(db, by, "remove_user", f"user:{found.name}")
 
     def grants(self, of: str | None = None) -> list[Grant]:
         with self._file.read() as db:
@@ -166,10 +139,12 @@ class Access:
         with self._file.read() as db:
             return token.token(db, id)
 
-    def create_token(self, asked: TokenAsked, by: By) -> NewToken:
+    def create_token(self, asked: TokenAsked, by: By, *, of_a_run: bool = False) -> NewToken:
+        """Make a token; one of a run ends with the run, so there is no bound to its life."""
+        life_max_us = DURATION_MAX if of_a_run else self.policy.token_life_max_us
         with self._change() as db:
             name = user.known_user(db, asked.user or by.user)
-            made = token.create_token(db, name, asked, self.clock())
+            made = token.create_token(db, name, asked, self.clock(), life_max_us)
             self._note(db, by, "create_token", f"token:{made.token.id}", f"of {name}")
         return made
 
@@ -183,7 +158,7 @@ class Access:
         """A session of a token; its secret."""
         now = self.clock()
         with self._file.write() as db:
-            secret = session.open_session(db, id, now, now + self.session_life_us)
+            secret = session.open_session(db, id, now, now + self.policy.session_life_us)
             self._note(db, by, "open_session", f"token:{id}")
         return secret
 
@@ -196,13 +171,9 @@ class Access:
         """A code that opens one session of this token."""
         return self._codes.new(self.who(secret).token, self.clock())
 
-    def token_of_code(self, code: str) -> Token:
+    def token_of_code(self, code: str, address: str | None = None) -> Token:
         """The token that a code stands for, once."""
-        id = self._codes.take(code, self.clock())
-        if id is None:
-            raise Unauthenticated(
-                "this link was used already, or is too old", hint="log in with a token."
-            )
+        id = self._known.tried(address, lambda: self._codes.take(code, self.clock()))
         return self.token(id)
 
     # The audit log
@@ -215,3 +186,8 @@ class Access:
     def audit_log(self, wanted: Wanted = NEWEST) -> list[Entry]:
         with self._file.search() as db:
             return audit_log.entries(db, wanted)
+
+    def verify_audit_log(self) -> Verified:
+        """Whether every entry is what was appended."""
+        with self._file.search() as db:
+            return audit_log.verify(db)

@@ -26,11 +26,11 @@ CREATE TABLE IF NOT EXISTS tokens (
   expires_at INTEGER NOT NULL, revoked_at INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sessions (
   digest BLOB PRIMARY KEY, token TEXT NOT NULL REFERENCES tokens ON DELETE CASCADE,
-  expires_at INTEGER NOT NULL) WITHOUT ROWID;
+  expires_at INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS audit_log (
   number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, user TEXT NOT NULL,
   token TEXT NOT NULL, what TEXT NOT NULL, object TEXT NOT NULL, decision TEXT NOT NULL,
-  request TEXT NOT NULL, detail TEXT NOT NULL);
+  request TEXT NOT NULL, detail TEXT NOT NULL, chain TEXT NOT NULL);
 CREATE TRIGGER IF NOT EXISTS audit_log_stays BEFORE UPDATE ON audit_log
   BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER IF NOT EXISTS audit_log_is_kept BEFORE DELETE ON audit_log
@@ -42,7 +42,7 @@ class AccessFile:
     """The open file."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         self._writer, self._writing = _connect(path), threading.Lock()
         self._writer.executescript(_TABLES)

@@ -4,6 +4,9 @@ A *pass* says who asks, what they may do within the job, for which request and u
 HMAC whose key only the server and that job have. So a job takes no user's word for who they are, a
 pass that somebody finds is good for that one request and not for long, and a user's own token never
 reaches a job, whose Python is its team's. It tells at most the whole job: users are the server's.
+
+A job answers each pass with a *proof*, under the same key. So the server takes no answer of another
+process that listens where the job did: loopback's ports are every user's of the machine.
 tests/access/test_passing.py tries to forge one.
 """
 
@@ -22,6 +25,7 @@ from headrace.core.errors import Unauthenticated
 from headrace.core.time import SECOND
 
 SCHEME = "Headrace-Pass"  # of the header Authorization
+PROOF = "X-Headrace-Proof"  # a header of the answer
 KEY_BYTES = 32
 LIFE_US = 60 * SECOND
 
@@ -77,6 +81,11 @@ def read_pass(text: str, asked: str, key: bytes, now_us: int) -> Caller:
     granted = tuple(Allowance(frozenset(may), read_object(on)) for may, on in found.granted)
     on = tuple(map(read_object, found.on))
     return Caller(found.user, found.token, found.job, granted, frozenset(found.may), on)
+
+
+def proof_of(text: str, key: bytes) -> str:
+    """What only the job of this key answers to a pass."""
+    return _signature(f"proof {text}".encode(), key)
 
 
 def _signature(text: bytes, key: bytes) -> str:

@@ -11,8 +11,10 @@ from headrace.access.access import Access
 from headrace.access.audit_log import By
 from headrace.access.operation import Role
 from headrace.access.token import TokenAsked
+from headrace.access.user import LOCAL
+from headrace.core.time import DAY, SECOND
 
-ADMIN, LOCAL = "admin", "local"
+ADMIN, FIRST_LIFE_US = "admin", 90 * DAY
 _HEADRACE = By("headrace")
 
 
@@ -21,7 +23,9 @@ def first_token(access: Access) -> str | None:
     if any(user.name != LOCAL for user in access.users()):
         return None
     access.add_user(ADMIN, Role.ADMIN, _HEADRACE)
-    return access.create_token(TokenAsked(ADMIN, "first"), _HEADRACE).secret
+    life_s = min(FIRST_LIFE_US, access.policy.token_life_max_us) // SECOND
+    asked = TokenAsked(ADMIN, "first", life=f"{life_s} seconds")
+    return access.create_token(asked, _HEADRACE).secret
 
 
 def begin_run(access: Access) -> str:
@@ -29,13 +33,12 @@ def begin_run(access: Access) -> str:
     end_run(access)
     access.add_user(LOCAL, Role.ADMIN, _HEADRACE)
     asked = TokenAsked(LOCAL, "run", life="3650 days")
-    return access.create_token(asked, _HEADRACE).secret
+    return access.create_token(asked, _HEADRACE, of_a_run=True).secret
 
 
 def begin_job(access: Access) -> str:
     """The token of this run of a job, whose users are its server's."""
-    for user in access.users():
-        access.remove_user(user.name, _HEADRACE)
+    access.remove_users(_HEADRACE)
     return begin_run(access)
 
 

@@ -1,5 +1,6 @@
 """Sessions of browsers. A session stands for the token that opened it and ends with it at the
-latest, so a browser can never do more than the token, nor for longer.
+latest, so a browser can never do more than the token, nor for longer; before that, when it was not
+used for a while.
 
 A code opens one session and is then gone; it is in the link that a run prints.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 
 from headrace.access.secret import digest, new_secret
+from headrace.core.errors import Unauthenticated
 from headrace.core.time import MINUTE
 
 CODE_LIFE_US = 10 * MINUTE
@@ -18,8 +20,13 @@ def open_session(db: sqlite3.Connection, token: str, now_us: int, ends_at: int) 
     """The session's id, which is its secret."""
     db.execute("DELETE FROM sessions WHERE expires_at <= ?", (now_us,))
     secret = new_secret()
-    db.execute("INSERT INTO sessions VALUES (?, ?, ?)", (digest(secret), token, ends_at))
+    db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?)", (digest(secret), token, ends_at, now_us))
     return secret
+
+
+def touch_session(db: sqlite3.Connection, key: bytes, now_us: int) -> None:
+    """It was used."""
+    db.execute("UPDATE sessions SET used_at = ? WHERE digest = ?", (now_us, key))
 
 
 def end_session(db: sqlite3.Connection, secret: str) -> None:
@@ -37,7 +44,11 @@ class Codes:
         self._known[digest(secret)] = token, now_us + CODE_LIFE_US
         return secret
 
-    def take(self, secret: str, now_us: int) -> str | None:
+    def take(self, secret: str, now_us: int) -> str:
         """The id of the code's token, once."""
-        token, ends_at = self._known.pop(digest(secret), (None, 0))
-        return token if ends_at > now_us else None
+        token, ends_at = self._known.pop(digest(secret), ("", 0))
+        if ends_at <= now_us:
+            raise Unauthenticated(
+                "this link was used already, or is too old", hint="log in with a token."
+            )
+        return token

@@ -14,7 +14,7 @@ from headrace.access.object import read_object
 from headrace.access.operation import operations_of
 from headrace.access.secret import TOKEN_PREFIX, digest, new_secret
 from headrace.core.errors import BadRequest, NotFound
-from headrace.core.time import duration_us, iso
+from headrace.core.time import DAY, duration_us, iso
 
 NAME_MAX = 100
 _COLUMNS = "id, user, name, may, objects, made_at, expires_at, revoked_at"
@@ -67,7 +67,9 @@ def _token(row: tuple[Any, ...]) -> Token:
     )  # fmt: skip
 
 
-def create_token(db: sqlite3.Connection, user: str, asked: TokenAsked, now_us: int) -> NewToken:
+def create_token(
+    db: sqlite3.Connection, user: str, asked: TokenAsked, now_us: int, life_max_us: int
+) -> NewToken:
     """Make a token of a user."""
     for word in asked.may:
         operations_of(word)
@@ -80,19 +82,24 @@ def create_token(db: sqlite3.Connection, user: str, asked: TokenAsked, now_us: i
         "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
         (
             id, user, asked.name, digest(secret), encode(asked.may), encode(on), now_us,
-            now_us + _life_us(asked.life),
+            now_us + _life_us(asked.life, life_max_us),
         ),
     )  # fmt: skip
     return NewToken(token(db, id), secret)
 
 
-def _life_us(text: str) -> int:
+def _life_us(text: str, most_us: int) -> int:
     try:
         life = duration_us(text)
     except ValueError as error:
         raise BadRequest(f"'{text[:40]}' is not a time such as 30d") from error
     if life <= 0:
         raise BadRequest("a token must live longer than nothing")
+    if life > most_us:
+        raise BadRequest(
+            f"a token lives {most_us / DAY:g} days at most, not {text[:40]}",
+            hint="ask for less, or raise the setting access.token_life_max.",
+        )
     return life
 
 

@@ -1,4 +1,9 @@
-"""Users, and the grants that they have. A user may do nothing until something is granted."""
+"""Users, and the grants that they have. A user may do nothing until something is granted.
+
+Once there is one who may manage users, there always is: the last one cannot be removed, nor their
+grant taken back. The user of a run is there only while it lasts, and does not count.
+tests/access/test_access.py tries.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,12 @@ import sqlite3
 import msgspec
 
 from headrace.access.caller import Allowance
-from headrace.access.object import read_object
-from headrace.access.operation import operations_of
-from headrace.core.errors import BadRequest, NotFound
+from headrace.access.object import EVERYTHING, read_object
+from headrace.access.operation import Operation, operations_of
+from headrace.core.errors import BadRequest, Conflict, NotFound
 from headrace.core.time import iso
 
+LOCAL = "local"  # the user of a run
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
 
 
@@ -58,7 +64,16 @@ def add_user(db: sqlite3.Connection, name: str, by: str, now_us: int) -> User:
 
 def remove_user(db: sqlite3.Connection, name: str) -> None:
     """Tokens, sessions and grants go with the user."""
-    db.execute("DELETE FROM users WHERE name = ?", (known_user(db, name),))
+    managed = _manages(db, known_user(db, name))
+    db.execute("DELETE FROM users WHERE name = ?", (name,))
+    _check_managed(db, name, managed)
+
+
+def remove_users(db: sqlite3.Connection) -> list[User]:
+    """All of them; who they were."""
+    found = users(db)
+    db.execute("DELETE FROM users")
+    return found
 
 
 def grants(db: sqlite3.Connection, user: str | None = None) -> list[Grant]:
@@ -87,6 +102,7 @@ def add_grant(db: sqlite3.Connection, user: str, may: str, on: str, by: str, now
 
 
 def remove_grant(db: sqlite3.Connection, user: str, may: str, on: str) -> None:
+    managed = _manages(db, user)
     gone = db.execute(
         "DELETE FROM grants WHERE user = ? AND may = ? AND object = ?",
         (user, may, str(read_object(on))),
@@ -95,4 +111,21 @@ def remove_grant(db: sqlite3.Connection, user: str, may: str, on: str) -> None:
         raise NotFound(
             f"'{user[:64]}' has no grant of {may[:64]} on {on[:64]}",
             hint="`headrace grant list` shows all.",
+        )
+    _check_managed(db, user, managed)
+
+
+def _manages(db: sqlite3.Connection, user: str) -> bool:
+    manage, everything = Operation.MANAGE, EVERYTHING
+    return user != LOCAL and any(
+        grant.covers(manage, everything, "") for grant in allowances(db, user)
+    )
+
+
+def _check_managed(db: sqlite3.Connection, user: str, managed: bool) -> None:
+    """Refuse what has left nobody who manages users; the transaction is then rolled back."""
+    if managed and not any(_manages(db, other.name) for other in users(db)):
+        raise Conflict(
+            f"{user} is the last user who may manage users",
+            hint="let another one first: `headrace grant add NAME admin`.",
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from headrace.access.audit_log import Verified
 from headrace.access.operation import Operation
 from headrace.access.token import NewToken, Token, TokenAsked
 from headrace.access.user import Grant, User
@@ -31,6 +32,7 @@ _OF_USER = Parameter("user", "query", str, "only those of this user")
 _ENTRIES = (
     _OF_USER, LIMIT,
     Parameter("before", "query", int, "only entries older than the one with this number"),
+    Parameter("after", "query", int, "only newer entries than the one with this number, in order"),
     Parameter("decision", "query", Literal["allowed", "refused"], "only those so decided"),
     Parameter("what", "query", str, "only those of this name of a route"),
     Parameter("find", "query", str, "only those in which each of these words stands"),
@@ -106,6 +108,12 @@ ACCESS_ROUTES: tuple[Route[Reception], ...] = (
     Route(
         "GET", "/v1/audit-log", "audit_log", "The newest changes and refusals.",
         users.audit_log, AuditLog, parameters=_ENTRIES,
+        needs=Need(SERVER, Operation.AUDIT),
+    ),
+    Route(
+        "GET", "/v1/audit-log/verify", "verify_audit_log",
+        "Whether every entry of the audit log is what was appended.",
+        users.verify_audit_log, Verified,
         needs=Need(SERVER, Operation.AUDIT),
     ),
 )  # fmt: skip

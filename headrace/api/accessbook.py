@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from headrace.access.audit_log import NEWEST, By, Entry, Wanted
+from headrace.access.audit_log import NEWEST, By, Entry, Verified, Wanted
 from headrace.access.token import NewToken, Token, TokenAsked
 from headrace.access.user import Grant, User
 
@@ -36,4 +36,7 @@ class AccessBook(Protocol):
     def revoke_token(self, id: str, by: By) -> Token: ...
 
     def audit_log(self, wanted: Wanted = NEWEST) -> list[Entry]:
-        """The entries that are wanted, the newest first."""
+        """The entries that are wanted, the newest first; those after a number the oldest first."""
+
+    def verify_audit_log(self) -> Verified:
+        """Whether every entry is what was appended."""

@@ -1,8 +1,8 @@
 """The ASGI application: the table of routes behind the guard.
 
-From the outside in: the headers of safety, an id and a last resort for each request, the guard, the
-router, and before each handler the door. So what the guard refuses has an id too, and every answer,
-a defect's included, the headers.
+From the outside in: the headers of safety, an id and a last resort for each request, the guard,
+compression, the router, and before each handler the door. So what the guard refuses has an id too,
+and every answer, a defect's included, the headers.
 tests/api/test_routes.py runs it on a real server.
 """
 
@@ -19,9 +19,10 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Lifespan
 
 from headrace.access.access import Access
+from headrace.api.compression import Compression
 from headrace.api.door import door
-from headrace.api.errors import Shield, on_error, on_http_exception
-from headrace.api.guard import Guard, SafeHeaders
+from headrace.api.errors import Shield, on_error, on_http_exception, on_recursion
+from headrace.api.guard import Guard, Prove, SafeHeaders
 from headrace.api.handlers import Api
 from headrace.api.limits import Gate, Limits, overloaded
 from headrace.api.measured import Measured
@@ -45,22 +46,30 @@ def make_app(
         Limits(limits),
         openapi=msgspec.json.encode(document(ROUTES)),
     )
-    return guarded_app([_route(api, route) for route in ROUTES], http.host)
+    return guarded_app([_route(api, route) for route in ROUTES], http, prove=access.proof)
 
 
 def guarded_app(
-    routes: Sequence[BaseRoute], host: str, lifespan: Lifespan[Starlette] | None = None
+    routes: Sequence[BaseRoute],
+    http: HttpSettings,
+    lifespan: Lifespan[Starlette] | None = None,
+    prove: Prove = lambda text: None,
 ) -> Starlette:
     """These routes behind the guard."""
     app = Starlette(
         routes=routes,
         middleware=[
-            Middleware(SafeHeaders),
+            Middleware(SafeHeaders, prove=prove),
             Middleware(Shield),
             Middleware(Measured),
-            Middleware(Guard, host=host),
+            Middleware(Guard, host=http.host, allowed=http.allowed_hosts),
+            Middleware(Compression),
         ],
-        exception_handlers={HeadraceError: on_error, HTTPException: on_http_exception},
+        exception_handlers={
+            HeadraceError: on_error,
+            HTTPException: on_http_exception,
+            RecursionError: on_recursion,
+        },
         lifespan=lifespan,
     )
     # A redirect would turn a mistyped POST into a GET; it is told that there is no such route.

@@ -41,16 +41,21 @@ def recognised(access: Access, request: Request) -> Caller:
 def _known(access: Access, request: Request) -> Caller:
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return access.who(secret.strip())
+        return access.who(secret.strip(), address_of(request))
     if scheme == SCHEME:
         return _passed(access, request, secret)
     session = request.cookies.get(cookie_name(request))
     if session:
-        return access.who_browses(session)
+        return access.who_browses(session, address_of(request))
     raise Unauthenticated(
         "it is not known who asks: there is no token",
         hint="send the header 'Authorization: Bearer TOKEN'; `headrace token create` makes one.",
     )
+
+
+def address_of(request: Request) -> str | None:
+    """From where the request comes; None where that is no address."""
+    return request.client.host if request.client else None
 
 
 def _passed(access: Access, request: Request, text: str) -> Caller:
@@ -74,5 +79,8 @@ def target_of(request: Request, parts: int = 0) -> bytes:
 
 
 def cookie_name(request: Request) -> str:
-    """With the port, because browsers keep the cookies of all servers of a machine together."""
-    return f"headrace_{request.scope['server'][1]}"
+    """With the port, because browsers keep the cookies of all servers of a machine together. Over
+    TLS a browser takes it from this very host alone; without, there is no such prefix.
+    """
+    prefix = "__Host-" if request.scope["scheme"] == "https" else ""
+    return f"{prefix}headrace_{request.scope['server'][1]}"

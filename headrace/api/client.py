@@ -29,8 +29,9 @@ from headrace.api.remote_access import RemoteAccess
 from headrace.api.remote_observatory import RemoteObservatory
 from headrace.api.remote_rulebook import RemoteRulebook
 from headrace.api.remote_watchbook import RemoteWatchbook
-from headrace.api.service import DeadLetter, Rebuilt, Status
-from headrace.api.shapes import Accepted, Audits, DeadLetters, Ready
+from headrace.api.service import DeadLetters, Rebuilt, Status
+from headrace.api.shapes import Accepted, Audits, Ready
+from headrace.api.tls import is_loopback
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.core import errors
 from headrace.core.errors import EngineFailed, HeadraceError, Unavailable
@@ -77,7 +78,7 @@ class Remote:
             timeout=TIMEOUT,
             trust_env=False,
             verify=verify or not self.url.startswith("http:"),
-            headers={"Authorization": f"Bearer {token}"} if token else {},
+            headers=_headers(self.url, token),
         )
 
     def __enter__(self) -> Self:
@@ -107,9 +108,11 @@ class Remote:
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
+        order: str | None = None,
     ) -> Answer:
         path = f"/v1/views/{quote(name, safe='')}"
-        return self._ask(Answer, "GET", path, params=_asked(keys, since, until, limit))
+        asked = _asked(keys, since, until, limit)
+        return self._ask(Answer, "GET", path, params=asked | ({"order": order} if order else {}))
 
     def late(
         self,
@@ -177,9 +180,9 @@ class Remote:
         answer = _decode(response, Ready)
         return answer.ok, answer.reason
 
-    def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
+    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
         path = f"/v1/streams/{quote(stream, safe='')}/dead-letters"
-        return self._ask(DeadLetters, "GET", path, params={"limit": limit}).dead_letters
+        return self._ask(DeadLetters, "GET", path, params={"limit": limit})
 
     def rebuild(self, view: str) -> Rebuilt:
         path = f"/v1/views/{quote(view, safe='')}/rebuild"
@@ -301,6 +304,14 @@ def total(receipts: Iterable[Receipt]) -> Receipt:
         sum(receipt.duplicates for receipt in known),
         sum(receipt.conflicts for receipt in known),
         tuple(span for receipt in known for span in receipt.offsets),
+    )
+
+
+def _headers(url: str, token: str | None) -> dict[str, str]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    # On one machine, compressing an answer takes longer than sending it.
+    return (
+        headers | {"Accept-Encoding": "identity"} if is_loopback(httpx.URL(url).host) else headers
     )
 
 

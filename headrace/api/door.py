@@ -24,10 +24,11 @@ from headrace.access.object import EVERYTHING, Object, object_of
 from headrace.access.operation import Operation
 from headrace.api import needs
 from headrace.api.asking import CALLER, by, recognised
-from headrace.api.handlers import Api, Threads
+from headrace.api.handlers import Api
 from headrace.api.measured import ROUTE
 from headrace.api.needs import Need
 from headrace.api.route import Route
+from headrace.api.threads import Threads
 from headrace.core.errors import Forbidden, NotFound, Unauthenticated
 from headrace.core.meters import REQUESTS
 

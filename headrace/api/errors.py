@@ -26,13 +26,17 @@ from headrace.core.errors import (
     BadRequest,
     HeadraceError,
     InternalError,
+    LimitReached,
     MethodNotAllowed,
     NotFound,
+    Overfull,
     Overloaded,
     Restarting,
     Unauthenticated,
 )
 
+# What an answer needs for which no middleware adds the headers of safety.
+_PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _log = structlog.get_logger(__name__)
 
 
@@ -55,8 +59,16 @@ def error_response(error: HeadraceError) -> Response:
     )
 
 
+def error_bytes(error: HeadraceError) -> bytes:
+    """The whole answer of a connection that is closed after it, where no application answers."""
+    answer, status = error_response(error), HTTPStatus(error.http_status)
+    headers = [*answer.headers.items(), *_PLAIN.items(), ("Connection", "close")]
+    lines = [f"HTTP/1.1 {status} {status.phrase}", *(f"{name}: {value}" for name, value in headers)]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + bytes(answer.body)
+
+
 def _headers(error: HeadraceError) -> dict[str, str] | None:
-    if isinstance(error, Overloaded | Restarting):
+    if isinstance(error, Overloaded | Overfull | Restarting):
         return {"Retry-After": str(error.retry_after_s)}
     return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthenticated) else None
 
@@ -65,6 +77,11 @@ async def on_error(request: Request, error: Exception) -> Response:
     """The handler of our own errors."""
     assert isinstance(error, HeadraceError)
     return error_response(error)
+
+
+async def on_recursion(request: Request, error: Exception) -> Response:
+    """The handler of a text that is nested deeper than a parser of ours can go."""
+    return error_response(LimitReached("the request is too complex to be read"))
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:

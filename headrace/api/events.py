@@ -28,7 +28,7 @@ from headrace.define.following import subscribed_name
 from headrace.serving.hearer import FAILED, Heard, Hearing
 
 EVENTS_MEDIA = "text/event-stream"
-QUIET_S_MAX = 15.0
+QUIET_S_MAX = 5.0
 
 
 async def subscribe(api: Api, request: Request) -> Response:

@@ -9,14 +9,13 @@ tests/api/test_routes.py checks each route on a real server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,7 +24,7 @@ from headrace.access.object import object_of
 from headrace.access.operation import Operation
 from headrace.api.asking import caller
 from headrace.api.body import Body, read_body
-from headrace.api.limits import Gate, Limits, overloaded
+from headrace.api.limits import Gate, Limits
 from headrace.api.readable import readable_status
 from headrace.api.service import Service
 from headrace.api.shapes import (
@@ -34,40 +33,27 @@ from headrace.api.shapes import (
     Alive,
     AuditQuestion,
     Audits,
-    DeadLetters,
     Ready,
     StatusReport,
 )
+from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, FairThreads, Threads
 from headrace.console import Console, load
 from headrace.core.errors import BadRequest, Unavailable
 from headrace.define.settings import HttpSettings
 from headrace.ingest.intake import Receipt
 
-QUICK_THREADS, SLOW_THREADS, THREADS_WAITING_MAX = 16, 8, 256
 # Reading the fields of a small body takes less than going to a thread and back.
 INLINE_BYTES_MAX = 128 << 10
 METRICS_MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 T = TypeVar("T")
 
 
-class Threads:
-    """Runs what blocks, a stated number at a time. For one event loop."""
-
-    def __init__(self, most: int) -> None:
-        self._limiter = CapacityLimiter(most)
-
-    async def run(self, call: Callable[[], T]) -> T:
-        if self._limiter.statistics().tasks_waiting >= THREADS_WAITING_MAX:
-            raise overloaded(THREADS_WAITING_MAX)
-        return await to_thread.run_sync(call, limiter=self._limiter, abandon_on_cancel=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What the handlers share. Queries have threads of their own, so that however slow they are,
-    status and readiness are still answered; so have rebuilds and audits, for which no query should
-    wait; and so have those who begin to hear a stream, because Spark may have to start for their
-    condition.
+    """What the handlers share. Queries have threads of their own, given out fairly by user, so that
+    however slow they are, status and readiness are still answered; so have rebuilds and audits, for
+    which no query should wait; and so have those who begin to hear a stream, because Spark may have
+    to start for their condition.
     """
 
     service: Service
@@ -79,6 +65,7 @@ class Api:
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
+    queries: FairThreads = field(default_factory=FairThreads)
     works: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
     joining: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
 
@@ -94,8 +81,8 @@ class Reception(Protocol):
     def quick(self) -> Threads: ...
 
 
-def json_response(value: Any) -> Response:
-    return Response(msgspec.json.encode(value), media_type="application/json")
+def json_response(value: Any, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(value), headers=headers, media_type="application/json")
 
 
 async def send_events(api: Api, request: Request) -> Response:
@@ -113,20 +100,23 @@ def _submit(api: Api, stream: str, body: Body) -> Future[Receipt]:
 
 
 async def read_view(api: Api, request: Request) -> Response:
-    return json_response(await api.quick.run(_about_view(api.service.view, request)))
+    return json_response(await api.quick.run(_about_view(api.service.view, request, "order")))
 
 
 async def late(api: Api, request: Request) -> Response:
     return json_response(await api.quick.run(_about_view(api.service.late, request)))
 
 
-def _about_view(ask: Callable[..., T], request: Request) -> Callable[[], T]:
-    """A question about the view's rows with some key values, in some range of windows."""
+def _about_view(ask: Callable[..., T], request: Request, *options: str) -> Callable[[], T]:
+    """A question about the view's rows with some key values, in some range of windows, and with
+    options of its own.
+    """
     asked = parameters(request)
+    said = {name: asked.pop(name) for name in options if name in asked}
     since, until = asked.pop("from", None), asked.pop("to", None)
     limit = limit_of(asked.pop("limit", None))
     name = request.path_params["view"]
-    return partial(ask, name, _keys(asked), since=since, until=until, limit=limit)
+    return partial(ask, name, _keys(asked), since=since, until=until, limit=limit, **said)
 
 
 def _keys(asked: dict[str, str]) -> dict[str, str | None] | None:
@@ -155,8 +145,9 @@ async def _traced(api: Api, request: Request, ask: Callable[..., T]) -> T:
 
 
 async def queried(api: Api, request: Request, call: Callable[[], T]) -> T:
-    with api.limits.query(caller(request).user):
-        return await api.slow.run(call)
+    user = caller(request).user
+    with api.limits.query(user):
+        return await api.queries.run(user, call)
 
 
 async def status(api: Api, request: Request) -> Response:
@@ -168,7 +159,7 @@ async def dead_letters(api: Api, request: Request) -> Response:
     limit = limit_of(parameters(request).get("limit"))
     stream = request.path_params["stream"]
     call = partial(api.service.dead_letters, stream, *([limit] if limit else []))
-    return json_response(DeadLetters(await api.quick.run(call)))
+    return json_response(await api.quick.run(call))
 
 
 async def rebuild(api: Api, request: Request) -> Response:

@@ -14,7 +14,7 @@ import msgspec
 from headrace.core.errors import Unavailable
 from headrace.serving.hearer import LAST, Heard
 
-READ_TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # four times the longest silence of the server
+READ_TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # a server that is alive is never silent so long
 
 
 class RemoteHearing:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from headrace.access.policy import AccessPolicy
 from headrace.core.errors import Overloaded
 from headrace.define.settings import AccessSettings
 
@@ -75,6 +76,15 @@ class Limits:
         if wait_s := bucket.wait_s():
             raise _too_fast(user, per_second, wait_s)
         bucket.take(many)
+
+
+def policy_of(settings: AccessSettings) -> AccessPolicy:
+    return AccessPolicy(
+        settings.session_life_us,
+        settings.session_idle_us,
+        settings.token_life_max_us,
+        settings.failures_max,
+    )
 
 
 def overloaded(most: int) -> Overloaded:

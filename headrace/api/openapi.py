@@ -78,7 +78,7 @@ def _operation(route: Route[Any], given: Iterator[Any], error: dict[str, Any]) -
         "summary": route.summary,
         "security": [] if route.needs.on == ANYBODY else [{"token": []}],
         "responses": {
-            "200": {"description": "as asked", "content": answer},
+            str(route.status): {"description": "as asked", "content": answer},
             "default": {"description": "what is wrong", "content": error},
         },
     }

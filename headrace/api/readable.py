@@ -12,7 +12,7 @@ from headrace.access.object import object_of
 from headrace.access.operation import Operation
 from headrace.api.service import Service
 from headrace.api.shapes import StatusReport
-from headrace.serving.ledger import Alert, Wanted
+from headrace.serving.ledger import Alerts, Wanted
 
 
 class Named(Protocol):
@@ -21,6 +21,10 @@ class Named(Protocol):
 
 
 T = TypeVar("T", bound=Named)
+# What one must be allowed to read, to be told of a place of the graph.
+_OBJECTS = dict.fromkeys(("source", "log", "master", "speed"), "stream") | {
+    "view": "view", "rule": "rule",
+}  # fmt: skip
 
 
 def readable(kind: str, found: Iterable[T], caller: Caller) -> list[T]:
@@ -48,21 +52,23 @@ def readable_status(status: StatusReport, caller: Caller) -> StatusReport:
         sinks=[sink for sink in status.sinks if reads(caller, "view", sink.view)],
         tables=readable("table", status.tables, caller),
         rules=readable("rule", status.rules, caller),
+        problems=[one for one in status.problems if _reads_about(caller, one.about)],
     )
 
 
-def readable_alerts(service: Service, wanted: Wanted, caller: Caller) -> list[Alert]:
-    """The newest alerts of the rules that the caller may read, of one rule or of all."""
+def _reads_about(caller: Caller, about: str) -> bool:
+    """Whether a problem is of something that the caller may read; else it may name anything."""
+    kind, _, name = about.partition(":")
+    return kind in _OBJECTS and reads(caller, _OBJECTS[kind], name)
+
+
+def readable_alerts(service: Service, wanted: Wanted, caller: Caller) -> Alerts:
+    """Alerts of the rules and watches that the caller may read, of one of them or of all."""
     if wanted.rule is not None:
         caller.check(Operation.READ, object_of("rule", wanted.rule))
     if wanted.rule is not None or reads_all(caller):
         return service.rulebook.alerts(wanted)
     rules = readable("rule", service.rulebook.rules(), caller)
     watches = readable("rule", service.watchbook.watches(), caller)
-    found = [
-        alert
-        for name in dict.fromkeys([rule.name for rule in rules] + [watch.name for watch in watches])
-        for alert in service.rulebook.alerts(replace(wanted, rule=name))
-    ]
-    newest_first = sorted(found, key=lambda alert: alert.raised_at, reverse=True)
-    return newest_first[: wanted.limit]
+    names = dict.fromkeys([rule.name for rule in rules] + [watch.name for watch in watches])
+    return service.rulebook.alerts(replace(wanted, among=tuple(names)))

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from headrace.access.audit_log import NEWEST, By, Entry, Wanted
+from headrace.access.audit_log import NEWEST, By, Entry, Verified, Wanted
 from headrace.access.token import NewToken, Token, TokenAsked
 from headrace.access.user import Grant, User
 from headrace.api.access_shapes import AuditLog, Done, Grants, Tokens, Users
@@ -65,6 +65,10 @@ class RemoteAccess:
         params = msgspec.to_builtins(wanted)
         found: AuditLog = self._ask(AuditLog, "GET", "/v1/audit-log", params=params)
         return found.entries
+
+    def verify_audit_log(self) -> Verified:
+        found: Verified = self._ask(Verified, "GET", "/v1/audit-log/verify")
+        return found
 
 
 def _user(of: str | None) -> dict[str, str]:

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from headrace.access.caller import OWNER, Caller
 from headrace.api.rulebook import Muted, RuleStatus
-from headrace.api.shapes import Alerts, Mutes, Retried, RuleHistory, Rules
-from headrace.serving.ledger import Alert, Wanted
+from headrace.api.shapes import Mutes, Retried, RuleHistory, Rules
+from headrace.serving.ledger import Alert, Alerts, Wanted
 from headrace.serving.rules import RuleVersion
 
 
@@ -58,12 +58,13 @@ class RemoteRulebook:
         found: Mutes = self._ask(Mutes, "POST", _path(name, "unmute"), json={"keys": dict(keys)})
         return found.mutes
 
-    def alerts(self, wanted: Wanted) -> list[Alert]:
+    def alerts(self, wanted: Wanted) -> Alerts:
         asked: dict[str, Any] = {"limit": wanted.limit}
-        asked |= {n: v for n in ("rule", "state") if (v := getattr(wanted, n))}
+        said = ("rule", "state", "each", "before")
+        asked |= {n: v for n in said if (v := getattr(wanted, n)) is not None}
         asked |= {n: "true" for n in ("missed", "withdrawn") if getattr(wanted, n)}
         found: Alerts = self._ask(Alerts, "GET", "/v1/alerts", params=asked)
-        return found.alerts
+        return found
 
     def alert(self, id: str) -> Alert:
         found: Alert = self._ask(Alert, "GET", f"/v1/alerts/{quote(id, safe='')}")

@@ -45,6 +45,7 @@ class Route(Generic[A]):
     handler: Callable[[A, Request], Awaitable[Response]]
     response: Any = str  # the type of the answer's body
     media: str = JSON  # the answer's media type
+    status: int = 200  # of an answer that is none of the errors
     others: tuple[str, ...] = ()  # media types that it has where Accept asks for them
     needs: Need = Need()
     parameters: tuple[Parameter, ...] = ()

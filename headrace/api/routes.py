@@ -24,15 +24,13 @@ from headrace.api.querying import QUERYING
 from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Parameter, Route
 from headrace.api.rulebook import Muted, RuleStatus
 from headrace.api.searching import SEARCHING
-from headrace.api.service import Rebuilt
+from headrace.api.service import DeadLetters, Rebuilt
 from headrace.api.shapes import (
     Accepted,
     Acknowledgement,
-    Alerts,
     Alive,
     AuditQuestion,
     Audits,
-    DeadLetters,
     Limit,
     MuteQuestion,
     Mutes,
@@ -51,7 +49,7 @@ from headrace.audit.trace import Replay, Why
 from headrace.serving.answer import Answer
 from headrace.serving.hearer import Heard
 from headrace.serving.late import LateAnswer
-from headrace.serving.ledger import Alert
+from headrace.serving.ledger import Alert, Alerts
 from headrace.serving.rules import RuleVersion
 from headrace.serving.watches import WatchStatus
 
@@ -59,6 +57,7 @@ _KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value
 _NULL = Parameter("null", "query", str, "key columns that must be null, with commas between")
 _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
+_ORDER = Parameter("order", "query", str, "columns with commas between; -name: largest first")
 _WINDOW = Parameter("window", "query", str, "time at which the row's window starts")
 _LISTED = Parameter("limit", "query", Limit, "events or steps listed at most; all are counted")
 _SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view or stream …")
@@ -72,6 +71,8 @@ _WANTED = (
     Parameter("state", "query", str, "only alerts in this state"),
     Parameter("missed", "query", bool, "only alerts that batch alone has found"),
     Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
+    Parameter("each", "query", Limit, "alerts of each rule at most, the gravest rules first"),
+    Parameter("before", "query", int, "only alerts older than the one of this number"),
     LIMIT,
 )
 
@@ -99,7 +100,8 @@ ROUTES: tuple[Route[Api], ...] = (
     Route(
         "GET", "/v1/views/{view}", "read_view",
         "The rows of a view, by key values and window range.",
-        handlers.read_view, Answer, parameters=(VIEW, _KEYS, _NULL, _FROM, _TO, LIMIT),
+        handlers.read_view, Answer,
+        parameters=(VIEW, _KEYS, _NULL, _FROM, _TO, _ORDER, LIMIT),
         needs=reads("view"),
     ),
     Route(
@@ -225,7 +227,8 @@ ROUTES: tuple[Route[Api], ...] = (
         needs=_defines("watch"),
     ),
     Route(
-        "GET", "/v1/alerts", "alerts", "The newest alerts.",
+        "GET", "/v1/alerts", "alerts",
+        "Alerts, the newest first, and how many there are of each rule.",
         ruling.alerts, Alerts, parameters=_WANTED,
         needs=reads(NAMED),
     ),

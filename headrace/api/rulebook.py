@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
-from headrace.serving.ledger import Alert, Numbers, Wanted
+from headrace.serving.ledger import Alert, Alerts, Numbers, Wanted
 from headrace.serving.rules import RuleVersion
 
 
@@ -68,8 +68,8 @@ class Rulebook(Protocol):
     def unmute(self, name: str, keys: Mapping[str, str]) -> list[Muted]:
         """Notify again: end the mute of these values, or all of the rule."""
 
-    def alerts(self, wanted: Wanted) -> list[Alert]:
-        """The newest first."""
+    def alerts(self, wanted: Wanted) -> Alerts:
+        """The newest first, and how many there are."""
 
     def alert(self, id: str) -> Alert: ...
 

@@ -16,7 +16,6 @@ from headrace.api.handlers import Api, decoded, json_response, limit_of, paramet
 from headrace.api.readable import readable, readable_alerts
 from headrace.api.shapes import (
     Acknowledgement,
-    Alerts,
     MuteQuestion,
     Mutes,
     Retried,
@@ -30,7 +29,7 @@ from headrace.core.errors import BadRequest
 from headrace.serving.ledger import LISTED, Wanted
 from headrace.serving.rules import DISABLED, ENABLED
 
-_ASKED = {"rule", "state", "missed", "withdrawn", "limit"}
+_ASKED = {"rule", "state", "missed", "withdrawn", "limit", "each", "before"}
 
 
 async def rules(api: Api, request: Request) -> Response:
@@ -96,9 +95,11 @@ async def alerts(api: Api, request: Request) -> Response:
         _flag(asked, "missed"),
         _flag(asked, "withdrawn"),
         limit_of(asked.get("limit")) or LISTED,
+        limit_of(asked.get("each")),
+        _number(asked.get("before")),
     )
     call = partial(readable_alerts, api.service, wanted, caller(request))
-    return json_response(Alerts(await api.quick.run(call)))
+    return json_response(await api.quick.run(call))
 
 
 async def alert(api: Api, request: Request) -> Response:
@@ -117,6 +118,12 @@ async def retry(api: Api, request: Request) -> Response:
     said = await decoded(api, request, RetryQuestion)
     call = partial(api.service.rulebook.retry, said.alert, said.rule)
     return json_response(Retried(await api.quick.run(call)))
+
+
+def _number(text: str | None) -> int | None:
+    if text is not None and not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        raise BadRequest(f"before is the number of an alert, not '{text[:40]}'")
+    return None if text is None else int(text)
 
 
 def _flag(asked: dict[str, str], name: str) -> bool:

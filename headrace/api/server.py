@@ -8,6 +8,7 @@ tests/api/test_server.py checks it.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import threading
@@ -19,6 +20,8 @@ from starlette.types import ASGIApp
 
 from headrace.access.access import Access
 from headrace.api.app import make_app
+from headrace.api.connections import Listener, limited
+from headrace.api.protocol import limited_protocol
 from headrace.api.service import Service
 from headrace.api.tls import check_tls
 from headrace.core.errors import HeadraceError, PortInUse, Unavailable
@@ -45,7 +48,8 @@ class AppServer:
         host, port = listening.getsockname()[:2]
         scheme = "https" if self._http.tls_cert else "http"
         self.url = f"{scheme}://{_reachable(host)}:{port}"
-        server = uvicorn.Server(_config(self._app, self._http))
+        protocol = limited_protocol(limited(listening, self._http), self._http)
+        server = uvicorn.Server(_config(self._app, self._http, protocol))
         thread = threading.Thread(
             target=server.run, args=([listening],), name="headrace-http", daemon=True
         )
@@ -81,9 +85,10 @@ class HttpServer(AppServer):
         super().__init__(make_app(service, http, access, limits or AccessSettings()), http)
 
 
-def _config(app: ASGIApp, http: HttpSettings) -> uvicorn.Config:
+def _config(app: ASGIApp, http: HttpSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=protocol,
         log_config=None,
         access_log=False,
         lifespan="on",
@@ -106,14 +111,14 @@ def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> Non
         time.sleep(_LOOK_S)
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> Listener:
     """A socket that listens. It listens at once, because two may share a port until one does."""
     listening = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host or None, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listening = socket.socket(family, kind, protocol)
+        listening = Listener(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # The port is not given to getaddrinfo, which would take 70000 for 4464.
         listening.bind((address[0], port, *address[2:]))

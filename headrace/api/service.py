@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -105,6 +105,14 @@ class TableStatus(msgspec.Struct, frozen=True):
     loaded_at: str
 
 
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong: with a place, as `speed:clicks`, or with a part of the run, as `schedule`."""
+
+    about: str
+    message: str
+    level: Literal["warn", "bad"]  # slow or behind, or failing
+
+
 class Status(msgspec.Struct, frozen=True):
     """Everything `headrace status` shows."""
 
@@ -119,6 +127,7 @@ class Status(msgspec.Struct, frozen=True):
     tables: list[TableStatus] = []
     rules: list[RuleStatus] = []
     watches: WatchNumbers | None = None
+    problems: list[Problem] = []
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
@@ -131,13 +140,20 @@ class DeadLetter(msgspec.Struct, frozen=True):
     raw: str
 
 
+class DeadLetters(msgspec.Struct, frozen=True):
+    """The newest dead letters of a stream, and how many there are."""
+
+    dead_letters: list[DeadLetter]
+    total: int
+
+
 class Rebuilt(msgspec.Struct, frozen=True):
     """A view after its rebuild."""
 
     view: str
     generation: int | None  # None: there was nothing to build
     rows: int
-    differences: int | None  # None: it was not audited
+    differences: int | None  # rows that are not what was served before; None: not compared
 
 
 class Service(Protocol):
@@ -164,8 +180,9 @@ class Service(Protocol):
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
+        order: str | None = None,
     ) -> Answer:
-        """A view's rows by key values and window range."""
+        """A view's rows by key values and window range, in an order such as "-hits"."""
 
     def late(
         self,
@@ -210,7 +227,7 @@ class Service(Protocol):
     def ready(self) -> tuple[bool, str]:
         """Whether questions can be answered, and if not, why."""
 
-    def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
+    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
         """The newest dead letters of a stream."""
 
     def rebuild(self, view: str) -> Rebuilt:

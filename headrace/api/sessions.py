@@ -8,6 +8,7 @@ tests/api/test_sessions.py checks each route on a real server.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +16,7 @@ from starlette.responses import Response
 from headrace.access.audit_log import By
 from headrace.access.operation import operations_of
 from headrace.api.access_shapes import Allowed, Done, SessionQuestion, SessionReport
-from headrace.api.asking import CALLER, by, caller, cookie_name
+from headrace.api.asking import CALLER, address_of, by, caller, cookie_name
 from headrace.api.handlers import Reception, decoded, json_response
 from headrace.core.errors import BadRequest
 from headrace.core.time import SECOND
@@ -30,23 +31,23 @@ async def open_session(api: Reception, request: Request) -> Response:
 
 def _opened(api: Reception, request: Request, said: SessionQuestion) -> Response:
     if said.token is not None:
-        found = api.access.who(said.token)
+        found = api.access.who(said.token, address_of(request))
         user, id = found.user, found.token
     else:
-        token = api.access.token_of_code(said.code or "")
+        token = api.access.token_of_code(said.code or "", address_of(request))
         user, id = token.user, token.id
     secret = api.access.open_session(id, By(user, id, by(request).request))
     request.scope[CALLER] = api.access.who_browses(secret)
     response = _report(api, request)
-    response.set_cookie(
-        cookie_name(request),
-        secret,
-        max_age=api.access.session_life_us // SECOND,
-        secure=request.scope["scheme"] == "https",
-        httponly=True,
-        samesite="strict",
-    )
+    life_s = api.access.policy.session_life_us // SECOND
+    response.set_cookie(cookie_name(request), secret, max_age=life_s, **_kept(request))
     return response
+
+
+def _kept(request: Request) -> dict[str, Any]:
+    """How a browser keeps the cookie, and lets go of it."""
+    secure = request.scope["scheme"] == "https"
+    return {"secure": secure, "httponly": True, "samesite": "strict"}
 
 
 async def session(api: Reception, request: Request) -> Response:
@@ -69,5 +70,5 @@ async def end_session(api: Reception, request: Request) -> Response:
     if secret:
         await api.quick.run(partial(api.access.end_session, secret, by(request)))
     response = json_response(Done(True))
-    response.delete_cookie(cookie_name(request), httponly=True, samesite="strict")
+    response.delete_cookie(cookie_name(request), **_kept(request))
     return response

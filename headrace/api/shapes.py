@@ -13,8 +13,8 @@ import msgspec
 from headrace.api.observed.balance import BalanceReport
 from headrace.api.rulebook import Muted, RuleStatus
 from headrace.api.service import (
-    DeadLetter,
     IdlePartition,
+    Problem,
     SinkStatus,
     Status,
     TableStatus,
@@ -22,7 +22,6 @@ from headrace.api.service import (
 )
 from headrace.core.learned import learn
 from headrace.ingest.intake import Receipt
-from headrace.serving.ledger import Alert
 from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
 from headrace.serving.watches import WatchNumbers, WatchStatus
@@ -82,12 +81,6 @@ class Audits(msgspec.Struct, frozen=True):
     """What each comparison found."""
 
     audits: list[AuditResult]
-
-
-class DeadLetters(msgspec.Struct, frozen=True):
-    """The newest dead letters of a stream."""
-
-    dead_letters: list[DeadLetter]
 
 
 class Alive(msgspec.Struct, frozen=True):
@@ -165,12 +158,6 @@ class Retried(msgspec.Struct, frozen=True):
     notifications: int
 
 
-class Alerts(msgspec.Struct, frozen=True):
-    """The newest alerts first."""
-
-    alerts: list[Alert]
-
-
 class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What somebody says who has seen an alert."""
 
@@ -215,6 +202,7 @@ class StatusReport(msgspec.Struct, frozen=True):
     tables: list[TableStatus] = []
     rules: list[RuleStatus] = []
     watches: WatchNumbers | None = None
+    problems: list[Problem] = []
 
     @staticmethod
     def of(status: Status) -> StatusReport:

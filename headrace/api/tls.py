@@ -43,12 +43,19 @@ def with_paths(http: HttpSettings, folder: Path) -> HttpSettings:
 
 def exposed(http: HttpSettings) -> bool:
     """Whether tokens go over a network in the clear."""
-    if http.tls_cert or http.host == "localhost":
-        return False
+    return not http.tls_cert and not is_loopback(http.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, reached over no network.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("shop")
+    (True, True, True, False)
+    """
     try:
-        return not ip_address(http.host).is_loopback
+        return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
-        return True
+        return False
 
 
 def trusting(certificate: str) -> ssl.SSLContext:

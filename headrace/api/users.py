@@ -27,6 +27,7 @@ from headrace.api.access_shapes import (
     Users,
 )
 from headrace.api.asking import by, caller
+from headrace.api.compression import SECRET
 from headrace.api.handlers import Reception, decoded, json_response, limit_of, parameters
 from headrace.api.searching import number_of
 from headrace.core.errors import BadRequest, NotFound
@@ -79,7 +80,8 @@ async def tokens(api: Reception, request: Request) -> Response:
 async def create_token(api: Reception, request: Request) -> Response:
     asks, said = caller(request), await decoded(api, request, TokenAsked)
     _check_own(asks, said.user or asks.user)
-    return json_response(await api.quick.run(partial(api.access.create_token, said, by(request))))
+    made = await api.quick.run(partial(api.access.create_token, said, by(request)))
+    return json_response(made, SECRET)
 
 
 async def revoke_token(api: Reception, request: Request) -> Response:
@@ -99,6 +101,10 @@ async def audit_log(api: Reception, request: Request) -> Response:
     return json_response(AuditLog(await api.quick.run(call)))
 
 
+async def verify_audit_log(api: Reception, request: Request) -> Response:
+    return json_response(await api.quick.run(api.access.verify_audit_log))
+
+
 def _entries_wanted(asked: dict[str, str]) -> Wanted:
     decision = asked.get("decision", "")
     if decision not in ("", ALLOWED, REFUSED):
@@ -106,6 +112,7 @@ def _entries_wanted(asked: dict[str, str]) -> Wanted:
     return Wanted(
         limit=limit_of(asked.get("limit")) or LISTED,
         before=number_of("before", asked.get("before", "0")),
+        after=number_of("after", asked["after"]) if "after" in asked else None,
         decision=decision,
         **{name: asked.get(name, "") for name in ("user", "what", "find")},
     )

@@ -7,16 +7,16 @@ position and the history are read in one transaction. tests/audit/test_why.py ch
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 from sqlglot import exp
 
-from headrace.audit.compare import narrowed
+from headrace.audit.compare import alike, narrowed
 from headrace.audit.duck import oracle_sql
 from headrace.audit.oracle import live_view
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
@@ -25,14 +25,15 @@ from headrace.core.errors import BadRequest, NotFound, Unsupported
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.time import from_iso, iso
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_query, sql_of, tokens_of
+from headrace.define.tokens import word_of
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.conditions import Keys, asked
 from headrace.serving.read import view_sql
 
 _ROWS = 3
 # The row of such a window depends on the order of all events of its key, not on each by itself.
-_ORDERED = re.compile(r"\b(session_window|count_window|punctuated_window)\s*\(", re.IGNORECASE)
+_ORDERED = ("SESSION_WINDOW", "COUNT_WINDOW", "PUNCTUATED_WINDOW")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Cell:
 
     def mine(self, values: tuple[Any, ...]) -> bool:
         """Whether a row of the second engine has these keys."""
-        return stored_keys(self.view, values) == self.stored
+        return all(map(alike, stored_keys(self.view, values), self.stored))
 
 
 def stored_keys(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
@@ -127,8 +128,9 @@ def _unnameable(view: ViewPlan) -> str | None:
     carry = view.carry
     if view.join:
         return f"it joins '{view.join.left}' with '{view.join.right}'"
-    if found := _ORDERED.search(view.definition):
-        return f"it has a {found[1]}"
+    words = map(word_of, tokens_of(view.definition, Origin("plan", 1)))
+    if found := next((w for w, after in pairwise(words) if w in _ORDERED and after == "("), None):
+        return f"it has a {found.lower()}"
     if carry and carry.processor:
         return f"its rows are made by processor '{carry.processor.name}'"
     if carry and carry.match:
@@ -202,11 +204,21 @@ def placed_sql(cell: Cell, *, relaxed: str = "") -> str:
     what its joins leave out.
     """
     sql, names = placed_rows(cell.view, relaxed)
-    same = " AND ".join(f"k{n} IS NOT DISTINCT FROM ?" for n in range(len(cell.keys))) or "true"
+    same = " AND ".join(_same(output, n) for n, output in enumerate(cell.keys)) or "true"
     return (
         f"SELECT {PARTITION}, {OFFSET}, bool_or({same}) AS here "
         f"FROM ({sql}) AS c({names}) GROUP BY {PARTITION}, {OFFSET}"
     )
+
+
+def _same(output: OutputPlan, n: int) -> str:
+    """Whether a key is the cell's; doubles are compared as an audit compares them."""
+    same, near = f"k{n} IS NOT DISTINCT FROM ${n + 1}", f"CAST(${n + 1} AS DOUBLE)"
+    if output.type != "DOUBLE":
+        return same
+    scale = f"greatest(1e-9 * abs(k{n}), 1e-9 * abs({near}), 1e-12)"
+    close = f"isfinite(k{n}) AND isfinite({near}) AND abs(k{n} - {near}) <= {scale}"
+    return f"({same} OR coalesce({close}, false))"
 
 
 def placed_rows(view: ViewPlan, relaxed: str = "") -> tuple[str, str]:

@@ -26,6 +26,7 @@ from headrace.core.event import (
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.parquet import sound
 from headrace.master.table import MasterTable, event_files
 from headrace.master.version import MasterFile
 from headrace.serving.store import Shed
@@ -112,7 +113,7 @@ def register_range(
     parts = [f'SELECT {columns}, {STATUS} FROM "_tail_{stream.name}" WHERE {after}']
     cold = PositionRange(range.lower.earliest(cut), cut)
     for status in Status:
-        if paths := event_files(files, cold, status):
+        if paths := sound(event_files(files, cold, status)):
             source = f"read_parquet({_listed(paths)}, union_by_name = true"
             source += ", hive_partitioning = false)"
             parts.append(

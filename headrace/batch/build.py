@@ -13,18 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from headrace.compile.flow import FlowPlan, whole
 from headrace.compile.plan import CarryPlan, ViewPlan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import Clock, now_us
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
-from headrace.serving.store import AuditResult, Row, Staged, Store, Version
+from headrace.serving.store import AuditResult, Row, Staged, Store, Superseded, Version
 from headrace.serving.watermark import Reached, Times
 from headrace.spark.carry import Carrying
 from headrace.spark.feed import Feed
 from headrace.spark.joined import marks, with_new
 from headrace.spark.relations import rows_of
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,13 @@ class Builder:
 
         Views named in `full` are rebuilt from the beginning.
         """
+        while True:
+            try:
+                return self._build(speed_runs, full)
+            except Superseded as superseded:
+                log.info("build.superseded", why=str(superseded))
+
+    def _build(self, speed_runs: bool, full: frozenset[str]) -> Promoted | None:
         reached, group = self._boundary(speed_runs)
         state, boundary = self.store.stream(self.flow.name), reached.position
         versions = [v for v in self.store.versions(self.flow.name) if v.since <= boundary]
@@ -162,13 +173,11 @@ class Builder:
 
     def _audit(self, build: Staged, group: int, boundary: Position) -> AuditResult:
         state = self.store.stream(self.flow.name)
-        if not boundary <= state.position:
-            return AuditResult(
-                build.version.name, build.rows, 0, note="speed had not come this far"
-            )
         shed = [s.events for s in self.store.shed(self.flow.name) if s.range.upper <= boundary]
-        if shed:
+        note = ""
+        if not boundary <= state.position:
+            note = "speed had not come this far"
+        elif shed:
             # What speed served was a sample, and said so: a difference would be no defect.
             note = f"sampled: speed had passed over {sum(shed):,} of these events"
-            return AuditResult(build.version.name, build.rows, 0, note=note)
-        return self.store.audit_staged(build, group)
+        return self.store.audit_staged(build, group, note)

@@ -5,8 +5,9 @@ still come before them. The others wait in the key's state. `marks` gives the wa
 of each group of epochs: a match belongs to the group in which it was decided. An event dated before
 `since`, the watermark that the states have come to, cannot be placed: it is left out, and its key
 ends as out of order. An event that is late within the fold is placed, and all that its key gives
-then belongs to the newest group, because no earlier one could have known it.
-tests/carry/test_match.py checks that a fold may be cut anywhere.
+then belongs to the newest group, because no earlier one could have known it. A key whose search is
+given up has SET_ASIDE for a state, with the place of the row that it was given up at; its later
+events are not searched. tests/carry/test_match.py checks that a fold may be cut anywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from headrace.carry.process import PLACE, ROWS_MAX, Marks
 from headrace.carry.runs import runs
 from headrace.compile.plan import MatchPlan
 from headrace.core.event import ARRIVED_AT, CUT, KEY, SEQ, STATE, TIME
-from headrace.core.pattern import Pattern, Threshold
+from headrace.core.pattern import SET_ASIDE, Pattern, Threshold
 from headrace.pattern.matcher import Matcher
 from headrace.pattern.threshold import Thresholds
 
@@ -69,6 +70,7 @@ class _Matching:
         self.ends = Ends()
         self.key: str | None = None
         self.state: bytes | None = None
+        self.state_at = (0, 0)
         self.rows: list[Row] = []
         self.cuts: list[int] = []
 
@@ -77,7 +79,7 @@ class _Matching:
         place = [moments if name == ARRIVED_AT else batch[name].to_pylist() for name in PLACE]
         values = [batch[name].to_pylist() for name in self.plan.pattern.columns]
         times, states, cuts = (batch[name].to_pylist() for name in (TIME, STATE, CUT))
-        places = zip(batch[SEQ].to_pylist(), *place, strict=True)
+        places = list(zip(batch[SEQ].to_pylist(), *place, strict=True))
         tuples = zip(*values, strict=True) if values else (() for _ in times)
         rows = list(zip(times, places, tuples, strict=True))
         for key, lower, upper in runs(batch[KEY]):
@@ -85,7 +87,7 @@ class _Matching:
                 self.end_key()
                 self.key, self.state, self.rows, self.cuts = key, None, [], []
             if states[lower] is not None:
-                self.state = states[lower]
+                self.state, self.state_at = states[lower], (times[lower], places[lower][0])
                 lower += 1
             self.rows += rows[lower:upper]
             self.cuts += cuts[lower:upper]
@@ -98,8 +100,12 @@ class _Matching:
     def end_key(self) -> None:
         if self.key is None:
             return
-        search, waiting = self.resumed()
         rows, cuts, disordered = self.placed()
+        if self.state == SET_ASIDE:
+            if disordered:  # only a search of all rows can tell whether it would be set aside
+                self.ends.add(self.key, self.state_at, SET_ASIDE, None, disordered, None)
+            return
+        search, waiting = self.resumed()
         late = self.late(rows, cuts)
         marks = self.marks[-1:] if late else self.marks
         for group, mark_us in marks:
@@ -155,11 +161,15 @@ class _Matching:
 
     def keep(self, search: Any, waiting: list[Row], disordered: bool, cut: int | None) -> None:
         """Give the key's state, if it has one, had one, or has something to say."""
+        assert self.key is not None
+        if search.given_up is not None:
+            time, (seq, *_), _ = search.given_up
+            self.ends.add(self.key, (time, seq), SET_ASIDE, None, disordered, cut)
+            return
         searched = search.state()
         empty = searched is None and not waiting
         if empty and not self.state and not disordered and cut is None:
             return
-        assert self.key is not None
         state = NOTHING if empty else msgspec.msgpack.encode([searched, waiting])
         dues = [search.due_us(), waiting[0][0] + 1 if waiting else None]
         timer = min((due for due in dues if due is not None), default=None)

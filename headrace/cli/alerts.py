@@ -32,8 +32,11 @@ def listed(
     """The newest alerts."""
     with asked(folder) as service:
         found = service.rulebook.alerts(Wanted(rule, state, missed, withdrawn, limit))
-    rows = [_row(alert) for alert in found]
-    return Report({"alerts": found}, [table(*_HEADS, rows=rows) if rows else Text("no alerts")])
+    rows = [_row(alert) for alert in found.alerts]
+    if not rows:
+        return Report(found, [Text("no alerts")])
+    more = f"the newest {len(rows):,} of {found.total:,}" if found.total > len(rows) else ""
+    return Report(found, [table(*_HEADS, rows=rows), *([dim(more)] if more else [])])
 
 
 def _row(alert: Alert) -> list[str | Text]:

@@ -47,7 +47,9 @@ def examined(project: Project) -> list[Finding]:
 
     settings, state = project.settings, project.state
     there = _nearest(state)
-    wanted = checkups.memory_wanted(settings.spark.memory, settings.query.memory)
+    wanted = checkups.memory_wanted(
+        settings.spark.memory, *[settings.query.memory] * settings.query.workers
+    )
     url = running(project)
     return [
         checkups.python(),

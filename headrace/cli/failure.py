@@ -47,18 +47,18 @@ def show(fields: Fields, *, json: bool) -> None:
 
         print_json(fields)
         return
-    from headrace.cli.report import console
+    from headrace.cli.report import console, show
 
     screen = console(stderr=True)
     for line in lines_of(fields):
-        screen.print(line, soft_wrap=True)
+        show(screen, line)
 
 
-def lines_of(fields: Fields) -> list[Any]:
+def lines_of(fields: Fields, style: str = "bold red") -> list[Any]:
     """The condition in red with its sentence, then detail, hint and origin where there are any."""
     from rich.text import Text
 
-    lines = [Text.assemble((fields["condition"], "bold red"), f": {fields['message']}")]
+    lines = [Text.assemble((fields["condition"], style), f": {fields['message']}")]
     lines += [Text(f"  detail: {fields['detail']}")] if fields["detail"] else []
     lines += [Text(f"  hint: {fields['hint']}", style="cyan")] if fields["hint"] else []
     lines += [Text(f"  at {fields['origin']}", style="dim")] if fields["origin"] else []

@@ -12,9 +12,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.core.errors import NotFound
+
 if TYPE_CHECKING:
     from headrace.api.service import Service
     from headrace.define.project import Project
+    from headrace.run.layout import Layout
 
 JOB = "HEADRACE_JOB"
 
@@ -24,6 +27,27 @@ def loaded(folder: Path) -> Project:
     from headrace.define.project import load_project
 
     return load_project(folder)
+
+
+def kept_here(folder: Path) -> tuple[Layout, str]:
+    """Where the files of the project in a folder, or of the job that was named, are, and its name;
+    for commands that work on files.
+    """
+    from headrace.run.layout import Layout
+
+    job = named_job()
+    if not job:
+        project = loaded(folder)
+        return Layout.of(project), project.settings.name
+    from headrace.server.home import Home, found_home
+
+    layout = Home(found_home(None)).state(job)
+    if not layout.state.is_dir():
+        raise NotFound(
+            f"the files of the job '{job}' are not on this machine: {layout.state}",
+            hint="run this where its server is, with HEADRACE_HOME.",
+        )
+    return layout, job
 
 
 def asked(folder: Path) -> AbstractContextManager[Service]:

@@ -17,7 +17,7 @@ from rich.text import Text
 from headrace.api.rulebook import RuleStatus
 from headrace.api.service import Status, StreamStatus, ViewStatus
 from headrace.cli.rates import Rates
-from headrace.cli.report import bad, dim, good
+from headrace.cli.report import bad, dim, good, problem_line
 from headrace.client.words import cell, counted, second
 from headrace.core.time import MILLISECOND, duration_text
 from headrace.serving.ledger import Alert
@@ -28,6 +28,7 @@ _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow"}
 # An epoch that takes longer than its trigger is late, and one of several triggers has stopped.
 _STALE_TRIGGERS = 10
 Cell = str | Text
+RUNNING, DEGRADED = "running", "degraded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +184,15 @@ def _alert(alert: Alert) -> Text:
 
 
 def _problems(found: Status) -> list[Text]:
-    told = [found.reason] if found.reason else []
-    told += [s.problem for s in found.streams if s.problem and s.problem not in found.reason]
+    told = [problem_line(one) for one in found.problems]
     told += [
-        f"{s.name}: {counted(s.shed, 'event')} passed over by speed"
+        Text(f"{s.name}: {counted(s.shed, 'event')} passed over by speed", style="yellow")
         for s in found.streams
         if s.shed
     ]
-    return [bad(f"problem: {text}") for text in told] or [good("no problems")]
+    if found.state not in (RUNNING, DEGRADED):
+        told.insert(0, Text(f"{found.state}: {found.reason}", style="yellow"))
+    return told or [good("no problems")]
 
 
 def _length(ms: int | None) -> str:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.text import Text
-
 from headrace.cli.failure import show
-from headrace.cli.report import Report, good
+from headrace.cli.report import Report, good, whole
 from headrace.client.words import counted
 from headrace.core.errors import BadRequest
 from headrace.define.sigma.script import MADE_BY, Script, translated
@@ -44,7 +42,7 @@ def _report(script: Script, output: Path | None) -> Report:
         "output": str(output) if output and script.sql else None,
         "errors": errors,
     }
-    parts = [Text(script.sql.rstrip("\n"))] if script.sql else []
+    parts = [whole(script.sql.rstrip("\n"))] if script.sql else []
     if output and script.sql:
         parts = [good(f"{output}: {counted(len(script.rules), 'rule')}")]
     return Report(document, parts, 1 if errors else 0)

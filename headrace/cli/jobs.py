@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.cli.folder import loaded
-from headrace.cli.report import Report, bad, dim, good, waiting
+from headrace.cli.report import Report, bad, dim, good, waiting, whole
 from headrace.client.table import table
 from headrace.client.words import second
 from headrace.server.client import Address, found_server
@@ -87,15 +87,17 @@ def _version_table(versions: Versions) -> RenderableType:
 
 
 def submit(at: Address, folder: Path, name: str | None, wish: Wish, id: str | None) -> Report:
-    job = name or loaded(folder).settings.name
+    settings = loaded(folder).settings
+    job, body = name or settings.name, pack(folder, settings.output)
     with at.open() as server, waiting("the server checks the project"):
-        return _done(server.submit_job(job, pack(folder), wish, id))
+        return _done(server.submit_job(job, body, wish, id))
 
 
 def apply(at: Address, folder: Path, job: str, wish: Wish, id: str | None) -> Report:
-    loaded(folder)  # what can be seen here need not be sent
+    # What is wrong can be seen here, and need not be sent.
+    body = pack(folder, loaded(folder).settings.output)
     with at.open() as server, waiting("the server checks the project"):
-        return _done(server.apply(job, pack(folder), wish, id))
+        return _done(server.apply(job, body, wish, id))
 
 
 def rollback(at: Address, job: str, version: int | None, id: str | None) -> Report:
@@ -118,4 +120,4 @@ def _done(done: CommandResult) -> Report:
 def logs(at: Address, job: str, lines: int) -> Report:
     with at.open() as server:
         found = server.logs(job, lines)
-    return Report({"lines": found}, [Text(line) for line in found])
+    return Report({"lines": found}, [whole(line) for line in found])

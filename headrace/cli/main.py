@@ -26,6 +26,7 @@ from headrace.cli.options import Folder, Json, OfHome, OfServer, ProjectOption
 from headrace.cli.rule_commands import rule_app
 from headrace.cli.user_commands import grant_app, token_app, user_app
 from headrace.cli.watch_commands import watch_app
+from headrace.core.version import __version__
 from headrace.define.folder import found_folder
 
 
@@ -48,6 +49,12 @@ app = typer.Typer(
 )
 
 
+def say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headrace {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def everywhere(
     token: Annotated[
@@ -56,6 +63,10 @@ def everywhere(
     job: Annotated[
         str | None, typer.Option(help="ask this job of a server; else HEADRACE_JOB, else a project")
     ] = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=say_version, is_eager=True, help="say the version"),
+    ] = False,
 ) -> None:
     # Where the rest of this process looks for them.
     if token:
@@ -140,7 +151,7 @@ def run(
         int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 takes a free one")
     ] = None,
     time: Annotated[
-        str | None, typer.Option("--for", metavar="60s", help="stop after this time")
+        str | None, typer.Option("--for", metavar="60s", help="stop so long after it is ready")
     ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="stop when all events are in the answers")
@@ -263,7 +274,7 @@ def rebuild(view: View, project: ProjectOption = None, json: Json = False) -> in
     """Recompute a view from its whole history and swap it in."""
     from headrace.cli import upkeep as body
 
-    return body.rebuild(found_folder(project), view).say(json)
+    return body.rebuild(found_folder(project), view, quiet=json).say(json)
 
 
 @app.command()
@@ -276,6 +287,44 @@ def audit(
     from headrace.cli import upkeep as body
 
     return body.audit(found_folder(project), view).say(json)
+
+
+@app.command()
+def verify(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="write again what the log still has; while stopped")
+    ] = False,
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Read and check all that is kept; exit 1 if it is damaged."""
+    from headrace.cli import upkeep as body
+
+    return body.verify(found_folder(project), repair).say(json)
+
+
+@app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that is new or empty")],
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Copy all that is kept into a folder, while it runs or not."""
+    from headrace.cli import backups as body
+
+    return body.backup(found_folder(project), target).say(json)
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a backup")],
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Make a backup the state of a project that has none."""
+    from headrace.cli import backups as body
+
+    return body.restore(found_folder(project), source).say(json)
 
 
 @app.command()
@@ -356,6 +405,9 @@ def audit_log(
     what: Annotated[str, typer.Option(help="only those of this deed, such as add_grant")] = "",
     find: Annotated[str, typer.Option(help="only those with each of these words")] = "",
     before: Annotated[int, typer.Option(min=0, help="only those older than this number")] = 0,
+    after: Annotated[int | None, typer.Option(min=0, help="only newer ones, in order")] = None,
+    follow: Annotated[bool, typer.Option(help="go on, one JSON line an entry")] = False,
+    verify: Annotated[bool, typer.Option(help="say whether all are as appended")] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
     project: ProjectOption = None,
     server: OfServer = None,
@@ -366,10 +418,15 @@ def audit_log(
     from headrace.access.audit_log import Wanted
     from headrace.cli import users as body
 
-    wanted = Wanted(
-        limit=limit, before=before, user=user, decision=decision or "", what=what, find=find
-    )
-    return body.audit_log(body.of(project, server, home), wanted).say(json)
+    whose = body.of(project, server, home)
+    if verify:
+        return body.verify_audit_log(whose).say(json)
+    after = 0 if follow and after is None else after
+    chosen = {"user": user, "decision": decision or "", "what": what, "find": find}
+    wanted = Wanted(limit=limit, before=before, after=after, **chosen)
+    if follow:
+        return body.follow_audit_log(whose, wanted)
+    return body.audit_log(whose, wanted).say(json)
 
 
 @app.command()

@@ -11,9 +11,7 @@ import json
 import shutil
 from pathlib import Path
 
-from rich.text import Text
-
-from headrace.cli.report import Report, dim, good
+from headrace.cli.report import Report, dim, good, whole
 from headrace.core.errors import BadProject
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -31,7 +29,7 @@ def new(folder: Path) -> Report:
     files = sorted(str(p.relative_to(TEMPLATE)) for p in TEMPLATE.rglob("*") if p.is_file())
     commands = next_commands(folder)
     document = {"folder": str(folder.resolve()), "files": files, "next": commands}
-    lines = [Text(f"  {command}") for command in commands]
+    lines = [whole(f"  {command}") for command in commands]
     made = good(f"made {folder}: ").append(", ".join(files), style="default")
     return Report(document, [made, dim("next, the second and third in another terminal:"), *lines])
 

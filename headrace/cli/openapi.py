@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from rich.text import Text
 
 from headrace.api.openapi import document
 from headrace.api.routes import ROUTES
-from headrace.cli.report import Report
+from headrace.cli.report import Report, whole
 from headrace.server.routes import ROUTES as SERVER_ROUTES
 
 _TABLES: dict[str, Any] = {"project": ROUTES, "server": SERVER_ROUTES}
@@ -22,4 +21,4 @@ _TABLES: dict[str, Any] = {"project": ROUTES, "server": SERVER_ROUTES}
 def openapi(of: str) -> Report:
     found = document(_TABLES[of])
     indented = msgspec.json.format(msgspec.json.encode(found), indent=2)
-    return Report(found, [Text(indented.decode())])
+    return Report(found, [whole(indented.decode())])

@@ -7,7 +7,8 @@ tests/cli/test_planning.py reads the pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from headrace.cli.failure import lines_of
+from headrace.cli.failure import fields_of, lines_of
 from headrace.cli.folder import loaded
 from headrace.cli.report import Report, good, waiting
 from headrace.client.table import table
@@ -27,12 +28,14 @@ from headrace.compile.resolve import resolve
 from headrace.compile.sinks import check_target
 from headrace.compile.watches import expanded, in_words_of_watches
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable, UnknownName
-from headrace.core.rule import hidden
+from headrace.core.pattern import Pattern
+from headrace.core.rule import hidden, shown_name
 from headrace.core.subscription import emission
 from headrace.core.time import duration_text
 from headrace.define.definitions import TableDefinition
 from headrace.define.project import Project, read_project
 from headrace.ingest.connector import check_options
+from headrace.pattern.ambiguity import ways
 from headrace.serving.catalog import changes_of
 from headrace.serving.store import Change
 
@@ -73,16 +76,40 @@ def check(folder: Path) -> Report:
     counts |= {"sink": len(project.sinks)} if project.sinks else {}
     counts |= {"rule": len(project.rules)} if project.rules else {}
     counts |= {"watch": len(project.watches)} if project.watches else {}
-    return _checked(counts, problems(project, compiled))
+    plans: list[Plan] = []
+    found = problems(project, lambda project: plans.append(compiled(project)))
+    return _checked(counts, found, warnings(project, plans[0]) if plans else [])
 
 
-def problems(project: Project, compile: Callable[[Project], Plan]) -> list[HeadraceError]:
+def problems(project: Project, compile: Callable[[Project], object]) -> list[HeadraceError]:
     """What is wrong with a project; Spark is asked only if nothing was found without it."""
     found = _apparent(project)
     last = None
     if not found:
         last = _error_of(partial(resolved, project)) or _error_of(partial(compile, project))
-    return [*found, last] if last else found
+    return [*found, last, *last.others] if last else found
+
+
+def warnings(project: Project, made: Plan) -> list[dict[str, str | None]]:
+    """What may go wrong with a project that can run: patterns whose search may be given up."""
+    found = {}
+    for view in made.views:
+        pattern = view.carry and view.carry.match and view.carry.match.pattern
+        if not isinstance(pattern, Pattern) or ways(pattern) <= (pattern.steps_max or math.inf):
+            continue
+        of = (q for q in project.queries.values() if q.match and q.match.node == pattern.node)
+        query = next(of, None)
+        name = query.name if query else shown_name(view.name)
+        found[name] = fields_of(
+            "Warning",
+            f"the pattern of '{name}' may have more ways through the rows of a key than can be "
+            "tried",
+            detail=f"a key that needs more than {pattern.steps_max:,} steps (pattern.steps_max) "
+            "is set aside: its events are kept, but none of its matches is found.",
+            hint="let variables that are repeated exclude each other and compare no rows, or "
+            "bound them with WITHIN.",
+        ) | {"origin": str(query.query_origin) if query else None}
+    return list(found.values())
 
 
 def _readable_problems(project: Project) -> list[HeadraceError]:
@@ -96,7 +123,7 @@ def _apparent(project: Project) -> list[HeadraceError]:
     steps: list[Callable[[], object]] = [
         *(partial(check_options, stream) for stream in project.streams.values()),
         *(partial(_check_location, given, project.folder) for given in project.tables.values()),
-        *(partial(check_target, sink, project.folder) for sink in project.sinks.values()),
+        *(partial(check_target, sink, project) for sink in project.sinks.values()),
         *(partial(check_query, project, query) for query in project.queries.values()),
     ]
     return [error for step in steps if (error := _error_of(step))]
@@ -126,14 +153,19 @@ def resolved(project: Project) -> object:
         return resolve(expanded(project))
 
 
-def _checked(counts: dict[str, int], errors: list[HeadraceError]) -> Report:
+def _checked(
+    counts: dict[str, int],
+    errors: list[HeadraceError],
+    warned: Sequence[dict[str, str | None]] = (),
+) -> Report:
     fields = [error.as_dict() for error in errors]
     said = {f"{word}s": many for word, many in counts.items()}
-    document = {"ok": not errors, **said, "errors": fields}
+    document = {"ok": not errors, **said, "errors": fields, "warnings": list(warned)}
     if errors:
         return Report(document, [line for each in fields for line in lines_of(each)], 1)
     words = ", ".join(counted(many, word) for word, many in counts.items())
-    return Report(document, [good("ok").append(f": {words}", style="default")])
+    lines = [line for each in warned for line in lines_of(each, "bold yellow")]
+    return Report(document, [*lines, good("ok").append(f": {words}", style="default")])
 
 
 # plan

@@ -16,7 +16,10 @@ from typing import Any
 
 import msgspec
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.text import Text
+
+from headrace.api.service import Problem
 
 # A pipe has no width. Tables for one are wide, so that no cell is folded that a program will cut.
 _PIPE_WIDTH = 200
@@ -36,9 +39,27 @@ class Report:
             print_json(self.document)
         else:
             for part in self.parts:
-                # A line of text is left whole, so that what is copied from it is whole.
-                console().print(part, soft_wrap=isinstance(part, Text))
+                show(console(), part)
         return self.exit_code
+
+
+def show(screen: Console, part: RenderableType) -> None:
+    """Print a part. At a terminal a line of text is broken between words, below its indentation; in
+    a pipe it stays whole, and so does what was made `whole`.
+    """
+    if not isinstance(part, Text):
+        screen.print(part)
+    elif part.no_wrap or not screen.is_terminal:
+        screen.print(part, soft_wrap=True)
+    else:
+        for line in part.split("\n", allow_blank=True):
+            indent = len(line.plain) - len(line.plain.lstrip())
+            screen.print(Padding.indent(line[indent:], indent) if line else line)
+
+
+def whole(text: str) -> Text:
+    """A line that is to be copied, so nothing is ever broken in it."""
+    return Text(text, no_wrap=True)
 
 
 def print_json(document: Any) -> None:
@@ -65,6 +86,13 @@ def waiting(text: str) -> Iterator[None]:
         return
     with screen.status(Text(text)):
         yield
+
+
+def problem_line(problem: Problem) -> Text:
+    """A problem in red, a warning in yellow."""
+    if problem.level == "bad":
+        return bad(f"problem: {problem.message}")
+    return Text(f"warning: {problem.message}", style="yellow")
 
 
 def dim(text: str) -> Text:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from headrace.api.rulebook import Muted, RuleStatus
 from headrace.cli.folder import asked
-from headrace.cli.report import Report, dim, good
+from headrace.cli.report import Report, dim, good, whole
 from headrace.client.table import table
 from headrace.client.words import moment
 from headrace.core.errors import BadRequest
@@ -50,7 +50,7 @@ def shown(folder: Path, name: str) -> Report:
     where = "added while it ran" if found.kept else "in the project's files"
     by = f"{where}, by {found.changed_by} at {moment(found.changed_at)} UTC"
     muted = [Text(_muted(mute), style="yellow") for mute in found.mutes]
-    return Report(found, [rule_table([found]), "", Text(found.text), *muted, dim(by)])
+    return Report(found, [rule_table([found]), "", whole(found.text), *muted, dim(by)])
 
 
 def _muted(mute: Muted) -> str:

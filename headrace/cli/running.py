@@ -1,8 +1,9 @@
 """`headrace run`: starts the project and tells what happens until it stops.
 
 At a terminal the newest progress is one line that is written over; into a pipe it is a line every
-ten seconds. With `--json` each report is one JSON line {"kind": …, …}, the last of kind "summary".
-The exit code is 1 if an answer differed from the audit or a balance is off.
+ten seconds. With `--json` each report is one JSON line {"kind": …, …}, the last of kind "summary",
+or "failed" with the five fields of an error. The exit code is 1 if an answer differed from the
+audit, a balance is off, or events that came in were not computed.
 tests/cli/test_running.py reads the lines.
 """
 
@@ -19,9 +20,11 @@ from rich.status import Status
 from rich.text import Text
 
 from headrace.cli.folder import loaded
-from headrace.cli.report import bad, console, dim, good, print_json
+from headrace.cli.report import bad, console, dim, good, print_json, show
 from headrace.cli.status import balance_document, balance_line
 from headrace.client.words import counted
+from headrace.core.errors import HeadraceError
+from headrace.core.rule import audit_command
 from headrace.core.time import SECOND, duration_us
 
 _EVERY = 10  # progress reports, of which a pipe gets one
@@ -48,6 +51,11 @@ def run(
         summary = loop.run(
             project, port=port, seconds=seconds, until_idle=until_idle, report=report
         )
+    except HeadraceError as error:
+        if not json:
+            raise
+        _tell_json("failed", error.as_dict())
+        return error.exit_code
     finally:
         teller.quiet()
     if json:
@@ -69,18 +77,31 @@ def summary_document(summary: Any) -> dict[str, Any]:
 def show_summary(summary: Any, screen: Console) -> None:
     """What the run did, and whether all of it adds up."""
     for stream, balance in summary.balance.items():
-        screen.print(balance_line(stream, balance))
-    compared = counted(summary.answers_compared, "answer")
-    differences = counted(summary.differences, "difference")
-    line = (
-        f"{summary.seconds:.0f} s, {counted(summary.events_in, 'event')}, "
-        f"{counted(summary.epochs, 'epoch')}, {counted(summary.generations, 'generation')}; "
-        f"{compared} compared, {differences}"
-    )
-    screen.print(good(f"ok: {line}") if summary.ok else bad(f"not ok: {line}"))
+        show(screen, balance_line(stream, balance))
+    show(screen, dim(_done(summary)))
+    compared, differences = summary.rows_compared, counted(summary.differences, "difference")
+    off = sum(1 for balance in summary.balance.values() if balance.off)
+    balances = f"{counted(off, 'balance')} off" if off else "every balance is exact"
+    audit = "no audit" if compared is None else f"{counted(compared, 'row')} compared by the audit"
+    line = f"{balances}; {audit}, {differences}"
+    show(screen, good(f"ok: {line}") if summary.ok else bad(f"not ok: {line}"))
+    if summary.behind:
+        waiting = counted(summary.behind, "event")
+        show(screen, bad(f"  {waiting} had not been computed when the run was to end"))
     for view, many in summary.differing.items():
         found = counted(many, "difference")
-        screen.print(Text(f"  {view}: {found}; look: headrace audit {view}"), soft_wrap=True)
+        show(screen, Text(f"  {view}: {found}; look: {audit_command(view)}"))
+
+
+def _done(summary: Any) -> str:
+    built = (
+        f"{counted(summary.generations, 'generation')} of {counted(summary.events_built, 'event')}"
+    )
+    return (
+        f"this run: ready after {summary.start_seconds:.0f} s, ran {summary.run_seconds:.0f} s, "
+        f"stopped in {summary.stop_seconds:.0f} s; {counted(summary.accepted, 'event')} accepted, "
+        f"{counted(summary.epochs, 'epoch')}, {built}"
+    )
 
 
 class Teller:
@@ -154,7 +175,8 @@ def _first_token(fields: dict[str, Any]) -> Text:
 
 def _ready(fields: dict[str, Any]) -> Text:
     """That it runs, and where to look."""
-    line = good(f"ready after {fields.get('seconds', 0):.1f} s; stop with Ctrl-C")
+    stops = f"stops after {fields['for']:g} s, or" if fields.get("for") else "stop"
+    line = good(f"ready after {fields.get('seconds', 0):.1f} s; {stops} with Ctrl-C")
     views = fields.get("views") or []
     if views:
         line.append(f"\n  look: headrace query 'SELECT * FROM {views[0]}'", style="default")
@@ -176,7 +198,7 @@ def _generation(fields: dict[str, Any]) -> Text:
     line.append(bad(found) if differences else good(found))
     views = fields.get("differing") or {}
     named = ", ".join(f"{view} {many:,}" for view, many in views.items())
-    return line.append(f" ({named}); look: headrace audit {next(iter(views))}" if named else "")
+    return line.append(f" ({named}); look: {audit_command(next(iter(views)))}" if named else "")
 
 
 def progress_words(fields: dict[str, Any]) -> str:
@@ -190,7 +212,9 @@ def progress_words(fields: dict[str, Any]) -> str:
     said = [
         form.format(fields[name]) for name, form in known.items() if fields.get(name) is not None
     ]
-    rest = {name: value for name, value in fields.items() if name not in known}
+    wrong = ("problems", "warnings")
+    said += [counted(fields[name], name[:-1]) for name in wrong if fields.get(name)]
+    rest = {name: value for name, value in fields.items() if name not in (*known, *wrong)}
     return " · ".join([*said, *_pairs(rest)])
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from headrace.api.service import Balance, SinkStatus, Status, StreamStatus, ViewStatus
 from headrace.cli.folder import asked
-from headrace.cli.report import Report, bad, dim, good
+from headrace.cli.report import Report, bad, dim, good, problem_line
 from headrace.cli.rules import rule_table
 from headrace.client.table import table
 from headrace.client.words import equation, second
@@ -77,8 +77,7 @@ def shown(found: Status) -> list[RenderableType]:
     if found.tables:
         tables = [[t.name, t.version, second(t.loaded_at)] for t in found.tables]
         parts += ["", table(*_TABLE, rows=tables)]
-    parts += [bad(f"{s.name}: {s.problem}") for s in found.streams if s.problem]
-    return parts
+    return [*parts, *map(problem_line, found.problems)]
 
 
 def balance_line(stream: str, balance: Balance) -> Text:
@@ -94,7 +93,8 @@ def _state(found: Status) -> Text:
     )
     line.append(f" at {found.url}" if found.url else "", style="default")
     line.append(f" since {second(found.started_at)} UTC" if found.started_at else "", style="dim")
-    return line.append(f" ({found.reason})" if found.reason else "", style="yellow")
+    why = "" if found.problems and found.state == "degraded" else found.reason
+    return line.append(f" ({why})" if why else "", style="yellow")
 
 
 def _stream(stream: StreamStatus) -> list[str]:

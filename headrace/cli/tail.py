@@ -1,7 +1,8 @@
 """`headrace tail`: a view's panes or a stream's rows, a line each, as they are told.
 
 With `--json` each event is one JSON line, as it came. It ends with the project, with Ctrl-C, or
-after `--limit` panes or rows, and says how to go on. tests/cli/test_tail.py reads the lines.
+after `--limit` panes or rows (and those of the same event), and says how to continue.
+tests/cli/test_tail.py reads the lines.
 """
 
 from __future__ import annotations
@@ -52,18 +53,29 @@ class _Told:
         return self.left is not None and self.left <= 0
 
     def say(self, heard: Heard, json: bool) -> None:
-        shown, counted = lines(heard), heard.event in (PANE, ROWS)
-        room = self.left if counted and not json else None
+        if heard.event == ROWS and self.left is not None and not json:
+            heard = first_rows(heard, self.left)
+        shown = lines(heard)
         if json:
             print_json(heard)
         else:
-            for line in shown[:room]:
+            for line in shown:
                 console().print(line, soft_wrap=True)
-        # Who goes on after rows that were cut off hears all rows of their message again.
-        if room is None or len(shown) <= room:
-            self.after = heard.id or self.after
-        if counted and self.left is not None:
+        self.after = heard.id or self.after
+        if heard.event in (PANE, ROWS) and self.left is not None:
             self.left -= len(shown)
+
+
+def first_rows(heard: Heard, room: int) -> Heard:
+    """The first rows of a message, with the position after them. All rows of an event are told
+    together, because there is no position between them.
+    """
+    rows, ends = heard.data["rows"], heard.data["ends"]
+    while 0 < room < len(rows) and ends[room] == ends[room - 1]:
+        room += 1
+    if room >= len(rows):
+        return heard
+    return Heard(ROWS, {"rows": rows[:room], "ends": ends[:room]}, ends[room - 1])
 
 
 def _all(hearing: Hearing) -> Iterator[Heard]:

@@ -56,7 +56,7 @@ class Screen:
         self.status = service.status()
         self._rates.see(self.status.streams)
         rules = self.status.rules
-        self.alerts = service.rulebook.alerts(Wanted(limit=ALERTS)) if rules else []
+        self.alerts = service.rulebook.alerts(Wanted(limit=ALERTS)).alerts if rules else []
 
     def shown(self, width: int) -> list[RenderableType]:
         """The frame, and below it what to press, or why it is old."""

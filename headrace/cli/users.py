@@ -7,23 +7,27 @@ tests/cli/test_users.py reads the pages.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from headrace.access.audit_log import By, Entry, Wanted
 from headrace.access.token import Token, TokenAsked
 from headrace.api.accessbook import AccessBook
 from headrace.cli.folder import loaded
-from headrace.cli.report import Report, bad, dim, good
+from headrace.cli.report import Report, bad, dim, good, print_json, whole
 from headrace.client.table import table
 from headrace.client.words import second
 from headrace.core.user import os_user
 from headrace.define.folder import found_folder
+
+_FOLLOW_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def create_token(
     with _access(whose) as access:
         made = access.create_token(TokenAsked(user, name, may, on, life), _by())
     until = f"valid until {second(made.token.expires_at)} UTC; it is not shown again"
-    return Report(made, [Text(made.secret), dim(f"token {made.token.id}, {until}")])
+    return Report(made, [whole(made.secret), dim(f"token {made.token.id}, {until}")])
 
 
 def list_tokens(whose: Whose, user: str | None) -> Report:
@@ -141,6 +145,33 @@ def audit_log(whose: Whose, wanted: Wanted) -> Report:
     heads = ("number", "at", "user", "token", "what", "object", "decision", "detail")
     rows = [_entry_row(entry) for entry in found]
     return Report({"entries": found}, [table(*heads, rows=rows) if rows else Text("no entries")])
+
+
+def _wait() -> bool:
+    time.sleep(_FOLLOW_S)
+    return False
+
+
+def follow_audit_log(whose: Whose, wanted: Wanted, enough: Callable[[], bool] = _wait) -> int:
+    """Print entries as they come, one JSON line each, until it is enough."""
+    with _access(whose) as access:
+        while True:
+            found = access.audit_log(wanted)
+            for entry in found:
+                print_json(entry)
+                wanted = replace(wanted, after=entry.number)
+            if not found and enough():
+                return 0
+
+
+def verify_audit_log(whose: Whose) -> Report:
+    with _access(whose) as access:
+        found = access.verify_audit_log()
+    if found.broken_at is None:
+        line = f"all {found.entries:,} entries are as they were appended"
+        return Report(found, [good(line), dim(f"the newest is {found.head or 'none'}")])
+    line = f"entry {found.broken_at:,} is missing or is not what was appended"
+    return Report(found, [bad(line)], 1)
 
 
 def _entry_row(entry: Entry) -> list[str | Text]:

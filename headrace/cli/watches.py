@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.cli.folder import asked
-from headrace.cli.report import Report, dim, good
+from headrace.cli.report import Report, dim, good, whole
 from headrace.cli.rules import read_text
 from headrace.client.table import table
 from headrace.client.words import moment
@@ -48,7 +48,7 @@ def shown(folder: Path, name: str) -> Report:
         found = service.watchbook.watch(name)
     where = "added while it ran" if found.kept else "in the project's files"
     by = f"{where}, by {found.added_by} at {moment(found.added_at)} UTC, shape {found.shape}"
-    return Report(found, [watch_table([found]), "", Text(found.text), dim(by)])
+    return Report(found, [watch_table([found]), "", whole(found.text), dim(by)])
 
 
 def add(folder: Path, file: Path) -> Report:

@@ -17,13 +17,13 @@ from typing import Any
 from headrace.api.client import TOKEN_VARIABLE, Remote
 from headrace.api.listen import listen
 from headrace.api.service import Status
-from headrace.client.kinds import Kind, kind_of
 from headrace.client.names import Names
 from headrace.client.question import Answered, Asked, Question
 from headrace.client.sending import Event, send
 from headrace.core.errors import Forbidden, NotFound, Unavailable
 from headrace.core.subscription import subscription
 from headrace.ingest.intake import Receipt
+from headrace.serving.kinds import Kind, kind_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from typing import Any
 
 from headrace.api.service import Service
 from headrace.client.shown import as_html, as_text
-from headrace.client.tables import arrow_table, pandas_frame, typed_rows
+from headrace.client.tables import pandas_frame
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
+from headrace.serving.tables import arrow_table, typed_rows
 
 
 class Answered:

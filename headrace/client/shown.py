@@ -22,6 +22,7 @@ from headrace.serving.answer import Answer, AsOf, ColumnInfo, Sampled
 _ROWS_MAX = 50  # of a page; the rest is counted
 _WIDTH = 160
 _NUMBERS = {"INT", "BIGINT", "DOUBLE"}
+_ASIDE = "matches of {} are missing: the search for the pattern was given up, see status"
 _PROVISIONAL = "provisional: an event came that only batch can place, in the next generation"
 _MORE = "there are more rows than these"
 
@@ -94,9 +95,10 @@ def freshness(stream: str, as_of: AsOf) -> str:
     position = ",".join(map(str, as_of.position))
     watermark = f"{moment(as_of.watermark)} UTC" if as_of.watermark else "none"
     sampled = f" · {_sample(as_of.sampled)}" if as_of.sampled else ""
+    behind = f" · {counted(as_of.behind, 'event')} behind" if as_of.behind else ""
     return (
         f"{stream}: generation {as_of.generation} · position {position} · watermark {watermark} · "
-        f"{age(as_of.age_ms)}{sampled}"
+        f"{age(as_of.age_ms)}{behind}{sampled}"
     )
 
 
@@ -113,10 +115,14 @@ def exactness(answer: Answer) -> str:
     cut = [name for name, info in columns if info.cut]
     lists = f"; lists cut at their limit: {', '.join(cut)}" if cut else ""
     provisional = any(as_of.provisional for as_of in answer.as_of.values())
+    aside = sum(as_of.set_aside for as_of in answer.as_of.values())
+    lists += f"; {_ASIDE.format(counted(aside, 'key'))}" if aside else ""
     estimated = f"estimated: {', '.join(rough)}; " if rough else ""
     if provisional:
         return f"{rows}; {estimated}{_PROVISIONAL}{lists}"
     others = "every other column exact" if rough else "every column exact"
+    if behind := sum(as_of.behind for as_of in answer.as_of.values()):
+        others += f" without {counted(behind, 'event')} that wait to be counted"
     return f"{rows}{'; ' if rough else ', '}{estimated}{others}{lists}"
 
 

@@ -52,7 +52,8 @@ class Folds:
             processor = self._processor(resolved)
             made = processed_stream(resolved, source, time, name, processor, analyse)
         elif resolved.definition.match:
-            made = matched_stream(resolved, source, time, name, analyse)
+            steps_max = self.project.settings.pattern.steps_max
+            made = matched_stream(resolved, source, time, name, analyse, steps_max=steps_max)
         elif resolved.definition.threshold:
             made = threshold_stream(resolved, source, time, name, analyse)
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from msgspec.structs import replace as replaced
 from sqlglot import exp
 
 from headrace.compile.carry import Carried, Order, relation_ddl
@@ -23,6 +24,7 @@ from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import HIDDEN, Resolved
 from headrace.core.errors import HeadraceError, Unsupported
 from headrace.core.event import CUT, DATED, TIME
+from headrace.core.mistakes import Mistakes
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
     Expression,
@@ -37,6 +39,7 @@ from headrace.core.schema import Type
 from headrace.define.definitions import MATCHED, MatchDefinition, Phrase
 from headrace.define.dialect import parse_query, sql_of
 from headrace.pattern.check import check
+from headrace.pattern.matcher import Matcher
 from headrace.pattern.reach import starts
 
 NUMBER = Leaf(MatchNumber(), BIGINT)
@@ -51,13 +54,14 @@ def matched_stream(
     analyse: Analyse,
     *,
     closed: bool = False,
+    steps_max: int | None = None,
 ) -> Carried:
     """A stream that a pattern makes, cut in the same three as a carried one. `closed` says that all
-    its events are there.
+    its events are there, `steps_max` how many steps the search of a key may take.
     """
     match = resolved.definition.match
     assert match is not None
-    return _Matching(resolved, match, source, time, name, analyse, closed).cut()
+    return _Matching(resolved, match, source, time, name, analyse, closed, steps_max).cut()
 
 
 @dataclass(slots=True)
@@ -69,16 +73,23 @@ class _Matching:
     name: str
     analyse: Analyse
     closed: bool
+    steps_max: int | None
 
     def cut(self) -> Carried:
-        self.check_order()
         inputs = Inputs(self.resolved.stream_alias, self.type_of)
-        passed = {name: self.input(inputs, name) for name in self.passed()}
+        passed: dict[str, tuple[str, Type]] = {}
         leaves: dict[str, tuple[str, Leaf]] = {}
-        measures = self.measures(inputs, leaves)
-        conditions = self.conditions(inputs)
+        mistakes = Mistakes()
+        with mistakes.noted():
+            self.check_order()
+        with mistakes.noted():
+            passed = {name: self.input(inputs, name) for name in self.passed()}
+        measures = self.measures(inputs, leaves, mistakes)
+        conditions = self.conditions(inputs, mistakes)
         columns = tuple(column for column, _ in inputs.columns.values())
-        pattern = self.pattern(conditions, leaves, columns)
+        with mistakes.noted():
+            pattern = self.pattern(conditions, leaves, columns)
+        mistakes.end()
         plan = CarryPlan(
             self.name,
             self.events(inputs),
@@ -157,28 +168,35 @@ class _Matching:
         try:
             check(made, closed=self.closed)
         except HeadraceError as error:
-            raise self.refused(error.message, error.hint) from error
-        return made
+            for each in (error, *error.others):
+                each.origin = self.origin
+            raise
+        # A pattern that needs no bound is not computed again because the setting has changed.
+        return made if Matcher(made).free else replaced(made, steps_max=self.steps_max)
 
-    def conditions(self, inputs: Inputs) -> tuple[tuple[str, Expression], ...]:
-        known = variables(self.match.node)
+    def conditions(self, inputs: Inputs, mistakes: Mistakes) -> tuple[tuple[str, Expression], ...]:
+        made: dict[str, Expression] = {}
         for phrase in self.match.conditions:
-            if phrase.name not in known:
-                raise self.refused(
-                    f"DEFINE speaks of {phrase.name}, which is not in the pattern",
-                    f"the pattern has {', '.join(sorted(known))}.",
-                    phrase.origin,
-                )
-        made = {p.name: self.condition(p, inputs) for p in self.match.conditions}
-        if len(made) < len(self.match.conditions):
-            raise self.refused("DEFINE has two conditions of one variable")
+            with mistakes.noted():
+                if phrase.name in made:
+                    raise self.refused("DEFINE has two conditions of one variable")
+                made[phrase.name] = self.condition(phrase, inputs)
         return tuple(made.items())
 
     def condition(self, phrase: Phrase, inputs: Inputs) -> Expression:
+        known = variables(self.match.node)
+        if phrase.name not in known:
+            raise self.refused(
+                f"DEFINE speaks of {phrase.name}, which is not in the pattern",
+                f"the pattern has {', '.join(sorted(known))}.",
+                phrase.origin,
+            )
         leaves = Leaves(inputs, self.names(), phrase.origin)
         if "final_nav_" in phrase.sql or "final_agg_" in phrase.sql:
             raise leaves.refused("FINAL has no place in DEFINE: the match is not complete there")
         node = self.parsed(phrase)
+        for part in node.walk():
+            leaves.refuse_aggregate(part)
         lowering = Conditions(leaves, phrase.name)
         if lowering.of_row(node):
             # Spark's NULL is not true, and the matcher need not tell it from false.
@@ -208,8 +226,13 @@ class _Matching:
 
     # What comes out
 
-    def measures(self, inputs: Inputs, leaves: dict[str, tuple[str, Leaf]]) -> dict[str, str]:
-        made = {p.name: self.measure(p, inputs, leaves) for p in self.match.measures}
+    def measures(
+        self, inputs: Inputs, leaves: dict[str, tuple[str, Leaf]], mistakes: Mistakes
+    ) -> dict[str, str]:
+        made: dict[str, str] = {}
+        for phrase in self.match.measures:
+            with mistakes.noted():
+                made[phrase.name] = self.measure(phrase, inputs, leaves)
         if self.match.rows is not Rows.UNMATCHED:
             return made
         # A row that is in no match has no number, and then none of the measures.

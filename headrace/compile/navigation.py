@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 from sqlglot import exp
 
+from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
@@ -28,6 +29,7 @@ from headrace.core.pattern import (
 )
 from headrace.core.schema import Type
 from headrace.define.dialect import sql_of
+from headrace.define.matching import AGGREGATES as MATCH_AGGREGATES
 
 TEXT, BIGINT, DOUBLE = Type("STRING"), Type("BIGINT"), Type("DOUBLE")
 TypeOf = Callable[[str, Origin], Type]
@@ -76,6 +78,7 @@ class Leaves:
         """The leaf that a node is; None if it is an operation over others."""
         if isinstance(node, exp.Column):
             return self.value(node, Place(self.variable([node])))
+        self.refuse_aggregate(node)
         if not isinstance(node, exp.Anonymous):
             return None
         final, kind, name = _called(node)
@@ -84,6 +87,16 @@ class Leaves:
         if kind == "nav":
             return self.navigated(node, name, final)
         return None
+
+    def refuse_aggregate(self, node: exp.Expr) -> None:
+        """Refuse an aggregate that a pattern does not know, which Spark would take for one of its
+        own over all matches."""
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
+        if isinstance(node, exp.AggFunc) or name in AGGREGATES or name in SYNONYMS:
+            raise self.refused(
+                f"a pattern does not know the aggregate {name}",
+                f"it knows {', '.join(MATCH_AGGREGATES)}.",
+            )
 
     def navigated(self, node: exp.Anonymous, name: str, final: bool) -> Leaf:
         if name == "match_number":

@@ -71,6 +71,7 @@ from headrace.compile.watches import (
 from headrace.compile.window_words import check_windows, for_spark
 from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, OFFSET, PARTITION
+from headrace.core.mistakes import Mistakes
 from headrace.core.origin import Origin
 from headrace.core.rule import ALERTS, matches_of, stream_of, view_of, watched_of
 from headrace.core.schema import Schema
@@ -101,11 +102,14 @@ def compile_project(
     """Decide everything about a project."""
     said, project = project, expanded(project)
     with in_words_of_watches(said):
-        return _compiled(project, analyser, processors)
+        return _compiled(project, analyser, processors, said)
 
 
 def _compiled(
-    project: Project, analyser: Analyser, processors: Mapping[str, ProcessorDefinition]
+    project: Project,
+    analyser: Analyser,
+    processors: Mapping[str, ProcessorDefinition],
+    said: Project,
 ) -> Plan:
     ordered = resolve(project)
     schemas = {stream.name: stream.schema for stream in project.streams.values()}
@@ -116,8 +120,16 @@ def _compiled(
         analyser.relation(table.name, table.schema.spark_ddl)
     with in_words_of_rules():
         compiler = _Compiler(project, analyser, ordered, schemas, processors)
-        for resolved in ordered.values():
-            compiler.add(resolved)
+        mistakes, wrong = Mistakes(), set[str]()
+        for name, resolved in list(ordered.items()):
+            if wrong.intersection((*resolved.streams, *resolved.views)):
+                wrong.add(name)  # what is wrong with it cannot be told
+                continue
+            before = len(mistakes.found)
+            with mistakes.noted(), in_words_of_watches(said), in_words_of_rules():
+                compiler.add(resolved)
+            wrong |= {name} if len(mistakes.found) > before else set()
+        mistakes.end()
         compiler.add_rules()
         compiler.add_watches()
         return compiler.plan()
@@ -330,6 +342,7 @@ class _Compiler:
                 result.type or (getattr(type_of(spark_type), "name", None) or "STRING"),
                 "",
                 estimate=result.estimate,
+                read_key=result.key,
             )
             for result, (_, spark_type) in zip(translated.results, types, strict=True)
         )

@@ -61,6 +61,12 @@ class OutputPlan(_Noun, frozen=True):
     key: str | None = None  # the key column, where the output is one
     end: str | None = None  # of a window: SQL over key and partial columns
     estimate: Estimate | None = None  # None: always exact
+    read_key: bool = False  # of a view over views: a key of one of them, as it is
+
+    @property
+    def keyed(self) -> bool:
+        """Whether its values name rows and measure nothing."""
+        return self.key is not None or self.read_key
 
 
 class StepPlan(_Noun, frozen=True):

@@ -33,6 +33,7 @@ from headrace.define.definitions import (
     WatchDefinition,
 )
 from headrace.define.dialect import parse_query, sql_of
+from headrace.define.paths import output_file
 from headrace.define.project import Project
 from headrace.define.queries import query_of
 
@@ -202,9 +203,9 @@ def _check_mail(project: Project, rule: Notifier) -> None:
 
 
 def _check_file(project: Project, plan: Plan, rule: Notifier, target: str) -> None:
-    path = (project.folder / target).resolve()
+    path = output_file(project, target, rule.said, rule.origin)
     for sink in plan.sinks:
-        if sink.into == "file" and (project.folder / sink.target).resolve() == path:
+        if sink.into == "file" and (project.output / sink.target).resolve() == path:
             raise BadDefinition(
                 f"{rule.said} and sink '{sink.name}' go into the same file '{target}'",
                 origin=rule.origin,

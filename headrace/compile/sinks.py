@@ -8,7 +8,6 @@ sent again is known by it. tests/compile/test_sinks.py reads each refusal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from headrace.compile.plan import Plan, SinkPlan, WatchPlan
 from headrace.compile.subscribe import shape_of
@@ -16,27 +15,23 @@ from headrace.core.errors import BadDefinition, HeadraceError, UnknownName, Unsu
 from headrace.core.rule import Kind
 from headrace.core.subscription import Guarantee
 from headrace.define.definitions import SinkDefinition
+from headrace.define.paths import output_file
 from headrace.define.project import Project
 
 
 def sink_plans(project: Project, plan: Plan) -> tuple[SinkPlan, ...]:
     """What each sink does, in the order in which they were said."""
     for sink in project.sinks.values():
-        check_target(sink, project.folder)
+        check_target(sink, project)
     made = tuple(_sink_plan(sink, plan) for sink in project.sinks.values())
     _refuse_shared_files(made, project)
     return made
 
 
-def check_target(sink: SinkDefinition, folder: Path) -> None:
-    """A project writes into its own folder."""
-    inside = (folder / sink.target).resolve().is_relative_to(folder.resolve())
-    if sink.into == "file" and not inside:
-        raise BadDefinition(
-            f"sink '{sink.name}' goes into '{sink.target}', which is outside the project's folder",
-            hint="the path is relative to that folder, such as 'out/panes.jsonl'.",
-            origin=sink.origin,
-        )
+def check_target(sink: SinkDefinition, project: Project) -> None:
+    """A sink into a file writes into the output folder."""
+    if sink.into == "file":
+        output_file(project, sink.target, f"sink '{sink.name}'", sink.origin)
 
 
 def _sink_plan(sink: SinkDefinition, plan: Plan) -> SinkPlan:
@@ -132,7 +127,7 @@ def _refuse_shared_files(sinks: tuple[SinkPlan, ...], project: Project) -> None:
     for sink in sinks:
         if sink.into != "file":
             continue
-        path = str((project.folder / sink.target).resolve())
+        path = str((project.output / sink.target).resolve())
         other = writers.setdefault(path, sink.name)
         if other != sink.name:
             raise BadDefinition(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from headrace.compile.plan import WINDOW, OutputPlan, Plan, ViewPlan
 from headrace.compile.translate import translate
@@ -43,7 +43,7 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
         next((output.name for output in view.outputs if output.type == WINDOW), None),
         next((output.name for output in view.outputs if _counts(output, view)), None),
         streams_of(plan, view),
-        bool(view.order) or "ORDER BY" in view.read_sql.upper(),
+        bool(view.order) or _ordered(view.read_sql),
     )
     _check_keys(view, asked)
     if query := query_of(view, asked):
@@ -51,6 +51,10 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
     _check_time(plan, shape, asked)
     _check_values(view, shape, asked)
     return shape
+
+
+def _ordered(read_sql: str) -> bool:
+    return bool(read_sql and parse_one(read_sql, dialect="sqlite").args.get("order"))
 
 
 def streams_of(plan: Plan, view: ViewPlan) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ class Result:
     name: str
     type: str | None  # None: told by the values
     estimate: Estimate | None = None
+    key: bool = False  # a key of a view, as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ class _Translator:
             exp.alias_(_column(out.name + edge, alias, out), name + edge, quoted=True)
             for edge in edges
         ]
-        return columns, Result(name, out.type, out.estimate)
+        return columns, Result(name, out.type, out.estimate, out.keyed)
 
     def ordinals(self, clause: exp.Expr, places: list[exp.Expr]) -> None:
         """ORDER BY 2 and GROUP BY 2 mean the second item."""

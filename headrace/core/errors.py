@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from headrace.core.origin import Origin
+from headrace.core.paths import without_paths
 
 
 class HeadraceError(Exception):
@@ -31,11 +32,12 @@ class HeadraceError(Exception):
         hint: str | None = None,
         origin: Origin | str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.detail = detail
-        self.hint = hint
+        self.message = without_paths(message)
+        super().__init__(self.message)
+        self.detail = without_paths(detail) if detail else detail
+        self.hint = without_paths(hint) if hint else hint
         self.origin = origin
+        self.others: tuple[HeadraceError, ...] = ()  # that were found together with it
 
     @property
     def condition(self) -> str:
@@ -56,6 +58,13 @@ class HeadraceError(Exception):
         lines += [f"  hint: {self.hint}"] if self.hint else []
         lines += [f"  at {self.origin}"] if self.origin else []
         return "\n".join(lines)
+
+
+def sentence_of(error: BaseException) -> str:
+    """What is wrong, in one line, whoever raised it."""
+    if isinstance(error, HeadraceError):
+        return error.message
+    return without_paths(f"{type(error).__name__}: {error}".rstrip(": "))
 
 
 class BadProject(HeadraceError):
@@ -87,7 +96,7 @@ class BadQuery(HeadraceError):
 
 
 class Refused(HeadraceError):
-    """An ad-hoc query asks for something that the fence does not let through."""
+    """SQL that came over the network asks for something that the fence does not let through."""
 
     http_status = 403
 
@@ -134,6 +143,12 @@ class Conflict(HeadraceError):
     http_status = 409
 
 
+class TooSlow(HeadraceError):
+    """A part of a request did not come within its time."""
+
+    http_status = 408
+
+
 class MethodNotAllowed(HeadraceError):
     """The API has the path, but not for this method."""
 
@@ -151,6 +166,12 @@ class Overloaded(Unavailable):
     """More requests are in progress than a stated limit; nothing was done for this one."""
 
     http_status = 429
+    retry_after_s = 1
+
+
+class Overfull(Unavailable):
+    """The server has as many connections as it takes; nothing was done for this one."""
+
     retry_after_s = 1
 
 
@@ -190,6 +211,16 @@ class CorruptLog(HeadraceError):
     """An acknowledged record in the log is damaged."""
 
     http_status = 500
+
+
+class CorruptMaster(HeadraceError):
+    """A file of a master is missing, or its bytes are not those that were written."""
+
+    http_status = 500
+
+
+class BadBackup(HeadraceError):
+    """A backup is not whole, is damaged, or is of another format."""
 
 
 class EngineFailed(HeadraceError):

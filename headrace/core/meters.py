@@ -8,7 +8,7 @@ commit or an epoch, never for an event. tests/run/test_metrics.py checks every n
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 # When a counter was made is the start of the process, which has a metric of its own.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -18,6 +18,7 @@ ACCEPTED, REFUSED, FAILED = "accepted", "refused", "failed"  # results of a send
 PROMOTED, NOTHING = "promoted", "nothing"  # results of a build, beside FAILED
 AGREED, DIFFERED = "agreed", "differed"  # results of an audit
 STORE, SPARK = "store", "spark"  # what answers a query
+RUNNING, WAITING = "running", "waiting"  # states of a query on Spark
 
 _QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 _SLOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -67,6 +68,12 @@ DIFFERENCES = _counter(
 )
 AUDITS = _counter("headrace_audits_total", "audits by the second engine, by result", "result")
 QUERY_SECONDS = _histogram("headrace_query_seconds", "time of a query, by what answers", "engine")
+QUERIES = Gauge(
+    "headrace_queries",
+    "ad-hoc queries on Spark that run or wait for their turn",
+    ("state",),
+    registry=REGISTRY,
+)
 REQUESTS = _counter(
     "headrace_requests_total",
     "requests that were let in or refused, by user",

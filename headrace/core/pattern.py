@@ -188,6 +188,10 @@ class Pattern(msgspec.Struct, frozen=True, tag=True):
     skip: Skip = Skip()
     selection: Selection = Selection.STRICT
     within_us: int | None = None
+    steps_max: int | None = None  # rows that are taken, on all ways, before a key is set aside
+
+
+SET_ASIDE = b"set aside"  # in place of the state of a key whose search was given up
 
 
 class Threshold(msgspec.Struct, frozen=True, tag=True):

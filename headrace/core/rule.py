@@ -68,6 +68,17 @@ def shown_name(view: str) -> str:
     return f"rule {view.removeprefix(view_of(''))}" if hidden(view) else view
 
 
+def audit_command(shown: str) -> str:
+    """The command that compares a view which is told by this name.
+
+    >>> audit_command("visitors"), audit_command("rule break_in")
+    ('headrace audit visitors', 'headrace audit break_in')
+    """
+    if shown.startswith(shown_name(watched_of(""))):
+        return "headrace audit"  # watches are not compared by themselves
+    return f"headrace audit {shown.removeprefix('rule ')}"
+
+
 def hidden(name: str) -> bool:
     """Whether a definition is Headrace's own and not the user's."""
     return name.startswith("_")

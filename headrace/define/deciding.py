@@ -103,49 +103,37 @@ def _stretch(tokens: Tokens, where: str, what: str, ends: Callable[[Tokens], boo
         tokens.at += 1
     if tokens.at == first:
         raise tokens.wrong(f"{where}: {what} is missing", origin)
-    text = tokens.text[tokens.tokens[first].start : tokens.tokens[tokens.at - 1].end + 1]
-    return Sql(text, origin, where)
+    return Sql(tokens.text_from(first), origin, where)
 
 
 def _steps(tokens: Tokens) -> int:
-    word = _ahead(tokens, 0)
+    word = tokens.ahead()
     # `hour.end` is a field.
     return 0 if _after_dot(tokens) else (word in _OPENS) - (word in _CLOSES)
 
 
 def _clause(tokens: Tokens) -> bool:
     """Whether the next clause of the rules begins here."""
-    word, after, third = (_ahead(tokens, number) for number in range(3))
+    word, after, third = (tokens.ahead(number) for number in range(3))
     if _after_dot(tokens):
         return False
     if word == "RULE":
-        return third == "WHEN" or _type_ahead(tokens, 1) is TokenType.VAR
+        return third == "WHEN" or tokens.kind(1) is TokenType.VAR
     if word == "FROM":
-        return _type_ahead(tokens, 1) is TokenType.STRING
+        return tokens.kind(1) is TokenType.STRING
     return word == "ELSE" or (word in {"FIRST", "ALL"} and after in {"MATCH", "MATCHES"})
 
 
 def _then(tokens: Tokens) -> bool:
-    return _ahead(tokens, 0) == "THEN" or _clause(tokens)
+    return tokens.seen("THEN") or _clause(tokens)
 
 
 def _next_field(tokens: Tokens) -> bool:
-    return _ahead(tokens, 0) == "," or _clause(tokens)
+    return tokens.seen(",") or _clause(tokens)
 
 
 def _after_dot(tokens: Tokens) -> bool:
-    return tokens.at > 0 and tokens.tokens[tokens.at - 1].token_type is TokenType.DOT
-
-
-def _ahead(tokens: Tokens, number: int) -> str:
-    """A word that comes; empty for a text or a name in quotes, which are no words of ours."""
-    in_quotes = _type_ahead(tokens, number) in {TokenType.STRING, TokenType.IDENTIFIER, None}
-    return "" if in_quotes else tokens.tokens[tokens.at + number].text.upper()
-
-
-def _type_ahead(tokens: Tokens, number: int) -> TokenType | None:
-    at = tokens.at + number
-    return tokens.tokens[at].token_type if at < len(tokens.tokens) else None
+    return tokens.kind(-1) is TokenType.DOT
 
 
 def _check(made: Rules, name: str) -> None:

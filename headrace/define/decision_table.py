@@ -17,6 +17,7 @@ from pathlib import Path
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.define.cells import read_results, read_test
+from headrace.define.paths import input_file
 from headrace.define.rules import ELSE, Cell, Rule, Sql
 
 _SET = "SET "
@@ -44,8 +45,9 @@ _SHAPE = "the first row names the columns: rule, then what is tested, then SET f
 
 
 def _text(folder: Path, location: str, name: str, said: Origin) -> str:
+    path = input_file(folder, location, f"rules '{name}'", said)
     try:
-        return (folder / location).read_text("utf-8-sig")
+        return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadDefinition(
             f"{location} is not UTF-8 text",

@@ -18,14 +18,21 @@ from headrace.define.tokens import Tokens
 
 NAVIGATION = ("first", "last", "prev", "next", "classifier", "match_number", "match_id")
 AGGREGATES = ("count", "sum", "avg", "min", "max", "collect_list", "array_agg")
+# What these are called in the SQL text of a phrase.
+OWN_CALLS = tuple(
+    f"{final}{kind}_{word}"
+    for kind, words in (("nav", NAVIGATION), ("agg", AGGREGATES))
+    for word in words
+    for final in ("", "final_")
+)
 _CLAUSES = (
-    ("MEASURES",), ("ONE", "ROW"), ("ALL", "ROWS"), ("AFTER", "MATCH"), ("PATTERN", "("),
-    ("SUBSET",), ("DEFINE",), ("ORDER BY",), ("INITIAL",), ("SEEK",),
+    "MEASURES", "ONE ROW", "ALL ROWS", "AFTER MATCH", "PATTERN (", "SUBSET", "DEFINE", "ORDER BY",
+    "INITIAL", "SEEK",
 )  # fmt: skip
 _EMPTY = {
-    ("SHOW", "EMPTY", "MATCHES"): Rows.SHOW_EMPTY,
-    ("OMIT", "EMPTY", "MATCHES"): Rows.OMIT_EMPTY,
-    ("WITH", "UNMATCHED", "ROWS"): Rows.UNMATCHED,
+    "SHOW EMPTY MATCHES": Rows.SHOW_EMPTY,
+    "OMIT EMPTY MATCHES": Rows.OMIT_EMPTY,
+    "WITH UNMATCHED ROWS": Rows.UNMATCHED,
 }
 T = TypeVar("T")
 
@@ -101,56 +108,47 @@ class _Clauses:
         tokens, origin, depth, words = self.tokens, self.tokens.origin, 0, list[str]()
         first = tokens.at
         while not tokens.done:
-            text = tokens.tokens[tokens.at].text.upper()
-            if depth == 0 and (text in {",", ")"} or text == until or self.at_clause()):
+            word = tokens.ahead()
+            if depth == 0 and (word in {",", ")", until} - {""} or self.at_clause()):
                 break
-            depth += (text in {"(", "["}) - (text in {")", "]"})
-            words.append(self.spoken(tokens.at))
+            depth += (word in {"(", "["}) - (word in {")", "]"})
+            words.append(self.spoken())
             tokens.at += 1
         if tokens.at == first:
             raise tokens.wrong("an expression is expected here")
         return Phrase("", " ".join(word for word in words if word), origin)
 
-    def spoken(self, at: int) -> str:
+    def spoken(self) -> str:
         """A token as it stands in the text, navigation and aggregates by their own names."""
-        tokens = self.tokens.tokens
-        token, after = tokens[at], [t.text for t in tokens[at + 1 : at + 3]]
-        word = token.text.lower()
-        if word in {"running", "final"} and after[1:] == ["("]:
-            if after[0].lower() not in ("first", "last", *AGGREGATES):
-                raise self.tokens.wrong("RUNNING and FINAL stand before FIRST, LAST and aggregates")
+        tokens = self.tokens
+        before, word, after = (tokens.ahead(number).lower() for number in (-1, 0, 1))
+        if word in {"running", "final"} and tokens.ahead(2) == "(":
+            if after not in ("first", "last", *AGGREGATES):
+                raise tokens.wrong("RUNNING and FINAL stand before FIRST, LAST and aggregates")
             return ""
-        called = after[:1] == ["("] and (at == 0 or tokens[at - 1].text != ".")
-        if called and word in (*NAVIGATION, *AGGREGATES):
-            final = "final_" if at and tokens[at - 1].text.lower() == "final" else ""
+        if word in (*NAVIGATION, *AGGREGATES) and after == "(" and before != ".":
+            final = "final_" if before == "final" else ""
             kind = "nav" if word in NAVIGATION else "agg"
             return f"{final}{kind}_{word.replace('array_agg', 'collect_list')}"
-        return self.tokens.text[token.start : token.end + 1]
+        token = tokens.tokens[tokens.at]
+        return tokens.text[token.start : token.end + 1]
 
     def at_clause(self) -> bool:
-        words = tuple(t.text.upper() for t in self.tokens.tokens[self.tokens.at :][:2])
-        return any(words[: len(clause)] == clause for clause in _CLAUSES)
-
-    def took(self, *words: str) -> bool:
-        found = self.tokens.tokens[self.tokens.at : self.tokens.at + len(words)]
-        taken = [t.text.upper() for t in found] == list(words)
-        self.tokens.at += len(words) if taken else 0
-        return taken
+        return any(map(self.tokens.seen, _CLAUSES))
 
     def rows(self) -> Rows:
-        if self.took("ALL", "ROWS", "PER", "MATCH"):
-            return next(
-                (rows for words, rows in _EMPTY.items() if self.took(*words)), Rows.SHOW_EMPTY
-            )
-        self.took("ONE", "ROW", "PER", "MATCH")
+        if self.tokens.took("ALL ROWS PER MATCH"):
+            said = (rows for words, rows in _EMPTY.items() if self.tokens.took(words))
+            return next(said, Rows.SHOW_EMPTY)
+        self.tokens.took("ONE ROW PER MATCH")
         return Rows.ONE
 
     def skip(self) -> Skip | None:
-        if not self.took("AFTER", "MATCH", "SKIP"):
+        if not self.tokens.took("AFTER MATCH SKIP"):
             return None
-        if self.took("PAST", "LAST", "ROW"):
+        if self.tokens.took("PAST LAST ROW"):
             return Skip()
-        if self.took("TO", "NEXT", "ROW"):
+        if self.tokens.took("TO NEXT ROW"):
             return Skip("to next row")
         self.tokens.expect("TO")
         first = self.tokens.took("FIRST")
@@ -169,7 +167,7 @@ class _Clauses:
         return length_us
 
     def selection(self) -> Selection:
-        if not self.took("SKIP", "TILL"):
+        if not self.tokens.took("SKIP TILL"):
             return Selection.STRICT
         if self.tokens.took("ANY"):
             return Selection.ANY

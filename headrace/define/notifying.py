@@ -1,8 +1,9 @@
 """Reads what rules and watches share: the SELECT, and the clauses after it.
 
 The SELECT ends where a clause begins: at a clause's word outside of parentheses, after FROM, that
-no operator follows, so that a column may be called `severity` too. Each clause stands at most once,
-in any order. tests/define/test_ruling.py and tests/define/test_watching.py read each refusal.
+no word or sign of a SELECT follows, so that a column may be called `severity` too. Each clause
+stands at most once, in any order. tests/define/test_ruling.py and tests/define/test_watching.py
+read each refusal.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ from headrace.core.rule import Kind, Severity
 from headrace.define.definitions import ActionDefinition
 from headrace.define.tokens import Tokens
 
-_OPERATORS = ("IN", "IS", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "AND", "OR", "NOT", "THEN", "END")
 _ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+\.[^@\s<>,;]+")
 _ACTIONS = "a URL in quotes, STREAM name, FILE 'path', EMAIL 'address' or CALL function"
 # WHEN between CASE and END is no clause.
 _OPENS, _CLOSES = {TokenType.L_PAREN, TokenType.CASE}, {TokenType.R_PAREN, TokenType.END}
+# What may follow a column in a SELECT.
+_GOES_ON = {
+    "IN", "IS", "LIKE", "RLIKE", "ILIKE", "REGEXP", "BETWEEN", "AND", "OR", "NOT", "DIV", "COLLATE",
+    "ESCAPE", "AS", "ASC", "DESC", "NULLS", "THEN", "ELSE", "END", "WHERE", "GROUP", "HAVING",
+    "ORDER", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT",
+    "FULL", "CROSS", "NATURAL", "LATERAL", "ON", "USING",
+}  # fmt: skip
 URL_MAX = 2_000
 
 
@@ -49,25 +56,22 @@ def _read_select(tokens: Tokens, what: str, clauses: Sequence[str]) -> str:
     """The text up to the first clause."""
     if not tokens.seen("SELECT") and not tokens.seen("COUNT"):
         raise tokens.wrong(f"{what} has no SELECT after AS")
-    start, depth, sourced = tokens.tokens[tokens.at], 0, False
+    first, depth, sourced = tokens.at, 0, False
     while not tokens.done and not (sourced and depth == 0 and _begins(tokens, clauses)):
-        word = tokens.tokens[tokens.at]
-        depth += (word.token_type in _OPENS) - (word.token_type in _CLOSES)
-        sourced = sourced or word.token_type is TokenType.FROM
+        kind = tokens.kind()
+        depth += (kind in _OPENS) - (kind in _CLOSES)
+        sourced = sourced or kind is TokenType.FROM
         tokens.at += 1
-    return tokens.text[start.start : tokens.tokens[tokens.at - 1].end + 1]
+    return tokens.text_from(first)
 
 
 def _begins(tokens: Tokens, clauses: Sequence[str]) -> bool:
-    if not any(map(tokens.seen, clauses)):
+    if not any(map(tokens.seen, clauses)) or tokens.kind(-1) is TokenType.DOT:
         return False
-    after = tokens.tokens[tokens.at + 1 : tokens.at + 2]
-    if not after:
-        return True
-    word = after[0].text.upper()
-    kind, opens = after[0].token_type, {"AFTER": TokenType.NUMBER, "WHEN": TokenType.L_PAREN}
-    return kind in {TokenType.STRING, opens.get(tokens.tokens[tokens.at].text.upper())} or (
-        word.isidentifier() and word not in _OPERATORS
+    opens = {"AFTER": TokenType.NUMBER, "WHEN": TokenType.L_PAREN}.get(tokens.ahead())
+    after = tokens.ahead(1)
+    return tokens.kind(1) in {None, TokenType.STRING, opens} or (
+        after.isidentifier() and after not in _GOES_ON
     )
 
 
@@ -114,7 +118,7 @@ class Clauses:
 
     def _action(self) -> ActionDefinition:
         tokens, origin = self.tokens, self.tokens.origin
-        if not tokens.done and tokens.tokens[tokens.at].token_type is TokenType.STRING:
+        if tokens.kind() is TokenType.STRING:
             return ActionDefinition(Kind.WEBHOOK, self._url(origin))
         if tokens.took("STREAM"):
             return ActionDefinition(Kind.STREAM, tokens.name("the stream"))

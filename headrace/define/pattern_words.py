@@ -46,7 +46,7 @@ class PatternReader:
 
     def sequence(self) -> Node:
         parts: list[Node] = []
-        while not self.tokens.done and self.tokens.tokens[self.tokens.at].text not in _ENDS:
+        while not self.tokens.done and self.tokens.ahead() not in _ENDS:
             parts.append(self.quantified(self.part()))
         if not parts:
             raise self.tokens.wrong("a part of the pattern is missing; the empty pattern is ()")
@@ -58,8 +58,7 @@ class PatternReader:
             return Start()
         if tokens.took("$"):
             return End()
-        if [token.text for token in tokens.tokens[tokens.at :][:2]] == ["(", ")"]:
-            tokens.at += 2
+        if tokens.took("( )"):
             return Sequence(())
         if tokens.seen("("):
             return self.read()
@@ -71,14 +70,13 @@ class PatternReader:
             return Exclude(node)
         if tokens.took("NOT"):
             return Absent(tokens.name("a variable").upper())
-        name = tokens.name("a variable").upper()
-        if name == "PERMUTE" and tokens.took("("):
+        if tokens.took("PERMUTE ("):
             parts = [self.choice()]
             while tokens.took(","):
                 parts.append(self.choice())
             tokens.expect(")")
             return Permute(tuple(parts))
-        return Variable(name)
+        return Variable(tokens.name("a variable").upper())
 
     def quantified(self, part: Node) -> Node:
         """The part with its quantifier, if it has one."""
@@ -98,8 +96,7 @@ class PatternReader:
 
     def braces(self) -> bool:
         """Whether a number of times comes next, and not an exclusion."""
-        texts = [token.text for token in self.tokens.tokens[self.tokens.at :][:2]]
-        return texts[:1] == ["{"] and texts[1:] != ["-"]
+        return self.tokens.seen("{") and not self.tokens.seen("{ -")
 
     def counts(self) -> tuple[int, int | None]:
         self.tokens.expect("{")
@@ -115,7 +112,7 @@ class PatternReader:
 
     def number(self) -> int | None:
         tokens = self.tokens
-        if tokens.done or tokens.tokens[tokens.at].token_type is not TokenType.NUMBER:
+        if tokens.kind() is not TokenType.NUMBER:
             return None
         origin, text = tokens.origin, tokens.word()
         if not text.isdecimal() or int(text) > TIMES_MAX:

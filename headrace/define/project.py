@@ -9,7 +9,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headrace.core.errors import BadDefinition, BadProject, HeadraceError
@@ -23,21 +23,27 @@ from headrace.define.definitions import (
     TableDefinition,
     WatchDefinition,
 )
+from headrace.define.paths import path_mistakes
 from headrace.define.settings import Settings, load_settings
 from headrace.define.statements import read_or_refuse
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """All that a folder says."""
+    """All that a folder says, and the rules and watches that were added while it ran."""
 
     folder: Path
     settings: Settings
     definitions: tuple[Definition, ...]
+    added: frozenset[str] = frozenset()  # names of definitions that are not of the files
 
     @property
     def state(self) -> Path:
         return (self.folder / self.settings.state).resolve()
+
+    @property
+    def output(self) -> Path:
+        return (self.folder / self.settings.output).resolve()
 
     @property
     def streams(self) -> dict[str, StreamDefinition]:
@@ -62,6 +68,11 @@ class Project:
     @property
     def watches(self) -> dict[str, WatchDefinition]:
         return {d.name: d for d in self.definitions if isinstance(d, WatchDefinition)}
+
+    def with_added(self, definitions: Sequence[Definition]) -> Project:
+        """The project with definitions that are not of its files."""
+        added = self.added | {definition.name for definition in definitions}
+        return replace(self, definitions=(*self.definitions, *definitions), added=added)
 
     @property
     def functions_file(self) -> Path | None:
@@ -93,8 +104,8 @@ def read_project(folder: Path) -> tuple[Project, list[HeadraceError]]:
         found, wrong = read_or_refuse(text, path.name, folder)
         definitions += found
         mistakes += wrong
-    mistakes += repeats(definitions)
-    return Project(folder, settings, tuple(definitions)), mistakes
+    project = Project(folder, settings, tuple(definitions))
+    return project, [*mistakes, *repeats(definitions), *path_mistakes(project)]
 
 
 def repeats(definitions: Sequence[Definition]) -> Iterator[HeadraceError]:

@@ -7,6 +7,7 @@ test_thresholds.py check what is read and what is refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot.tokenizer_core import Token
@@ -14,9 +15,10 @@ from sqlglot.tokenizer_core import Token
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.define.definitions import MATCHED, ProcessorCall, QueryDefinition
+from headrace.define.dialect import tokens_of
 from headrace.define.matching import read_match
 from headrace.define.thresholds import read_threshold
-from headrace.define.tokens import Tokens, statements
+from headrace.define.tokens import Tokens, statements, word_of
 
 
 def query_of(kind: str, name: str, text: str, origin: Origin, place: Origin) -> QueryDefinition:
@@ -36,10 +38,24 @@ def read_query(tokens: Tokens, kind: str, name: str, origin: Origin) -> QueryDef
         return _processed(tokens, name, origin)
     if kind == "stream" and tokens.seen("COUNT"):
         return _counted(tokens, name, origin)
-    words = [token.text.upper() for token in tokens.tokens]
-    if "MATCH_RECOGNIZE" in words:
-        return _matched(tokens, kind, name, origin, words.index("MATCH_RECOGNIZE"))
+    if (at := _pattern_at(tokens.tokens)) is not None:
+        return _matched(tokens, kind, name, origin, at)
     return QueryDefinition(name, kind, _rest(tokens), origin, tokens.origin)
+
+
+def has_pattern(text: str) -> bool:
+    """Whether a query has a pattern, and not only its name in quotes.
+
+    >>> has_pattern("SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN (a))")
+    True
+    >>> has_pattern("SELECT * FROM s WHERE word = 'match_recognize'")
+    False
+    """
+    return _pattern_at(tokens_of(text, Origin("query", 1))) is not None
+
+
+def _pattern_at(tokens: Sequence[Token]) -> int | None:
+    return next((n for n, t in enumerate(tokens) if word_of(t) == "MATCH_RECOGNIZE"), None)
 
 
 def _rest(tokens: Tokens) -> str:
@@ -47,8 +63,8 @@ def _rest(tokens: Tokens) -> str:
 
 
 def _calls_processor(tokens: Tokens) -> bool:
-    words = [token.text.upper() for token in tokens.tokens[tokens.at : tokens.at + 6]]
-    return words[:3] == ["SELECT", "*", "FROM"] and words[4:] == ["(", "TABLE"]
+    named = [tokens.ahead(number) for number in (4, 5)]
+    return tokens.seen("SELECT * FROM") and named == ["(", "TABLE"]
 
 
 def _processed(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:
@@ -104,8 +120,8 @@ def _relation(tokens: Tokens, at: int) -> Token:
     """The first word of what stands between FROM and the word at that place."""
     depth, words = 0, tokens.tokens
     for before in range(at - 1, 0, -1):
-        depth += (words[before].text == ")") - (words[before].text == "(")
-        if depth == 0 and words[before - 1].text.upper() == "FROM":
+        depth += (word_of(words[before]) == ")") - (word_of(words[before]) == "(")
+        if depth == 0 and word_of(words[before - 1]) == "FROM":
             return words[before]
     raise tokens.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream")
 

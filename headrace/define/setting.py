@@ -1,16 +1,18 @@
 """How settings are declared and read: a dataclass of sections, each a dataclass of settings.
 
-A setting says its default, its meaning, whether it is a duration, its least value and the words
-that it may be; the reader, the refusals and the documentation walk the same fields.
+A setting says its default, its meaning, whether it is a duration, its least value, the words that
+it may be and the form of each text in a list; the reader, the refusals and the documentation walk
+the same fields.
 tests/define/test_settings.py checks each refusal.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from headrace.core.errors import BadSetting
 from headrace.core.origin import Origin
@@ -20,6 +22,13 @@ Documented = tuple[str, Any, str]
 T = TypeVar("T")
 
 
+class TextForm(NamedTuple):
+    """What each text of a list must match, and the words for it."""
+
+    pattern: str
+    words: str
+
+
 def setting(
     default: Any,
     meaning: str,
@@ -27,10 +36,12 @@ def setting(
     duration: bool = False,
     least: float | None = None,
     among: tuple[str, ...] = (),
+    each: TextForm | None = None,
 ) -> Any:
     """A field of a dataclass of settings: its default as the file writes it, and its meaning."""
     meta = {
         "meaning": meaning, "duration": duration, "least": least, "among": among, "text": default,
+        "each": each,
     }  # fmt: skip
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=meta)
@@ -97,7 +108,7 @@ def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
         return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
     expected = type(item.metadata["text"])
     if expected is list and isinstance(value, list) and all(type(v) is str for v in value):
-        return tuple(value)
+        return _checked_texts(item, key, value, origin)
     if expected is float and type(value) is int:
         value = float(value)
     if type(value) is not expected or expected is list:
@@ -113,6 +124,14 @@ def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
     if least is not None and value < least:
         raise BadSetting(f"{key} must be at least {least}, not {value!r}", origin=origin)
     return value
+
+
+def _checked_texts(item: Field[Any], key: str, texts: list[str], origin: Origin) -> tuple[str, ...]:
+    each: TextForm | None = item.metadata.get("each")
+    for text in texts:
+        if each is not None and not re.fullmatch(each.pattern, text, re.IGNORECASE):
+            raise BadSetting(f"{key} must hold {each.words}, not {text!r}", origin=origin)
+    return tuple(texts)
 
 
 def _unknown(key: str, known: list[str], origin: Origin) -> BadSetting:

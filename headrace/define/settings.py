@@ -15,18 +15,36 @@ from typing import Any
 
 from headrace.core.errors import BadProject
 from headrace.core.origin import Origin
-from headrace.define.setting import Documented, documented_of, read_into
+from headrace.define.setting import Documented, TextForm, documented_of, read_into
 from headrace.define.setting import setting as _setting
 
+HOST = TextForm(
+    r"(\*\.)?[\w-]+(\.[\w-]+)*|[0-9a-f:]+", "the names of hosts, without scheme and port"
+)
 FORMATS, LEVELS = ("json", "console"), ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
     host: str = _setting("127.0.0.1", "address that the HTTP server listens on")
+    allowed_hosts: tuple[str, ...] = _setting(
+        [],
+        "names by which clients reach it, such as a proxy's; *.example.com is all below",
+        each=HOST,
+    )
     port: int = _setting(8080, "port of the HTTP server; 0 takes a free one", least=0)
     body_bytes_max: int = _setting(16 << 20, "largest request body, after decompression", least=1)
     waiting_max: int = _setting(256, "ingest requests in progress before 429", least=1)
+    connections_max: int = _setting(
+        2_000, "connections at a time; of those without a known caller the oldest give way", least=1
+    )
+    connections_per_address_max: int = _setting(
+        1_000, "connections at a time from one address", least=1
+    )
+    header_timeout_us: int = _setting(
+        "10 seconds", "time for the head of a request, a TLS handshake included", duration=True
+    )
+    body_timeout_us: int = _setting("60 seconds", "time for the body of a request", duration=True)
     tls_cert: str = _setting("", "file of the certificate for HTTPS, relative to the project")
     tls_key: str = _setting("", "file of its private key, relative to the project")
 
@@ -38,6 +56,13 @@ class AccessSettings:
         256 << 20, "bytes that one user may send a second, on average, before 429", least=1
     )
     session_life_us: int = _setting("12 hours", "how long a browser stays logged in", duration=True)
+    session_idle_us: int = _setting(
+        "1 hour", "time without a request after which a browser is logged out", duration=True
+    )
+    token_life_max_us: int = _setting("365 days", "longest life of a new token", duration=True)
+    failures_max: int = _setting(
+        30, "failed authentications of one address in a minute before 429", least=1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +84,11 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class DedupSettings:
-    horizon_us: int = _setting(
-        "1 hour", "how long after its arrival an event's id is remembered", duration=True
+    ids_max: int = _setting(
+        200_000,
+        "ids of a stream that are held in memory; all others are looked up on disk",
+        least=1,
     )
-    ids_max: int = _setting(1_000_000, "ids remembered for a stream at most", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +129,32 @@ class BatchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PatternSettings:
+    steps_max: int = _setting(
+        200_000, "steps of a pattern's search before a key is set aside", least=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogSettings:
+    epoch_us: int = _setting(
+        "1 minute", "time after which an epoch that has not ended is a problem", duration=True
+    )
+    archive_us: int = _setting(
+        "2 minutes", "time after which an archive step that has not ended is one", duration=True
+    )
+    build_us: int = _setting(
+        "30 minutes", "time after which a build that has not ended is one", duration=True
+    )
+    compile_us: int = _setting(
+        "2 minutes", "time after which compiling that has not ended is one", duration=True
+    )
+    wait_us: int = _setting(
+        "10 seconds", "time after which events that wait for speed are a warning", duration=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class TablesSettings:
     interval_us: int = _setting(
         "10 seconds", "time between two looks at the tables' files", duration=True
@@ -114,8 +166,21 @@ class QuerySettings:
     seconds_max: float = _setting(30.0, "time that an ad-hoc query may take", least=0.1)
     rows_max: int = _setting(10_000, "rows that an ad-hoc query may return", least=1)
     bytes_max: int = _setting(64 << 20, "size of an ad-hoc query's answer", least=1024)
-    text_max: int = _setting(20_000, "characters in an ad-hoc query", least=1)
-    memory: str = _setting("1g", "memory of the process that runs ad-hoc queries on Spark")
+    text_max: int = _setting(
+        20_000, "characters in an ad-hoc query, or a rule or watch that is added", least=1
+    )
+    memory: str = _setting("1g", "memory of each process that runs ad-hoc queries on Spark")
+    workers: int = _setting(
+        2,
+        "processes that run ad-hoc queries on Spark, each started when those before are busy",
+        least=1,
+    )
+    waiting_max: int = _setting(
+        32, "ad-hoc queries that wait for one of these processes before 429", least=0
+    )
+    idle_us: int = _setting(
+        "5 minutes", "time after which a process that no query needs ends; one stays", duration=True
+    )
     scan_max: int = _setting(
         1_000_000, "records of a stream that one search for events looks at", least=1
     )
@@ -160,6 +225,11 @@ class NotifySettings:
         False, "whether a webhook may be in a private network, and be plain http"
     )
     secret: str = _setting("", "what webhooks are signed with; HEADRACE_NOTIFY_SECRET goes before")
+    secret_before: str = _setting(
+        "",
+        "the secret before, signed with too while receivers change theirs; "
+        "HEADRACE_NOTIFY_SECRET_BEFORE goes before",
+    )
     connect_us: int = _setting("5 seconds", "time to reach a webhook or mail server", duration=True)
     answer_us: int = _setting(
         "10 seconds", "time that a webhook or mail server may be silent", duration=True
@@ -190,7 +260,7 @@ class TraceSettings:
 
 @dataclass(frozen=True, slots=True)
 class LineageSettings:
-    file: str = _setting("", "file of the project that events of OpenLineage are appended to")
+    file: str = _setting("", "file of the output folder that events of OpenLineage are appended to")
     url: str = _setting(
         "", "where events of OpenLineage are posted; its host is reached as webhooks are"
     )
@@ -200,6 +270,7 @@ class LineageSettings:
 class Settings:
     name: str = field(metadata={"meaning": "the project's name", "text": ""})
     state: str = _setting(".headrace", "folder of the project's state, relative to the project")
+    output: str = _setting("out", "folder of the project that sinks, rules and watches write to")
     http: HttpSettings = field(default_factory=HttpSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
     log: LogSettings = field(default_factory=LogSettings)
@@ -208,6 +279,8 @@ class Settings:
     speed: SpeedSettings = field(default_factory=SpeedSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
+    pattern: PatternSettings = field(default_factory=PatternSettings)
+    watchdog: WatchdogSettings = field(default_factory=WatchdogSettings)
     tables: TablesSettings = field(default_factory=TablesSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     subscribe: SubscribeSettings = field(default_factory=SubscribeSettings)

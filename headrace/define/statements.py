@@ -241,14 +241,12 @@ class _Reader(Tokens):
         if name.startswith("_"):
             raise self.wrong("columns that begin with '_' are kept for Headrace itself", place)
         depth = 0
-        while not self.done and (
-            depth or not (self.seen(",") or self.seen(")") or self.seen("NOT"))
-        ):
-            if self.seen("COMMENT"):
-                break
-            word = self.word()
-            depth += (word in "(<") - word.count(")") - word.count(">")
-            words += word
+        ends = {",", ")", "NOT", "COMMENT"}
+        while not self.done and (depth or self.ahead() not in ends):
+            depth += (
+                (self.ahead() in {"(", "<"}) - self.ahead().count(")") - self.ahead().count(">")
+            )
+            words += self.word()
         nullable = True
         if self.took("NOT"):
             self.expect("NULL")
@@ -270,7 +268,7 @@ class _Reader(Tokens):
         self.expect("INTERVAL")
         place, words = self.origin, []
         while not (self.done or self.seen(",") or self.seen(")")):
-            words.append(self.word().strip("'"))
+            words.append(self.word())
         try:
             return Watermark(column, duration_us(" ".join(words)))
         except ValueError as error:
@@ -280,9 +278,9 @@ class _Reader(Tokens):
         self.expect("(")
         found: dict[str, str] = {}
         while not self.seen(")"):
-            key = self.word().strip("'`")
+            key = self.word()
             while self.took("."):
-                key += "." + self.word().strip("'`")
+                key += "." + self.word()
             self.took("=")
             sign = "-" if self.took("-") else ""
             if key.lower() in found:

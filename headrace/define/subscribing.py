@@ -78,11 +78,11 @@ def _plain(tokens: Tokens) -> bool:
     word = "WHERE"
     while tokens.took(word):
         word = "AND"
-        name, equals, value, *_ = [t.text for t in tokens.tokens[tokens.at :][:3]] + [""] * 3
-        if not name.isidentifier() or equals != "=" or not value:
+        named = tokens.kind() is TokenType.IDENTIFIER or tokens.ahead().isidentifier()
+        if not named or tokens.ahead(1) != "=":
             return False
-        tokens.at += 4 if value == "-" else 3
-    return tokens.done or _ends(tokens)
+        tokens.at += 4 if tokens.ahead(2) == "-" else 3
+    return tokens.at == len(tokens.tokens) or _ends(tokens)
 
 
 def _ends(tokens: Tokens) -> bool:
@@ -93,13 +93,11 @@ def read_condition(tokens: Tokens) -> str:
     """The condition, read and written again, so that nothing but a condition can be in it."""
     origin, first, depth = tokens.origin, tokens.at, 0
     while not tokens.done and not (depth == 0 and _ends(tokens)):
-        kind = tokens.tokens[tokens.at].token_type
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        depth += tokens.seen("(") - tokens.seen(")")
         tokens.at += 1
     if tokens.at == first:
         raise tokens.wrong("a condition is expected after WHERE", origin)
-    last = tokens.tokens[tokens.at - 1]
-    text = tokens.text[tokens.tokens[first].start : last.end + 1]
+    text = tokens.text_from(first)
     query = parse_query(f"SELECT 1 WHERE {text}", origin)
     said = {part for part, value in query.args.items() if value}
     if not isinstance(query, exp.Select) or said - {"expressions", "where"}:

@@ -44,9 +44,8 @@ def _counted(tokens: Tokens) -> Phrase | None:
     tokens.expect("DISTINCT")
     origin, first, depth = tokens.origin, tokens.at, 0
     while not tokens.done and (depth or not tokens.seen(")")):
-        text = tokens.word()
-        depth += (text == "(") - (text == ")")
+        depth += tokens.seen("(") - tokens.seen(")")
+        tokens.at += 1
     if tokens.at == first:
         raise tokens.wrong("DISTINCT needs a column")
-    start, end = tokens.tokens[first].start, tokens.tokens[tokens.at - 1].end
-    return Phrase("", tokens.text[start : end + 1], origin)
+    return Phrase("", tokens.text_from(first), origin)

@@ -1,7 +1,9 @@
 """Walks the tokens of one statement; each mistake is named with its line.
 
-`CREATE …` and `SUBSCRIBE …` are both read with it. tests/define/test_statements.py checks the
-sentences.
+A clause begins at a word, and a text or a name in quotes is never a word, whatever it says: every
+reader compares words here, with their kind, and none the bare text of a token. `CREATE …` and
+`SUBSCRIBE …` are both read with it. tests/define/test_statements.py checks the sentences,
+tests/define/test_keywords.py puts every keyword into every literal, quoted name and comment.
 """
 
 from __future__ import annotations
@@ -16,6 +18,18 @@ from headrace.core.origin import Origin
 from headrace.core.time import duration_us
 from headrace.define.dialect import tokens_of
 from headrace.define.mistakes import SEMICOLON
+
+_TEXTS = {
+    TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING, TokenType.HEX_STRING,
+    TokenType.BIT_STRING, TokenType.BYTE_STRING, TokenType.UNICODE_STRING,
+    TokenType.HEREDOC_STRING, TokenType.NATIONAL_RAW_STRING,
+}  # fmt: skip
+_QUOTED = {*_TEXTS, TokenType.IDENTIFIER}
+
+
+def word_of(token: Token) -> str:
+    """The word or sign of a token in upper case; empty for what stands in quotes."""
+    return "" if token.token_type in _QUOTED else token.text.upper()
 
 
 def statements(text: str, path: str) -> Iterator[list[Token]]:
@@ -50,13 +64,30 @@ class Tokens:
         before = self.text[: token.start]
         return Origin(self.path, before.count("\n") + 1)
 
-    def seen(self, word: str) -> bool:
-        return not self.done and self.tokens[self.at].text.upper() == word
+    def ahead(self, number: int = 0) -> str:
+        """The word or sign that comes, or one further on; empty if there is none."""
+        at = self.at + number
+        return word_of(self.tokens[at]) if 0 <= at < len(self.tokens) else ""
 
-    def took(self, word: str) -> bool:
-        found = self.seen(word)
+    def kind(self, number: int = 0) -> TokenType | None:
+        at = self.at + number
+        return self.tokens[at].token_type if 0 <= at < len(self.tokens) else None
+
+    def seen(self, words: str) -> bool:
+        return self._spelt(words) > 0
+
+    def took(self, words: str) -> bool:
+        found = self._spelt(words)
         self.at += found
-        return found
+        return found > 0
+
+    def _spelt(self, words: str) -> int:
+        """How many tokens spell these words here; 0 if they do not. `ORDER BY` is one or two."""
+        wanted, found, count = words.split(), list[str](), 0
+        while len(found) < len(wanted) and (word := self.ahead(count)):
+            found += word.split()
+            count += 1
+        return count if found == wanted else 0
 
     def word(self) -> str:
         if self.done:
@@ -66,12 +97,12 @@ class Tokens:
 
     def name(self, what: str) -> str:
         token = self.tokens[self.at] if not self.done else None
-        if token is None or not token.text.isidentifier():
+        if token is None or token.token_type in _TEXTS or not token.text.isidentifier():
             raise self.wrong(f"a name for {what} is expected: letters, digits and '_'")
         return self.word()
 
     def literal(self) -> str:
-        if self.done or self.tokens[self.at].token_type is not TokenType.STRING:
+        if self.kind() is not TokenType.STRING:
             raise self.wrong("a text in quotes is expected")
         return self.word()
 
@@ -80,12 +111,17 @@ class Tokens:
         origin, words = self.origin, [self.word()]
         if words[0].replace(".", "").isdecimal():
             words.append(self.word())
-        while not self.done and self.tokens[self.at].token_type is TokenType.NUMBER:
+        while self.kind() is TokenType.NUMBER:
             words += [self.word(), self.word()]
         try:
             return duration_us(" ".join(words))
         except ValueError as error:
             raise self.wrong(f"the interval is wrong: {error}", origin) from error
+
+    def text_from(self, first: int) -> str:
+        """What was written from a token up to here."""
+        start, end = self.tokens[first].start, self.tokens[self.at - 1].end
+        return self.text[start : end + 1]
 
     def expect(self, word: str) -> None:
         if not self.took(word):

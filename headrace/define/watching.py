@@ -7,8 +7,6 @@ tests/define/test_watching.py checks what is read and reads each refusal.
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
-
 from headrace.core.origin import Origin
 from headrace.core.time import from_iso
 from headrace.define.definitions import Phrase, WatchDefinition
@@ -73,12 +71,11 @@ class _WatchClauses(Clauses):
     def _when(self) -> None:
         tokens, origin = self.tokens, self.tokens.origin
         tokens.expect("(")
-        start, depth = tokens.at, 1
-        while depth and not tokens.done:
-            kind = tokens.tokens[tokens.at].token_type
-            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        first, depth = tokens.at, 0
+        while not tokens.done and (depth or not tokens.seen(")")):
+            depth += tokens.seen("(") - tokens.seen(")")
             tokens.at += 1
-        if depth or tokens.at - start < 2:
+        if tokens.done or tokens.at == first:
             raise tokens.wrong("WHEN takes a condition in parentheses", origin)
-        first, last = tokens.tokens[start], tokens.tokens[tokens.at - 2]
-        self.when = Phrase("when", tokens.text[first.start : last.end + 1], origin)
+        self.when = Phrase("when", tokens.text_from(first), origin)
+        tokens.expect(")")

@@ -1,25 +1,31 @@
-"""The ids that a stream remembers, so that a producer may send an event again.
+"""The ids of a stream's events, so that a producer may send an event again, however late.
 
-An id is remembered from its first arrival for `horizon_us`, and at most `ids_max` of them; the
-oldest are forgotten first. Each id belongs to one *arrival* (the records of one request), and an
-arrival that is not durable yet is *pending*: whoever meets one of its ids must wait for it, and
-fails if it fails. Only the originals of an append that failed are forgotten, so that a second
-attempt counts once.
+The newest ids are in memory, about `ids_max` of them; all others are in the index, and only what is
+there is forgotten here. Ids are numbered by *slots* in the order in which they were first seen.
+Each belongs to one *arrival* (the records of one request), and an arrival that is not durable yet
+is *pending*: whoever meets one of its ids must wait for it, and fails if it fails. Only the
+originals of an append that failed are forgotten, so that a second attempt counts once. An arrival
+is *folded* when it and all before it have ended: its ids may go into the index, which then goes as
+far as its offsets do.
 tests/ingest/test_dedup.py checks this.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from headrace.core.event import Status
-from headrace.ingest.fields import Value
+import numpy as np
 
-_BITS = 64
-_MASK = (1 << _BITS) - 1
+from headrace.core.event import Status
+from headrace.core.position import Position
+from headrace.ingest.hashing import Hashed, Hashes
+from headrace.ingest.id_index import IdIndex
+
+_FORGET_AT_ONCE = 256  # and as many as came, so that no request waits for many others
+_TRIM_SLOTS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,106 +37,160 @@ class Decision:
     waits_for: tuple[Future[None], ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """Ids for the index: those of all events up to a position."""
+
+    ids: Hashes
+    bodies: Hashes
+    position: Position
+    after: int  # the slot after them
+
+
 @dataclass(slots=True)
 class _Arrival:
-    number: int
-    arrived_us: int
-    ids_left: int
+    """The slots `[first, after)` of an arrival's new ids; what its append gives, and what it gave:
+    (partition, next_offset) of each part.
+    """
+
+    first: int
+    after: int
+    durable: Future[None] | None
+    ends: Sequence[tuple[int, int]] | None = None
 
 
 class IdMemory:
-    """The ids of a stream's recent events. Not safe for threads: the intake holds a lock around it.
-
-    >>> memory = IdMemory(horizon_us=60_000_000, ids_max=1000)
-    >>> list(memory.decide(["a", "a", "a", None], [b"1", b"1", b"2", b"1"], 0, None).statuses)
-    [0, 1, 2, 0]
+    """The ids of a stream's recent events. Not safe for threads: the intake holds a lock around
+    it, and looks up in the index under the same lock.
     """
 
-    def __init__(self, horizon_us: int, ids_max: int) -> None:
-        self._horizon_us, self._ids_max = horizon_us, ids_max
-        # An entry is one number: the arrival's, then 64 bits that stand for the record's bytes. At
-        # a million ids a tuple each would cost as much again as the ids.
-        self._entries: dict[Value, int] = {}
-        # Deleting from a dict's front makes each look at the front slower, so the order is kept
-        # apart.
-        self._order: deque[Value] = deque()
-        self._arrivals: deque[_Arrival] = deque()
-        self._pending: dict[int, Future[None]] = {}
-        self._arrivals_ever = 0
+    def __init__(self, index: IdIndex, ids_max: int) -> None:
+        self.index, self._ids_max = index, ids_max
+        self._slots: dict[int, int] = {}
+        # By slot, from `_base` on; numbers in arrays cost a tenth of what objects cost.
+        self._ids, self._bodies, self._base = array("Q"), array("Q"), 0
+        self._arrivals: dict[int, _Arrival] = {}  # those that are not folded yet
+        self._arrivals_ever = self._folded = 0
+        self._forgotten = self._indexed_slot = self._folded_slot = 0
+        self._failed: set[int] = set()  # slots
+        self._reached = list(index.position.offsets)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._slots)
 
-    def decide(
-        self,
-        ids: Sequence[Value],
-        records: Sequence[bytes],
-        now_us: int,
-        durable: Future[None] | None,
-    ) -> Decision:
+    @property
+    def ready(self) -> int:
+        """How many ids may go into the index."""
+        return self._folded_slot - self._indexed_slot
+
+    def decide(self, hashed: Hashed, durable: Future[None] | None) -> Decision:
         """Decide each record in order, and remember the new ids.
 
         `durable` is the future of these records' append; None if they are in the log already.
         """
-        self._forget_older(now_us)
+        first = self._base + len(self._ids)
+        old, bodies = self.index.look_up(hashed.ids)
+        if old.any() or not self._remember_all(hashed, first):
+            known = dict(zip(np.flatnonzero(old).tolist(), bodies[old].tolist(), strict=True))
+            statuses, met = self._decide_each(hashed, known)
+        else:
+            statuses, met = bytearray(hashed.size), []
+        waits_for = self._waits_for(met)
         self._arrivals_ever += 1
-        number = self._arrivals_ever
-        statuses, fresh, met = self._look_up(ids, records, number)
-        if fresh:
-            self._order.extend(fresh)
-            self._arrivals.append(_Arrival(number, now_us, len(fresh)))
-        waits_for = tuple(self._pending[n] for n in sorted(met) if n in self._pending)
-        if durable is not None:
-            self._pending[number] = durable
-        self._forget_above_limit()
-        return Decision(number, statuses, waits_for)
+        arrival = _Arrival(first, self._base + len(self._ids), durable)
+        self._arrivals[self._arrivals_ever] = arrival
+        self._forget(hashed.size + _FORGET_AT_ONCE)
+        return Decision(self._arrivals_ever, statuses, waits_for)
 
-    def _look_up(
-        self, ids: Sequence[Value], records: Sequence[bytes], number: int
-    ) -> tuple[bytearray, list[Value], set[int]]:
-        entries, mark = self._entries, number << _BITS
-        statuses, fresh, met = bytearray(len(records)), list[Value](), set[int]()
-        for index, (identity, record) in enumerate(zip(ids, records, strict=True)):
-            if identity is None:
-                continue
-            # Python's own hash of bytes is 64 bits, keyed anew in each process: nobody outside can
-            # make a second body with the same one. The memory is rebuilt from bytes, so it need not
-            # last.
-            entry = mark | (hash(record) & _MASK)
-            known = entries.setdefault(identity, entry)
-            if known is entry:
-                fresh.append(identity)
-                continue
-            same = (known ^ entry) & _MASK == 0
-            statuses[index] = Status.DUPLICATE if same else Status.DEAD_LETTER
-            met.add(known >> _BITS)
-        return statuses, fresh, met
+    def _remember_all(self, hashed: Hashed, first: int) -> bool:
+        """Remember ids that are all new, as nearly always; False if one is not."""
+        ids = hashed.ids.tolist()
+        if not self._slots.keys().isdisjoint(ids) or len(set(ids)) < len(ids):
+            return False
+        self._slots.update(zip(ids, range(first, first + len(ids)), strict=True))
+        self._ids.frombytes(hashed.ids.tobytes())
+        self._bodies.frombytes(hashed.bodies.tobytes())
+        return True
 
-    def settle(self, arrival: int, failed: Iterable[Value]) -> None:
-        """The arrival's appends have ended; `failed` are the ids of originals not written."""
-        self._pending.pop(arrival, None)
-        for identity in failed:
-            self._drop(identity, arrival)
+    def _decide_each(self, hashed: Hashed, known: dict[int, int]) -> tuple[bytearray, list[int]]:
+        """The status of each record, and the slots that were met; `known` are the bodies of ids in
+        the index, which are durable, so that nobody waits for them.
+        """
+        slots, statuses, met = self._slots, bytearray(hashed.size), list[int]()
+        found = zip(hashed.places, hashed.ids.tolist(), hashed.bodies.tolist(), strict=True)
+        for index, (place, identity, body) in enumerate(found):
+            original = known.get(index)
+            if original is None:
+                after = self._base + len(self._ids)
+                slot = slots.setdefault(identity, after)
+                if slot == after:
+                    self._ids.append(identity)
+                    self._bodies.append(body)
+                    continue
+                met.append(slot)
+                original = self._bodies[slot - self._base]
+            statuses[place] = Status.DUPLICATE if original == body else Status.DEAD_LETTER
+        return statuses, met
 
-    def _forget_older(self, now_us: int) -> None:
-        arrivals = self._arrivals
-        while arrivals and arrivals[0].arrived_us < now_us - self._horizon_us:
-            self._forget_first(arrivals[0].ids_left)
+    def _waits_for(self, met: list[int]) -> tuple[Future[None], ...]:
+        return tuple(
+            arrival.durable
+            for arrival in self._arrivals.values()
+            if arrival.durable is not None
+            and arrival.ends is None
+            and any(arrival.first <= slot < arrival.after for slot in met)
+        )
 
-    def _forget_above_limit(self) -> None:
-        while (above := len(self._entries) - self._ids_max) > 0:
-            self._forget_first(min(above, self._arrivals[0].ids_left))
+    def settle(self, number: int, failed: Hashes, ends: Sequence[tuple[int, int]]) -> None:
+        """The arrival's appends have ended; `failed` are the ids of originals not written, `ends`
+        the offsets after those that were, by partition.
+        """
+        arrival = self._arrivals[number]
+        for identity in failed.tolist():
+            # An id may have been forgotten and come again: then it belongs to a later arrival.
+            slot = self._slots.get(identity, -1)
+            if arrival.first <= slot < arrival.after:
+                del self._slots[identity]
+                self._failed.add(slot)
+        arrival.ends = ends
+        while (made := self._arrivals.get(self._folded + 1)) and made.ends is not None:
+            self._fold(made)
 
-    def _forget_first(self, count: int) -> None:
-        """Forget `count` ids of the oldest arrival, and the arrival with its last id."""
-        oldest = self._arrivals[0]
-        for _ in range(count):
-            self._drop(self._order.popleft(), oldest.number)
-        oldest.ids_left -= count
-        if not oldest.ids_left:
-            self._arrivals.popleft()
+    def _fold(self, arrival: _Arrival) -> None:
+        for partition, end in arrival.ends or ():
+            self._reached[partition] = max(self._reached[partition], end)
+        self._folded += 1
+        self._folded_slot = arrival.after
+        del self._arrivals[self._folded]
 
-    def _drop(self, identity: Value, arrival: int) -> None:
-        # An id may have been forgotten and come again: then it belongs to a later arrival.
-        if self._entries.get(identity, 0) >> _BITS == arrival:
-            del self._entries[identity]
+    def get_ready(self) -> Ready:
+        """What the index is to take in; they stay here until it is `indexed`."""
+        part = slice(self._indexed_slot - self._base, self._folded_slot - self._base)
+        ids, bodies = (np.array(a[part], np.uint64) for a in (self._ids, self._bodies))
+        if self._failed:
+            failed = np.array(sorted(self._failed)) - self._indexed_slot
+            written = ~np.isin(np.arange(len(ids)), failed)
+            ids, bodies = ids[written], bodies[written]
+        return Ready(ids, bodies, Position(tuple(self._reached)), self._folded_slot)
+
+    def indexed(self, ready: Ready) -> None:
+        """The index has taken it in."""
+        self._indexed_slot = ready.after
+        self._failed = {slot for slot in self._failed if slot >= ready.after}
+
+    def _forget(self, most: int) -> None:
+        """Forget some of the oldest ids that are in the index, while there are too many."""
+        slots, ids, base = self._slots, self._ids, self._base
+        above = min(most, len(slots) - self._ids_max, self._indexed_slot - self._forgotten)
+        for slot in range(self._forgotten, self._forgotten + max(0, above)):
+            identity = ids[slot - base]
+            if slots.get(identity) == slot:
+                del slots[identity]
+        self._forgotten += max(0, above)
+        if (gone := self._forgotten - base) >= _TRIM_SLOTS:
+            del self._ids[:gone], self._bodies[:gone]
+            self._base = self._forgotten
+
+
+def nothing() -> Hashes:
+    return np.empty(0, np.uint64)

@@ -3,9 +3,10 @@
     CREATE STREAM clicks (…) WITH (source = 'files', path = 'inbox/*.ndjson');
 
 Import takes a file when it has been still for one poll, so that a file is not read while it is
-copied in. Tail takes what is there and waits for the end of an unfinished last line. A file that
-shrank or was replaced is read again from its beginning. What cannot be read is passed over, logged,
-and kept in `problems`; everything else is taken at least once.
+copied in. Tail takes what is there and waits for the end of an unfinished last line. A file is
+known by its content: one that was renamed, or written anew with the same beginning, goes on where
+it was, and one that has another content is read from its beginning. What cannot be read is passed
+over, logged, and kept in `problems`; everything else is taken at least once.
 tests/ingest/test_files.py checks this on real files.
 """
 
@@ -15,7 +16,7 @@ import gzip
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -29,7 +30,7 @@ from headrace.ingest.intake import Intake
 from headrace.ingest.lines import Lines
 from headrace.ingest.options import bad_value, option, read_options
 from headrace.ingest.patience import accept_patiently
-from headrace.ingest.progress import Mark, Progress, crc_of
+from headrace.ingest.progress import Mark, Progress
 from headrace.ingest.reading import duration, pattern, switch, word
 from headrace.ingest.records import Chunk, Kind, header_of, read_chunks
 
@@ -74,9 +75,12 @@ class FilesConnector:
     ) -> None:
         self._options = read_files_options(definition)
         self._definition, self._intake, self._clock = definition, intake, clock
-        self._project, self._own = project, (state, project / intake.settings.state)
+        settings = intake.settings
+        self._project, written = project.resolve(), (settings.state, settings.output)
+        self._own = (state.resolve(), *((self._project / name).resolve() for name in written))
         self._progress = Progress(state, definition.name)
         self._seen: dict[str, Mark] = {}
+        self._before: Mapping[str, Mark] = {}
         self.problems: deque[str] = deque(maxlen=_PROBLEMS_MAX)
 
     def run(self, stop: threading.Event) -> None:
@@ -88,6 +92,8 @@ class FilesConnector:
         """Take all that is new, once."""
         paths = {str(path.relative_to(self._project)): path for path in self._paths()}
         self._progress.forget_gone(paths)
+        # Names may have been passed on from file to file, so marks are compared as they were.
+        self._before = self._progress.marks()
         self._seen = {name: mark for name, mark in self._seen.items() if name in paths}
         for name, path in paths.items():
             if stop.is_set():
@@ -98,13 +104,15 @@ class FilesConnector:
                 self._report(name, str(error))
 
     def _paths(self) -> list[Path]:
-        """The files that match, in order; never the state, whatever the pattern says."""
+        """The files that match, in order, inside the project; never what the project writes,
+        whatever the pattern says and wherever a link leads.
+        """
         found = sorted(self._project.glob(self._options.path))
-        return [
-            path
-            for path in found
-            if path.is_file() and not any(path.is_relative_to(own) for own in self._own)
-        ]
+        return [path for path in found if path.is_file() and self._given(path.resolve())]
+
+    def _given(self, path: Path) -> bool:
+        inside = path.is_relative_to(self._project)
+        return inside and not any(path.is_relative_to(own) for own in self._own)
 
     def _look_at(self, name: str, path: Path, stop: threading.Event) -> None:
         mark, now = self._progress.mark(name), Mark.of(path.stat())
@@ -125,17 +133,27 @@ class FilesConnector:
     def _take(self, name: str, file: BinaryIO, mark: Mark | None, stop: threading.Event) -> None:
         now = Mark.of(os.fstat(file.fileno()))
         packed = name.endswith(".gz")
-        # Bytes of a packed file are counted unpacked, so one that grew cannot be gone on with.
-        known = mark and (mark.same_whole(now, file) if packed else mark.continues(now, file))
-        mark = msgspec.structs.replace(now, taken=mark.taken if mark and known else 0)
+        if known := self._known(mark, now, file, packed):
+            now = msgspec.structs.replace(
+                now, taken=known.taken, crc=known.crc, content=known.content
+            )
+        mark = now
         for chunk in self._chunks(name, file, mark.taken, packed):
-            if not self._send(name, chunk, stop):
-                return
-            crc = crc_of(file, now.size if packed else chunk.taken)
-            mark = msgspec.structs.replace(mark, taken=chunk.taken, crc=crc)
-            if not self._save(name, mark, stop):
-                return
+            with self._progress.step():
+                if stop.is_set() or not self._send(name, chunk, stop):
+                    return
+                mark = mark.moved(file, chunk.taken, packed)
+                if not self._save(name, mark, stop):
+                    return
         self._save(name, msgspec.structs.replace(mark, ended=True), stop)
+
+    def _known(self, mark: Mark | None, now: Mark, file: BinaryIO, packed: bool) -> Mark | None:
+        """The mark up to which this file was taken, under this name or under another."""
+        if mark and mark.continues(now, file, packed):
+            return mark
+        others = (other for other in self._before.values() if other.taken and other.renamed(now))
+        same = [other for other in others if other.continues(now, file, packed)]
+        return max(same, key=lambda other: other.taken, default=None)
 
     def _chunks(self, name: str, file: BinaryIO, start: int, packed: bool) -> Iterator[Chunk]:
         definition = self._definition

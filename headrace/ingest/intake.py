@@ -21,13 +21,15 @@ from headrace.core.position import Interval
 from headrace.core.time import Clock, now_us
 from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import Settings
-from headrace.ingest.dedup import Decision, IdMemory
+from headrace.ingest.dedup import Decision
 from headrace.ingest.disk import DiskGuard
 from headrace.ingest.fields import Value, field_reader
+from headrace.ingest.hashing import Hashed
 from headrace.ingest.lag import LagGuard
 from headrace.ingest.meter import IntakeMeter
 from headrace.ingest.partitions import Partitioner
-from headrace.ingest.remember import remember_tail
+from headrace.ingest.remember import History, no_history
+from headrace.ingest.stream_ids import StreamIds
 from headrace.ingest.waiting import failed, started, when_all_ended
 from headrace.log.topic import Topic
 
@@ -57,14 +59,16 @@ class _Piece:
 
     partition: int
     statuses: bytes
-    ids: list[Value]
+    places: Sequence[int]  # in the request
     appended: Future[Interval]
 
     @property
-    def originals(self) -> list[Value]:
-        """The ids that were first seen here; a repetition's id belongs to its original's piece."""
-        pairs = zip(self.ids, self.statuses, strict=True)
-        return [identity for identity, status in pairs if status == Status.EVENT]
+    def originals(self) -> list[int]:
+        """Where the ids are that were first seen here; a repetition's id belongs to its original's
+        piece.
+        """
+        pairs = zip(self.places, self.statuses, strict=True)
+        return [place for place, status in pairs if status == Status.EVENT]
 
 
 def split_lines(body: bytes) -> list[bytes]:
@@ -91,6 +95,7 @@ class Intake:
         settings: Settings,
         clock: Clock = now_us,
         lag: Callable[[], int] = lambda: 0,
+        history: History = no_history,
     ) -> None:
         self.definition, self.settings = definition, settings
         self._topic, self._clock = topic, clock
@@ -106,13 +111,7 @@ class Intake:
         # the counters and is never held during an append, because the log's writer takes it to
         # report.
         self._order, self._state = threading.Lock(), threading.Lock()
-        dedup = settings.dedup
-        self._memory = IdMemory(dedup.horizon_us, dedup.ids_max)
-        if definition.id is not None:
-            since_us = clock() - dedup.horizon_us
-            remember_tail(
-                self._memory, topic.path, self._fields, since_us=since_us, ids_max=dedup.ids_max
-            )
+        self._ids = StreamIds(definition, topic, self._fields, settings.dedup.ids_max, history)
 
     @property
     def counters(self) -> Counters:
@@ -122,7 +121,7 @@ class Intake:
     @property
     def ids_remembered(self) -> int:
         with self._state:
-            return len(self._memory)
+            return self._ids.known
 
     def accept(self, records: Sequence[bytes]) -> Receipt:
         """Append the records and wait until they are durable."""
@@ -174,31 +173,26 @@ class Intake:
         self, records: Sequence[bytes]
     ) -> tuple[list[_Piece], Future[None], tuple[Future[None], ...]]:
         keys, ids = self._fields(records)
+        hashed = self._ids.hashed(ids, records) if ids else None
         durable: Future[None] = started()
         with self._order:
-            decision = self._decide(ids, records, durable)
-            pieces = self._append(keys, ids, records, decision.statuses)
+            decision = self._decide(hashed, len(records), durable)
+            pieces = self._append(keys, records, decision.statuses)
         # From here on the log may call back at any time, and does so at once if it is done already.
         when_all_ended(
             [piece.appended for piece in pieces],
-            lambda error: self._settle(decision, pieces, durable, error),
+            lambda error: self._settle(decision, hashed, pieces, durable, error),
         )
         return pieces, durable, decision.waits_for
 
-    def _decide(
-        self, ids: Sequence[Value], records: Sequence[bytes], durable: Future[None]
-    ) -> Decision:
-        if not ids:
-            return Decision(0, bytearray(len(records)), ())
+    def _decide(self, hashed: Hashed | None, size: int, durable: Future[None]) -> Decision:
+        if hashed is None:
+            return Decision(0, bytearray(size), ())
         with self._state:
-            return self._memory.decide(ids, records, self._clock(), durable)
+            return self._ids.memory.decide(hashed, durable)
 
     def _append(
-        self,
-        keys: Sequence[Value],
-        ids: Sequence[Value],
-        records: Sequence[bytes],
-        statuses: bytearray,
+        self, keys: Sequence[Value], records: Sequence[bytes], statuses: bytearray
     ) -> list[_Piece]:
         pieces = []
         for partition, places in self._partitioner.share(keys, records):
@@ -209,13 +203,13 @@ class Intake:
                 # What was appended to other partitions stays: its ids are known, a retry is told
                 # apart.
                 appended = failed(error)
-            own = [ids[place] for place in places] if ids else []
-            pieces.append(_Piece(partition, words, own, appended))
+            pieces.append(_Piece(partition, words, places, appended))
         return pieces
 
     def _settle(
         self,
         decision: Decision,
+        hashed: Hashed | None,
         pieces: list[_Piece],
         durable: Future[None],
         error: BaseException | None,
@@ -224,12 +218,19 @@ class Intake:
         taken = [piece for piece in pieces if not piece.appended.exception()]
         lost = [i for piece in pieces if piece.appended.exception() for i in piece.originals]
         with self._state:
-            self._memory.settle(decision.arrival, lost)
+            if hashed is not None:
+                ends = [(piece.partition, piece.appended.result().upper) for piece in taken]
+                self._ids.memory.settle(decision.arrival, hashed.ids_at(lost), ends)
             self._counters = _added(self._counters, _receipt(taken))
+        self._ids.put_ready(self._state)
         if error:
             durable.set_exception(error)
         else:
             durable.set_result(None)
+
+    def close(self) -> None:
+        """Wait for what is being written beside the log."""
+        self._ids.close()
 
 
 def _receipt(pieces: list[_Piece]) -> Receipt:

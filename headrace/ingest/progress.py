@@ -2,14 +2,21 @@
 
 A mark is saved after its records were acknowledged, as a whole new file that replaces the old one.
 A crash in between reads those records again: at least once, and once where the stream declares an
-id. The names of the user's files are text in here and never a path in the state folder.
+id. Whoever copies log and progress holds `step` off, so that the two agree.
+A file is known by its bytes up to the mark, whatever its inode: it may come back from a backup, or
+be written anew by a program that replaces files. Under another name it is the same one if it has
+the same inode or the same time of change too, as a renamed one has; two files may say the same.
+The names of the user's files are text in here and never a path in the state folder.
 tests/ingest/test_files.py checks a restart at every save.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -17,9 +24,11 @@ from zlib import crc32
 
 import msgspec
 
-from headrace.core.errors import BadProject
+from headrace.core.errors import BadProject, Unavailable
+from headrace.core.files import sync
 
-_LOOK_BYTES = 1024
+_LOOK_BYTES, _READ_BYTES = 1024, 1 << 20
+_PAUSE_S = 0.005
 _MARKS_MAX = 10_000
 
 
@@ -32,6 +41,7 @@ class Mark(msgspec.Struct, frozen=True):
     changed_ns: int
     taken: int = 0
     crc: int = 0  # of its beginning and of its last bytes that were taken
+    content: int = 0  # the crc of all bytes that were taken; of a packed file, of all that it has
     ended: bool = False  # all that this size had was taken
 
     @staticmethod
@@ -41,15 +51,31 @@ class Mark(msgspec.Struct, frozen=True):
     def unchanged(self, other: Mark) -> bool:
         return self._look() == other._look()
 
-    def continues(self, now: Mark, file: BinaryIO) -> bool:
-        """Whether the open file, which looks like `now`, is this one with more at its end."""
-        same = (self.device, self.inode) == (now.device, now.inode)
-        return same and self.taken <= now.size and self.crc == crc_of(file, self.taken)
+    def continues(self, now: Mark, file: BinaryIO, packed: bool) -> bool:
+        """Whether the open file, which looks like `now`, is this one with more at its end; a packed
+        one must not have grown, because its bytes are counted unpacked.
+        """
+        end = self.size if packed else self.taken
+        if end > now.size or (packed and end < now.size) or self.crc != crc_of(file, end):
+            return False
+        return self._inode() == now._inode() or self.content == content_of(file, 0, end)
 
-    def same_whole(self, now: Mark, file: BinaryIO) -> bool:
-        """Whether the open file is this one, and has neither grown nor changed."""
-        same = (self.device, self.inode, self.size) == (now.device, now.inode, now.size)
-        return same and self.crc == crc_of(file, self.size)
+    def renamed(self, now: Mark) -> bool:
+        """Whether a file of another name may be this one."""
+        return self._inode() == now._inode() or self.changed_ns == now.changed_ns
+
+    def moved(self, file: BinaryIO, taken: int, packed: bool) -> Mark:
+        """The mark after more was taken."""
+        if packed:
+            content = self.content or content_of(file, 0, self.size)
+            crc = self.crc or crc_of(file, self.size)
+        else:
+            content = content_of(file, self.taken, taken, self.content)
+            crc = crc_of(file, taken)
+        return msgspec.structs.replace(self, taken=taken, crc=crc, content=content)
+
+    def _inode(self) -> tuple[int, int]:
+        return self.device, self.inode
 
     def _look(self) -> tuple[int, ...]:
         return self.device, self.inode, self.size, self.changed_ns
@@ -61,15 +87,33 @@ def crc_of(file: BinaryIO, end: int) -> int:
     return crc32(os.pread(file.fileno(), size, end - size), crc32(os.pread(file.fileno(), size, 0)))
 
 
+def content_of(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
+    """The crc of the bytes before `end`, of which `crc` is that of those before `start`."""
+    while start < end and (data := os.pread(file.fileno(), min(_READ_BYTES, end - start), start)):
+        crc, start = crc32(data, crc), start + len(data)
+    return crc
+
+
 class Progress:
     """The marks of one stream's files, by their name in the project."""
 
     def __init__(self, state: Path, stream: str) -> None:
-        self._path = state / f"files-{quote(stream, safe='')}.json"
+        self._state, self._path = state, progress_path(state, stream)
         self._marks = _load(self._path)
 
     def mark(self, name: str) -> Mark | None:
         return self._marks.get(name)
+
+    def marks(self) -> Mapping[str, Mark]:
+        """The marks as they are now."""
+        return dict(self._marks)
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Held while records are sent and their mark is saved."""
+        self._state.mkdir(parents=True, exist_ok=True)
+        with _locked(self._state, fcntl.LOCK_SH):
+            yield
 
     def forget_gone(self, present: Collection[str], marks_max: int = _MARKS_MAX) -> None:
         """Forget files that are gone, oldest first, when there are very many marks.
@@ -83,23 +127,57 @@ class Progress:
     def save(self, name: str, mark: Mark) -> None:
         self._marks.pop(name, None)  # so that the newest is the last
         self._marks[name] = mark
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(".tmp")
-        with fresh.open("wb") as file:
-            file.write(msgspec.json.encode(self._marks))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        _sync_folder(self._path.parent)
+        _write(self._path, self._marks)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable."""
+def progress_path(state: Path, stream: str) -> Path:
+    return state / f"files-{quote(stream, safe='')}.json"
+
+
+def begin_progress(state: Path, stream: str) -> None:
+    """Note that nothing was read, for a stream whose log is empty: if the file is missing later,
+    it was lost.
+    """
+    if not (path := progress_path(state, stream)).exists():
+        _write(path, {})
+
+
+@contextlib.contextmanager
+def held_still(state: Path, patience_s: float) -> Iterator[None]:
+    """No file is taken in any process while this is held; what it is held for must be short."""
+    state.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + patience_s
+    while True:
+        with contextlib.suppress(BlockingIOError), _locked(state, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            yield
+            return
+        if time.monotonic() >= deadline:
+            raise Unavailable(
+                f"files are being imported, and no step of it ended in {patience_s:.0f} seconds",
+                hint="is the disk full? try again later.",
+            )
+        time.sleep(_PAUSE_S)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, how: int) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        fcntl.flock(handle, how)
+        yield
     finally:
         os.close(handle)
+
+
+def _write(path: Path, marks: Mapping[str, Mark]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".tmp")
+    with fresh.open("wb") as file:
+        file.write(msgspec.json.encode(marks))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    sync(path.parent)
 
 
 def _load(path: Path) -> dict[str, Mark]:

@@ -1,42 +1,77 @@
-"""After a start the ids are remembered as before it: they are read from the log's tail.
+"""At a start the ids of all events are known again: the index goes up to a position, and what comes
+after it is read, from the log, and from the master what retention has removed there.
 
 Only events are remembered. A duplicate whose original never became durable must not stand for it:
 the original's producer was told of the failure and sends it again.
-tests/ingest/test_intake.py checks a topic that is opened again.
+tests/ingest/test_remember.py checks a topic that is opened again, with and without its index.
 """
 
 from __future__ import annotations
 
-import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+
+import structlog
 
 from headrace.core.event import Status
 from headrace.core.position import Interval
-from headrace.ingest.dedup import IdMemory
+from headrace.ingest.dedup import IdMemory, nothing
 from headrace.ingest.fields import FieldReader
+from headrace.ingest.hashing import hash_records
 from headrace.log.block import Block
 from headrace.log.reader import TopicReader
 
 _EVENT = int(Status.EVENT)
+_log = structlog.get_logger(__name__)
+
+# (partition, offsets) -> the records there that are no duplicates, in batches with the offset after
+Batch = tuple[Sequence[bytes], int]
+History = Callable[[int, Interval], Iterator[Batch]]
 
 
-def remember_tail(
-    memory: IdMemory, path: Path, fields: FieldReader, *, since_us: int, ids_max: int
+def no_history(partition: int, interval: Interval) -> Iterator[Batch]:
+    """There is no master: what the log has is all there is."""
+    yield from ()
+
+
+def remember(
+    memory: IdMemory, path: Path, fields: FieldReader, history: History, most: int
 ) -> None:
-    """Fill `memory` with the ids that arrived since then, in the order of their arrival."""
+    """Learn the ids of all events that the index does not have; `most` are held at a time."""
     reader = TopicReader(path)
-    start, end = reader.position_at(since_us).offsets, reader.end().offsets
-    # A partition cannot add more ids than are remembered in all, so no more of it is read.
-    tails = [Interval(max(lo, hi - ids_max), hi) for lo, hi in zip(start, end, strict=True)]
-    parts = [reader.blocks(partition, tail) for partition, tail in enumerate(tails)]
-    for block in heapq.merge(*parts, key=lambda block: block.arrived_at_us):
-        _remember(memory, block, fields, since_us)
+    known, first, end = memory.index.position, reader.start(), reader.end()
+    if (missing := end - known) > most:
+        _log.info("ids are being read", log=str(path), records=missing)
+    places = zip(known.offsets, first.offsets, end.offsets, strict=True)
+    for partition, (reached, begins, ends) in enumerate(places):
+        if reached < begins:
+            archived = history(partition, Interval(reached, begins))
+            _learn(memory, fields, partition, archived, most)
+        tail = Interval(max(reached, begins), ends)
+        _learn(memory, fields, partition, _logged(reader.blocks(partition, tail)), most)
 
 
-def _remember(memory: IdMemory, block: Block, fields: FieldReader, since_us: int) -> None:
-    if block.arrived_at_us < since_us:
-        return
-    pairs = zip(block.records(), block.statuses.tobytes(), strict=True)
-    events = [record for record, status in pairs if status == _EVENT]
-    _, ids = fields(events)
-    memory.decide(ids, events, block.arrived_at_us, None)
+def _logged(blocks: Iterable[Block]) -> Iterator[Batch]:
+    for block in blocks:
+        pairs = zip(block.records(), block.statuses.tobytes(), strict=True)
+        yield [record for record, status in pairs if status == _EVENT], block.next_offset
+
+
+def _learn(
+    memory: IdMemory, fields: FieldReader, partition: int, batches: Iterable[Batch], most: int
+) -> None:
+    for records, after in batches:
+        _, ids = fields(records)
+        hashed = hash_records(ids, records, memory.index.key)
+        decision = memory.decide(hashed, None)
+        memory.settle(decision.arrival, nothing(), [(partition, after)])
+        if memory.ready >= most:
+            put_ready(memory)
+
+
+def put_ready(memory: IdMemory) -> None:
+    """Put what is ready into the index, where nobody else uses the memory."""
+    ready = memory.get_ready()
+    memory.index.add(ready.ids, ready.bodies, ready.position)
+    memory.indexed(ready)
+    memory.index.merge()

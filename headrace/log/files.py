@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headrace.core.errors import DiskFull, HeadraceError, Unavailable
+from headrace.core.files import sync
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
@@ -34,7 +35,7 @@ class OsFiles:
     """The real file system."""
 
     def open(self, path: Path) -> int:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def pwrite(self, fd: int, data: bytes | memoryview, at: int) -> int:
         return os.pwrite(fd, data, at)
@@ -58,11 +59,7 @@ class OsFiles:
         path.unlink(missing_ok=True)
 
     def fsync_dir(self, path: Path) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        sync(path)
 
 
 OS_FILES: Files = OsFiles()

@@ -126,7 +126,7 @@ class PartitionWriter:
     def _failed(self, error: Exception) -> Exception:
         """Give up what was not acknowledged; a failed repair is tried again with the next group."""
         self._release()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):  # whatever it is, callers wait for an answer
             self._repair()
         return refusal(error, self.folder) if isinstance(error, OSError) else error
 

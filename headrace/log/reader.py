@@ -67,6 +67,14 @@ class TopicReader:
             if interval.overlaps(Interval(segment.first_offset, end)):
                 yield from _blocks_of(segment, mark, interval, end)
 
+    def segments(self, partition: int) -> list[tuple[Path, Interval]]:
+        """The published segment files and the offsets that each of them holds."""
+        folder = self.path / str(partition)
+        mark = published(folder)
+        return [
+            (s.path, Interval(s.first_offset, end)) for s, end in _held(list_segments(folder), mark)
+        ]
+
     def position_at(self, time_us: int) -> Position:
         """The first event of each partition that arrived at or after this time."""
         return Position(tuple(_offset_at(folder, time_us) for folder in self._folders()))

@@ -170,7 +170,7 @@ def _lock(path: Path, partitions: int) -> int:
     """Make the folders and become the only writer: opening cuts torn tails off."""
     for folder in _folders(path, partitions):
         folder.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

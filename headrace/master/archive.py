@@ -9,7 +9,6 @@ lost or doubled.
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,10 +17,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headrace.compile.plan import StreamPlan
-from headrace.core.event import ARRIVED_AT, OFFSET, REASON, STATUS, Status
+from headrace.core.event import ARRIVED_AT, REASON, STATUS, Status
 from headrace.core.failpoint import failpoint
 from headrace.core.meters import DEAD_LETTERS
 from headrace.core.position import Interval, Position, PositionRange
@@ -29,11 +27,12 @@ from headrace.core.time import DAY as DAY_US
 from headrace.core.time import iso
 from headrace.define.definitions import Watermark
 from headrace.log.block import Block
-from headrace.log.decode import Decoder
+from headrace.log.decode import Decoded, Decoder
 from headrace.log.reader import TopicReader
 from headrace.log.refusals import kind_of
+from headrace.master.parquet import FileWriter
 from headrace.master.table import MasterTable, file_schema
-from headrace.master.version import DAY, LANE, MasterFile
+from headrace.master.version import MasterFile
 
 CHUNK_EVENTS = 65_536
 
@@ -104,15 +103,21 @@ def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None, Counter[s
 
     The files, the highest event time after them, and the dead letters among them by kind.
     """
-    writers = _Writers(task)
-    blocks = TopicReader(task.log).blocks(task.partition, task.interval)
-    high, refused = task.high_us, Counter[str]()
-    for chunk in _chunks(blocks):
-        decoded = task.decoder.decode(chunk, task.partition, high, raw=True)
+    writers, high, refused = _Writers(task), task.high_us, Counter[str]()
+    for decoded in decoded_parts(task):
         high = decoded.high_us
         writers.write(decoded.table)
         refused.update(_kinds(decoded.table))
     return writers.close(), high, refused
+
+
+def decoded_parts(task: ArchiveTask) -> Iterator[Decoded]:
+    """The records of a partition's range, as the master keeps them, in parts."""
+    blocks, high = TopicReader(task.log).blocks(task.partition, task.interval), task.high_us
+    for chunk in _chunks(blocks):
+        decoded = task.decoder.decode(chunk, task.partition, high, raw=True)
+        high = decoded.high_us
+        yield decoded
 
 
 def _kinds(table: pa.Table) -> Iterator[str]:
@@ -143,8 +148,7 @@ class _Writers:
         declared = task.decoder.arrow_schema(raw=False, columns=task.decoder.schema.names)
         names = task.decoder.schema.names
         self.schema = file_schema(pa.schema([declared.field(name) for name in names]))
-        self.open: dict[tuple[str, str], tuple[str, pq.ParquetWriter]] = {}
-        self.seen: dict[tuple[str, str], list[int]] = {}
+        self.open: dict[int, FileWriter] = {}
 
     def write(self, table: pa.Table) -> None:
         """Share the rows out to their files; nearly always all of them go to one."""
@@ -152,44 +156,15 @@ class _Writers:
         days = table[ARRIVED_AT].cast(pa.int64()).to_numpy() // DAY_US
         kinds = days * len(Status) + statuses
         for kind in np.unique(kinds).tolist():
-            day, status = divmod(kind, len(Status))
             whole = bool((kinds == kind).all())
             part = table if whole else table.filter(pa.array(kinds == kind))
-            key = Status(status).word, iso(day * DAY_US)[:10]
-            self._write_part(key, part.select(self.schema.names))
+            if kind not in self.open:
+                self.open[kind] = self._opened(*divmod(kind, len(Status)))
+            self.open[kind].write(part)
 
-    def _write_part(self, key: tuple[str, str], part: pa.Table) -> None:
-        if key not in self.open:
-            status, day = key
-            place = f"{STATUS}={status}/{DAY}={day}/{LANE}={self.task.partition}"
-            name = f"{place}/{uuid.uuid4().hex}.parquet"
-            path = self.task.master / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.open[key] = name, pq.ParquetWriter(path, self.schema, compression="zstd")
-            self.seen[key] = [0, part[OFFSET][0].as_py(), 0]
-        self.open[key][1].write_table(part.cast(self.schema))
-        self.seen[key][0] += len(part)
-        self.seen[key][2] = part[OFFSET][-1].as_py() + 1
+    def _opened(self, day: int, status: int) -> FileWriter:
+        place = Status(status).word, iso(day * DAY_US)[:10], self.task.partition
+        return FileWriter(self.task.master, self.schema, place)
 
     def close(self) -> list[MasterFile]:
-        files = []
-        for key, (name, writer) in self.open.items():
-            writer.close()
-            path = self.task.master / name
-            _make_durable(path)
-            rows, first, after = self.seen[key]
-            size, place = path.stat().st_size, (*key, self.task.partition)
-            files.append(MasterFile(name, rows, size, *place, first, after))
-        return files
-
-
-def _make_durable(path: Path) -> None:
-    """The data must outlive a power cut before a commit names it."""
-    import os
-
-    for target in (path, path.parent):
-        handle = os.open(target, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        return [writer.close() for writer in self.open.values()]

@@ -24,10 +24,12 @@ from headrace.core.position import Interval, Position, PositionRange
 from headrace.log.decode import Decoder
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.parquet import read_rows, sound
 from headrace.master.table import MasterTable, event_files
-from headrace.master.version import MasterVersion
+from headrace.master.version import MasterFile, MasterVersion
 
 _REMEMBERED = 16  # ends of ranges; a stream is read at few places at a time
+_SOUND_MAX = 10_000
 Highs = tuple[int | None, ...]
 
 
@@ -39,6 +41,7 @@ class Stretches:
         self.table = MasterTable(master, declared_schema(stream), stream.partitions)
         self.schema = events_schema(stream, self.decoder)
         self._highs: OrderedDict[Position, Highs] = OrderedDict()
+        self._sound: set[str] = set()
 
     def end(self) -> Position:
         """The position after the last event that is durable."""
@@ -76,16 +79,21 @@ class Stretches:
         return version, version.position, version.highs
 
     def _archived(self, version: MasterVersion, range: PositionRange) -> pa.Table:
-        paths = event_files(version.files, range)
-        if not paths:
+        files = event_files(version.files, range)
+        if not files:
             return self.schema.empty_table()
-        # A file from before a column was declared lacks it; with a schema it reads as nulls.
-        files = ds.dataset(paths, schema=self.table.schema, format="parquet")
+        self._check(files)
         wanted = pc.scalar(False)
         for partition, interval in range.intervals():
             wanted |= _within(partition, interval)
-        found = files.to_table(columns=self.schema.names, filter=wanted)
-        return found.cast(self.schema)
+        return read_rows(files, self.table.schema, self.schema.names, wanted).cast(self.schema)
+
+    def _check(self, files: list[MasterFile]) -> None:
+        """Hash each file once: a range is a small part of it. After that its pages are verified."""
+        sound(file for file in files if file.path not in self._sound)
+        if len(self._sound) > _SOUND_MAX:
+            self._sound.clear()
+        self._sound.update(file.path for file in files)
 
     def _logged(
         self, range: PositionRange, highs: Highs, lower: Position

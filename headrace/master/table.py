@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,7 +31,8 @@ from headrace.core.event import (
 )
 from headrace.core.failpoint import failpoint
 from headrace.core.position import PositionRange
-from headrace.master.version import DAY, LANE, MasterFile, MasterVersion
+from headrace.core.time import now_us
+from headrace.master.version import DAY, LANE, MasterFile, MasterVersion, found_version
 
 # Every so many commits Delta sums up its log, so that whoever opens the table reads few files.
 CHECKPOINT_COMMITS = 10
@@ -62,6 +64,12 @@ def file_schema(declared: pa.Schema) -> pa.Schema:
     return pa.schema(fields + [pa.field(name, type) for name, type in _HIDDEN])
 
 
+def declared_fields(table: pa.Schema) -> pa.Schema:
+    """The declared columns of a table."""
+    own = {*_APART, *(name for name, _ in _HIDDEN)}
+    return pa.schema([field for field in table if field.name not in own])
+
+
 class MasterTable:
     """The master dataset of one stream."""
 
@@ -76,15 +84,8 @@ class MasterTable:
         """The newest version, if there is one: for readers, who make nothing."""
         version = self._last
         if version is None or not version.is_newest():
-            version = self._last = self._read()
+            version = self._last = found_version(self.path, self.partitions)
         return version
-
-    def _read(self) -> MasterVersion | None:
-        from deltalake import DeltaTable
-
-        if not DeltaTable.is_deltatable(str(self.path)):
-            return None
-        return MasterVersion(self.path, self.partitions)
 
     def newest(self) -> MasterVersion:
         """The newest version, made if there is none; new declared columns are added."""
@@ -115,20 +116,18 @@ class MasterTable:
     ) -> None:
         """Commit the files that hold `range`, with the position after it, in one transaction."""
         from deltalake import CommitProperties, Transaction
-        from deltalake.transaction import AddAction
 
         version = self.newest()
         # The table takes any transaction number, also an older one, so the order is checked here.
         if version.position != range.lower:
             raise ValueError(f"the master is at {version.position}, but {range.lower} was archived")
-        actions = [AddAction(f.path, f.bytes, _place(f), 0, True, _statistics(f)) for f in files]
         marks = [Transaction(f"offset-{n}", offset) for n, offset in enumerate(range.upper.offsets)]
         marks += [
             Transaction(f"high-{n}", high) for n, high in enumerate(highs) if high is not None
         ]
         failpoint("archive.committing")
         version.delta.create_write_transaction(
-            actions,
+            [_added(file, data_change=True) for file in files],
             "append",
             self._table_schema,
             partition_by=_APART,
@@ -136,14 +135,29 @@ class MasterTable:
         )
         failpoint("archive.committed")
 
+    def replace(
+        self, version: MasterVersion, old: Sequence[MasterFile], new: Sequence[MasterFile]
+    ) -> None:
+        """Let the new files stand for the old ones of a version; they hold the same records."""
+        from deltalake.transaction import RemoveAction
+
+        now_ms = now_us() // 1_000
+        removed = [RemoveAction(version.name_of(file), False, now_ms) for file in old]
+        version.delta.create_write_transaction(
+            [*removed, *(_added(file, data_change=False) for file in new)],
+            "append",
+            self._table_schema,
+            partition_by=_APART,
+        )
+
 
 def event_files(
     files: Iterable[MasterFile], range: PositionRange, status: Status = Status.EVENT
-) -> list[str]:
-    """Paths of the files that may hold events of the range; or records of another status."""
+) -> list[MasterFile]:
+    """The files that may hold events of the range; or records of another status."""
     wanted = dict(range.intervals())
     return [
-        file.path
+        file
         for file in files
         if file.status == status.word
         and (interval := wanted.get(file.partition))
@@ -160,8 +174,11 @@ def counts(files: Iterable[MasterFile]) -> dict[str, int]:
     return totals
 
 
-def _place(file: MasterFile) -> dict[str, str]:
-    return {STATUS: file.status, DAY: file.day, LANE: str(file.partition)}
+def _added(file: MasterFile, data_change: bool) -> Any:
+    from deltalake.transaction import AddAction
+
+    place = {STATUS: file.status, DAY: file.day, LANE: str(file.partition)}
+    return AddAction(file.path, file.bytes, place, 0, data_change, _statistics(file))
 
 
 def _statistics(file: MasterFile) -> str:

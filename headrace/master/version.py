@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.core.errors import CorruptMaster
 from headrace.core.event import OFFSET, STATUS
 from headrace.core.position import Position
 
@@ -35,6 +36,16 @@ class MasterFile:
     partition: int
     first_offset: int
     next_offset: int
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its bytes."""
+        return Path(self.path).stem
+
+    @property
+    def stream(self) -> str:
+        """Whose master it is of, for a file of a version."""
+        return Path(self.path).parents[3].name
 
 
 class MasterVersion:
@@ -61,6 +72,10 @@ class MasterVersion:
         """
         return not self._next.exists() and self._log.stat().st_mtime_ns == self._changed_at
 
+    def name_of(self, file: MasterFile) -> str:
+        """The name under which the table knows a file of this version."""
+        return str(Path(file.path).relative_to(self._path))
+
     @cached_property
     def columns(self) -> frozenset[str]:
         return frozenset(field.name for field in self.delta.schema().fields)
@@ -68,7 +83,7 @@ class MasterVersion:
     @cached_property
     def files(self) -> tuple[MasterFile, ...]:
         rows = pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
-        return tuple(
+        files = tuple(
             MasterFile(
                 str(self._path / row["path"]),
                 row["num_records"],
@@ -81,3 +96,36 @@ class MasterVersion:
             )
             for row in rows
         )
+        self._check(files)
+        return files
+
+    def _check(self, files: tuple[MasterFile, ...]) -> None:
+        """Every record before the position is in one file, so the numbers of the log must agree."""
+        held = [0] * len(self.position.offsets)
+        for file in files:
+            held[file.partition] += file.rows
+            if not 0 <= file.first_offset <= file.next_offset - file.rows:
+                raise self._contradiction(
+                    f"{Path(file.path).name} is said to hold {file.rows} records with offsets "
+                    f"[{file.first_offset}, {file.next_offset})"
+                )
+        for partition, (rows, offset) in enumerate(zip(held, self.position.offsets, strict=True)):
+            if rows != offset:
+                raise self._contradiction(
+                    f"partition {partition} ends at offset {offset}, and its files hold {rows} "
+                    "records"
+                )
+
+    def _contradiction(self, told: str) -> CorruptMaster:
+        return CorruptMaster(
+            f"the Delta log of the master of '{self._path.name}' contradicts itself: {told}",
+            hint="restore a backup; nothing was changed.",
+            origin=str(self._log),
+        )
+
+
+def found_version(path: Path, partitions: int) -> MasterVersion | None:
+    """The newest version of the table at a path, if there is one."""
+    from deltalake import DeltaTable
+
+    return MasterVersion(path, partitions) if DeltaTable.is_deltatable(str(path)) else None

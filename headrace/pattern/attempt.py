@@ -3,11 +3,16 @@
 The search goes back on a stack of its own, so a match may be of any length. Where conditions are of
 the row only, what comes after an instruction at a row does not depend on the way there: a pair
 that failed once is not tried again, and an attempt takes time in proportion to rows × instructions.
-tests/pattern/test_random_patterns.py checks it against an enumeration of all ways.
+Otherwise the number of ways may be exponential in the rows, so an attempt may take `steps_max`
+rows, counting each again on each way. What is known of later rows changes nothing of the steps
+before, so an attempt that is too long in one round is too long in every other.
+tests/pattern/test_random_patterns.py checks it against an enumeration of all ways, and
+tests/pattern/test_steps.py the bound.
 """
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -23,6 +28,7 @@ class Outcome(IntEnum):
     DONE = 0
     WAITS = 1  # for a row, or for the watermark to reach the deadline
     WAITS_FOR_ROW = 2
+    EXHAUSTED = 3  # it would take more steps than it may
 
 
 class Attempt(NamedTuple):
@@ -35,19 +41,24 @@ class Attempt(NamedTuple):
     open: bool  # may a row still come that is inside?
     ended: bool
     whole: bool  # is the first of `rows` the key's first?
+    steps_max: float = math.inf
 
 
-def attempted(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outcome:
-    """Add to `found`: the first match, or under SKIP TILL ANY all that are different."""
+def attempted(
+    code: Code, trail: Trail, attempt: Attempt, found: list[Found]
+) -> tuple[Outcome, int]:
+    """Add to `found`: the first match, or under SKIP TILL ANY all that are different. With the
+    outcome come the steps that it took, if it is decided.
+    """
     try:
         return _run(code, trail, attempt, found)
     except NotRipe:
-        return Outcome.WAITS_FOR_ROW
+        return Outcome.WAITS_FOR_ROW, 0
 
 
-def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outcome:
+def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> tuple[Outcome, int]:
     """The loop. It is one function, with all it uses in locals, because it runs for each row."""
-    rows, masks, start, deadline, open_, ended, whole = attempt
+    rows, masks, start, deadline, open_, ended, whole, steps_max = attempt
     ops, nexts, others, bits, names = code.ops, code.nexts, code.others, code.bits, code.names
     needs, blocks, tracks, every = code.needs, code.blocks, code.tracks, code.every
     memoises, size, n = code.memoises, len(code.ops), len(rows)
@@ -56,7 +67,7 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outc
     stack: list[tuple[int, int, int]] = []
     failed: set[int] = set()
     seen: set[object] = set()
-    pc, pos, reached = code.entry, start, 0
+    pc, pos, reached, steps = code.entry, start, 0, 0
     while True:
         op = ops[pc]
         if op == TAKE:
@@ -67,12 +78,15 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outc
                     path.append(pos)
                     takes.append(pc)
                     if tracks:
+                        steps += 1
+                        if steps > steps_max:
+                            return Outcome.EXHAUSTED, steps
                         trail.push(pos, names[pc])
                     pos += 1
                     pc = nexts[pc]
                     continue
             elif open_:
-                return Outcome.WAITS
+                return Outcome.WAITS, steps
         elif op == SPLIT:
             preferred, other = nexts[pc], others[pc]
             if pos < n:  # a way that this row does not allow need not be tried
@@ -103,17 +117,17 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outc
                     pc = nexts[pc]
                     continue
             elif open_:
-                return Outcome.WAITS
+                return Outcome.WAITS, steps
         elif op == ACCEPT:
             reached += 1
             if not every:
                 found.append((path, takes))
-                return Outcome.DONE
+                return Outcome.DONE, steps
             if (identity := code.identity(path, takes)) not in seen:
                 seen.add(identity)
                 found.append((path[:], takes[:]))
                 if len(found) == MATCHES_MAX:
-                    return Outcome.DONE
+                    return Outcome.DONE, steps
         elif op == REST:
             while pos < n and rows[pos][0] < deadline:
                 if not code.may_pass(trail, pc, pos, masks[pos]):
@@ -121,13 +135,13 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outc
                 pos += 1
             else:
                 if pos == n and open_:
-                    return Outcome.WAITS
+                    return Outcome.WAITS, steps
                 pc = nexts[pc]
                 continue
         elif op == LAST:
             if pos == n:
                 if not ended:
-                    return Outcome.WAITS_FOR_ROW
+                    return Outcome.WAITS_FOR_ROW, steps
                 pc = nexts[pc]
                 continue
         elif op == FIRST and pos == 0 and whole:
@@ -140,7 +154,7 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> Outc
             if depth == reached:
                 failed.add(pos * size + ~pc)
         else:
-            return Outcome.DONE
+            return Outcome.DONE, steps
         del path[depth:], takes[depth:]
         if tracks:
             trail.cut(depth)

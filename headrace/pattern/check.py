@@ -1,7 +1,7 @@
 """What a pattern may not say, and the sentence for it.
 
 `check` is called when a stream is defined: a pattern that passes can be searched for in any rows
-without an error. tests/pattern/test_check.py reads each sentence.
+without an error. All mistakes are told at once. tests/pattern/test_check.py reads each sentence.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from headrace.core.errors import Unsupported
+from headrace.core.mistakes import Mistakes
 from headrace.core.pattern import (
     Absent,
     Aggregate,
@@ -38,14 +39,21 @@ from headrace.pattern.trail import Needs
 
 def check(pattern: Pattern, *, closed: bool = False) -> None:
     """Raise Unsupported if the pattern cannot be kept; `closed`: its input has an end."""
-    _check_node(pattern, closed)
-    program = compiled(pattern.node)
-    _check_absent(pattern, program)
-    _check_modes(pattern)
-    _check_skip(pattern, program)
-    _check_names(pattern)
-    _check_expressions(pattern)
-    selecting(pattern.node, pattern.selection)
+    mistakes = Mistakes()
+    with mistakes.noted():
+        _check_node(pattern, closed)
+        program = compiled(pattern.node)
+        with mistakes.noted():
+            _check_absent(pattern, program)
+        with mistakes.noted():
+            _check_skip(pattern, program)
+        selecting(pattern.node, pattern.selection)
+    with mistakes.noted():
+        _check_modes(pattern)
+    with mistakes.noted():
+        _check_names(pattern)
+    _check_expressions(pattern, mistakes)
+    mistakes.end()
 
 
 def parts(node: Node) -> Iterator[Node]:
@@ -182,30 +190,36 @@ def _check_names(pattern: Pattern) -> None:
         )
 
 
-def _check_expressions(pattern: Pattern) -> None:
+def _check_expressions(pattern: Pattern, mistakes: Mistakes) -> None:
     names = {*variables(pattern.node), *(name for name, _ in pattern.subsets), None}
     columns = {column: i for i, column in enumerate(pattern.columns)}
     scope = Scope(columns, Needs(dict(pattern.subsets)))
     for variable, condition in pattern.conditions:
-        for leaf in leaves(condition):
-            _refuse(
-                _final(leaf),
-                f"the condition of {variable} asks for FINAL, and the match is not whole then",
-                "use FINAL in MEASURES only.",
-            )
-            _refuse(
-                isinstance(leaf, MatchId),
-                f"the condition of {variable} asks for MATCH_ID(), and the match is not whole then",
-                "use MATCH_ID() in MEASURES only.",
-            )
+        with mistakes.noted():
+            _check_condition(variable, condition)
     for name, expression in (*pattern.conditions, *pattern.measures):
-        for leaf in leaves(expression):
-            _refuse(
-                _asked(leaf) not in names,
-                f"{name} asks for {_asked(leaf)}, which the pattern does not have",
-                f"it has: {', '.join(sorted(str(n) for n in names if n))}.",
-            )
-        scope.closure(expression)  # refuses functions that are not there
+        with mistakes.noted():
+            for leaf in leaves(expression):
+                _refuse(
+                    _asked(leaf) not in names,
+                    f"{name} asks for {_asked(leaf)}, which the pattern does not have",
+                    f"it has: {', '.join(sorted(str(n) for n in names if n))}.",
+                )
+            scope.closure(expression)  # refuses functions that are not there
+
+
+def _check_condition(variable: str, condition: Expression) -> None:
+    for leaf in leaves(condition):
+        _refuse(
+            _final(leaf),
+            f"the condition of {variable} asks for FINAL, and the match is not whole then",
+            "use FINAL in MEASURES only.",
+        )
+        _refuse(
+            isinstance(leaf, MatchId),
+            f"the condition of {variable} asks for MATCH_ID(), and the match is not whole then",
+            "use MATCH_ID() in MEASURES only.",
+        )
 
 
 def _final(leaf: Expression) -> bool:

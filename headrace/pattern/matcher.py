@@ -12,6 +12,7 @@ tests/pattern/test_cuts.py checks this.
 
 from __future__ import annotations
 
+import math
 from itertools import chain
 from typing import Any
 
@@ -56,6 +57,8 @@ class Matcher:
         self.trail = Trail(self.needs, names, self.columns)
         self.output = Output(pattern, self.code)
         self.within_us = pattern.within_us
+        # Where no condition depends on the way, a way that failed is not tried again.
+        self.steps_max = math.inf if self.free or pattern.steps_max is None else pattern.steps_max
         self.unmatched = pattern.rows is Rows.UNMATCHED
         self.reach = reach(pattern, program)
         self.anchored = any(isinstance(step, First) for step in program.instructions)

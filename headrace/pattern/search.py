@@ -3,6 +3,11 @@
 Everything before `start` is decided; of it, only the rows that PREV can see are kept. An attempt
 that waits is made again when a row came, the watermark reached its deadline, or the input ended,
 and not before. tests/pattern/test_cuts.py checks that a search may be cut anywhere.
+
+Where the number of ways has no other bound, a key has so many steps for its attempts: each decided
+one spends what it took and gives a hundredth of the whole back. A key that would need more is set
+aside: `given_up` is the row with which it cannot go on. Whether it comes to that is decided by the
+key's rows alone, not by rounds. tests/pattern/test_steps.py checks this.
 """
 
 from __future__ import annotations
@@ -17,6 +22,8 @@ from headrace.pattern.trail import NotRipe, Row
 
 if TYPE_CHECKING:
     from headrace.pattern.matcher import Matcher
+
+STEPS_BACK = 100  # of the steps of a key, an attempt gives back one of so many
 
 
 class Search:
@@ -33,10 +40,14 @@ class Search:
         self.waits = False
         self.due: int | None = None
         self.taken: set[int] = set()  # rows not passed yet that some match took
+        self.steps = matcher.steps_max  # that are left
+        self.given_up: Row | None = None
         if state is not None:
-            rows, self.start, self.whole, self.number, self.given, waits, self.due, taken = state
+            rows, self.start, self.whole, self.number, self.given, waits, self.due, taken, spent = (
+                state
+            )
             self.take([_restored(row) for row in rows])
-            self.waits, self.taken = waits, set(taken)
+            self.waits, self.taken, self.steps = waits, set(taken), self.steps - spent
 
     def take(self, rows: Sequence[Row]) -> None:
         """Rows that have become ripe, in order."""
@@ -52,7 +63,7 @@ class Search:
         if self.waits and not ended and not self._is_due(mark_us):
             return given
         self.waits = False
-        while not self.waits and self._at_start(given):
+        while not self.waits and self.given_up is None and self._at_start(given):
             self._attempt(mark_us, ended, given)
         self._let_go()
         return given
@@ -61,11 +72,13 @@ class Search:
         """What `Matcher.resume` goes on from; None if there is nothing to remember."""
         number = self.number if self.matcher.numbers else 0
         whole = self.whole or not self.matcher.anchored
-        if not self.rows and not number and whole:
+        spent = 0 if self.matcher.steps_max == self.steps else self.matcher.steps_max - self.steps
+        if not self.rows and not number and whole and not spent:
             return None
         taken = sorted(self.taken)
         return [
-            list(self.rows), self.start, whole, number, self.given, self.waits, self.due, taken
+            list(self.rows), self.start, whole, number, self.given, self.waits, self.due, taken,
+            spent,
         ]  # fmt: skip
 
     def due_us(self) -> int | None:
@@ -90,18 +103,29 @@ class Search:
         if matcher.within_us is not None:
             deadline = self.rows[start][0] + matcher.within_us
             open_ = not ended and (mark_us is None or mark_us < deadline)
-        attempt = Attempt(self.rows, self.masks, start, deadline, open_, ended, self.whole)
+        attempt = Attempt(
+            self.rows, self.masks, start, deadline, open_, ended, self.whole, self.steps
+        )
         found: list[Found] = []
         matcher.trail.begin(self.rows, self.number - self.given + 1, ended)
-        outcome = attempted(matcher.code, matcher.trail, attempt, found)
+        outcome, steps = attempted(matcher.code, matcher.trail, attempt, found)
         if not self._give(found, ended, given):
             outcome = Outcome.WAITS_FOR_ROW
         if outcome is Outcome.DONE:
+            self._spend(steps)
             self._go_to(self._after(found), given)
+        elif outcome is Outcome.EXHAUSTED:
+            self.given_up = self.rows[start]
         else:
             self.waits = True
             by_mark = outcome is Outcome.WAITS and matcher.within_us is not None
             self.due = int(deadline) if by_mark else None
+
+    def _spend(self, steps: int) -> None:
+        """Take the steps of a decided attempt from those that are left, and give some back."""
+        most = self.matcher.steps_max
+        if steps and most != math.inf:
+            self.steps = min(most, self.steps - steps + max(1, most // STEPS_BACK))
 
     def _give(self, found: list[Found], ended: bool, given: list[Given]) -> bool:
         """Give out the matches; False if one has a measure that waits for a row."""

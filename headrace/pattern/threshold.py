@@ -40,6 +40,8 @@ class Thresholds:
 class _Search:
     """Rows come in with `take`, and what they have reached goes out with `matches`."""
 
+    given_up = None  # what a threshold takes has a bound, so none ever is
+
     def __init__(self, threshold: Threshold) -> None:
         self.threshold = threshold
         self.rows: Sequence[Row] = ()

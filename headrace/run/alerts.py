@@ -8,35 +8,35 @@ tests/run/test_alerts_killed.py kills it.
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
-import structlog
-
 from headrace.compile.plan import ActionPlan, Plan, RulePlan
-from headrace.core.errors import BadSetting, Fenced, HeadraceError
+from headrace.core.errors import BadSetting, Fenced
+from headrace.core.problems import Problems, reason_of
 from headrace.core.report import Report
 from headrace.core.rule import Kind
 from headrace.core.time import Clock, now_us
+from headrace.core.worker import Worker, problems_of
 from headrace.define.actions import load_actions
+from headrace.define.paths import output_file
 from headrace.define.project import Project
+from headrace.define.settings import NotifySettings
 from headrace.run.actions.call import CallAction
 from headrace.run.actions.email import EmailAction
 from headrace.run.actions.file import FileAction
 from headrace.run.actions.protocol import Action
 from headrace.run.actions.stream import StreamAction
-from headrace.run.actions.webhook import WebhookAction
+from headrace.run.actions.webhook import SECRET, WebhookAction, secrets_of
 from headrace.run.deliveries import Deliveries
 from headrace.run.targets import Submit
 from headrace.serving.notices import forget_other_actions
 from headrace.serving.raising import Lookout
 from headrace.serving.sqlite import Sqlite
 
-log = structlog.get_logger()
 TURN_S, STOP_S_MAX = 0.1, 15.0
-SECRET = "HEADRACE_NOTIFY_SECRET"
 
 
 class Alerts:
@@ -51,7 +51,7 @@ class Alerts:
         report: Report,
         clock: Clock = now_us,
     ) -> None:
-        self.plan, self.report = plan, report
+        self.plan = plan
         self.lookout = Lookout(db, clock)
         self.deliveries = [
             Deliveries(action, made, db, project.settings.notify, clock)
@@ -59,37 +59,39 @@ class Alerts:
         ]
         if plan.rules:
             forget_other_actions(db, plan.rules, clock())
-        self._failed: dict[str, str] = {}
+        self._problems = Problems("rule", report)
+        self._held: frozenset[str] = frozenset()
         self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, name="rules", daemon=True),
-            *(
-                threading.Thread(target=d.run, args=(self._stop,), name=d.plan.name, daemon=True)
-                for d in self.deliveries
-            ),
+        self._looking = Worker("rules", self._turn, self._stop, report)
+        self._delivering = [
+            Worker(f"action {d.plan.name}", partial(d.turn, self._stop), self._stop, report)
+            for d in self.deliveries
         ]
 
     @property
     def problems(self) -> dict[str, str]:
-        found = {f"rule {name}": sentence for name, sentence in self._failed.items()}
         failing = {f"action {d.plan.name}": d.problem for d in self.deliveries if d.problem}
-        return found | failing
+        return problems_of([self._looking, *self._delivering]) | self._problems | failing
 
-    def start(self) -> None:
+    def start(self, hold: Collection[str] = ()) -> None:
+        """Start; the rules to hold are not looked for until they are released."""
+        self._held = frozenset(hold)
         if self.plan.rules:
-            for thread in self._threads:
-                thread.start()
+            for worker in (self._looking, *self._delivering):
+                worker.start()
+
+    def release(self) -> None:
+        self._held = frozenset()
 
     def stop(self) -> None:
         """Raise and deliver what there is, and end; what cannot be delivered now waits."""
         self._stop.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(STOP_S_MAX)
+        for worker in (self._looking, *self._delivering):
+            worker.join(STOP_S_MAX)
         self.look()
-        for deliveries, thread in zip(self.deliveries, self._threads[1:], strict=True):
+        for deliveries, worker in zip(self.deliveries, self._delivering, strict=True):
             # An action that hangs or fails is not waited for a second time.
-            if not thread.is_alive() and deliveries.problem is None:
+            if not worker.alive and deliveries.problem is None:
                 deliveries.drain()
 
     def drain(self) -> None:
@@ -100,25 +102,22 @@ class Alerts:
 
     def look(self) -> None:
         for rule in self.plan.rules:
-            self._look(rule)
+            if rule.name not in self._held:
+                self._look(rule)
 
-    def _run(self) -> None:
-        while not self._stop.wait(TURN_S):
-            self.look()
+    def _turn(self) -> float:
+        self.look()
+        return TURN_S
 
     def _look(self, rule: RulePlan) -> None:
+        key = f"rule {rule.name}"
         try:
             self.lookout.look(rule)
-            self._failed.pop(rule.name, None)
+            self._problems.over(key)
         except Fenced:
             self._stop.set()
         except Exception as error:
-            message = error.message if isinstance(error, HeadraceError) else repr(error)
-            sentence = f"rule '{rule.name}' failed: {message}"
-            if self._failed.get(rule.name) != sentence:
-                self._failed[rule.name] = sentence
-                log.error("rule.failed", rule=rule.name, exc_info=error)
-                self.report("problem", {"message": sentence})
+            self._problems.note(key, f"rule '{rule.name}' failed: {reason_of(error)}", error)
 
 
 def actions_of(plan: Plan, project: Project, submit: Submit) -> list[tuple[ActionPlan, Action]]:
@@ -142,7 +141,7 @@ def _action(
     notify = project.settings.notify
     match Kind(plan.kind):
         case Kind.WEBHOOK:
-            return WebhookAction(plan.target, notify, _secret(plan, notify.secret))
+            return WebhookAction(plan.target, notify, _secrets(plan, notify))
         case Kind.STREAM:
             return StreamAction(plan, submit)
         case Kind.EMAIL:
@@ -150,14 +149,14 @@ def _action(
         case Kind.CALL:
             return CallAction(bodies[plan.target])
         case Kind.FILE:
-            return FileAction(project.folder / plan.target)
+            return FileAction(output_file(project, plan.target, "an action"))
 
 
-def _secret(plan: ActionPlan, said: str) -> str:
-    secret = os.environ.get(SECRET, said)
-    if not secret:
+def _secrets(plan: ActionPlan, notify: NotifySettings) -> tuple[str, ...]:
+    secrets = secrets_of(notify)
+    if not secrets:
         raise BadSetting(
             f"a rule notifies '{plan.target}', but there is no secret to sign it with",
             hint=f"set {SECRET} in the environment, or notify.secret in headrace.toml.",
         )
-    return secret
+    return secrets

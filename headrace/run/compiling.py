@@ -53,11 +53,14 @@ def check_calls(project: Project, notifiers: Iterable[RuleDefinition | WatchDefi
 def compile_with(spark: Any, project: Project) -> Plan:
     """Compile in a session that runs."""
     from headrace.spark.analyse import SparkAnalyser
+    from headrace.spark.fence_definitions import check_added
     from headrace.spark.functions import register_functions
 
     check_without_spark(project)
+    functions = functions_of(project)
+    check_added(spark, project, [function.name for function in functions])
     analyser = SparkAnalyser(spark)
-    register_functions(analyser.spark, functions_of(project))
+    register_functions(analyser.spark, functions)
     return compile_project(project, analyser, processors_of(project))
 
 
@@ -73,9 +76,12 @@ def session(project: Project, purpose: str) -> Iterator[Any]:
     """A Spark session for the time of a block."""
     from headrace.spark.session import start_session, stop_session
 
-    work = Layout.of(project).work(purpose)
+    layout = Layout.of(project)
+    layout.make_state()
     spark = start_session(
-        project.settings.spark, app_name=f"headrace-{project.settings.name}", work=work
+        project.settings.spark,
+        app_name=f"headrace-{project.settings.name}",
+        work=layout.work(purpose),
     )
     try:
         yield spark

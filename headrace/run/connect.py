@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from headrace.access.access import Access
 from headrace.api.accessbook import AccessBook
 from headrace.api.client import Remote
+from headrace.api.limits import policy_of
 from headrace.define.project import Project
 from headrace.run.journal import keep_no_journal
 from headrace.run.layout import Layout
@@ -43,7 +44,10 @@ def connect_access(project: Project) -> Iterator[AccessBook]:
         with reached(project, url) as remote:
             yield remote.access
         return
-    access = Access(Layout.of(project).access, project.settings.name)
+    layout = Layout.of(project)
+    layout.make_state()
+    settings = project.settings
+    access = Access(layout.access, settings.name, policy=policy_of(settings.access))
     try:
         yield access
     finally:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import structlog
 
 from headrace.compile.plan import ActionPlan
-from headrace.core.errors import Fenced, HeadraceError
+from headrace.core.errors import Fenced, sentence_of
 from headrace.core.failpoint import failpoint
 from headrace.core.time import Clock, now_us
 from headrace.define.settings import NotifySettings
@@ -42,14 +42,11 @@ class Deliveries:
         self.queue = Queue(db, plan)
         self.problem: str | None = None
 
-    def run(self, stop: threading.Event) -> None:
-        while not stop.wait(TURN_S):
-            try:
-                while not stop.is_set() and self.step():
-                    pass
-            except Exception as error:
-                # The store cannot be written now; what was delivered will come again.
-                self._note(error)
+    def turn(self, stop: threading.Event) -> float:
+        """All that is due. If the store cannot be written now, what was delivered comes again."""
+        while not stop.is_set() and self.step():
+            pass
+        return TURN_S
 
     def drain(self) -> None:
         """All that is due, until something fails."""
@@ -96,7 +93,5 @@ class Deliveries:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, HeadraceError):
-        return error.message
     said = str(error) if isinstance(error, Undeliverable | ConnectionError) and str(error) else ""
-    return (said or f"{type(error).__name__}: {error}")[:REASON_MAX]
+    return (said or sentence_of(error))[:REASON_MAX]

@@ -18,6 +18,7 @@ from headrace.core.errors import NotFound
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.parquet import sound
 from headrace.master.stretch import events_schema, logged_events
 from headrace.master.table import MasterTable, event_files
 from headrace.run.layout import Layout
@@ -39,7 +40,7 @@ def stream_relations(
     if version is not None:
         archived, highs = version.position, version.highs
         whole = PositionRange(Position.start(stream.partitions), archived)
-        paths = event_files(version.files, whole)
+        paths = sound(event_files(version.files, whole))
     log = _log(layout.log(stream.name))
     end = log.end().latest(archived) if log else archived
     hot = folder / f"{stream.name}.arrow"

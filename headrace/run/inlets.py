@@ -9,7 +9,9 @@ from headrace.compile.passes import stream_plan
 from headrace.core.errors import NotFound
 from headrace.define.project import Project
 from headrace.ingest.intake import Intake
+from headrace.ingest.progress import begin_progress
 from headrace.log.topic import Topic
+from headrace.master.originals import originals
 from headrace.run.layout import Layout
 
 
@@ -33,18 +35,27 @@ class Inlets:
             names = ", ".join(self.project.streams) or "none"
             raise NotFound(f"there is no stream '{stream}'", hint=f"there are: {names}.")
         if definition.name not in self.intakes:
-            settings = self.project.settings
+            settings, layout = self.project.settings, Layout.of(self.project)
+            partitions = stream_plan(definition, self.project).partitions
             topic = Topic.open(
-                Layout.of(self.project).log(definition.name),
-                stream_plan(definition, self.project).partitions,
+                layout.log(definition.name),
+                partitions,
                 segment_bytes_max=settings.log.segment_bytes_max,
             )
             self.topics[definition.name] = topic
+            if definition.source == "files" and not sum(topic.end().offsets):
+                begin_progress(layout.ingest, definition.name)
             self.intakes[definition.name] = Intake(
-                definition, topic, settings=settings, lag=partial(self.lag, definition.name)
+                definition,
+                topic,
+                settings=settings,
+                lag=partial(self.lag, definition.name),
+                history=partial(originals, layout.master(definition.name), partitions),
             )
         return self.intakes[definition.name]
 
     def close(self) -> None:
         for topic in self.topics.values():
             topic.close()
+        for intake in self.intakes.values():
+            intake.close()

@@ -9,44 +9,56 @@ it whole; tests/run/test_kills.py kills it at each failpoint.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import structlog
+from msgspec.structs import replace as replace_fields
 
 from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
+from headrace.api.limits import policy_of
 from headrace.api.observed.about import Rebuild
 from headrace.api.server import HttpServer
-from headrace.api.service import Rebuilt, Status
+from headrace.api.service import Problem, Rebuilt, Status
 from headrace.api.tls import exposed, with_paths
 from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, NotFound, NotReady
+from headrace.core.paths import hide_paths
+from headrace.core.position import Position
 from headrace.core.report import Report
 from headrace.core.time import iso, now_us
 from headrace.core.user import os_user
+from headrace.core.watchdog import Watchdog
+from headrace.core.worker import Worker, problems_of
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
-from headrace.ingest.connector import connectors
+from headrace.ingest.connector import Connector, connectors
 from headrace.ingest.intake import Receipt
 from headrace.run.alerts import action_of, actions_of
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.constants import begin_watches
 from headrace.run.deployment import Deployment, Ground
 from headrace.run.following import Following
+from headrace.run.health import FLOWING, disk_problem, with_health
+from headrace.run.health import problems_of as problems_of_flow
+from headrace.run.health_watch import HealthWatch
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.observatory.live import LiveObservatory
 from headrace.run.observatory.subject import Signs
-from headrace.run.once import rebuilt
+from headrace.run.once import begun_in, rebuilt
 from headrace.run.outlet import lineage_of
+from headrace.run.parts import check_parts
 from headrace.run.project_service import ProjectService
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
+from headrace.run.starts import Starts
 from headrace.run.watches import with_watches
 from headrace.serving.hearer import Hearing
 from headrace.serving.hub import Hub
@@ -54,8 +66,7 @@ from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.streams import Streams
 from headrace.serving.watches import add, deploy_files, remove
 
-log = structlog.get_logger()
-REBUILD_SECONDS_MAX = 3_600
+REBUILD_SECONDS_MAX, START_LOOK_S = 3_600, 0.05
 
 
 class Instance(ProjectService):
@@ -69,6 +80,7 @@ class Instance(ProjectService):
         server_key: bytes | None = None,
     ) -> None:
         layout = Layout.of(project)
+        hide_paths(project.folder, project.state)
         self.lock = RunLock(layout, turn)
         self.lock.take()
         super().__init__(
@@ -77,32 +89,53 @@ class Instance(ProjectService):
         self.report = report
         self.started_at = now_us()
         self.state, self.reason = "starting", "the log is being opened"
+        self.watchdog, self.starts = Watchdog(), Starts()
         self.inlets = Inlets(project, self.lag_of)
         self.spark: Any = None
         self.deployment: Deployment | None = None
-        streams = Streams(Following(project, self.questions.client.run))
+        streams = Streams(Following(project, self.questions.pool.run))
         self.hub = Hub(self.store.db, project.settings.subscribe, streams)
         self.observatory = self.seen = LiveObservatory(self)
         self.access = Access(
             layout.access,
             project.settings.name,
-            session_life_us=project.settings.access.session_life_us,
+            policy=policy_of(project.settings.access),
             server_key=server_key,
         )
         self.served = server_key is not None
         self.server: HttpServer | None = None
         self.lineage = lineage_of(project)
         self._stop = threading.Event()
+        self.health_watch = HealthWatch(
+            self.health, lambda: self._problems_said().values(), self._stop, report
+        )
         self._changing = threading.Lock()
-        self._connectors: list[threading.Thread] = []
+        self.sources: list[Connector] = []
+        self._connectors: list[Worker] = []
 
     # Start and stop
 
     def open(self) -> None:
         """Open the logs, so that events can come in."""
         check_without_spark(self.project)
+        check_parts(self.layout, self.project.streams)
         self.store.take_over()
         self.inlets.open()
+
+    def start_sources(self) -> None:
+        """Let events come in from the sources of the streams; Spark need not run for that."""
+        for name, definition in self.project.streams.items():
+            if make := connectors.get(definition.source):
+                connector = make(
+                    definition, self.inlets.intakes[name], self.project.folder, self.layout.ingest
+                )
+                worker = Worker(f"ingest {name}", self._run_of(connector), self._stop, self.report)
+                self.sources.append(connector)
+                self._connectors.append(worker)
+                worker.start()
+
+    def _run_of(self, connector: Connector) -> Callable[[], None]:
+        return lambda: connector.run(self._stop)
 
     def serve(self, port: int | None) -> str:
         """Answer HTTP; the address."""
@@ -114,6 +147,7 @@ class Instance(ProjectService):
         begin, url = begin_job if self.served else begin_run, self.server.url
         self.lock.announce(url, token := begin(self.access))
         self.seen.start()
+        self.health_watch.worker.start()
         if self.served:
             # What is reported goes into a log that others read, so it opens nothing.
             self.report("serving", {"url": url})
@@ -137,24 +171,45 @@ class Instance(ProjectService):
         )
         self.report("engine", {"master": self.project.settings.spark.master})
         self.reason = "the project is being compiled"
-        self._deploy(self._planned(self.project), os_user())
+        plan = self._planned(self.project)
         self.reason = "views are being built"
-        self.working().build(only=lambda pipeline: pipeline.needs_catch_up())
+        self._deploy(plan, os_user())
 
     def _planned(self, project: Project) -> Plan:
         """The plan of a project, whose actions can all be done; else it is refused, and nothing has
         changed.
         """
-        plan = compile_with(self.spark, project)
+        limit_us = project.settings.watchdog.compile_us
+        with self.watchdog.step("compile", "the compilation of the project", limit_us):
+            plan = compile_with(self.spark, project)
         actions_of(plan, project, self.submit)
         return plan
 
     def _deploy(self, plan: Plan, who: str) -> None:
-        """Make a plan the deployed one, and all that runs it; nothing is started."""
+        """Make a plan the first deployed one, with all that runs it, and bring its views to their
+        first generation; nothing is started.
+        """
+        note_rules = self._store_plan(plan, who, begun_in(plan))
+        self.deployment = Deployment.of(self._ground(), self.project, plan)
+        self.deployment.build(only=lambda pipeline: pipeline.needs_catch_up())
+        note_rules()
+
+    def _store_plan(self, plan: Plan, who: str, shapes: set[str]) -> Callable[[], None]:
+        """Make a plan the deployed one; watches of these shapes begin. No epoch may run. What is
+        returned notes the rules, when the views have been built.
+        """
         self.store.deploy(plan)
-        self.store.deploy_rules(plan, self.kept, who)
-        self._deploy_watches(plan, who)
-        ground = Ground(
+        since = {stream.name: self.store.stream(stream.name).position for stream in plan.streams}
+        said = [watch for watch in plan.watches if watch.name in self.files.watches]
+        with self.store.db.write() as db:
+            deploy_files(db, said, who, self.store.clock())
+        begin_watches(self.store, plan, shapes)
+        # Only then, so that a rule whose first build ends the process is not there at the next
+        # start. What came in since it was said is new to it all the same.
+        return partial(self.store.deploy_rules, plan, self.kept, who, since)
+
+    def _ground(self) -> Ground:
+        return Ground(
             self.spark,
             self.store,
             self.inlets.topics,
@@ -163,8 +218,9 @@ class Instance(ProjectService):
             self.submit,
             self.report,
             self._close_watches,
+            self.watchdog,
+            self.starts,
         )
-        self.deployment = Deployment.of(ground, self.project, plan, self.deployment)
 
     def working(self) -> Deployment:
         """What runs the deployed plan; NotReady before there is one."""
@@ -173,40 +229,36 @@ class Instance(ProjectService):
         return self.deployment
 
     def redeploy(self, kept: Kept, who: str, watches: tuple[WatchDefinition, ...] = ()) -> None:
-        """Deploy other rules, and shapes of watches, while events come in and questions are
-        answered. If they cannot be compiled, nothing changes; if something fails after that, what
-        ran before runs again.
+        """Deploy other rules, and shapes of watches, while events come in, epochs are committed and
+        questions are answered. If they cannot be compiled, nothing changes; if something fails
+        after that, what ran before runs again.
         """
         with self._changing:
             running = self._running()
             rules = with_rules(self.files, kept.values())
             project = with_watches(rules, self.store, watches)
-            plan = self._planned(project)
+            with self.engine_checked():
+                plan = self._planned(project)
             old = self.project, self.kept
-            running.stop()
             try:
-                self.project, self.kept = project, frozenset(kept)
-                self._deploy(plan, who)
-                self.working().build(only=lambda pipeline: pipeline.needs_catch_up())
+                with self.engine_checked():
+                    self.project, self.kept = project, frozenset(kept)
+                    self.deployment = self._replaced(running, plan, who)
             except Exception:
                 self.project, self.kept = old
-                self._deploy(running.plan, who)
+                self.check_engine()  # without it there is nothing to go back to
+                self.deployment = self._replaced(running, running.plan, who)
                 raise
-            finally:
-                self.working().start()
+
+    def _replaced(self, running: Deployment, plan: Plan, who: str) -> Deployment:
+        change = partial(self._store_plan, plan, who)
+        return running.replaced(self._ground(), self.project, plan, change)
 
     def _running(self) -> Deployment:
         """What may be changed now; NotReady while it is started or stopped."""
         if self.state != "running":
             raise NotReady("the project is still starting", hint="try again in a moment.")
         return self.working()
-
-    def _deploy_watches(self, plan: Plan, who: str) -> None:
-        """Note the watches of the files; no epoch runs now, so what is new begins."""
-        said = [watch for watch in plan.watches if watch.name in self.files.watches]
-        with self.store.db.write() as db:
-            deploy_files(db, said, who, self.store.clock())
-        begin_watches(self.store, plan, {shape.name for shape in plan.shapes})
 
     def admit(self, plans: Sequence[WatchPlan], who: str) -> None:
         """Take in watches of deployed shapes, between two epochs."""
@@ -241,42 +293,44 @@ class Instance(ProjectService):
         """Fail if Spark is gone: whoever supervises this process starts another."""
         from headrace.spark.session import check_alive
 
-        check_alive()
+        check_alive(self.watchdog.suspects)
 
-    def start_flow(self) -> None:
-        """Start speed, the schedule and the connectors."""
-        self.working().start()
-        for name, definition in self.project.streams.items():
-            if make := connectors.get(definition.source):
-                connector = make(
-                    definition, self.inlets.intakes[name], self.project.folder, self.layout.ingest
-                )
-                self._start_connector(name, connector)
+    @contextmanager
+    def engine_checked(self) -> Iterator[None]:
+        """What fails inside because Spark has died says so."""
+        try:
+            yield
+        except HeadraceError:
+            raise
+        except Exception as error:
+            from headrace.spark.session import DEATH_SECONDS_MAX, check_alive, lost
+
+            check_alive(self.watchdog.suspects, DEATH_SECONDS_MAX if lost(error) else 0.0)
+            raise
+
+    def start_flow(self, stop: threading.Event) -> None:
+        """Start the schedule, and wait until it has started the speed of every stream."""
+        deployment = self.working()
+        deployment.start()
+        while (waiting := deployment.starting) and not stop.wait(START_LOOK_S):
+            self.reason = (
+                f"speed is starting: {waiting} of {len(deployment.pipelines)} streams wait"
+            )
+            self.check_engine()
         self.state, self.reason = "running", ""
-
-    def _start_connector(self, name: str, connector: Any) -> None:
-        def run() -> None:
-            try:
-                connector.run(self._stop)
-            except HeadraceError as error:
-                self.working().schedule.problems[f"ingest {name}"] = error.message
-                self.report("problem", {"message": str(error)})
-
-        thread = threading.Thread(target=run, name=f"ingest-{name}", daemon=True)
-        thread.start()
-        self._connectors.append(thread)
 
     def stop_sources(self) -> None:
         """No more events from connectors."""
         self._stop.set()
-        for thread in self._connectors:
-            thread.join(timeout=10)
+        for worker in self._connectors:
+            worker.join(timeout=10)
 
     def close(self) -> None:
         """Stop everything, in the opposite order of the start."""
         with self._changing:  # a change that has begun is finished
             self.state = "stopping"
         self.stop_sources()
+        self.health_watch.worker.join()
         self.hub.stop()
         self.seen.stop()
         if self.server is not None:
@@ -300,28 +354,39 @@ class Instance(ProjectService):
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         return self.inlets.intake(stream).submit(records)
 
+    def log_end(self, stream: str) -> Position:
+        return self.inlets.topics[stream].end()  # which reads no file
+
     def status(self) -> Status:
-        problems = self.problems()
-        state = "degraded" if self.state == "running" and problems else self.state
-        plan = self.store.deployed()
-        return Status(
-            self.project.settings.name,
-            state,
-            self.reason or "; ".join(problems.values()),
-            iso(self.started_at),
-            self.server.url if self.server else None,
-            self.stream_statuses(plan, problems) if plan else [],
-            self.view_statuses(plan) if plan else [],
-            self.sink_statuses(plan) if plan else [],
-            self.table_statuses(plan) if plan else [],
-            self.rulebook.rules(),
-            self.watchbook.numbers(
-                list(self.deployment.watches.problems.values()) if self.deployment else []
-            ),
+        plan, url = self.store.deployed(), self.server.url if self.server else None
+        watching = self.deployment.watches.problems if self.deployment else {}
+        found = self.status_of(
+            self.state, self.reason, plan, self.problems(), list(watching.values())
         )
+        found = replace_fields(found, started_at=iso(self.started_at), url=url)
+        return with_health(self, plan, found)
 
     def problems(self) -> dict[str, str]:
-        return self.deployment.problems() if self.deployment else {}
+        return self._problems_said() | self._problems_seen()
+
+    def _problems_said(self) -> dict[str, str]:
+        """Of workers and parts, which report them when they occur."""
+        board, hub = self.seen.board.worker, self.hub.worker
+        shared = [self.health_watch.worker, self.lineage.worker, self.seen.sampler.worker]
+        workers = [*self._connectors, *shared, *(one for one in (board, hub) if one)]
+        return problems_of(workers) | (self.deployment.problems() if self.deployment else {})
+
+    def _problems_seen(self) -> dict[str, str]:
+        """What is only seen by whoever looks: steps that hang, speed that failed, a full disk."""
+        speed = self.deployment.speed_problems() if self.deployment else {}
+        return self.watchdog.problems | speed | disk_problem(self.layout.state, self.project)
+
+    def health(self) -> list[Problem]:
+        """What hinders the flow of events; views are not looked at, because counting takes time."""
+        plan, problems = self.store.deployed(), self.problems()
+        streams = self.stream_statuses(plan, problems) if plan else []
+        found = Status(self.project.settings.name, self.state, self.reason, None, None, streams, [])
+        return problems_of_flow(self, plan, found, FLOWING)
 
     def signs(self) -> Signs:
         started = self.spark is not None

@@ -12,12 +12,14 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from headrace.compile.plan import Plan
-from headrace.core.errors import HeadraceError
+from headrace.core.errors import HeadraceError, sentence_of
+from headrace.core.paths import hide_paths
 from headrace.core.time import iso, now_us
 from headrace.run.order import Order
 
@@ -65,7 +67,7 @@ def _fields(error: Exception) -> dict[str, str | None]:
         return error.as_dict()
     traceback.print_exception(error)
     fields = dict.fromkeys(("detail", "hint", "origin"))
-    return {"condition": UNEXPECTED, "message": f"{type(error).__name__}: {error}", **fields}
+    return {"condition": UNEXPECTED, "message": sentence_of(error), **fields}
 
 
 def check(order: Order) -> int:
@@ -94,8 +96,9 @@ def names_of(plan: Plan) -> Names:
 
 
 def main(arguments: Sequence[str]) -> int:
-    verb, order = arguments
-    return {"run": run, "check": check}[verb](Order.read(order))
+    verb, order = arguments[0], Order.read(arguments[1])
+    hide_paths(Path(order.folder), Path(order.state))
+    return {"run": run, "check": check}[verb](order)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,19 @@
-"""Where a project's state lies. Stream names are names of definitions, so they are safe as
-folders.
+"""Where a project's state lies, for its owner alone.
+
+Stream names are names of definitions, so they are safe as folders. Whoever makes the state folder
+gives its process a umask under which no other user of the machine can read a file of it, whichever
+library or child process creates the file. tests/run/test_private.py looks at the modes.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.define.project import Project
+
+_OTHERS = 0o077
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +21,14 @@ class Layout:
     """The folders and files below a project's state folder."""
 
     state: Path
+
+    def make_state(self) -> None:
+        """Make the state folder, or close one that others could read."""
+        os.umask(_OTHERS)
+        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A mounted volume may belong to somebody else, who then decides who looks into it.
+        if (found := self.state.stat()).st_uid == os.geteuid() and found.st_mode & _OTHERS:
+            self.state.chmod(0o700)
 
     @staticmethod
     def of(project: Project) -> Layout:

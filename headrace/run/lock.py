@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from headrace.core.errors import AlreadyRunning
+from headrace.core.errors import AlreadyRunning, Unavailable
 from headrace.run.layout import Layout
 
 # A look at the lock holds it for an instant, which must not keep a process from its start.
@@ -41,7 +41,7 @@ class RunLock:
         self._handle: int | None = None
 
     def take(self) -> None:
-        self.layout.state.mkdir(parents=True, exist_ok=True)
+        self.layout.make_state()
         handle = os.open(self.layout.lock, os.O_RDWR | os.O_CREAT, 0o600)
         if not _locked(handle):
             os.close(handle)
@@ -59,8 +59,8 @@ class RunLock:
 
     def announce(self, url: str, token: str) -> None:
         """Say where this instance answers, and to which token."""
-        _write(self.layout.token, token, 0o600)
-        _write(self.layout.running, json.dumps({"url": url, "pid": os.getpid()}), 0o644)
+        _write(self.layout.token, token)
+        _write(self.layout.running, json.dumps({"url": url, "pid": os.getpid()}))
 
     def release(self) -> None:
         if self._handle is not None:
@@ -73,11 +73,11 @@ class RunLock:
         self.layout.token.unlink(missing_ok=True)
 
 
-def _write(path: Path, text: str, mode: int) -> None:
-    """In one step, so that nobody reads a half of it, and never with another mode."""
+def _write(path: Path, text: str) -> None:
+    """In one step, so that nobody reads a half of it."""
     temporary = path.with_name(f"{path.name}.new")
     temporary.unlink(missing_ok=True)
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(handle, "w", encoding="utf-8") as file:
         file.write(text)
     temporary.replace(path)
@@ -133,9 +133,15 @@ def _locked(handle: int) -> bool:
 
 
 def _held(path: Path) -> bool:
-    if not path.exists():
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
         return False
-    handle = os.open(path, os.O_RDONLY)
+    except PermissionError as error:
+        raise Unavailable(
+            "the project's state may not be read by this user",
+            hint="run the command as the user who runs the project, or ask it over HTTP.",
+        ) from error
     try:
         # Shared, so that two who look at once do not take each other for a process.
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

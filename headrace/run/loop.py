@@ -13,12 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import msgspec
 
 from headrace.api.service import Balance
 from headrace.core.errors import HeadraceError
-from headrace.core.report import Report
+from headrace.core.report import Report, unfailing
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.files import FilesConnector
@@ -34,15 +35,19 @@ DRAIN_SECONDS_MAX = 60.0
 class Summary(msgspec.Struct, frozen=True):
     """What a run did, and whether the second opinion agrees."""
 
-    seconds: float
-    events_in: int
+    start_seconds: float  # until it was ready
+    run_seconds: float  # until its sources were stopped; `--for` sets this one
+    stop_seconds: float  # to drain, to audit and to build the last generation
+    accepted: int  # by all streams in this run, duplicates and dead letters included
     epochs: int
     generations: int
-    answers_compared: int
+    events_built: int  # that these generations took in
+    rows_compared: int | None  # by the audit; None if there was none
     differences: int
     balance: dict[str, Balance]
     ok: bool
     differing: dict[str, int] = {}  # the differences of each view that has any
+    behind: int = 0  # events that were not in the answers when the run was to end
 
 
 def run(
@@ -58,32 +63,72 @@ def run(
     """Run a project until it is told to stop, for some seconds, or until its log is worked
     through.
     """
-    began = time.monotonic()
-    report("starting", {"name": project.settings.name})
-    keep_journal(Layout.of(project), project.settings.name, project.settings.log)
-    instance = Instance(project, report, turn, server_key)
+    report = unfailing(report)
+    timing = Timing(time.monotonic())
+    # Signals are handled from the first report on, so that whoever has read one can stop the run.
     with _interrupt() as stop, traced(project.settings):
+        report("starting", {"name": project.settings.name})
+        keep_journal(Layout.of(project), project.settings.name, project.settings.log)
+        instance = Instance(project, report, turn, server_key)
         try:
-            instance.open()
-            if until_idle:
-                _work_through(instance)
-            else:
-                url = instance.serve(port)
-                instance.start_engine()
-                instance.start_flow()
-                views = [view.name for view in instance.deployed().shown_views]
-                seconds_taken = round(time.monotonic() - began, 1)
-                report("ready", {"seconds": seconds_taken, "url": url, "views": views})
-                _watch(instance, stop, seconds, report)
-                report("stopping", {})
-                instance.working().schedule.stop()
-            summary = _summary(instance, began, audited=seconds is not None or until_idle)
+            with instance.engine_checked():
+                summary = _ran(instance, timing, stop, port, seconds, until_idle)
         finally:
             instance.close()
     return summary
 
 
-def _work_through(instance: Instance) -> None:
+def _ran(
+    instance: Instance,
+    timing: Timing,
+    stop: threading.Event,
+    port: int | None,
+    seconds: float | None,
+    until_idle: bool,
+) -> Summary:
+    report = instance.report
+    instance.open()
+    if until_idle:
+        behind = _work_through(instance, timing)
+    else:
+        url = instance.serve(port)
+        instance.start_sources()
+        instance.start_engine()
+        instance.start_flow(stop)
+        views = [view.name for view in instance.deployed().shown_views]
+        taken = timing.ready()
+        report("ready", {"seconds": taken, "url": url, "views": views, "for": seconds})
+        _watch(instance, stop, seconds, report)
+        timing.ended()
+        behind = _drain(instance, stop) if seconds is not None else 0
+        report("stopping", {})
+        instance.working().schedule.stop()
+    return _summary(instance, timing, behind, audited=seconds is not None or until_idle)
+
+
+class Timing:
+    """When a run began, was ready, and ended; what follows the end is stopping."""
+
+    def __init__(self, now: float) -> None:
+        self._began = self._ready = self._ended = now
+
+    def ready(self) -> float:
+        """The seconds that the start took."""
+        self._ready = time.monotonic()
+        return round(self._ready - self._began, 1)
+
+    def ended(self) -> None:
+        self._ended = time.monotonic()
+
+    def parts(self) -> tuple[float, float, float]:
+        """The seconds of the start, of the run and, so far, of the stop."""
+        marks = self._began, self._ready, self._ended, time.monotonic()
+        start, run, stop = (round(later - earlier, 1) for earlier, later in pairwise(marks))
+        return start, run, stop
+
+
+def _work_through(instance: Instance, timing: Timing) -> int:
+    """All of the log through batch; how many events were left."""
     for name, definition in instance.project.streams.items():
         make = connectors.get(definition.source)
         if make is None or definition.source != "files":
@@ -97,8 +142,11 @@ def _work_through(instance: Instance) -> None:
         assert isinstance(connector, FilesConnector)
         connector.look(threading.Event())
     instance.start_engine()
+    timing.ready()
     instance.working().build()
     instance.working().drain()
+    timing.ended()
+    return instance.lag_events()
 
 
 def _watch(
@@ -117,22 +165,28 @@ def _watch(
             "progress", {"events_per_second": round(rate), "events_in": count, **_numbers(instance)}
         )
     instance.stop_sources()
-    if seconds is not None and not stop.is_set():
-        _drain(instance, stop)
 
 
-def _drain(instance: Instance, stop: threading.Event) -> None:
-    """Wait until speed has taken all that came in."""
-    deadline = time.monotonic() + DRAIN_SECONDS_MAX
-    while instance.lag_events() and time.monotonic() < deadline and not stop.wait(0.1):
-        pass
+def _drain(instance: Instance, stop: threading.Event) -> int:
+    """Wait until speed has taken all that is in the logs now; how many of them it has not, though
+    there was time.
+    """
+    deployment, deadline = instance.working(), time.monotonic() + DRAIN_SECONDS_MAX
+    ends = deployment.ends()
+    while (behind := deployment.behind(ends)) and time.monotonic() < deadline:
+        if stop.wait(0.1):
+            return 0
+    return behind
 
 
 def _numbers(instance: Instance) -> dict[str, object]:
+    levels = Counter(problem.level for problem in instance.health_watch.known)
     return {
         "lag_events": instance.lag_events(),
         "epochs": _epochs(instance),
         "generations": instance.working().schedule.generations,
+        "problems": levels["bad"],
+        "warnings": levels["warn"],
     }
 
 
@@ -144,7 +198,7 @@ def _epochs(instance: Instance) -> int:
         return int(row[0])
 
 
-def _summary(instance: Instance, began: float, *, audited: bool) -> Summary:
+def _summary(instance: Instance, timing: Timing, behind: int, *, audited: bool) -> Summary:
     # The merged answers are audited first, then batch takes over what speed held and is compared
     # with it.
     audits = instance.audit() if audited else []
@@ -156,15 +210,17 @@ def _summary(instance: Instance, began: float, *, audited: bool) -> Summary:
     found = Counter(schedule.differences)
     found.update({audit.view: audit.differences for audit in audits})
     return Summary(
-        round(time.monotonic() - began, 1),
-        max(instance.events_in(), schedule.events),
+        *timing.parts(),
+        instance.events_in(),
         _epochs(instance),
         schedule.generations,
-        sum(audit.compared for audit in audits),
+        schedule.events,
+        sum(audit.compared for audit in audits) if audited else None,
         found.total(),
         balance,
-        found.total() == 0 and all(entry.off == 0 for entry in balance.values()),
+        found.total() + behind == 0 and all(entry.off == 0 for entry in balance.values()),
         {view: many for view, many in found.items() if many},
+        behind,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -94,6 +95,7 @@ class _StatusCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield _one("headrace_running", "1 while all parts run", self.status.state == "running")
+        yield self._problems()
         yield _one("headrace_subscriptions_open", "subscriptions open now", self.subscriptions)
         yield from self._streams()
         yield from self._views()
@@ -101,6 +103,14 @@ class _StatusCollector(Collector):
             yield from _disk(self.state)
         build = {"version": __version__, "python": platform.python_version()}
         yield InfoMetricFamily("headrace_build", "the version that runs", value=build)
+
+    def _problems(self) -> Metric:
+        found = Counter(problem.level for problem in self.status.problems)
+        meaning = "problems of the status: bad is failing, warn is slow or behind"
+        metric = GaugeMetricFamily("headrace_problems", meaning, labels=["level"])
+        for level in ("bad", "warn"):
+            metric.add_metric([level], float(found[level]))
+        return metric
 
     def _streams(self) -> Iterator[Metric]:
         for table, family in (

@@ -35,6 +35,7 @@ class Offline(ProjectService):
 
     def __init__(self, project: Project) -> None:
         layout = Layout.of(project)
+        layout.make_state()
         super().__init__(
             project, SqliteStore(layout.store, group_us=project.settings.speed.group_us)
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from headrace.api.service import Rebuilt
@@ -9,6 +11,7 @@ from headrace.batch.build import Promoted
 from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
+from headrace.core.watchdog import Watchdog
 from headrace.define.project import Project
 from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with, functions_of, processors_of, session
@@ -16,24 +19,44 @@ from headrace.run.constants import write_constants
 from headrace.run.layout import Layout
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
+from headrace.run.starts import Starts
 from headrace.run.tables import Tables
 from headrace.serving.sqlite_store import SqliteStore
 
+NO_PIPELINES: Mapping[str, Pipeline] = MappingProxyType({})
+
 
 def pipelines_of(
-    spark: Any, project: Project, plan: Plan, store: SqliteStore
+    spark: Any,
+    project: Project,
+    plan: Plan,
+    store: SqliteStore,
+    kept: Mapping[str, Pipeline] = NO_PIPELINES,
+    watchdog: Watchdog | None = None,
+    starts: Starts | None = None,
 ) -> dict[str, Pipeline]:
-    """A pipeline for each flow; those that read the same stream share its archive."""
+    """A pipeline for each flow, of which some are kept; those that read the same stream share its
+    archive.
+    """
     functions, processors = functions_of(project), processors_of(project)
-    write_constants(project.folder, store, plan)
+    write_constants(project.folder, store, plan, begun_in(plan, kept))
     layout = Layout.of(project)
+    shared = watchdog or Watchdog(), starts or Starts()
     archives = {
         s.name: Archive(spark, s, layout.log(s.name), layout.master(s.name)) for s in plan.streams
     }
+    archives |= {a.stream.name: a for pipeline in kept.values() for a in pipeline.archives}
     return {
-        flow.name: Pipeline(spark, project, plan, flow, archives, store, functions, processors)
+        flow.name: kept.get(flow.name)
+        or Pipeline(spark, project, plan, flow, archives, store, functions, processors, *shared)
         for flow in flows_of(plan)
     }
+
+
+def begun_in(plan: Plan, kept: Collection[str] = ()) -> set[str]:
+    """The shapes of watches whose flows begin with this plan, because they are not kept."""
+    flows = {view.name: view.stream for view in plan.views}
+    return {shape.name for shape in plan.shapes if flows[shape.view] not in kept}
 
 
 def rebuild_once(service: ProjectService, view: str) -> Rebuilt:
@@ -47,9 +70,7 @@ def rebuild_once(service: ProjectService, view: str) -> Rebuilt:
         service.store.deploy(plan)
         pipelines = pipelines_of(spark, service.project, plan, service.store)
         Tables(plan.tables, service.project.folder, pipelines, service.store)
-        pipeline = pipelines[found.stream]
-        pipeline.archive_all()
-        return rebuilt(found.name, pipeline.build(frozenset({found.name})))
+        return rebuilt(found.name, pipelines[found.stream].rebuild(found.name))
 
 
 def rebuilt(view: str, promoted: Promoted | None) -> Rebuilt:
@@ -58,4 +79,4 @@ def rebuilt(view: str, promoted: Promoted | None) -> Rebuilt:
     generation = promoted.generation if promoted else None
     if audit is None:
         return Rebuilt(view, generation, 0, None)
-    return Rebuilt(view, generation, audit.compared, audit.differences)
+    return Rebuilt(view, generation, audit.compared, audit.changed)

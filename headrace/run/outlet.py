@@ -7,7 +7,6 @@ is tried a few times, and what is given up is in the log. tests/run/test_outlet.
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
@@ -23,11 +22,12 @@ import structlog
 from headrace.compile.plan import Plan
 from headrace.core.errors import BadSetting
 from headrace.core.time import Clock, now_us
+from headrace.core.worker import Worker
+from headrace.define.paths import output_file
 from headrace.define.project import Project
 from headrace.run.actions.file import FileAction
 from headrace.run.actions.protocol import Action, Undeliverable
-from headrace.run.actions.webhook import WebhookAction
-from headrace.run.alerts import SECRET
+from headrace.run.actions.webhook import WebhookAction, secrets_of
 from headrace.run.openlineage import Event, deployed, generation
 from headrace.serving.notices import Notice
 
@@ -54,9 +54,9 @@ class Lineage:
         self._actions, self._clock, self._sleep = actions, clock, sleep
         self._plan: Plan | None = None
         self._waiting: queue.Queue[Event | None] = queue.Queue(WAITING_MAX)
-        self._thread = threading.Thread(target=self._run, name="lineage", daemon=True)
+        self.worker = Worker("lineage", self._turn, threading.Event())
         if actions:
-            self._thread.start()
+            self.worker.start()
 
     def deploy(self, plan: Plan) -> None:
         """Tell what each view of a plan is made of."""
@@ -74,9 +74,9 @@ class Lineage:
 
     def stop(self) -> None:
         """Deliver what waits, for a few seconds at most."""
-        if self._thread.is_alive():
+        if self.worker.alive:
             self._waiting.put(None)
-            self._thread.join(STOP_S_MAX)
+            self.worker.join(STOP_S_MAX)
 
     def _tell(self, events: Iterable[Event]) -> None:
         for event in events if self._actions else ():
@@ -85,12 +85,14 @@ class Lineage:
             except queue.Full:
                 log.warning("lineage.dropped", job=event["job"]["name"])
 
-    def _run(self) -> None:
-        while (event := self._waiting.get()) is not None:
-            key = f"{event['run']['runId']}.{event['eventType']}"
-            notice = Notice(0, key, msgspec.json.encode(event), 0)
-            for action in self._actions:
-                self._deliver(action, notice)
+    def _turn(self) -> float | None:
+        if (event := self._waiting.get()) is None:
+            return None
+        key = f"{event['run']['runId']}.{event['eventType']}"
+        notice = Notice(0, key, msgspec.json.encode(event), 0)
+        for action in self._actions:
+            self._deliver(action, notice)
+        return 0.0
 
     def _deliver(self, action: Action, notice: Notice) -> None:
         for attempt in range(1, ATTEMPTS + 1):
@@ -115,7 +117,7 @@ def lineage_of(project: Project) -> Lineage:
     """Lineage as the settings say; none is told without them."""
     said, actions = project.settings.lineage, list[Action]()
     if said.file:
-        actions.append(FileAction(project.folder / said.file))
+        actions.append(FileAction(output_file(project, said.file, "lineage.file")))
     if said.url:
         actions.append(_webhook(project))
     return Lineage(actions)
@@ -130,4 +132,4 @@ def _webhook(project: Project) -> WebhookAction:
         )
     # Whoever writes the settings has named the host by that.
     ours = replace(notify, hosts=(parts.hostname,))
-    return WebhookAction(url, ours, os.environ.get(SECRET, notify.secret))
+    return WebhookAction(url, ours, secrets_of(notify))

@@ -1,16 +1,16 @@
 """One flow's way through Spark: archive, speed and batch, wired to its logs and one store.
 
 The pipeline has no thread of its own: the schedule calls `archive` and `build`, Spark's query
-calls the epochs, and `mend` starts a query again that has ended by a failure.
+calls the epochs, and `mend` starts the query, and starts one again that has ended by a failure.
 tests/run/test_runs.py and the kill tests run it whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
-
-import structlog
 
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan, whole
@@ -20,6 +20,7 @@ from headrace.core.position import Position
 from headrace.core.rule import shown_name
 from headrace.core.spans import span
 from headrace.core.time import SECOND, Clock, now_us
+from headrace.core.watchdog import Watchdog
 from headrace.define.functions import FunctionDefinition
 from headrace.define.processors import ProcessorDefinition
 from headrace.define.project import Project
@@ -29,13 +30,11 @@ from headrace.master.compact import compact
 from headrace.run.layout import Layout
 from headrace.run.outlet import Built
 from headrace.run.pace import Pace
+from headrace.run.starts import Starter, Starts, sentence
 from headrace.serving.store import Store
 from headrace.spark.feed import Feed
 from headrace.spark.relations import register, reload
 from headrace.speed.query import SpeedQuery
-
-log = structlog.get_logger()
-RETRY_MIN_US, RETRY_MAX_US = SECOND, 60 * SECOND
 
 
 class Pipeline:
@@ -51,10 +50,13 @@ class Pipeline:
         store: Store,
         functions: tuple[FunctionDefinition, ...],
         processors: Mapping[str, ProcessorDefinition],
+        watchdog: Watchdog,
+        starts: Starts,
         clock: Clock = now_us,
     ) -> None:
         layout = Layout.of(project)
-        self.flow, self.store, self.settings, self.clock = flow, store, project.settings, clock
+        self.flow, self.store, self.settings = flow, store, project.settings
+        self.watchdog, self.clock = watchdog, clock
         self.archives = [archives[stream.name] for stream in flow.streams]
         self.feeds = tuple(Feed(a.stream, a.log, a.table) for a in self.archives)
         # Sessions apart, because each gives the stream's name another meaning.
@@ -72,37 +74,89 @@ class Pipeline:
             self.settings.speed,
             clock,
             processors,
+            partial(self._step, "speed", "an epoch", self.settings.watchdog.epoch_us),
         )
-        self._tables = {t for v in plan.views if v.stream == flow.name for t in v.tables}
-        self.problem: str | None = None
+        self.starter = Starter(flow.name, self.speed, starts, clock)
+        self._registered = set(plan.tables)
+        self._tables = tables_of_flow(plan, flow)
         self.built: Built = _nobody
         self.pace = Pace()
-        self._failures, self._retry_at = 0, 0
         # Counted from zero, so that the first failure is an increase.
         meters.BUILDS.labels(flow.name, meters.FAILED)
+
+    def serves(self, plan: Plan, flow: FlowPlan) -> bool:
+        """Whether it can run another plan's views of a flow as it is: speed finds the views in the
+        store, but a query knows only those tables that were there when it was started.
+        """
+        wanted = {table for table in plan.tables if table.name in tables_of_flow(plan, flow)}
+        return self.flow == flow and wanted <= self._registered and not self.speed.stopping
+
+    def adopt(self, plan: Plan) -> None:
+        """Run the views of a plan that it serves."""
+        self._tables = tables_of_flow(plan, self.flow)
+
+    @property
+    def starting(self) -> bool:
+        """Whether speed has not been started yet."""
+        return not self.starter.started
 
     @property
     def speed_runs(self) -> bool:
         return self.speed.query is not None
 
+    @property
+    def speed_works(self) -> bool:
+        """Whether epochs are committed; a query that has failed waits for its next start."""
+        return self.speed_runs and bool(self.speed.query.isActive)
+
     def archive(self) -> int:
         """Move what has come since into the master."""
         events_max = self.settings.archive.step_events_max
-        return sum(archive.step(events_max) for archive in self.archives)
+        with self._archiving():
+            return sum(archive.step(events_max) for archive in self.archives)
 
     def archive_all(self) -> None:
         """Move all that is in the logs now."""
-        for archive in self.archives:
-            archive.step_to_end(self.settings.archive.step_events_max)
+        with self._archiving():
+            for archive in self.archives:
+                archive.step_to_end(self.settings.archive.step_events_max)
 
-    def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
+    def _archiving(self) -> AbstractContextManager[None]:
+        return self._step("archive", "an archive step", self.settings.watchdog.archive_us)
+
+    def _step(self, key: str, what: str, limit_us: int) -> AbstractContextManager[None]:
+        name = self.flow.name
+        return self.watchdog.step(f"{key} {name}", f"{what} of stream '{name}'", limit_us)
+
+    def end(self) -> Position:
+        """Where the logs end now: all before it was acknowledged."""
+        return whole(feed.end() for feed in self.feeds)
+
+    def has_taken(self, end: Position) -> bool:
+        """Whether `rebuild` would count all that is before a position: a boundary is where speed
+        has cut a group, or anywhere if speed does not work.
+        """
+        return not self.speed_works or end <= self.store.stream(self.flow.name).position
+
+    def rebuild(self, view: str) -> Promoted | None:
+        """Build a view from the beginning to where speed is, or to the logs' end without it."""
+        speed_runs = self.speed_works
+        self.store.close_group(self.flow.name)
+        self.archive_all()
+        return self.build(frozenset({view}), speed_runs=speed_runs)
+
+    def build(
+        self, full: frozenset[str] = frozenset(), *, speed_runs: bool | None = None
+    ) -> Promoted | None:
         began_us = self.clock()
+        runs = self.speed_runs if speed_runs is None else speed_runs
         try:
-            with span("generation", stream=self.flow.name):
-                promoted = self.builder.build(speed_runs=self.speed_runs, full=full)
+            building = self._step("batch", "a build", self.settings.watchdog.build_us)
+            with span("generation", stream=self.flow.name), building:
+                promoted = self.builder.build(speed_runs=runs, full=full)
         except Exception as error:
             meters.BUILDS.labels(self.flow.name, meters.FAILED).inc()
-            self.built(self.flow.name, began_us, _sentence(error))
+            self.built(self.flow.name, began_us, sentence(error))
             raise
         seconds = (self.clock() - began_us) / SECOND
         self._count_build(promoted, seconds)
@@ -128,8 +182,11 @@ class Pipeline:
 
     def needs_catch_up(self) -> bool:
         """Whether batch is the faster way to the log's end, or a view has no generation yet."""
-        new = any(version.state == "building" for version in self.store.versions(self.flow.name))
-        return new or self.lag_events() > self.settings.speed.catch_up_events
+        return self.has_new_views() or self.lag_events() > self.settings.speed.catch_up_events
+
+    def has_new_views(self) -> bool:
+        """Whether a view has no generation yet."""
+        return any(version.state == "building" for version in self.store.versions(self.flow.name))
 
     def reads(self, table: str) -> bool:
         """Whether a view of the flow reads this table."""
@@ -142,8 +199,7 @@ class Pipeline:
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""
-        end = whole(feed.end() for feed in self.feeds)
-        return end - self.store.stream(self.flow.name).position
+        return self.end() - self.store.stream(self.flow.name).position
 
     def history_events(self) -> int:
         """Events that a view is rebuilt from."""
@@ -164,38 +220,18 @@ class Pipeline:
         return archived.earliest(self.store.stream(self.flow.name).boundary)
 
     def mend(self) -> None:
-        """Start the query again if it has failed, after a pause that doubles each time."""
-        query, now = self.speed.query, self.clock()
-        if query is None or query.isActive:
-            # A query that has lived through the longest pause is well again.
-            if self._failures and now - self._retry_at > RETRY_MAX_US:
-                self._failures = 0
-            return
-        if self.problem is None:
-            self._failures += 1
-            pause = min(RETRY_MIN_US * 2 ** (self._failures - 1), RETRY_MAX_US)
-            self._retry_at = now + pause
-            self.problem = _sentence(query.exception())
-            log.error(
-                "speed.failed",
-                stream=self.flow.name,
-                problem=self.problem,
-                retry_in_s=pause // SECOND,
-            )
-        if now >= self._retry_at:
-            self.problem = None
-            self.speed.start()
+        """Start the query when it is its turn, and again if it has failed."""
+        self.starter.mend()
 
     def stop(self) -> None:
         self.speed.stop()
+        self.starter.stop()
+
+
+def tables_of_flow(plan: Plan, flow: FlowPlan) -> set[str]:
+    """The tables that the views of a flow read."""
+    return {table for view in plan.views if view.stream == flow.name for table in view.tables}
 
 
 def _nobody(stream: str, began_us: int, problem: str = "") -> None:
     """Nobody asks for the lineage."""
-
-
-def _sentence(error: Any) -> str:
-    text = str(error) if error is not None else "the query ended by itself"
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line or "Exception" in line]
-    return (told[-1] if told else lines[0] if lines else "unknown")[:300]

@@ -4,8 +4,9 @@ processes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import msgspec
 
@@ -15,6 +16,7 @@ from headrace.api.observed.asking import QueryPlan
 from headrace.api.service import (
     Balance,
     DeadLetter,
+    DeadLetters,
     IdlePartition,
     SinkStatus,
     Status,
@@ -24,10 +26,12 @@ from headrace.api.service import (
 )
 from headrace.audit.oracle import audit_view
 from headrace.audit.trace import LISTED, Replay, Why
+from headrace.compile.flow import whole
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan, WatchPlan
 from headrace.core import meters
 from headrace.core.errors import NotFound, NotReady
-from headrace.core.rule import shown_name
+from headrace.core.position import Position
+from headrace.core.rule import shown_name, view_of
 from headrace.core.time import iso
 from headrace.define.definitions import StreamDefinition, WatchDefinition
 from headrace.define.following import subscribed_name
@@ -35,10 +39,12 @@ from headrace.define.pace import paced
 from headrace.define.project import Project
 from headrace.log.reader import TopicReader
 from headrace.master.archive import declared_schema, decoder_of
-from headrace.master.balance import balance, dead_letters
+from headrace.master.balance import balance, letters
 from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
+from headrace.run.health import with_health
 from headrace.run.layout import Layout
+from headrace.run.observatory.aside import aside_text
 from headrace.run.observatory.observatory import StoreObservatory
 from headrace.run.observatory.subject import Signs
 from headrace.run.questions import Questions
@@ -56,6 +62,8 @@ from headrace.serving.outbox import Outbox
 from headrace.serving.shed import shed_total
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult
+
+STOPPED = "the project does not run"
 
 
 class ProjectService:
@@ -103,9 +111,13 @@ class ProjectService:
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
+        order: str | None = None,
     ) -> Answer:
         with meters.QUERY_SECONDS.labels(meters.STORE).time():
-            return self.questions.reader.view(name, keys, since=since, until=until, limit=limit)
+            found = self.questions.reader.view(
+                name, keys, since=since, until=until, limit=limit, order=order
+            )
+            return self._with_behind(found)
 
     def late(
         self,
@@ -121,7 +133,27 @@ class ProjectService:
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:
-        return self.questions.answer(text, limit, id, caller)
+        return self._with_behind(self.questions.answer(text, limit, id, caller))
+
+    def _with_behind(self, answer: Answer) -> Answer:
+        """The answer with the number of events of each stream that it does not count yet: what is
+        exact up to a position is not the whole truth while more is in the log.
+        """
+        found = {
+            name: msgspec.structs.replace(as_of, behind=self._behind(name, as_of.position))
+            for name, as_of in answer.as_of.items()
+        }
+        return msgspec.structs.replace(answer, as_of=found)
+
+    def _behind(self, flow: str, position: list[int]) -> int:
+        # By the flow's name, because reading its plan takes longer than reading the logs' ends.
+        end = whole(self.log_end(name) for name in dict.fromkeys(flow.split("+")))
+        at = Position(tuple(position))
+        return end.latest(at) - at
+
+    def log_end(self, stream: str) -> Position:
+        """The position after the last event of a stream."""
+        return TopicReader(self.layout.log(stream)).end()
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
         return self.questions.cancel(id, caller)
@@ -132,10 +164,10 @@ class ProjectService:
     def subscribed(self, text: str, caller: Caller) -> Object:
         return object_named(self.store.deployed(), subscribed_name(text), caller)
 
-    def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
+    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
         plan = self.stream_plan(stream)
-        rows = dead_letters(self.master(plan), decoder_of(plan), self.log_reader(plan), limit)
-        return [
+        found = letters(self.master(plan), decoder_of(plan), self.log_reader(plan), limit)
+        newest = [
             DeadLetter(
                 row["_partition"],  # type: ignore[arg-type]
                 row["_offset"],  # type: ignore[arg-type]
@@ -143,14 +175,17 @@ class ProjectService:
                 str(row["_reason"]),
                 row["_raw"].decode("utf-8", "backslashreplace"),  # type: ignore[attr-defined]
             )
-            for row in rows
+            for row in found.newest
         ]
+        return DeadLetters(newest, found.total)
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         """Compare the answers with DuckDB over the same events."""
         plan = self.deployed()
         if view is not None and plan.view(view) is None:
-            raise NotFound(f"there is no view '{view}'")
+            if plan.view(view_of(view)) is None:
+                raise NotFound(f"there is no view or rule '{view}' to compare")
+            view = view_of(view)
         # The constants of watches that have ended are not kept, so their matches cannot be
         # computed again; they are in the ledger.
         watched = {shape.view for shape in plan.shapes}
@@ -200,17 +235,43 @@ class ProjectService:
         """What only a running process knows."""
         return Signs()
 
-    def stream_statuses(self, plan: Plan, problems: dict[str, str]) -> list[StreamStatus]:
+    def status_of(
+        self,
+        state: str,
+        reason: str,
+        plan: Plan | None,
+        problems: Mapping[str, str] = MappingProxyType({}),
+        watching: Sequence[str] = (),
+    ) -> Status:
+        """All numbers, before they are judged; `problems` are those of streams by key, and
+        `watching` those of watches.
+        """
+        return Status(
+            self.project.settings.name,
+            state,
+            reason,
+            None,
+            None,
+            self.stream_statuses(plan, problems) if plan else [],
+            self.view_statuses(plan) if plan else [],
+            self.sink_statuses(plan) if plan else [],
+            self.table_statuses(plan) if plan else [],
+            self.rulebook.rules(),
+            self.watchbook.numbers(watching),
+        )
+
+    def stream_statuses(self, plan: Plan, problems: Mapping[str, str]) -> list[StreamStatus]:
         return [self._stream_status(stream, problems) for stream in plan.streams]
 
-    def _stream_status(self, stream: StreamPlan, problems: dict[str, str]) -> StreamStatus:
+    def _stream_status(self, stream: StreamPlan, problems: Mapping[str, str]) -> StreamStatus:
         version = self.master(stream).newest()
         numbers = balance(version, self.log_reader(stream).end())
         archived, end = version.position, self.log_reader(stream).end()
         state = self.store.stream(stream.name)
         late, last_ms, shed = self._epoch_numbers(stream.name)
         problem = next(
-            (text for key, text in problems.items() if key.endswith(f" {stream.name}")), None
+            (text for key, text in problems.items() if key.endswith(f" {stream.name}")),
+            self._set_aside(stream.name),
         )
         definition = self.project.streams.get(stream.name)
         now_us = self.store.clock()
@@ -236,6 +297,13 @@ class ProjectService:
             (now_us - state.committed_at) // 1000 if state.committed_at else None,
             self._trigger_us(definition) // 1000,
         )
+
+    def _set_aside(self, stream: str) -> str | None:
+        """What is wrong with keys of patterns that are not searched any more."""
+        live = [v.plan for v in self.store.versions(stream) if v.state == "live"]
+        with self.store.db.read() as db:
+            said = [aside_text(db, plan) for plan in live]
+        return "; ".join(filter(None, said)) or None
 
     def _trigger_us(self, definition: StreamDefinition | None) -> int:
         speed = self.project.settings.speed
@@ -340,10 +408,4 @@ def _counted(audit: AuditResult) -> AuditResult:
 def stopped_status(service: ProjectService) -> Status:
     """The status of a project that does not run."""
     plan = service.store.deployed()
-    streams = service.stream_statuses(plan, {}) if plan else []
-    views = service.view_statuses(plan) if plan else []
-    sinks = service.sink_statuses(plan) if plan else []
-    tables = service.table_statuses(plan) if plan else []
-    rules, watches = service.rulebook.rules(), service.watchbook.numbers()
-    name, why = service.project.settings.name, "the project does not run"
-    return Status(name, "stopped", why, None, None, streams, views, sinks, tables, rules, watches)
+    return with_health(service, plan, service.status_of("stopped", STOPPED, plan))

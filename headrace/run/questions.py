@@ -40,7 +40,8 @@ from headrace.run.running import Running
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
+from headrace.spark.query_client import QueryRequest, QueryResult, Relation
+from headrace.spark.query_pool import QueryPool
 
 _MOMENT = "_as_of_"
 
@@ -65,7 +66,7 @@ class Questions:
         query = project.settings.query
         self.reader = Reader(store.db, rows_max=query.rows_max, seconds_max=query.seconds_max)
         self.running = Running()
-        self.client = QueryClient(project.settings.spark, query, self.layout.work("query"))
+        self.pool = QueryPool(project.settings.spark, query, self.layout.work("query"))
 
     def answer(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
@@ -106,7 +107,7 @@ class Questions:
         return bool(names) and names <= self.reader.views()
 
     def close(self) -> None:
-        self.client.close()
+        self.pool.close()
 
     # Streams and tables, on Spark
 
@@ -138,7 +139,7 @@ class Questions:
             functions = self.project.functions_file
             path = str(functions) if functions else None
             request = QueryRequest(sql, relations, path, explain)
-            return self.client.run(request, stopping), positions
+            return self.pool.run(request, stopping, caller.user), positions
 
     def _scratch(self) -> Path:
         path = self.layout.work("query")

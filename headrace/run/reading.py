@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from sqlglot import exp
-
 from headrace.access.caller import Caller
 from headrace.access.object import Object, object_of
 from headrace.access.operation import Operation
 from headrace.compile.plan import Plan
 from headrace.core.rule import Kind
 from headrace.define.definitions import RuleDefinition, WatchDefinition
-from headrace.define.dialect import parse_query
+from headrace.define.embedded import embedded_queries
 
 
 def check_reads(caller: Caller, plan: Plan | None, names: Iterable[str]) -> None:
@@ -58,8 +56,8 @@ def check_definitions(
     """
     for said in definitions:
         caller.check(Operation.DEFINE, object_of("rule", said.name))
-        query = parse_query(said.query, said.query_origin)
-        check_reads(caller, plan, {table.name for table in query.find_all(exp.Table)})
+        for query in embedded_queries(said):
+            check_reads(caller, plan, query.relations)
         for action in said.actions:
             if action.kind is Kind.STREAM:
                 caller.check(Operation.SEND, object_of("stream", action.target))

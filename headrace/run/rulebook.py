@@ -18,10 +18,11 @@ from headrace.core.errors import BadDefinition, BadRequest, NotFound
 from headrace.core.time import duration_us, iso
 from headrace.define.definitions import RuleDefinition
 from headrace.define.project import Project
+from headrace.run.added import read_added
 from headrace.run.reading import check_definitions
-from headrace.run.rules import kept_rules, read_rules
+from headrace.run.rules import kept_rules, read_kept
 from headrace.serving import ledger, mutes, notices, rules
-from headrace.serving.ledger import Alert, Wanted
+from headrace.serving.ledger import Alert, Alerts, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.tally import Tally, tally
@@ -54,7 +55,7 @@ class StoreRulebook:
             return self._status(db, rules.known(db, name))
 
     def _status(self, db: sqlite3.Connection, rule: RuleVersion) -> RuleStatus:
-        (said,) = read_rules(rule.text, f"rule {rule.name}")
+        said = read_kept(rule)
         muted = mutes.active_mutes(db, rule.name, self.store.clock())
         return RuleStatus(
             rule.name, rule.version, rule.state, said.severity.value, rule.kept, rule.changed_at,
@@ -67,7 +68,8 @@ class StoreRulebook:
             return rules.history(db, name) or [rules.known(db, name)]
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
-        said = {rule.name: rule for rule in read_rules(text, "rule")}
+        read = read_added(text, RuleDefinition, self.files.settings.query)
+        said = {rule.name: rule for rule in read}
         check_definitions(caller, self.store.deployed(), said.values())
         with self._changing:
             self.deployer.redeploy(kept_rules(self.store) | said, who)
@@ -130,9 +132,9 @@ class StoreRulebook:
                     hint=f"it has: {', '.join(columns)}.",
                 )
 
-    def alerts(self, wanted: Wanted) -> list[Alert]:
+    def alerts(self, wanted: Wanted) -> Alerts:
         with self.store.db.read() as db:
-            return ledger.alerts(db, wanted)
+            return ledger.page(db, wanted)
 
     def alert(self, id: str) -> Alert:
         with self.store.db.read() as db:

@@ -7,36 +7,27 @@ both. tests/run/test_rulebook.py checks it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from headrace.core.errors import BadDefinition
-from headrace.core.origin import Origin
 from headrace.define.definitions import RuleDefinition
 from headrace.define.project import Project, repeats
-from headrace.define.statements import read_statements
+from headrace.run.added import read_kind
 from headrace.run.layout import Layout
-from headrace.serving.rules import newest
+from headrace.serving.rules import RuleVersion, newest
 from headrace.serving.sqlite_store import SqliteStore
-
-
-def read_rules(text: str, path: str) -> tuple[RuleDefinition, ...]:
-    """The rules of a text that may hold nothing else."""
-    found = read_statements(text, path)
-    rules = tuple(rule for rule in found if isinstance(rule, RuleDefinition))
-    if not rules or len(rules) < len(found):
-        raise BadDefinition(
-            "only CREATE RULE can be added to a project",
-            hint="put other definitions into the project's files and start it again.",
-            origin=Origin(path, 1),
-        )
-    return rules
 
 
 def kept_rules(store: SqliteStore) -> dict[str, RuleDefinition]:
     """The rules that the store keeps, by name."""
     with store.db.read() as db:
         kept = [rule for rule in newest(db).values() if rule.kept]
-    return {rule.name: read_rules(rule.text, f"rule {rule.name}")[0] for rule in kept}
+    return {rule.name: read_kept(rule) for rule in kept}
+
+
+def read_kept(rule: RuleVersion) -> RuleDefinition:
+    """A rule of the store, with what its text says."""
+    (said,) = read_kind(rule.text, f"rule {rule.name}", RuleDefinition)
+    return said
 
 
 def whole_project(project: Project) -> Project:
@@ -68,4 +59,4 @@ def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:
             )
     for mistake in repeats(rules):
         raise mistake
-    return replace(project, definitions=(*project.definitions, *rules))
+    return project.with_added(rules)

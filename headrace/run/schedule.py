@@ -1,7 +1,9 @@
 """What happens again and again: archive, build, mend, reload, tidy. One thread, one step at a time.
 
-A step that fails is reported and tried again at its next turn; it never stops the others.
-`rebuild` asks for a full build at the next turn and waits for it; `rebuilding` tells how far it is.
+A step that fails is reported and tried again at its next turn; it never stops the others. While the
+speed of streams is being started, the rest waits.
+`rebuild` asks for a full build of all that was acknowledged by then: it waits until speed has taken
+that, while the other steps go on; `rebuilding` tells how far it is.
 tests/run/test_schedule.py drives it with a held clock.
 """
 
@@ -11,23 +13,25 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-
-import structlog
 
 from headrace.batch.build import Promoted
 from headrace.core.errors import Fenced, HeadraceError, Unavailable
+from headrace.core.position import Position
+from headrace.core.problems import Problems, reason_of
 from headrace.core.report import Report
+from headrace.core.rule import shown_name
 from headrace.core.time import SECOND, Clock, now_us
+from headrace.core.worker import Worker, problems_of
 from headrace.define.settings import Settings
 from headrace.log.topic import Topic
 from headrace.run.pipeline import Pipeline
 from headrace.run.tables import Tables
 from headrace.serving.retention import Retention
 
-log = structlog.get_logger()
 TICK_S = 0.1
-TIDY_US = 60 * SECOND
+TIDY_US, START_US_MAX = 60 * SECOND, 300 * SECOND
 
 
 @dataclass(slots=True, eq=False)
@@ -36,9 +40,21 @@ class Wish:
 
     stream: str
     view: str
+    end: Position  # of the log when it was asked for
     asked_at_us: int
     started_at_us: int | None = None
     done: Future[Promoted] = field(default_factory=Future)
+
+
+class _Due:
+    """When each kind of periodic work is done next."""
+
+    def __init__(self, now_us: int, settings: Settings) -> None:
+        self.archive_at = now_us
+        self.started_by = now_us + START_US_MAX
+        self.build_at = now_us + settings.batch.interval_us
+        self.tidy_at = now_us + TIDY_US
+        self.reload_at = now_us + settings.tables.interval_us
 
 
 class Schedule:
@@ -60,30 +76,43 @@ class Schedule:
         self.generations = 0
         self.events = 0
         self.differences: Counter[str] = Counter()  # by view
-        self.problems: dict[str, str] = {}
+        self._problems = Problems("schedule", report)
         self._stop = threading.Event()
         self._ended = False
-        self._wishes: list[Wish] = []
-        self._granted: list[Wish] = []  # of this turn, and not done yet
+        self._wishes: list[Wish] = []  # that are not done yet
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="schedule", daemon=True)
+        self._steps = threading.Lock()  # held while steps are done
+        self._due = _Due(self.clock(), settings)
+        self._worker = Worker("schedule", self._turn, self._stop, report)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        return self._problems | problems_of([self._worker])
 
     def start(self) -> None:
-        self._thread.start()
+        self._due = _Due(self.clock(), self.settings)
+        self._worker.start()
 
     def stop(self) -> None:
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._worker.join()
+        self._end()
 
-    def go_on_from(self, before: Schedule) -> None:
-        """Count on from another schedule of the same run."""
-        self.generations, self.events = before.generations, before.events
-        self.differences = before.differences
+    def paused(self) -> AbstractContextManager[object]:
+        """No step is done meanwhile; one that has begun is waited for."""
+        return self._steps
+
+    def replace(self, pipelines: dict[str, Pipeline], tables: Tables) -> None:
+        """Work for other pipelines from the next turn on."""
+        for name in self.pipelines.keys() - pipelines.keys():
+            for key in [key for key in self._problems if key.endswith(f" {name}")]:
+                self._problems.over(key)
+        self.pipelines, self.tables = pipelines, tables
+        self._due.started_by = self.clock() + START_US_MAX
 
     def rebuild(self, stream: str, view: str) -> Future[Promoted]:
         """Ask for a full build of a view."""
-        wish = Wish(stream, view, self.clock())
+        wish = Wish(stream, view, self.pipelines[stream].end(), self.clock())
         with self._lock:
             self._wishes.append(wish)
         if self._ended:
@@ -93,14 +122,11 @@ class Schedule:
     def rebuilding(self, view: str) -> Wish | None:
         """The full build of a view that runs or waits, if one was asked for."""
         with self._lock:
-            return next((wish for wish in self._granted + self._wishes if wish.view == view), None)
+            return next((wish for wish in self._wishes if wish.view == view), None)
 
-    def _run(self) -> None:
-        try:
-            self._work()
-        finally:
-            self._ended = True
-            self._refuse_wishes()
+    def _end(self) -> None:
+        self._ended = True
+        self._refuse_wishes()
 
     def _refuse_wishes(self) -> None:
         with self._lock:
@@ -109,87 +135,77 @@ class Schedule:
             reason = f"view '{wish.view}' was not built: the project is stopping"
             wish.done.set_exception(Unavailable(reason))
 
-    def _work(self) -> None:
-        archive_at = build_at = self.clock()
-        build_at += self.settings.batch.interval_us
-        tidy_at = self.clock() + TIDY_US
-        reload_at = self.clock() + self.settings.tables.interval_us
-        while not self._stop.wait(TICK_S):
-            now = self.clock()
-            self._each("speed", lambda name, pipeline: pipeline.mend())
-            self._grant_wishes()
-            if now >= reload_at:
-                self._alone("tables were not reloaded", self._reload)
-                reload_at = now + self.settings.tables.interval_us
-            if now >= archive_at:
-                self._each("archive", lambda name, pipeline: pipeline.archive())
-                archive_at = self.clock() + self.settings.archive.interval_us
-            if now >= build_at:
-                self._each("batch", self._build)
-                build_at = now + self.settings.batch.interval_us
-            if now >= tidy_at:
-                self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
-                if self.retention:
-                    self._alone("the ledger was not tidied", self.retention.tidy)
-                tidy_at = now + TIDY_US
+    def _turn(self) -> float:
+        with self._steps:
+            self._do_due()
+        return TICK_S
+
+    def _do_due(self) -> None:
+        """All that is due now."""
+        due, now, settings = self._due, self.clock(), self.settings
+        self._each("speed", lambda name, pipeline: pipeline.mend())
+        if now < due.started_by and any(p.starting for p in self.pipelines.values()):
+            return  # an archive step of many streams would hold up the next start
+        self._grant_wishes()
+        if now >= due.reload_at:
+            self._alone("tables", "tables were not reloaded", self._reload)
+            due.reload_at = now + settings.tables.interval_us
+        if now >= due.archive_at:
+            self._each("archive", lambda name, pipeline: pipeline.archive())
+            due.archive_at = self.clock() + settings.archive.interval_us
+        if now >= due.build_at:
+            self._each("batch", self._build)
+            due.build_at = now + settings.batch.interval_us
+        if now >= due.tidy_at:
+            self._tidy()
+            due.tidy_at = now + TIDY_US
+
+    def _tidy(self) -> None:
+        self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
+        if self.retention:
+            self._alone("ledger", "the ledger was not tidied", self.retention.tidy)
 
     def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
         for name, pipeline in self.pipelines.items():
+            key = f"{what} {name}"
             try:
                 action(name, pipeline)
-                self.problems.pop(f"{what} {name}", None)
-            except Fenced as error:
-                # Nothing that this process does can count any more.
-                self._note(what, name, error)
-                self._stop.set()
-                return
+                self._problems.over(key)
             except Exception as error:
-                self._note(what, name, error)
+                sentence = f"{what} of stream '{name}' failed: {reason_of(error)}"
+                self._problems.note(key, sentence, error)
+                if isinstance(error, Fenced):
+                    # Nothing that this process does can count any more.
+                    self._stop.set()
+                    self._end()
+                    return
 
     def _reload(self) -> None:
         for name, version in (self.tables.reload() if self.tables else {}).items():
             self.report("table", {"table": name, "version": version})
 
-    def _alone(self, failed: str, action: Callable[[], object]) -> None:
+    def _alone(self, key: str, failed: str, action: Callable[[], object]) -> None:
         """What is done for all streams at once."""
         try:
             action()
-            self.problems.pop(failed, None)
+            self._problems.over(key)
         except Exception as error:
-            sentence = f"{failed}: {error}".splitlines()[0][:300]
-            if self.problems.get(failed) != sentence:
-                self.problems[failed] = sentence
-                log.error("schedule.failed", what=failed, exc_info=error)
-                self.report("problem", {"message": sentence})
+            self._problems.note(key, f"{failed}: {reason_of(error)}", error)
 
-    def _note(self, what: str, name: str, error: Exception) -> None:
-        message = (
-            error.message
-            if isinstance(error, HeadraceError)
-            else f"{type(error).__name__}: {error}"
-        )
-        sentence = f"{what} of stream '{name}' failed: {message.splitlines()[0][:300]}"
-        if self.problems.get(f"{what} {name}") != sentence:
-            self.problems[f"{what} {name}"] = sentence
-            log.error("schedule.failed", what=what, stream=name, exc_info=error)
-            self.report("problem", {"message": sentence})
-
-    def _build(
-        self, name: str, pipeline: Pipeline, full: frozenset[str] = frozenset()
-    ) -> Promoted | None:
+    def _build(self, name: str, pipeline: Pipeline) -> None:
         # What is archived limits how far a build can go.
         pipeline.archive()
-        promoted = pipeline.build(full)
-        if promoted is not None:
+        if (promoted := pipeline.build()) is not None:
             self.note_promoted(promoted)
-        return promoted
 
     def note_promoted(self, promoted: Promoted) -> None:
         """Count and report a generation."""
         self.generations += 1
         self.events += promoted.events
         differing = {
-            audit.view: audit.differences for audit in promoted.audits if audit.differences
+            shown_name(audit.view): audit.differences
+            for audit in promoted.audits
+            if audit.differences
         }
         self.differences.update(differing)
         self.report(
@@ -206,11 +222,12 @@ class Schedule:
 
     def _grant_wishes(self) -> None:
         with self._lock:
-            self._granted, self._wishes = self._wishes, []
-        while self._granted:
-            wish = self._granted[0]
-            wish.started_at_us = self.clock()
+            wishes = list(self._wishes)
+        for wish in wishes:
             try:
+                if not self.pipelines[wish.stream].has_taken(wish.end):
+                    continue
+                wish.started_at_us = self.clock()
                 promoted = self._rebuilt(wish)
             except Exception as error:
                 self._forget(wish)
@@ -220,13 +237,13 @@ class Schedule:
                 wish.done.set_result(promoted)
 
     def _rebuilt(self, wish: Wish) -> Promoted:
-        pipeline = self.pipelines[wish.stream]
-        promoted = self._build(wish.stream, pipeline, frozenset({wish.view}))
+        promoted = self.pipelines[wish.stream].rebuild(wish.view)
         if promoted is None:
             raise HeadraceError(f"view '{wish.view}' was not built")
+        self.note_promoted(promoted)
         return promoted
 
     def _forget(self, wish: Wish) -> None:
         """Before its end is told, so that whoever hears of it does not still find it."""
         with self._lock:
-            self._granted.remove(wish)
+            self._wishes.remove(wish)

@@ -16,7 +16,7 @@ from headrace.run.layout import Layout
 
 def made_key(layout: Layout) -> bytes:
     """The key of a job; made if there is none yet."""
-    layout.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    layout.make_state()
     fresh = layout.server_key.with_suffix(".new")
     if not layout.server_key.is_file():
         fresh.unlink(missing_ok=True)

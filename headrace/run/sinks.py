@@ -12,21 +12,21 @@ failpoint.
 from __future__ import annotations
 
 import threading
-from pathlib import Path
-
-import structlog
+from functools import partial
 
 from headrace.compile.plan import Plan, SinkPlan, digest
-from headrace.core.errors import Fenced, HeadraceError, NotReady, Unavailable
+from headrace.core.errors import Fenced, NotReady, Unavailable
 from headrace.core.failpoint import failpoint
+from headrace.core.problems import Problems, reason_of
 from headrace.core.report import Report
 from headrace.core.subscription import Guarantee
+from headrace.core.worker import Worker, problems_of
+from headrace.define.project import Project
 from headrace.run.targets import Submit, Target, target_of
 from headrace.serving.outbox import Outbox, Waiting, forget_others
 from headrace.serving.read import Reader
 from headrace.serving.watch import Watch
 
-log = structlog.get_logger()
 TURN_S, RETRY_S = 0.1, 1.0
 DELIVERED_AT_ONCE = 1_000
 
@@ -71,9 +71,9 @@ class Sink:
         if self.plan.guarantee is Guarantee.AT_MOST_ONCE:
             self.outbox.mark(newest)
             failpoint("sink.marked")
-            self.target.write(waiting)
+            self.target.write(waiting, self.outbox.begun)
         else:
-            self.target.write(waiting)
+            self.target.write(waiting, self.outbox.begun)
             failpoint("sink.delivered")
             self.outbox.mark(newest)
 
@@ -82,29 +82,32 @@ class Sinks:
     """All sinks of a project."""
 
     def __init__(
-        self, plan: Plan, folder: Path, reader: Reader, submit: Submit, report: Report
+        self, plan: Plan, project: Project, reader: Reader, submit: Submit, report: Report
     ) -> None:
-        self.plan, self.folder, self.reader = plan, folder, reader
+        self.plan, self.project, self.reader = plan, project, reader
         self.submit, self.report = submit, report
-        self.problems: dict[str, str] = {}
+        self._problems = Problems("sink", report)
         forget_others(reader.db, {sink.name for sink in plan.sinks})
         self._open: dict[str, Sink] = {}
         self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(sink,), name=f"sink-{sink.name}", daemon=True)
+        self._workers = [
+            Worker(f"sink {sink.name}", partial(self._turn, sink), self._stop, report)
             for sink in plan.sinks
         ]
 
+    @property
+    def problems(self) -> dict[str, str]:
+        return problems_of(self._workers) | self._problems
+
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        for worker in self._workers:
+            worker.start()
 
     def stop(self) -> None:
         """Deliver what there is, and end."""
         self._stop.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join()
+        for worker in self._workers:
+            worker.join()
         self.drain()
 
     def drain(self) -> None:
@@ -112,9 +115,8 @@ class Sinks:
         for sink in self.plan.sinks:
             self._try(sink)
 
-    def _run(self, sink: SinkPlan) -> None:
-        while not self._stop.wait(TURN_S if self._try(sink) else RETRY_S):
-            pass
+    def _turn(self, sink: SinkPlan) -> float:
+        return TURN_S if self._try(sink) else RETRY_S
 
     def _try(self, sink: SinkPlan) -> bool:
         """One step; a failure is told once and tried again."""
@@ -123,26 +125,18 @@ class Sinks:
         except (Fenced, NotReady):
             return False
         except Exception as error:
-            self._note(sink, error)
+            sentence = f"sink '{sink.name}' failed: {reason_of(error)}"
+            self._problems.note(f"sink {sink.name}", sentence, error)
             # A write may have been cut in the middle; opening again finds out.
             self._open.pop(sink.name, None)
             return False
-        self.problems.pop(f"sink {sink.name}", None)
+        self._problems.over(f"sink {sink.name}")
         return True
 
     def _opened(self, sink: SinkPlan) -> Sink:
         if sink.name not in self._open:
             view = self.plan.view(sink.subscription.view)
-            target = target_of(sink, self.folder, self.submit)
+            target = target_of(sink, self.project, self.submit)
             fingerprint = view.fingerprint if view else ""
             self._open[sink.name] = Sink(sink, fingerprint, self.reader, target)
         return self._open[sink.name]
-
-    def _note(self, sink: SinkPlan, error: Exception) -> None:
-        other = f"{type(error).__name__}: {error}"
-        message = error.message if isinstance(error, HeadraceError) else other
-        sentence = f"sink '{sink.name}' failed: {message}"
-        if self.problems.get(f"sink {sink.name}") != sentence:
-            self.problems[f"sink {sink.name}"] = sentence
-            log.error("sink.failed", sink=sink.name, exc_info=error)
-            self.report("problem", {"message": sentence})

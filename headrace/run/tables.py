@@ -10,8 +10,8 @@ noticed, and when.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from headrace.compile.plan import TablePlan
@@ -31,13 +31,18 @@ class Tables:
         folder: Path,
         pipelines: Mapping[str, Pipeline],
         store: Store,
+        before: Tables | None = None,
     ) -> None:
         self.folder, self.pipelines, self.store = folder, pipelines, store
         self.tables = {table.name: table for table in tables}
         self._seen: dict[str, Signature] = {}
         self._version: dict[str, str] = {}
-        for table in self.tables.values():
-            self._note(table)
+        for name, table in self.tables.items():
+            if before is not None and before.tables.get(name) == table:
+                # What runs on has this content, whatever the file says by now.
+                self._seen[name], self._version[name] = before._seen[name], before._version[name]
+            else:
+                self._note(table)
 
     def reload(self) -> dict[str, str]:
         """Reload the tables whose content has changed; the new versions by name."""
@@ -51,9 +56,7 @@ class Tables:
         """Change the content of tables between two epochs, so that it is known from which event
         on it counts.
         """
-        with ExitStack() as stack:
-            for pipeline in self.pipelines.values():
-                stack.enter_context(pipeline.speed.between_epochs)
+        with between_epochs(self.pipelines.values()):
             change()
             for name in names:
                 for pipeline in self.pipelines.values():
@@ -67,9 +70,7 @@ class Tables:
     def _reloaded(self, table: TablePlan) -> bool:
         before = self._version[table.name]
         if version_of(table_path(table, self.folder)) != before:
-            with ExitStack() as stack:
-                for pipeline in self.pipelines.values():
-                    stack.enter_context(pipeline.speed.between_epochs)
+            with between_epochs(self.pipelines.values()):
                 for pipeline in self.pipelines.values():
                     pipeline.reload(table)
         self._note(table)
@@ -80,6 +81,15 @@ class Tables:
         self._seen[table.name] = signature(path)
         self._version[table.name] = version_of(path)
         self.store.note_table(table.name, self._version[table.name])
+
+
+@contextmanager
+def between_epochs(pipelines: Iterable[Pipeline]) -> Iterator[None]:
+    """No epoch of these runs meanwhile."""
+    with ExitStack() as stack:
+        for pipeline in pipelines:
+            stack.enter_context(pipeline.speed.between_epochs)
+        yield
 
 
 def signature(path: Path) -> Signature:

@@ -2,8 +2,9 @@
 
 A line ends the file only if it is whole: what a kill has left of a torn line is cut off when the
 file is opened. `resume` says the number of the last pane that is there, so that exactly once goes
-on after it. Into a stream, the event's id is the sink's name and the pane's number, by which the
-intake knows a pane that is sent again. tests/run/test_sinks.py checks both.
+on after it. Into a stream, the event's id is the sink's name, what tells its numbers from those of
+an earlier sink of that name, and the pane's number, by which the intake knows a pane that is sent
+again. tests/run/test_sinks.py checks both.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 import msgspec
 
 from headrace.compile.plan import SinkPlan
 from headrace.core.errors import Unavailable
+from headrace.core.files import sync
 from headrace.core.subscription import Guarantee
+from headrace.define.paths import output_file
+from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.serving.outbox import Waiting
 
@@ -31,8 +35,10 @@ class Target(Protocol):
     def resume(self) -> int:
         """The number of the last pane that is certainly there; 0 if that is not known."""
 
-    def write(self, panes: Waiting) -> None:
-        """Deliver; when it returns, they are durable, unless they may be lost."""
+    def write(self, panes: Waiting, begun: str) -> None:
+        """Deliver; when it returns, they are durable, unless they may be lost. `begun` tells their
+        numbers from those of an earlier sink of the same name.
+        """
 
 
 class FileTarget:
@@ -41,14 +47,18 @@ class FileTarget:
     def __init__(self, path: Path, *, synced: bool = True) -> None:
         self.path, self.synced = path, synced
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab"):
+        with self._open("ab"):
             pass
-        _sync_folder(path.parent)
+        sync(path.parent)
         self._cut()
+
+    def _open(self, mode: str) -> BinaryIO:
+        # The path was resolved: a link that stands there now was put there since.
+        return cast(BinaryIO, open(self.path, mode, opener=_unlinked))
 
     def _cut(self) -> None:
         """Cut off a line that was not finished."""
-        with self.path.open("r+b") as file:
+        with self._open("r+b") as file:
             end = file.seek(0, os.SEEK_END)
             whole = _line_start(file, end)
             if whole != end:
@@ -56,7 +66,7 @@ class FileTarget:
                 os.fsync(file.fileno())
 
     def resume(self) -> int:
-        with self.path.open("rb") as file:
+        with self._open("rb") as file:
             end = file.seek(0, os.SEEK_END)
             if end == 0:
                 return 0
@@ -72,8 +82,8 @@ class FileTarget:
                 hint="move the file away, or give the sink another one.",
             ) from error
 
-    def write(self, panes: Waiting) -> None:
-        with self.path.open("ab") as file:
+    def write(self, panes: Waiting, begun: str = "") -> None:
+        with self._open("ab") as file:
             file.write(b"".join(pane + b"\n" for _, pane in panes))
             file.flush()
             if self.synced:
@@ -89,24 +99,24 @@ class StreamTarget:
     def resume(self) -> int:
         return 0
 
-    def write(self, panes: Waiting) -> None:
-        events = [msgspec.json.encode(self._event(pane)) for _, pane in panes]
+    def write(self, panes: Waiting, begun: str) -> None:
+        events = [msgspec.json.encode(self._event(pane, begun)) for _, pane in panes]
         self.submit(self.sink.target, events).result(SUBMIT_S_MAX)
 
-    def _event(self, encoded: bytes) -> dict[str, Any]:
+    def _event(self, encoded: bytes, begun: str) -> dict[str, Any]:
         pane = msgspec.json.decode(encoded)
         said = {f"pane_{name}": pane[name] for name in ("op", "timing", "last", "sequence")}
         event = {**said, "pane_index": pane["pane"], **flat(pane["row"])}
         if self.sink.id is not None:
-            event[self.sink.id] = f"{self.sink.name}:{pane['sequence']}"
+            event[self.sink.id] = f"{self.sink.name}:{begun}:{pane['sequence']}"
         return event
 
 
-def target_of(sink: SinkPlan, folder: Path, submit: Submit) -> Target:
+def target_of(sink: SinkPlan, project: Project, submit: Submit) -> Target:
     if sink.into == "stream":
         return StreamTarget(sink, submit)
     synced = sink.guarantee is not Guarantee.AT_MOST_ONCE
-    return FileTarget(folder / sink.target, synced=synced)
+    return FileTarget(output_file(project, sink.target, f"sink '{sink.name}'"), synced=synced)
 
 
 def flat(row: dict[str, Any]) -> dict[str, Any]:
@@ -120,6 +130,10 @@ def flat(row: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
+def _unlinked(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o644)
+
+
 def _line_start(file: BinaryIO, end: int) -> int:
     """Where the line begins that ends at `end`; `end` itself if a line begins there."""
     while end > 0:
@@ -130,11 +144,3 @@ def _line_start(file: BinaryIO, end: int) -> int:
             return start + found + 1
         end = start
     return 0
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -19,11 +19,11 @@ from headrace.core.errors import BadDefinition, NotReady
 from headrace.core.time import iso
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project, repeats
+from headrace.run.added import read_added
 from headrace.run.compiling import check_calls
 from headrace.run.reading import check_definitions
 from headrace.run.rulebook import Kept
 from headrace.run.rules import kept_rules
-from headrace.run.watches import read_watches
 from headrace.serving import watches
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import WatchNumbers, WatchStatus
@@ -61,7 +61,7 @@ class StoreWatchbook:
             return watches.numbers(db, problems)
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[WatchStatus]:
-        said = read_watches(text, "watch")
+        said = read_added(text, WatchDefinition, self.files.settings.query)
         check_definitions(caller, self.store.deployed(), said)
         for mistake in repeats(said):
             raise mistake
@@ -102,6 +102,9 @@ class StoreWatchbook:
     def _deploy_new(self, made: Sequence[Shaped], who: str) -> None:
         plan = self.store.deployed()
         known = {shape.name for shape in plan.shapes} if plan else set()
+        # A shape that only the files' watches have was not asked of the fence: compiling asks it.
+        with self.store.db.read() as db:
+            known &= watches.added_shapes(db)
         new = {each.shape.key: each.watch for each in made if each.shape.key not in known}
         if new:
             self.deployer.redeploy(kept_rules(self.store), who, tuple(new.values()))

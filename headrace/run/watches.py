@@ -10,19 +10,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 
 import structlog
 
 from headrace.compile.plan import ActionPlan, Plan
-from headrace.core.errors import BadDefinition, Fenced, HeadraceError
-from headrace.core.origin import Origin
+from headrace.core.errors import BadDefinition, Fenced
+from headrace.core.problems import Problems, reason_of
 from headrace.core.report import Report
 from headrace.core.time import SECOND, Clock, now_us
+from headrace.core.worker import Worker, problems_of
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
-from headrace.define.statements import read_statements
+from headrace.run.added import read_kind
 from headrace.run.alerts import action_of
 from headrace.run.deliveries import Deliveries
 from headrace.run.targets import Submit
@@ -35,19 +35,6 @@ from headrace.serving.watching import WatchLookout
 log = structlog.get_logger()
 TURN_S, CLOSE_US = 0.1, SECOND
 DELIVERERS = 8
-
-
-def read_watches(text: str, path: str) -> tuple[WatchDefinition, ...]:
-    """The watches of a text that may hold nothing else."""
-    found = read_statements(text, path)
-    read = tuple(watch for watch in found if isinstance(watch, WatchDefinition))
-    if not read or len(read) < len(found):
-        raise BadDefinition(
-            "only CREATE WATCH can be added to a project here",
-            hint="rules are added with `headrace rule add`; other definitions are in its files.",
-            origin=Origin(path, 1),
-        )
-    return read
 
 
 def with_watches(
@@ -66,10 +53,10 @@ def with_watches(
                 detail=f"the definition is at {other.origin}.",
                 hint=f"rename one of them, or `headrace watch remove {name}`.",
             )
-    kept = [read_watches(text, f"watch {shape}")[0] for shape, text in texts.items()]
+    kept = [read_kind(t, f"watch {shape}", WatchDefinition)[0] for shape, t in texts.items()]
     new = {watch.name.lower() for watch in more}
     both = (*(watch for watch in kept if watch.name.lower() not in new), *more)
-    return replace(project, definitions=(*project.definitions, *both))
+    return project.with_added(both)
 
 
 class Watches:
@@ -86,26 +73,29 @@ class Watches:
         clock: Clock = now_us,
     ) -> None:
         self.plan, self.project, self.db, self.submit = plan, project, db, submit
-        self.report, self.close, self.clock = report, close, clock
+        self.close, self.clock = close, clock
         self.lookout = WatchLookout(db, clock)
         self.others = {action.name for rule in plan.rules for action in rule.actions}
-        self.problems: dict[str, str] = {}
+        self._problems = Problems("watch", report)
         self._deliveries: dict[str, Deliveries] = {}
         self._busy: set[str] = set()
         self._closed_at = 0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watches", daemon=True)
+        self._worker = Worker("watches", self._turn, self._stop, report)
         self._pool = ThreadPoolExecutor(DELIVERERS, thread_name_prefix="watch-deliver")
+
+    @property
+    def problems(self) -> dict[str, str]:
+        return problems_of([self._worker]) | self._problems
 
     def start(self) -> None:
         if self.plan.shapes:
-            self._thread.start()
+            self._worker.start()
 
     def stop(self) -> None:
         """Raise and deliver what there is, and end; what cannot be delivered now waits."""
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._worker.join()
         self._pool.shutdown(wait=True, cancel_futures=True)
         if self.plan.shapes:
             self._busy.clear()
@@ -124,11 +114,11 @@ class Watches:
             self._tried(f"the look at watches of shape {shape.name}", look)
         self._tried("the end of watches", self.lookout.end_due)
 
-    def _run(self) -> None:
-        while not self._stop.wait(TURN_S):
-            self.look()
-            self._tried("the closing of watches", self._close)
-            self._tried("the delivery of watches", self._send)
+    def _turn(self) -> float:
+        self.look()
+        self._tried("the closing of watches", self._close)
+        self._tried("the delivery of watches", self._send)
+        return TURN_S
 
     def _send(self) -> None:
         for name in self._due():
@@ -169,20 +159,15 @@ class Watches:
             log.warning("watch.not_delivered", action=name, reason=repr(error))
         finally:
             self._busy.discard(name)
-            self.problems.pop(f"action {name}", None)
+            self._problems.over(f"action {name}")
             if deliveries.problem:
-                self.problems[f"action {name}"] = deliveries.problem
+                self._problems[f"action {name}"] = deliveries.problem
 
     def _tried(self, what: str, step: Callable[[], object]) -> None:
         try:
             step()
-            self.problems.pop(what, None)
+            self._problems.over(what)
         except Fenced:
             self._stop.set()
         except Exception as error:
-            message = error.message if isinstance(error, HeadraceError) else repr(error)
-            sentence = f"{what} failed: {message}"
-            if self.problems.get(what) != sentence:
-                self.problems[what] = sentence
-                log.error("watch.failed", what=what, exc_info=error)
-                self.report("problem", {"message": sentence})
+            self._problems.note(what, f"{what} failed: {reason_of(error)}", error)

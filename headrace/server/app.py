@@ -48,7 +48,7 @@ def make_server_app(office: Office, settings: ServerSettings, access: Access) ->
         StarletteRoute(route.path, _endpoint(desk, route), methods=[route.method], name=route.name)
         for route in ROUTES
     ]
-    return guarded_app(routes, settings.http.host, lifespan)
+    return guarded_app(routes, settings.http, lifespan)
 
 
 def _endpoint(desk: Desk, route: Route[Desk]) -> Callable[[Request], Awaitable[Response]]:

@@ -10,15 +10,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from starlette.datastructures import URL
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from headrace.access import audit_log
 from headrace.access.access import Access
 from headrace.access.audit_log import By
 from headrace.access.caller import Caller
 from headrace.access.operation import Operation, Role
-from headrace.access.run import LOCAL
+from headrace.access.user import LOCAL
 from headrace.api.access_routes import ACCESS_ROUTES
 from headrace.api.asking import JOB, by, caller, recognised, target_of
 from headrace.api.body import read_body
@@ -26,10 +27,7 @@ from headrace.api.door import Door
 from headrace.api.guard import POLICY, SANDBOX
 from headrace.api.handlers import (
     METRICS_MEDIA,
-    QUICK_THREADS,
-    SLOW_THREADS,
     Api,
-    Threads,
     json_response,
     parameters,
 )
@@ -38,6 +36,7 @@ from headrace.api.page import PAGE_ROUTES
 from headrace.api.route import Route
 from headrace.api.ruling import who
 from headrace.api.shapes import LIMIT_MAX, Alive
+from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, Threads
 from headrace.console import Console, load
 from headrace.core.errors import (
     BadRequest,
@@ -185,6 +184,11 @@ async def logs(desk: Desk, request: Request) -> Response:
     lines = number_of("tail", parameters(request).get("tail", str(LINES)), 1, LIMIT_MAX)
     call = partial(desk.office.logs, request.path_params["job"], lines)
     return json_response(await desk.quick.run(call))
+
+
+async def job_console(desk: Desk, request: Request) -> Response:
+    """The page names its files relative to an address that ends with a slash."""
+    return RedirectResponse(str(URL("api/").replace(query=request.url.query)), 308)
 
 
 async def pass_on(desk: Desk, request: Request) -> Response:

@@ -3,14 +3,14 @@
 What is passed on is not read: body and answer stream through as they come, and events of a
 subscription at once, as long as the caller may hear them. Headers that speak of one connection stay
 on it. Each job has connections of its own, so that one that hangs takes them from no other.
-Whatever a job is told beside the caller's own words is in `said_to`.
+Whatever a job is told beside the caller's own words is in `said_to`; an answer without the job's
+proof is another process's, and is not passed on.
 tests/server/test_line.py passes on to a real server.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
+import hmac
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -22,8 +22,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from headrace.access.caller import Caller
-from headrace.access.passing import SCHEME, asked_for, pass_of
-from headrace.api.body import SECONDS_MAX, too_slow
+from headrace.access.passing import PROOF, SCHEME, asked_for, pass_of, proof_of
 from headrace.api.client import WORK_TIMEOUT
 from headrace.api.errors import ErrorShape
 from headrace.api.guard import SAFE_METHODS
@@ -38,14 +37,13 @@ _OWN = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
     "te", "trailer", "transfer-encoding", "upgrade", "host", "origin", "date", "cache-control",
     # A user's token and session are for the server, and a job's Python is its team's.
-    "authorization", "cookie", "set-cookie",
+    "authorization", "cookie", "set-cookie", PROOF.lower(),
 })  # fmt: skip
 Pairs = list[tuple[bytes, bytes]]
 
 
-def said_to(caller: Caller, method: str, target: bytes, key: bytes) -> Pairs:
+def said_to(text: str) -> Pairs:
     """What the server itself tells a job with each request: who asks, as only it can say."""
-    text = pass_of(caller, asked_for(method, target), key, now_us())
     return [(b"Authorization", f"{SCHEME} {text}".encode())]
 
 
@@ -64,7 +62,7 @@ class Line:
     """Requests to the jobs of a server."""
 
     def __init__(self) -> None:
-        self._beats = httpx.Client(trust_env=False, verify=False, timeout=BEAT_S_MAX)
+        self._beats = httpx.Client(trust_env=False, timeout=BEAT_S_MAX)
         self._passing: dict[str, httpx.AsyncClient] = {}  # by the names of jobs
 
     def close(self) -> None:
@@ -78,7 +76,8 @@ class Line:
         if job not in self._passing:
             self._passing[job] = httpx.AsyncClient(
                 trust_env=False,
-                verify=False,
+                # httpx would accept gzip for a caller who does not.
+                headers={"Accept-Encoding": "identity"},
                 timeout=httpx.Timeout(**{**WORK_TIMEOUT.as_dict(), "pool": _WAIT_S_MAX}),
                 limits=_CONNECTIONS,
                 # What a job would have a browser keep is nothing for its next caller.
@@ -108,18 +107,19 @@ class Line:
     async def pass_on(
         self, job: str, url: str, key: bytes, request: Request, ask: Ask
     ) -> Passed | None:
-        """The job's answer to a request, as it comes; None if the job could not be reached or the
-        question can be asked again, so that nothing was done.
+        """The job's answer to a request, as it comes; None if the job could not be reached, another
+        process answered, or the question can be asked again, so that nothing was done.
         """
-        said, client = said_to(ask.caller, request.method, ask.target, key), self._to(job)
+        text = pass_of(ask.caller, asked_for(request.method, ask.target), key, now_us())
+        client = self._to(job)
         asked = client.build_request(
             request.method,
             httpx.URL(url).copy_with(raw_path=ask.target),
-            headers=[*_kept(request.headers.raw), *said],
-            content=_body(request) if _has_body(request) else None,
+            headers=[*_kept(request.headers.raw), *said_to(text)],
+            content=request.stream() if _has_body(request) else None,
         )
         try:
-            return Passed(await client.send(asked, stream=True), ask.lasts)
+            answer = await client.send(asked, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout):
             return None
         except httpx.PoolTimeout as error:
@@ -136,6 +136,10 @@ class Line:
                 detail="the request was carried out or not.",
                 hint="events with an id can be sent again.",
             ) from error
+        if hmac.compare_digest(answer.headers.get(PROOF, ""), proof_of(text, key)):
+            return Passed(answer, ask.lasts)
+        await answer.aclose()
+        return None
 
 
 class Passed(StreamingResponse):
@@ -170,21 +174,6 @@ def _message(content: bytes) -> str:
         return msgspec.json.decode(content, type=ErrorShape).message
     except msgspec.DecodeError:
         return "it is not ready"
-
-
-async def _body(request: Request) -> AsyncIterator[bytes]:
-    """The body as it comes, for as long as a body may take: a caller who sends none of it must not
-    keep the connection.
-    """
-    parts, until = aiter(request.stream()), time.monotonic() + SECONDS_MAX
-    while True:
-        try:
-            part = await asyncio.wait_for(anext(parts), until - time.monotonic())
-        except StopAsyncIteration:
-            return
-        except TimeoutError as error:
-            raise too_slow() from error
-        yield part
 
 
 def _kept(headers: Iterable[tuple[bytes, bytes]]) -> Pairs:

@@ -28,9 +28,9 @@ _FILES, _FOLDER = (tarfile.REGTYPE, tarfile.AREGTYPE), tarfile.DIRTYPE
 Files = dict[str, bytes]
 
 
-def pack(folder: Path) -> bytes:
-    """The visible files of a folder. The same files give the same bytes, whenever they are packed,
-    so that a command can be sent again.
+def pack(folder: Path, output: str = "") -> bytes:
+    """The visible files of a folder, without its output folder. The same files give the same bytes,
+    whenever they are packed, so that a command can be sent again.
     """
     packed = io.BytesIO()
     with (
@@ -38,6 +38,8 @@ def pack(folder: Path) -> bytes:
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.USTAR_FORMAT) as tar,
     ):
         for path in _visible(folder):
+            if output and path.is_relative_to(folder / output):
+                continue
             if path.is_symlink() or not path.is_file():
                 raise BadRequest(f"{path} is no plain file, and only those can be submitted")
             data = path.read_bytes()
@@ -146,4 +148,4 @@ def write_files(files: Files, folder: Path) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        path.chmod(0o444)
+        path.chmod(0o400)

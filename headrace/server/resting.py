@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -19,11 +20,12 @@ from headrace.access.access import Access
 from headrace.access.caller import OWNER, Caller
 from headrace.api.asking import caller
 from headrace.api.door import rule_of
-from headrace.api.handlers import QUICK_THREADS, SLOW_THREADS, Api, Threads
+from headrace.api.handlers import Api
 from headrace.api.limits import Gate, Limits, overloaded
 from headrace.api.observed.catalog import Catalog
 from headrace.api.route import Route
 from headrace.api.service import Status
+from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, FairThreads, Threads
 from headrace.core.errors import HeadraceError, Restarting, Unavailable
 from headrace.define.project import Project
 from headrace.define.settings import AccessSettings, HttpSettings
@@ -104,7 +106,11 @@ class Answers:
     def __init__(self, http: HttpSettings, access: Access, limits: AccessSettings) -> None:
         self._http, self._gate = http, Gate(http.waiting_max, overloaded)
         self._access, self._limits = access, Limits(limits)
-        self._quick, self._slow = Threads(QUICK_THREADS), Threads(SLOW_THREADS)
+        self._threads: dict[str, Any] = {
+            "quick": Threads(QUICK_THREADS),
+            "slow": Threads(SLOW_THREADS),
+            "queries": FairThreads(),
+        }
 
     async def answer(
         self, job: str, order: Order, seen: Seen, route: Route[Api], asked: Request
@@ -117,10 +123,10 @@ class Answers:
         return response
 
     async def _ask(self, route: Route[Api], order: Order, seen: Seen, asked: Request) -> Response:
-        service = await self._quick.run(lambda: Resting(order.project(), seen))
+        service = await self._threads["quick"].run(lambda: Resting(order.project(), seen))
         try:
             shared = self._access, self._gate, self._limits
-            api = Api(service, self._http, *shared, quick=self._quick, slow=self._slow)
+            api = Api(service, self._http, *shared, **self._threads)
             await _check_alert(api, route, asked)
             return await route.handler(api, asked)
         finally:

@@ -67,6 +67,12 @@ ROUTES: tuple[Route[Desk], ...] = (
         handlers.view_by_name, Answer, parameters=(VIEW,),
         needs=reads("view"),
     ),
+    Route(
+        "GET", "/v1/jobs/{job}/api", "job_console",
+        "The console of a job, at this address with a slash behind it.",
+        handlers.job_console, media="text/html", status=308, parameters=(_JOB,),
+        needs=OPEN,
+    ),
     _passing("GET"),
     _passing("POST"),
     Route(

@@ -19,9 +19,11 @@ import msgspec
 
 from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_run, end_run, first_token
+from headrace.api.limits import policy_of
 from headrace.api.server import AppServer
 from headrace.api.tls import exposed, with_paths
 from headrace.core.errors import AlreadyRunning
+from headrace.core.paths import hide_paths
 from headrace.core.report import Report
 from headrace.core.time import now_us
 from headrace.define.settings import LogSettings
@@ -59,8 +61,9 @@ def serve(
     if port is not None:
         settings = replace(settings, http=replace(settings.http, port=port))
     # What is in it is the jobs' alone: their events, and what they are told.
-    home.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home.layout.make_state()
     with _locked(home) as lock:
+        hide_paths(home.folder)
         keep_journal(home.layout, SERVER, LogSettings())
         shutil.rmtree(home.incoming, ignore_errors=True)
         with _access(home, settings) as access, _served(home, settings, access, command) as url:
@@ -77,8 +80,7 @@ def serve(
 @contextmanager
 def _access(home: Home, settings: ServerSettings) -> Iterator[Access]:
     """The users of the domain. The server is no job, so a grant on a job is none on the server."""
-    life_us = settings.access.session_life_us
-    access = Access(home.layout.access, "", session_life_us=life_us)
+    access = Access(home.layout.access, "", policy=policy_of(settings.access))
     try:
         yield access
     finally:

@@ -20,6 +20,7 @@ from typing import Final, Literal, get_args
 import msgspec
 import structlog
 
+from headrace.core.errors import sentence_of
 from headrace.core.time import SECOND, now_us
 from headrace.run.lock import Holder, holder, running_url
 from headrace.run.order import Order
@@ -127,7 +128,7 @@ class Watcher:
                 self.look()
                 self._trouble = ""
             except Exception as error:
-                self._troubled(f"a look at it failed: {str(error) or type(error).__name__}")
+                self._troubled(f"a look at it failed: {sentence_of(error)}")
             self._wake.wait(LOOK_S)
 
     def _troubled(self, trouble: str) -> None:

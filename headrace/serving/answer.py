@@ -9,7 +9,7 @@ transactions.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,6 +41,8 @@ class AsOf(msgspec.Struct, frozen=True, omit_defaults=True):
     provisional: bool = False  # an event came that only batch can place; true until it has
     sampled: Sampled | None = None
     tables: dict[str, str] = {}  # the versions of the tables that new events meet
+    set_aside: int = 0  # keys whose search for a pattern was given up: matches may be missing
+    behind: int = 0  # events in the log that the answer does not count yet
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -51,6 +53,14 @@ class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     error: float | None = None  # one standard error or a bound, as a share of `error_of`
     error_of: str = "value"  # "value", "rank" or "events"
     cut: bool = False  # whether a list of the column was cut at its limit
+    key: bool = False  # its values name rows and measure nothing
+
+
+class Windows(msgspec.Struct, frozen=True):
+    """How the windows of a view follow each other."""
+
+    every_ms: float  # between the starts of two
+    empty: dict[str, float | int]  # of a window without a row; a column that is not here is NULL
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -60,6 +70,8 @@ class Answer(msgspec.Struct, frozen=True):
     as_of: dict[str, AsOf]
     columns: dict[str, ColumnInfo]
     truncated: bool = False
+    total: int | None = None  # all rows that meet the question; known where an order is asked for
+    windows: Windows | None = None
 
 
 def as_of(
@@ -67,9 +79,10 @@ def as_of(
     now_us: int,
     provisional: Container[str] = (),
     tables: Mapping[str, dict[str, str]] | None = None,
+    set_aside: Mapping[str, int] | None = None,
 ) -> dict[str, AsOf]:
     """`as_of` of each stream; `provisional` names those whose answer is, `tables` has what each was
-    joined with.
+    joined with, `set_aside` how many keys of patterns are not searched.
     """
     return {
         state.plan.name: AsOf(
@@ -82,6 +95,7 @@ def as_of(
             state.plan.name in provisional,
             sampled(state),
             (tables or {}).get(state.plan.name, {}),
+            (set_aside or {}).get(state.plan.name, 0),
         )
         for state in states
     }
@@ -126,16 +140,15 @@ def column_info(
     results: Sequence[Result],
     rows: Sequence[dict[str, Any]],
     fresh: bool,
-    sampled: bool = False,
-    keys: Collection[str] = (),
+    partial: bool = False,
 ) -> dict[str, ColumnInfo]:
-    """Exactness of each column; an estimate of speed is exact where batch covers all rows, and of a
-    sample only the keys are."""
+    """Exactness of each column; an estimate of speed is exact where batch covers all rows, and only
+    the keys are where events are missing (`partial`)."""
     found = {result.name: _info(result, rows, fresh) for result in results}
-    if not sampled:
+    if not partial:
         return found
     return {
-        name: info if name in keys else msgspec.structs.replace(info, exact=False)
+        name: info if info.key else msgspec.structs.replace(info, exact=False)
         for name, info in found.items()
     }
 
@@ -150,6 +163,7 @@ def _info(result: Result, rows: Sequence[dict[str, Any]], fresh: bool) -> Column
         estimate.error if estimate else None,
         estimate.of if estimate else "value",
         any(isinstance(row[result.name], Cut) for row in rows),
+        result.key,
     )
 
 

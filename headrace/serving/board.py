@@ -19,6 +19,7 @@ import structlog
 
 from headrace.core.errors import HeadraceError, InternalError, Overloaded, Unavailable
 from headrace.core.time import SECOND, Clock, now_us
+from headrace.core.worker import Worker
 from headrace.define.settings import LiveSettings
 from headrace.serving.hearer import END, Heard, Hearer
 
@@ -59,7 +60,7 @@ class Board:
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.worker: Worker | None = None
 
     def join(self, names: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearer:
         """Hear topics: first the state of each, then each change."""
@@ -112,17 +113,16 @@ class Board:
     # The thread
 
     def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="live", daemon=True)
-            self._thread.start()
+        if self.worker is None:
+            first_s = self.settings.interval_us / SECOND
+            self.worker = Worker("live", self._paced_turn, self._stop, first_s=first_s)
+            self.worker.start()
 
-    def _run(self) -> None:
-        interval = pause = self.settings.interval_us
-        while not self._stop.wait(pause / SECOND):
-            began = self.clock()
-            self.turn()
-            # What a turn takes is part of the pause, but one that is slow leaves time to others.
-            pause = max(interval // 2, interval - (self.clock() - began))
+    def _paced_turn(self) -> float:
+        interval, began = self.settings.interval_us, self.clock()
+        self.turn()
+        # What a turn takes is part of the pause, but one that is slow leaves time to others.
+        return max(interval // 2, interval - (self.clock() - began)) / SECOND
 
     def turn(self) -> None:
         """Look at each topic that is due, and tell what has changed."""
@@ -160,8 +160,8 @@ class Board:
     def stop(self) -> None:
         """Everybody hears the end."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self.worker is not None:
+            self.worker.join()
         with self._lock:
             hearers = {id(one): one for c in self._channels.values() for one in c.hearers}
         for hearer in hearers.values():

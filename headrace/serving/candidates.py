@@ -93,8 +93,9 @@ def _live(db: sqlite3.Connection, plan: Plan, view: ViewPlan) -> bool:
     if view.kind == "read":
         reads = [plan.view(name) for name in view.reads]
         return all(read is not None and _live(db, plan, read) for read in reads)
-    row = db.execute("SELECT 1 FROM _views WHERE name = ? AND state = 'live'", (view.name,))
-    return row.fetchone() is not None
+    # A view that is being built again still answers, but as it was before the change.
+    sql = "SELECT 1 FROM _views WHERE name = ? AND version = ? AND state = 'live'"
+    return db.execute(sql, (view.name, view.recompute)).fetchone() is not None
 
 
 def candidates(

@@ -4,7 +4,7 @@ position.
 A key's state after the boundary is a row of the speed table, or that of the generation if the key
 has had no event since. States are written in the transaction of the epoch or promotion whose rows
 came of them, so neither is ever without the other. A state of no bytes says that nothing is kept
-for a key any more.
+for a key any more, and SET_ASIDE that the search for a pattern was given up.
 
 `_disorder` remembers where the order of events and the order of their coming disagree, by the
 newest group that is concerned. While `provisional` is 1, speed's rows do not fit the generation,
@@ -20,12 +20,16 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from headrace.compile.plan import ViewPlan
+from headrace.core.pattern import SET_ASIDE
 from headrace.serving.store import NOW, CarriedEpoch, StateRow
 
 _COLUMNS = (
     "(_key TEXT PRIMARY KEY, _time INTEGER, _seq INTEGER, _state BLOB, _timer INTEGER) "
     "WITHOUT ROWID"
 )
+
+
+_ASIDE = f"_state = x'{SET_ASIDE.hex()}'"
 
 
 def state_tables(name: str, version: str) -> tuple[str, str, str]:
@@ -42,6 +46,8 @@ def create_states(db: sqlite3.Connection, plan: ViewPlan) -> None:
             db.execute(
                 f"CREATE INDEX IF NOT EXISTS {index} ON {table} (_timer) WHERE _timer IS NOT NULL"
             )
+            aside = table[:-1] + '_aside"'
+            db.execute(f"CREATE INDEX IF NOT EXISTS {aside} ON {table} (_time) WHERE {_ASIDE}")
 
 
 def drop_states(db: sqlite3.Connection, name: str, version: str) -> None:
@@ -68,6 +74,18 @@ def read_states(
     else:
         found = _some(db, tables, keys, due_us)
     return [row for row in found.values() if row[3]]
+
+
+def set_aside(db: sqlite3.Connection, plan: ViewPlan) -> list[tuple[str, int]]:
+    """The keys whose search for the view's pattern was given up, with the event time of the row
+    where it was, in this order.
+    """
+    if plan.carry is None or plan.carry.match is None:
+        return []
+    found: dict[str, int] = {}
+    for table in state_tables(plan.name, plan.recompute)[:2]:
+        found |= db.execute(f"SELECT _key, _time FROM {table} WHERE {_ASIDE}").fetchall()
+    return sorted(found.items(), key=lambda pair: pair[1])
 
 
 def count_states(db: sqlite3.Connection, plan: ViewPlan) -> int:

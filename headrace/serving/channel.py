@@ -4,8 +4,9 @@
 
 The log and the master keep the rows, so nothing is kept here: a turn reads from where a hearer is,
 and those at the same position share what is read. Every message has the position after it as its
-id. Of events without a row the position alone is told, so that who resumes does not pass over them
-again. A hearer that does not keep up waits where it is: it is read on for when it has room.
+id, and in `ends` the position after each row's event, so that who takes a part of it can resume. Of
+events without a row the position alone is told, so that who resumes does not pass over them again.
+A hearer that does not keep up waits where it is: it is read on for when it has room.
 tests/serving/test_channel.py cuts what is heard at every id.
 """
 
@@ -107,7 +108,9 @@ def messages(taken: PositionRange, rows: Sequence[Placed]) -> Iterator[Heard]:
     for number, chunk in enumerate(chunks, start=1):
         last = taken.after(chunk[-1].partition, chunk[-1].offset)
         after = taken.upper if number == len(chunks) else last
-        yield Heard(ROWS, {"rows": [placed.row for placed in chunk]}, str(after))
+        ends = [str(taken.after(placed.partition, placed.offset)) for placed in chunk]
+        ends = [str(after) if end == str(last) else end for end in ends]
+        yield Heard(ROWS, {"rows": [placed.row for placed in chunk], "ends": ends}, str(after))
     if not chunks:
         yield _passed(taken.upper)
 

@@ -3,8 +3,9 @@
 That position is the progress. An epoch is recognised by its position range: one that begins
 before the stored position was committed before and is skipped; one that begins after it would
 leave a gap and is refused. One without events is recognised by the watermark that it brings. One
-that was computed beside an older generation is refused too: what it was folded onto is gone.
-tests/serving/test_epochs.py and the kill tests check this.
+that was computed beside an older generation is refused too, because what it was folded onto is
+gone, and so is one without rows for a version that was deployed meanwhile, which would miss them.
+tests/serving/test_epochs.py, tests/laws/test_interleavings.py and the kill tests check this.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from headrace.serving.catalog import (
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.rows import stored_rows
 from headrace.serving.shed import note_shed
-from headrace.serving.store import NOW, Epoch, Row, Superseded
+from headrace.serving.store import NOW, Epoch, Row, Superseded, Version
 
 EPOCHS_KEPT = 1_000
 
@@ -42,10 +43,10 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
             f"an epoch of stream '{epoch.stream}' begins at {epoch.lower}, "
             f"but the store is at {state.position}"
         )
-    if epoch.generation != state.generation:
-        raise Superseded(epoch.stream, epoch.generation, state.generation)
+    versions = read_versions(db, epoch.stream)
+    _check_current(epoch, state.generation, versions)
     group = _group(db, epoch, group_us, now_us)
-    for version in read_versions(db, epoch.stream):
+    for version in versions:
         if version.id in epoch.carried:
             _add_carried(db, version.plan, epoch, group)
         elif version.id in epoch.rows:
@@ -60,6 +61,16 @@ def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: in
     advance(db, state, epoch.reached, now_us)
     _record(db, epoch, now_us)
     return True
+
+
+def _check_current(epoch: Epoch, generation: int, versions: Sequence[Version]) -> None:
+    if epoch.generation != generation:
+        raise Superseded(
+            f"{epoch.stream}: computed beside generation {epoch.generation}, "
+            f"the newest is {generation}"
+        )
+    if missing := [version.name for version in versions if version.id not in epoch.rows]:
+        raise Superseded(f"{epoch.stream}: computed before these were deployed: {missing}")
 
 
 def _group(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: int) -> int:

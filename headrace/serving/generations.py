@@ -26,6 +26,7 @@ from headrace.serving.catalog import (
     read_plan,
     read_stream,
     read_tables,
+    read_versions,
     refresh_readable_views,
     stored_times,
     tables_of,
@@ -41,7 +42,15 @@ from headrace.serving.merge import (
 from headrace.serving.rows import stored_rows, with_key
 from headrace.serving.shed import forget_shed
 from headrace.serving.states import STATES
-from headrace.serving.store import AuditResult, Row, Staged, StateRow, Superseded, Version
+from headrace.serving.store import (
+    AuditResult,
+    Row,
+    Staged,
+    StateRow,
+    StreamState,
+    Superseded,
+    Version,
+)
 from headrace.serving.watermark import Reached
 
 GENERATIONS_KEPT = 1_000
@@ -97,8 +106,7 @@ def promote(
 ) -> int:
     """Make staged builds the answer up to there, inside the caller's transaction."""
     state, boundary = read_stream(db, stream), str(reached.position)
-    if state.generation != since:
-        raise Superseded(stream, since, state.generation)
+    _check_current(db, state, since, staged)
     ahead = reached <= state.reached and reached != state.reached
     number = state.generation + 1
     for build in staged:
@@ -141,6 +149,17 @@ def promote(
     if plan := read_plan(db):
         refresh_readable_views(db, plan)
     return number
+
+
+def _check_current(
+    db: sqlite3.Connection, state: StreamState, since: int, staged: Sequence[Staged]
+) -> None:
+    stream = state.plan.name
+    if state.generation != since:
+        raise Superseded(f"{stream}: built on generation {since}, the newest is {state.generation}")
+    deployed = {version.id for version in read_versions(db, stream)}
+    if gone := [build.version.name for build in staged if build.version.id not in deployed]:
+        raise Superseded(f"{stream}: built for versions that are not deployed any more: {gone}")
 
 
 def _forget_shed(db: sqlite3.Connection, stream: str, boundary: Position) -> None:
@@ -236,20 +255,40 @@ def _new_values(number: str, generation: str, values: str, staged_values: str) -
     )
 
 
-def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResult:
-    """Compare a build with what speed held for the same positions, before it is promoted."""
+def audit_staged(db: sqlite3.Connection, build: Staged, group: int, note: str = "") -> AuditResult:
+    """Compare a build with what speed held for the same positions, before it is promoted. `note`
+    says why a difference would be no defect, if that is known already.
+    """
+    plan = build.version.plan
+    if build.version.state != "live":
+        return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
+    note = note or _expected(db, build, group)
+    if note and not build.full:
+        return AuditResult(plan.name, build.rows, 0, note=note)
+    rows = _differing(db, build, group)
+    if note:
+        return AuditResult(plan.name, build.rows, 0, note=note, changed=len(rows))
+    return AuditResult(plan.name, build.rows, len(rows), tuple(rows[:5]), changed=len(rows))
+
+
+def _expected(db: sqlite3.Connection, build: Staged, group: int) -> str:
+    """Why a difference would be no defect; empty if it would be one."""
+    plan = build.version.plan
+    if plan.carry and not fits(db, plan.recompute, group):
+        return "events had come out of order"
+    if provisional(db, build.version.id, group):
+        return "speed's answer was provisional"
+    known, promoted_at = read_tables(db), read_stream(db, plan.stream).promoted_at or 0
+    if any(known[name][1] > promoted_at for name in plan.tables if name in known):
+        return "a table was reloaded in between"
+    return ""
+
+
+def _differing(db: sqlite3.Connection, build: Staged, group: int) -> list[str]:
+    """The keys of rows that are not what was served."""
     plan = build.version.plan
     generation, speed, _ = tables_of(plan)
     staged, _ = staged_tables(plan)
-    if build.version.state != "live":
-        return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
-    if plan.carry and not fits(db, plan.recompute, group):
-        return AuditResult(plan.name, build.rows, 0, note="events had come out of order")
-    if provisional(db, build.version.id, group):
-        return AuditResult(plan.name, build.rows, 0, note="speed's answer was provisional")
-    known, promoted_at = read_tables(db), read_stream(db, plan.stream).promoted_at or 0
-    if any(known[name][1] > promoted_at for name in plan.tables if name in known):
-        return AuditResult(plan.name, build.rows, 0, note="a table was reloaded in between")
     sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
     if build.full:
         sources.insert(0, source(plan, generation, group="0"))
@@ -265,8 +304,7 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int) -> AuditResu
         f"WHERE {missing} OR {differ} UNION ALL SELECT {_label(plan, 'a')} FROM {served} a "
         f"WHERE NOT EXISTS (SELECT 1 FROM {built} b WHERE {keys})"
     ).fetchall()
-    examples = tuple(str(row[0]) for row in rows[:5])
-    return AuditResult(plan.name, build.rows, len(rows), examples)
+    return [str(row[0]) for row in rows]
 
 
 def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.errors import NotReady, Overloaded, Unavailable
 from headrace.core.subscription import Subscription
 from headrace.core.time import Clock, now_us
+from headrace.core.worker import Worker
 from headrace.define.following import subscribed_name
 from headrace.define.settings import SubscribeSettings
 from headrace.define.subscribing import read_subscription
@@ -47,7 +48,7 @@ class Hub:
         self._feeds: dict[Subscription, Feed] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.worker: Worker | None = None
 
     def join(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
@@ -108,15 +109,11 @@ class Hub:
     # The thread
 
     def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="subscriptions", daemon=True)
-            self._thread.start()
+        if self.worker is None:
+            self.worker = Worker("subscriptions", self.turn, self._stop, first_s=TURN_S)
+            self.worker.start()
 
-    def _run(self) -> None:
-        while not self._stop.wait(TURN_S):
-            self.turn()
-
-    def turn(self) -> None:
+    def turn(self) -> float:
         """Ask each feed once whether there is something to tell."""
         for asked, feed in self._tidied().items():
             try:
@@ -127,6 +124,7 @@ class Hub:
                 with self._lock:
                     self._feeds.pop(asked, None)
                 feed.end(failure(error, asked.view))
+        return TURN_S
 
     def _tidied(self) -> dict[Subscription, Feed]:
         """The feeds that somebody hears, or may come back to."""
@@ -145,8 +143,8 @@ class Hub:
         with self._lock:
             self._stop.set()
         self.streams.stop(end)
-        if self._thread is not None:
-            self._thread.join()
+        if self.worker is not None:
+            self.worker.join()
         for feed in self._feeds.values():
             feed.end(end)
 

@@ -48,6 +48,7 @@ class LateAnswer(msgspec.Struct, frozen=True):
     windows: list[LateWindow]
     as_of: dict[str, AsOf]
     truncated: bool = False
+    total: int | None = None  # windows that meet the question
 
 
 _TYPES = {"late_by_max_ms": "DOUBLE", "late_by_mean_ms": "DOUBLE"}
@@ -77,10 +78,12 @@ def late_plan(plan: ViewPlan) -> ViewPlan:
         OutputPlan(_MARK + name, _TYPES.get(name, "BIGINT"), finish)
         for name, finish in _NUMBERS.items()
     ]
-    newest = tuple(f"{key.column} DESC" for key in plan.keys if key.type == WINDOW)
-    return msgspec.structs.replace(
-        plan, outputs=tuple(outputs), having=None, order=newest, limit=None
-    )
+    return msgspec.structs.replace(plan, outputs=tuple(outputs), having=None, order=(), limit=None)
+
+
+def newest_first(plan: ViewPlan) -> str:
+    """The order in which windows are told."""
+    return ",".join(f"-{output.name}" for output in plan.outputs if output.type == WINDOW)
 
 
 def _reason(plan: ViewPlan) -> str:
@@ -99,7 +102,8 @@ def _key_output(plan: ViewPlan, key: KeyPlan) -> OutputPlan:
 
 def late_answer(view: str, answer: Answer) -> LateAnswer:
     """The answer to `late_plan`, with keys and numbers told apart."""
-    return LateAnswer(view, list(_windows(answer.rows)), answer.as_of, answer.truncated)
+    windows = list(_windows(answer.rows))
+    return LateAnswer(view, windows, answer.as_of, answer.truncated, answer.total)
 
 
 def _windows(rows: Iterable[dict[str, Any]]) -> Iterable[LateWindow]:

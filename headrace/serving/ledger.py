@@ -13,14 +13,18 @@ from typing import Any
 import msgspec
 
 from headrace.core.errors import NotFound
+from headrace.core.rule import Severity
 from headrace.core.time import iso
 from headrace.serving.notices import Delivery, deliveries
 
 _COLUMNS = (
     "id, rule, version, severity, state, body, event_time, raised_at, raised_by, missed, "
-    "suppressed_by, withdrawn_at, acknowledged_by, acknowledged_at, note"
+    "suppressed_by, withdrawn_at, acknowledged_by, acknowledged_at, note, number"
 )
 LISTED = 100
+_SEVERITIES = tuple(severity.value for severity in Severity)  # the gravest last
+_PLACES = (f"WHEN '{severity}' THEN {n}" for n, severity in enumerate(_SEVERITIES))
+_GRAVITY = f"CASE severity {' '.join(_PLACES)} END"
 
 
 class Alert(msgspec.Struct, frozen=True):
@@ -41,6 +45,7 @@ class Alert(msgspec.Struct, frozen=True):
     acknowledged_by: str | None = None
     acknowledged_at: str | None = None
     note: str | None = None
+    number: int = 0  # in the ledger; a later alert has a larger one
     deliveries: list[Delivery] = []
 
 
@@ -52,6 +57,26 @@ class Wanted(msgspec.Struct, frozen=True):
     missed: bool = False
     withdrawn: bool = False
     limit: int = LISTED
+    each: int | None = None  # at most so many of each rule, the gravest rules first
+    before: int | None = None  # only alerts that came before the one of this number
+    among: tuple[str, ...] | None = None  # only these rules, as the caller may read no others
+
+
+class AlertGroup(msgspec.Struct, frozen=True):
+    """The alerts of one rule among those that are asked for."""
+
+    rule: str
+    severity: str  # the gravest of them
+    alerts: int
+    newest_at: str
+
+
+class Alerts(msgspec.Struct, frozen=True):
+    """Some of the alerts that are asked for, and how many there are of each rule."""
+
+    alerts: list[Alert]
+    total: int
+    groups: list[AlertGroup]  # the gravest first
 
 
 class Numbers(msgspec.Struct, frozen=True):
@@ -81,9 +106,28 @@ def changes(db: sqlite3.Connection) -> str:
     return str(row[0]) if row else "0"
 
 
+def page(db: sqlite3.Connection, wanted: Wanted) -> Alerts:
+    """Alerts of those that are asked for, and how many there are in all."""
+    where, values = _where(wanted)
+    groups = _groups(db, where, values)
+    total = sum(group.alerts for group in groups)
+    if wanted.before is not None:
+        where, values = f"{where} AND number < ?", [*values, wanted.before]
+    if wanted.each is not None:
+        return Alerts(_of_each(db, where, values, wanted), total, groups)
+    newest = f"WHERE {where} ORDER BY number DESC LIMIT ?"
+    return Alerts(_read(db, newest, [*values, wanted.limit]), total, groups)
+
+
 def alerts(db: sqlite3.Connection, wanted: Wanted) -> list[Alert]:
-    """The newest alerts of those that are asked for. `missed` and `withdrawn` together mean those
-    that are one of both."""
+    """The alerts of a page."""
+    return page(db, wanted).alerts
+
+
+def _where(wanted: Wanted) -> tuple[str, list[Any]]:
+    """SQL that holds for what is asked for. `missed` and `withdrawn` together mean those that are
+    one of both.
+    """
     conditions, values = ["1"], list[Any]()
     for column in ("rule", "state"):
         if value := getattr(wanted, column):
@@ -93,24 +137,47 @@ def alerts(db: sqlite3.Connection, wanted: Wanted) -> list[Alert]:
     kinds += ["withdrawn_at IS NOT NULL"] if wanted.withdrawn else []
     if kinds:
         conditions.append(f"({' OR '.join(kinds)})")
+    if wanted.among is not None:
+        # As one value, because there may be more watches than a statement has parameters.
+        conditions.append("rule IN (SELECT value FROM json_each(?))")
+        values.append(msgspec.json.encode(wanted.among).decode())
+    return " AND ".join(conditions), values
+
+
+def _groups(db: sqlite3.Connection, where: str, values: list[Any]) -> list[AlertGroup]:
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM _ledger WHERE {' AND '.join(conditions)} "
-        "ORDER BY number DESC LIMIT ?",
-        (*values, wanted.limit),
+        f"SELECT rule, max({_GRAVITY}) AS gravity, count(*), max(raised_at) AS newest FROM _ledger "
+        f"WHERE {where} GROUP BY rule ORDER BY gravity DESC, newest DESC, rule",
+        values,
     )
-    return [_alert(row) for row in rows]
+    return [
+        AlertGroup(rule, _SEVERITIES[gravity], many, iso(newest))
+        for rule, gravity, many, newest in rows
+    ]
+
+
+def _of_each(db: sqlite3.Connection, where: str, values: list[Any], wanted: Wanted) -> list[Alert]:
+    places = (
+        f"SELECT number, max({_GRAVITY}) OVER (PARTITION BY rule) AS gravity, "
+        "row_number() OVER (PARTITION BY rule ORDER BY number DESC) AS place "
+        f"FROM _ledger WHERE {where}"
+    )
+    gravest = f"JOIN ({places}) USING (number) WHERE place <= ? ORDER BY gravity DESC, rule, "
+    return _read(db, f"{gravest} number DESC LIMIT ?", [*values, wanted.each, wanted.limit])
+
+
+def _read(db: sqlite3.Connection, rest: str, values: list[Any]) -> list[Alert]:
+    return [_alert(row) for row in db.execute(f"SELECT {_COLUMNS} FROM _ledger {rest}", values)]
 
 
 def alert(db: sqlite3.Connection, id: str) -> Alert:
     """One alert, with what became of its notifications. The beginning of its id is enough."""
-    rows = db.execute(
-        f"SELECT {_COLUMNS} FROM _ledger WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2", (id,)
-    ).fetchall()
-    exact = [row for row in rows if row[0] == id]
-    if len(exact or rows) != 1:
-        several = "several alerts begin with" if rows else "there is no alert"
+    like = _read(db, "WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2", [id])
+    exact = [alert for alert in like if alert.id == id]
+    if len(exact or like) != 1:
+        several = "several alerts begin with" if like else "there is no alert"
         raise NotFound(f"{several} '{id[:64]}'")
-    found = _alert((exact or rows)[0])
+    (found,) = exact or like
     return msgspec.structs.replace(found, deliveries=deliveries(db, found.rule, found.id))
 
 

@@ -22,6 +22,8 @@ class Outbox:
 
     def __init__(self, db: Sqlite, sink: str) -> None:
         self.db, self.sink = db, sink
+        #: Tells the numbers of this sink from those of an earlier one, which began at 1 too.
+        self.begun = ""
 
     def open(self, fingerprint: str) -> Account:
         """The account as it was saved; a sink that means something else now begins anew, with
@@ -29,11 +31,13 @@ class Outbox:
         """
         with self.db.write() as db:
             db.execute(
-                "INSERT OR IGNORE INTO _sinks VALUES (?, ?, 0, 0, NULL, 0)",
+                "INSERT OR IGNORE INTO _sinks "
+                "VALUES (?, ?, 0, 0, NULL, 0, lower(hex(randomblob(4))))",
                 (self.sink, fingerprint),
             )
-            known, sequence, watermark, dropped = db.execute(
-                "SELECT fingerprint, sequence, watermark_us, dropped FROM _sinks WHERE name = ?",
+            known, sequence, watermark, dropped, self.begun = db.execute(
+                "SELECT fingerprint, sequence, watermark_us, dropped, begun FROM _sinks "
+                "WHERE name = ?",
                 (self.sink,),
             ).fetchone()
             if known != fingerprint:

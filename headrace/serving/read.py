@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from headrace.core.stopping import Stopping
 from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
-from headrace.serving.carried import unfit
+from headrace.serving.carried import set_aside, unfit
 from headrace.serving.catalog import (
     provisional,
     read_plan,
@@ -33,8 +34,10 @@ from headrace.serving.catalog import (
     tables_of,
 )
 from headrace.serving.conditions import Condition, Keys, asked, inside, pushed, span
+from headrace.serving.empty import windows_of
 from headrace.serving.finish import quoted, typed_sql
-from headrace.serving.late import LateAnswer, late_answer, late_plan
+from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
+from headrace.serving.order import ordered
 from headrace.serving.sqlite import Sqlite
 
 ROWS_MAX = 10_000
@@ -67,22 +70,28 @@ class Reader:
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
+        order: str | None = None,
     ) -> Answer:
-        """Rows of a view with these key values, and with windows that begin in [since, until)."""
+        """Rows of a view with these key values, and with windows that begin in [since, until).
+        In an order, such as "-hits", they are the first of all rows, which are counted.
+        """
         with self.db.read() as db:
             plan = _live_plan(db, name)
-            results = tuple(Result(out.name, out.type, out.estimate) for out in plan.outputs)
+            results = tuple(
+                Result(out.name, out.type, out.estimate, out.keyed) for out in plan.outputs
+            )
             sql, values = view_sql(plan, asked(plan, keys or {}, since, until))
-            return self._answer(
+            answer = self._answer(
                 db,
-                sql,
+                ordered(plan, sql, order) if order else sql,
                 values,
                 results,
                 limit,
                 fresh_column=True,
+                counted=order is not None,
                 views=(plan.name,),
-                keys=tuple(out.name for out in plan.outputs if out.key),
             )
+            return msgspec.structs.replace(answer, windows=windows_of(db, plan))
 
     def late(
         self,
@@ -99,7 +108,14 @@ class Reader:
             results = tuple(Result(out.name, out.type, None) for out in plan.outputs)
             sql, values = view_sql(plan, asked(plan, keys or {}, since, until))
             answer = self._answer(
-                db, sql, values, results, limit, fresh_column=True, views=(plan.name,)
+                db,
+                ordered(plan, sql, newest_first(plan)),
+                values,
+                results,
+                limit,
+                fresh_column=True,
+                counted=True,
+                views=(plan.name,),
             )
             return late_answer(plan.name, answer)
 
@@ -149,11 +165,14 @@ class Reader:
         *,
         fresh_column: bool,
         views: tuple[str, ...],
-        keys: tuple[str, ...] = (),
+        counted: bool = False,
         stopping: Stopping = NEVER,
     ) -> Answer:
+        """With `counted`, each row begins with the number of all."""
         wanted = min(limit if limit is not None else self.rows_max, self.rows_max)
         raw = self._run(db, f"SELECT * FROM ({sql}) LIMIT {wanted + 1}", values, stopping)
+        total = (raw[0][0] if raw else 0) if counted else None
+        raw = [row[1:] for row in raw] if counted else raw
         streams = _streams_of(db, views)
         states = [read_stream(db, stream) for stream in streams]
         fresh = (
@@ -161,12 +180,14 @@ class Reader:
             if fresh_column
             else any(s.reached != s.built for s in states)
         )
-        rows = rows_as_objects(raw[:wanted], results)
+        rows, aside = rows_as_objects(raw[:wanted], results), _set_aside(db, views)
+        partial = bool(aside) or any(state.shed for state in states)
         return Answer(
             rows,
-            as_of(states, self.clock(), _provisional(db, views), _tables(db, views)),
-            column_info(results, rows, fresh, any(state.shed for state in states), keys),
+            as_of(states, self.clock(), _provisional(db, views), _tables(db, views), aside),
+            column_info(results, rows, fresh, partial),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
+            total=total,
         )
 
     def _run(
@@ -286,6 +307,17 @@ def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:
         elif _is_provisional(db, _live_plan(db, view.name)):
             found.add(view.stream)
     return found
+
+
+def _set_aside(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, int]:
+    """How many keys of those views' patterns are not searched, by stream."""
+    plan, found = read_plan(db), Counter[str]()
+    for view in filter(None, (plan.view(name) if plan else None for name in views)):
+        if view.kind == "read":
+            found.update(_set_aside(db, view.reads))
+        elif keys := set_aside(db, _live_plan(db, view.name)):
+            found[view.stream] += len(keys)
+    return dict(found)
 
 
 def _is_provisional(db: sqlite3.Connection, plan: ViewPlan) -> bool:

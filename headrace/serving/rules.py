@@ -80,9 +80,16 @@ def known(db: sqlite3.Connection, name: str) -> RuleVersion:
 
 
 def deploy_rules(
-    db: sqlite3.Connection, plan: Plan, kept: Collection[str], who: str, now_us: int
+    db: sqlite3.Connection,
+    plan: Plan,
+    kept: Collection[str],
+    who: str,
+    now_us: int,
+    since: Mapping[str, Position] | None = None,
 ) -> None:
-    """Note which rules are new, changed and removed, inside the caller's transaction."""
+    """Note which rules are new, changed and removed, inside the caller's transaction; a new one
+    begins at these positions of the streams, or at the present ones.
+    """
     before = newest(db)
     for rule in plan.rules:
         old = before.pop(rule.name, None)
@@ -90,7 +97,7 @@ def deploy_rules(
             state = old.state if old else ENABLED
             change(db, rule.name, rule.text, state, rule.name in kept, who, now_us)
         if read_looked(db, rule.name) is None:
-            begin(db, rule)
+            begin(db, rule, since)
     for gone in before.values():
         change(db, gone.name, gone.text, REMOVED, gone.kept, who, now_us)
 
@@ -118,14 +125,17 @@ def change(
     db.execute("DELETE FROM _looks WHERE rule = ?", (name,))
 
 
-def begin(db: sqlite3.Connection, rule: RulePlan) -> None:
+def begin(
+    db: sqlite3.Connection, rule: RulePlan, since: Mapping[str, Position] | None = None
+) -> None:
     """From here on, what comes is new to the rule."""
     # The streams' own positions, because a join that is new has none yet.
-    since = whole(read_stream(db, stream).position for stream in dict.fromkeys(rule.streams))
+    streams = dict.fromkeys(rule.streams)
+    position = whole(since[s] if since else read_stream(db, s).position for s in streams)
     db.execute(
         "INSERT OR REPLACE INTO _looks SELECT name, max(version), ?, NULL, NULL, NULL "
         "FROM _rules WHERE name = ?",
-        (str(since), rule.name),
+        (str(position), rule.name),
     )
 
 

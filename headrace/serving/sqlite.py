@@ -54,7 +54,8 @@ CREATE TABLE IF NOT EXISTS _generations (
   audits TEXT NOT NULL, PRIMARY KEY (stream, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _sinks (
   name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, sequence INTEGER NOT NULL,
-  delivered INTEGER NOT NULL, watermark_us INTEGER, dropped INTEGER NOT NULL);
+  delivered INTEGER NOT NULL, watermark_us INTEGER, dropped INTEGER NOT NULL,
+  begun TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS _sink_rows (
   sink TEXT, key TEXT, told TEXT NOT NULL, PRIMARY KEY (sink, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _outbox (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
+from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.serving import carried, catalog, epochs, generations, rules
 from headrace.serving.shed import shed_epochs
@@ -49,10 +50,16 @@ class SqliteStore:
         with self.db.write() as db:
             return catalog.deploy(db, plan)
 
-    def deploy_rules(self, plan: Plan, kept: Collection[str], who: str) -> None:
+    def deploy_rules(
+        self,
+        plan: Plan,
+        kept: Collection[str],
+        who: str,
+        since: Mapping[str, Position] | None = None,
+    ) -> None:
         """Note the rules of the deployed plan, and which of them are kept here."""
         with self.db.write() as db:
-            rules.deploy_rules(db, plan, kept, who, self.clock())
+            rules.deploy_rules(db, plan, kept, who, self.clock(), since)
 
     def deployed(self) -> Plan | None:
         with self.db.read() as db:
@@ -128,9 +135,9 @@ class SqliteStore:
         with self.db.write() as db:
             return generations.stage(db, version, full, rows, values, after)
 
-    def audit_staged(self, staged: Staged, group: int) -> AuditResult:
+    def audit_staged(self, staged: Staged, group: int, note: str = "") -> AuditResult:
         with self.db.read() as db:
-            return generations.audit_staged(db, staged, group)
+            return generations.audit_staged(db, staged, group, note)
 
     def promote(
         self,

@@ -166,13 +166,16 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What a comparison found."""
+    """What a comparison found. A difference that is expected is none; `note` says why, and
+    `changed` counts it, of a build from the beginning, too: rows that are not what was served.
+    """
 
     view: str
     compared: int
     differences: int
     examples: tuple[str, ...] = ()
     note: str = ""
+    changed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +188,10 @@ class Change:
 
 
 class Superseded(Exception):
-    """What is to be written was computed beside a generation that is no longer the newest. Nothing
-    was written; whoever computed it reads the store and computes it again.
+    """What is to be written was computed beside a generation that is no longer the newest, or for
+    other versions of views than are deployed. Nothing was written; the caller reads the store and
+    computes it again.
     """
-
-    def __init__(self, stream: str, computed: int, newest: int) -> None:
-        super().__init__(f"{stream}: computed beside generation {computed}, the newest is {newest}")
 
 
 class Store(Protocol):
@@ -218,7 +219,8 @@ class Store(Protocol):
 
     def commit_epoch(self, epoch: Epoch) -> bool:
         """Add an epoch; False (and nothing done) when it was committed before. `Superseded` if a
-        generation was promoted since it was begun: states and groups that it read are gone.
+        generation was promoted since it was begun, so that states and groups that it read are
+        gone, or a version was deployed for which it has no rows.
         """
 
     def shed(self, stream: str) -> list[Shed]:
@@ -254,7 +256,7 @@ class Store(Protocol):
         after: Sequence[StateRow] = (),
     ) -> Staged: ...
 
-    def audit_staged(self, staged: Staged, group: int) -> AuditResult:
+    def audit_staged(self, staged: Staged, group: int, note: str = "") -> AuditResult:
         """Compare a staged build with what speed served for the same positions."""
 
     def promote(
@@ -267,5 +269,6 @@ class Store(Protocol):
         audits: Sequence[AuditResult],
     ) -> int:
         """Make staged builds the generation that follows `since`, and drop speed's rows up to
-        `group`; the new number. `Superseded` if another build was promoted meanwhile.
+        `group`; the new number. `Superseded` if another build was promoted meanwhile, or a staged
+        version is not deployed any more.
         """

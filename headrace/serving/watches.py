@@ -143,6 +143,11 @@ def shapes(db: sqlite3.Connection) -> dict[str, str]:
     )
 
 
+def added_shapes(db: sqlite3.Connection) -> set[str]:
+    """The shapes of all watches that are kept here, also of those that have ended."""
+    return {shape for (shape,) in db.execute("SELECT DISTINCT shape FROM _watches WHERE kept")}
+
+
 def kept_names(db: sqlite3.Connection) -> list[str]:
     """The active watches that are kept here."""
     rows = db.execute("SELECT name FROM _watches WHERE state = 'active' AND kept")

@@ -6,30 +6,29 @@ The end of each key is known here, so nothing waits. tests/spark/test_query_work
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import PySparkException
 
 from headrace.compile.asked import asked_matches
+from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
+from headrace.define.queries import has_pattern
 from headrace.spark.analyse import translated
 from headrace.spark.carry import Carrying
 
 MATCHES = "_matches"
-_WORD = re.compile(r"\bMATCH_RECOGNIZE\b", re.IGNORECASE)
 Fence = Callable[[str], None]
 
 
 def asks_for_matches(sql: str) -> bool:
-    """Whether a query has a pattern, as far as its text shows.
-
-    >>> asks_for_matches("SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN (a))")
-    True
-    """
-    return _WORD.search(sql) is not None
+    """Whether a query has a pattern."""
+    try:
+        return has_pattern(sql)
+    except HeadraceError:  # the fence says what is wrong with it
+        return False
 
 
 def matches(spark: Any, sql: str, fence: Fence) -> Any:

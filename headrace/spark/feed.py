@@ -16,6 +16,7 @@ from headrace.compile.plan import StreamPlan
 from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION, STATUS, Status
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
+from headrace.master.parquet import sound
 from headrace.master.table import MasterTable, event_files
 from headrace.spark.source import FORMAT, LogSource
 
@@ -35,7 +36,7 @@ class Feed:
         """The events of a range, as Spark reads them from the master's files."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        paths = event_files(self.table.newest().files, range)
+        paths = sound(event_files(self.table.newest().files, range))
         schema = from_arrow_schema(self.table.schema)
         if not paths:
             return spark.createDataFrame([], schema)

@@ -1,4 +1,4 @@
-"""No ad-hoc SQL reaches Spark's analyzer unless every part of it is on an allow-list.
+"""No SQL from the network reaches Spark's analyzer unless every part of it is on an allow-list.
 
 The text is first bounded without a parser, by fence_text. Then Spark's own parser reads it, so that
 there is no second grammar to disagree with, and every node, value and function in its plan is
@@ -21,13 +21,17 @@ from pyspark.sql import SparkSession
 
 from headrace.core.errors import BadQuery, LimitReached, Refused
 from headrace.spark import fence_tables as tables
-from headrace.spark.fence_text import HINT, FenceLimits, check_text
+from headrace.spark.fence_text import HINT, QUERY, FenceLimits, check_text
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
     functions: frozenset[str]
     limits: FenceLimits
+    what: str  # that is refused: `an ad-hoc query`, `rule 'r'`
+
+    def refused(self, words: str, hint: str = HINT) -> Refused:
+        return Refused(f"{self.what} may not {words}", hint=hint)
 
 
 def check(
@@ -37,12 +41,13 @@ def check(
     relations: Collection[str],
     functions: Collection[str] = (),
     limits: FenceLimits | None = None,
+    what: str = QUERY,
 ) -> None:
     """Return if `text` may run; else raise Refused, BadQuery or LimitReached."""
     limits = limits or FenceLimits()
-    check_text(text, limits)
+    check_text(text, limits, what)
     plan = _parse(spark, text)
-    rules = _Rules(tables.FUNCTIONS | {name.lower() for name in functions}, limits)
+    rules = _Rules(tables.FUNCTIONS | {name.lower() for name in functions}, limits, what)
     _walk(plan, frozenset(name.lower() for name in relations), rules)
 
 
@@ -95,20 +100,22 @@ def _inside(
         return []
     spark_node = package.startswith("org.apache.spark.sql.catalyst.")
     if not spark_node or name not in tables.PLANS | tables.EXPRESSIONS:
-        raise Refused(f"an ad-hoc query may not use {_words(name)}", hint=HINT)
+        raise rules.refused(f"use {_words(name)}")
     if name == "UnresolvedWith":
-        return _inside_with(item, names)
+        return _inside_with(item, names, rules)
     if name == "UnresolvedRelation":
-        _check_relation(item, names)
+        _check_relation(item, names, rules)
         return []
     if name in _CHECKS:
         _CHECKS[name](item, rules)
     return [(part, names) for part in _fields(item)]
 
 
-def _inside_with(item: JavaObject, names: frozenset[str]) -> list[tuple[Any, frozenset[str]]]:
+def _inside_with(
+    item: JavaObject, names: frozenset[str], rules: _Rules
+) -> list[tuple[Any, frozenset[str]]]:
     if item.allowRecursion():
-        raise Refused("an ad-hoc query may not use WITH RECURSIVE", hint=HINT)
+        raise rules.refused("use WITH RECURSIVE")
     inside: list[tuple[Any, frozenset[str]]] = []
     for relation in _elements(item.cteRelations()):
         alias, plan, *rest = _fields(relation)
@@ -127,35 +134,31 @@ def _elements(items: JavaObject) -> Iterator[Any]:
         yield iterator.next()
 
 
-def _check_relation(item: JavaObject, names: frozenset[str]) -> None:
+def _check_relation(item: JavaObject, names: frozenset[str], rules: _Rules) -> None:
     parts = list(_elements(item.multipartIdentifier()))
     shown = ".".join(parts)
     if len(parts) > 1 or parts[0].lower() not in names:
         known = ", ".join(sorted(names)) or "none"
-        raise Refused(f"there is no relation '{shown}' for ad-hoc queries", hint=f"known: {known}.")
+        raise rules.refused(f"read '{shown}'", hint=f"known: {known}.")
     if not item.options().isEmpty() or item.isStreaming():
-        raise Refused(f"an ad-hoc query may not give options to '{shown}'", hint=HINT)
+        raise rules.refused(f"give options to '{shown}'")
 
 
 def _check_function(item: JavaObject, rules: _Rules) -> None:
-    name = _check_name(list(_elements(item.nameParts())), rules.functions)
+    name = _check_name(list(_elements(item.nameParts())), rules.functions, rules)
     sized = tables.SIZED.get(name, ())
     arguments = list(_elements(item.arguments())) if sized else []
     for index in sized:
         if index < len(arguments) and not _small(arguments[index], rules.limits.size_max):
-            raise Refused(
-                f"the function '{name}' may be used only with a size written as a number",
-                hint=f"write a whole number of at most {rules.limits.size_max:,}.",
-            )
+            hint = f"write a whole number of at most {rules.limits.size_max:,}."
+            raise rules.refused(f"use '{name}' with a size that is not written as a number", hint)
 
 
-def _check_name(parts: list[str], allowed: Collection[str]) -> str:
+def _check_name(parts: list[str], allowed: Collection[str], rules: _Rules) -> str:
     name = ".".join(parts).lower()
     if len(parts) > 1 or name not in allowed:
-        raise Refused(
-            f"the function '{name}' is not for ad-hoc queries",
-            hint="allowed are Spark's functions that compute a value, and the project's own.",
-        )
+        hint = "allowed are Spark's functions that compute a value, and the project's own."
+        raise rules.refused(f"use the function '{name}'", hint)
     return name
 
 
@@ -166,26 +169,22 @@ def _small(argument: Any, size_max: int) -> bool:
     return re.fullmatch(r"-?\d{1,9}", text) is not None and abs(int(text)) <= size_max
 
 
-def _check_generator(item: JavaObject, _: _Rules) -> None:
-    _check_name([item.name().unquotedString()], tables.GENERATORS)
+def _check_generator(item: JavaObject, rules: _Rules) -> None:
+    _check_name([item.name().unquotedString()], tables.GENERATORS, rules)
 
 
-def _check_table_function(item: JavaObject, _: _Rules) -> None:
-    _check_name(list(_elements(item.name())), tables.GENERATORS)
+def _check_table_function(item: JavaObject, rules: _Rules) -> None:
+    _check_name(list(_elements(item.name())), tables.GENERATORS, rules)
 
 
-def _check_attribute(item: JavaObject, _: _Rules) -> None:
+def _check_attribute(item: JavaObject, rules: _Rules) -> None:
     if any(part.lower() == "_metadata" for part in _elements(item.nameParts())):
-        raise Refused(
-            "an ad-hoc query may not read _metadata", hint="it would show the files' paths."
-        )
+        raise rules.refused("read _metadata", hint="it would show the files' paths.")
 
 
-def _check_star(item: JavaObject, _: _Rules) -> None:
+def _check_star(item: JavaObject, rules: _Rules) -> None:
     if "_metadata" in item.toString().lower():
-        raise Refused(
-            "an ad-hoc query may not read _metadata", hint="it would show the files' paths."
-        )
+        raise rules.refused("read _metadata", hint="it would show the files' paths.")
 
 
 def _check_in(item: JavaObject, rules: _Rules) -> None:
@@ -193,9 +192,9 @@ def _check_in(item: JavaObject, rules: _Rules) -> None:
         raise LimitReached(f"a list in the query has more than {rules.limits.list_max:,} values")
 
 
-def _check_hint(item: JavaObject, _: _Rules) -> None:
+def _check_hint(item: JavaObject, rules: _Rules) -> None:
     if item.name().upper() not in tables.HINTS:
-        raise Refused(f"an ad-hoc query may not use the hint {item.name()}", hint=HINT)
+        raise rules.refused(f"use the hint {item.name()}")
 
 
 _CHECKS = {

@@ -1,4 +1,4 @@
-"""What an ad-hoc query may be made of: the fence's allow-lists, and nothing else.
+"""What SQL from the network may be made of: the fence's allow-lists, and nothing else.
 
 A plan node, an expression, a value or a function that is not named here is refused, so what a later
 Spark adds stays outside until someone puts it in. Classes are named without their package.

@@ -1,4 +1,4 @@
-"""What can be said of an ad-hoc query before any parser sees it: its length, nesting and end.
+"""What can be said of SQL from the network before any parser sees it: its length, nesting and end.
 
 A hostile text can stall or overflow a parser, so these are bounded first. Quotes and comments are
 read as Spark reads them. This page only refuses: what it misreads still has to pass Spark's parser
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from headrace.core.errors import BadQuery, LimitReached, Refused
 
-HINT = "an ad-hoc query is one SELECT over the project's streams, tables and views."
+HINT = "SQL that comes over the network is one SELECT over the project's relations."
+QUERY = "an ad-hoc query"
 _TOKEN = re.compile(
     r"""(?P<comment>--(?:\\\n|[^\r\n])*|/\*(?!\+))
       | (?P<string>[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|''|[^'\\])*'|"(?:\\.|""|[^"\\])*")
@@ -42,22 +43,29 @@ class FenceLimits:
     nodes_max: int = 5_000
 
 
-def check_text(text: str, limits: FenceLimits) -> None:
-    """What can be said of a query before any parser sees it."""
+def check_text(text: str, limits: FenceLimits, what: str = QUERY) -> None:
+    """Refuse a query that is too large, or is more than one; `what` names it in the sentence."""
+    check_size(text, limits)
+    if "${" in text:  # Spark puts its settings and the process's environment in its place
+        raise Refused(f"{what} may not use ${{…}}", hint="write concat('$', '{') for the text.")
+    ended = False
+    for kind, token in _tokens(text):
+        if ended and kind != "end":
+            raise Refused(f"{what} is one statement, and this text has more", hint=HINT)
+        ended = ended or kind == "end"
+        if kind == "other" and (token == "$" or not token.isascii()):
+            raise Refused(f"{what} may not have {token!r} outside of quotes", hint=HINT)
+
+
+def check_size(text: str, limits: FenceLimits) -> None:
+    """Refuse a text that is too long or nested too deeply to be read."""
     if len(text) > limits.text_max:
         raise LimitReached(
             f"the query has {len(text):,} characters, and {limits.text_max:,} are the limit",
             hint="the limit is the setting query.text_max.",
         )
-    if "${" in text:  # Spark puts its settings and the process's environment in its place
-        raise Refused(
-            "an ad-hoc query may not use ${…}", hint="write concat('$', '{') for the text."
-        )
-    depth, ended = 0, False
+    depth = 0
     for kind, token in _tokens(text):
-        if ended and kind != "end":
-            raise Refused("an ad-hoc query is one statement, and this text has more", hint=HINT)
-        ended = ended or kind == "end"
         # ARRAY< is never counted as closed: `>` is also an operator, and types are short.
         depth += (kind == "open") - (kind == "close")
         _check_token(kind, token, depth, limits)
@@ -91,5 +99,3 @@ def _check_token(kind: str, token: str, depth: int, limits: FenceLimits) -> None
         raise LimitReached(f"a text in the query is longer than {limits.string_max:,} characters")
     if kind == "other" and token in "'\"`":
         raise BadQuery("a quote of the query is not closed")
-    if kind == "other" and (token == "$" or not token.isascii()):
-        raise Refused(f"an ad-hoc query may not have {token!r} outside of quotes", hint=HINT)

@@ -1,8 +1,9 @@
 """Ad-hoc SQL runs in a process of its own, so that it can never hurt the pipeline.
 
-One worker is started when it is first needed and kept warm; it takes one query at a time. A query
-that passes its time is ended by killing the worker's whole process group, which works whatever
-the query does; the next query starts a new worker. The worker dies when this process does.
+A worker is started when it is first needed and kept warm; it takes one query at a time, and
+headrace/spark/query_pool.py says whose. A query that passes its time is ended by killing the
+worker's whole process group, which works whatever the query does; the next query starts a new
+worker. The worker dies when this process does.
 This page imports no pyspark: the API may hold a client without a JVM.
 tests/spark/test_query_worker.py checks all of this with a real worker.
 """
@@ -16,11 +17,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import msgspec
 
@@ -29,9 +29,8 @@ from headrace.core.errors import EngineFailed, HeadraceError, LimitReached, Unav
 from headrace.core.stopping import Stopping
 from headrace.define.settings import QuerySettings, SparkSettings
 
+WORKER = (sys.executable, "-m", "headrace.spark.query_worker")
 _START_SECONDS_MAX = 120.0
-_LOOK_S = 0.1
-T = TypeVar("T")
 
 
 class Relation(msgspec.Struct, frozen=True):
@@ -107,51 +106,43 @@ class _Worker:
 
 
 class QueryClient:
-    """Runs ad-hoc queries on Spark, one at a time, each within the limits of `query_settings`."""
+    """Runs ad-hoc queries on Spark for one caller at a time, each within the limits of
+    `query_settings`. `command` starts the worker.
+    """
 
     def __init__(
-        self, spark_settings: SparkSettings, query_settings: QuerySettings, work: Path
+        self,
+        spark_settings: SparkSettings,
+        query_settings: QuerySettings,
+        work: Path,
+        command: Sequence[str] = WORKER,
     ) -> None:
         self._hello = Hello(spark_settings, query_settings, str(work))
-        self._work = work
+        self._work, self._command = work, command
         self._seconds_max = query_settings.seconds_max
-        self._turn = threading.Lock()
         self._worker: _Worker | None = None
 
+    @property
+    def alive(self) -> bool:
+        """Whether its worker runs."""
+        return self._worker is not None and self._worker.process.poll() is None
+
     def run(self, request: QueryRequest, stopping: Stopping | None = None) -> QueryResult:
-        """Answer the query; may be called from any thread. `stopping` ends it from another."""
-        stopping = stopping or Stopping()
-        reply = self._in_turn(lambda: self._ask(request, stopping), stopping)
+        """Answer the query. `stopping` ends it from another thread."""
+        reply = self._ask(request, stopping or Stopping())
         if reply.result is None:
             raise EngineFailed("the process for ad-hoc queries gave no answer")
         return reply.result
 
     def start(self) -> None:
         """Start the worker now, so that the first query need not wait for it."""
-        self._in_turn(self._ready_worker, Stopping())
+        self._ready_worker()
 
     def close(self) -> None:
         """End the worker, and with it a query that runs."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
-
-    def _in_turn(self, action: Callable[[], T], stopping: Stopping) -> T:
-        self._await_turn(stopping)
-        try:
-            return action()
-        finally:
-            self._turn.release()
-
-    def _await_turn(self, stopping: Stopping) -> None:
-        deadline = time.monotonic() + self._seconds_max
-        while not self._turn.acquire(timeout=_LOOK_S):
-            stopping.check()
-            if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"other ad-hoc queries took all of {self._seconds_max:g} seconds",
-                    hint="try again; one query runs at a time.",
-                )
 
     def _ask(self, request: QueryRequest, stopping: Stopping) -> Reply:
         try:
@@ -172,10 +163,10 @@ class QueryClient:
             ) from None
 
     def _ready_worker(self) -> _Worker:
-        if self._worker is not None and self._worker.process.poll() is None:
+        if self._worker is not None and self.alive:
             return self._worker
         self.close()
-        self._worker = worker = _start(self._work)
+        self._worker = worker = _start(self._command, self._work)
         worker.send(self._hello)
         try:
             self._read(worker, _START_SECONDS_MAX)
@@ -202,13 +193,13 @@ class QueryClient:
         return reply
 
 
-def _start(work: Path) -> _Worker:
+def _start(command: Sequence[str], work: Path) -> _Worker:
     work.mkdir(parents=True, exist_ok=True)
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     with (work / "worker.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "headrace.spark.query_worker"],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

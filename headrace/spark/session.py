@@ -20,11 +20,12 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -42,7 +43,10 @@ MEANING = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "false",
 }
+# A JVM that is out of memory stands still for ever; one that ends can be replaced.
+EXIT_ON_OOM, _OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError", 3
 _NICENESS = 5
+DEATH_SECONDS_MAX = 10.0  # from a lost connection to the end of the process
 _MASTER_SECONDS_MAX = 5.0
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -54,6 +58,10 @@ _DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
     "spark.python.worker.reuse": "true",
+    # The master's files have checksums; Spark looks at them only when it is told to.
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    # A Python process of a machine that is busy with others may take long to say who it is.
+    "spark.python.authenticate.socketTimeout": "120s",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
@@ -122,17 +130,44 @@ def _behind_answers(process: Any) -> None:
                 os.setpriority(os.PRIO_PROCESS, int(thread), priority)
 
 
-def check_alive() -> None:
-    """Fail if Spark's JVM has ended, as it does when the machine runs out of memory."""
+def check_alive(suspects: Sequence[str] = (), wait_s: float = 0.0) -> None:
+    """Fail if Spark's JVM has ended, as it does when it runs out of memory; its end is waited for
+    so long. `suspects` are what it was doing.
+    """
     process = SparkContext._gateway.proc if SparkContext._gateway is not None else None
-    code = process.poll() if process is not None else None
+    code = _ended(process, wait_s) if process is not None else None
     if code is not None:
-        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        doing = f"in progress was {', '.join(suspects)}; " if suspects else ""
         raise EngineFailed(
-            f"Spark's process has ended, {how}",
-            detail="what was acknowledged is in the log, and the next start goes on from there.",
-            hint="was the machine out of memory? `spark.memory` says how much Spark may take.",
+            _last_words(code),
+            detail=f"{doing}what was acknowledged is in the log, and the next start continues "
+            "from there.",
+            hint="raise spark.memory, or take away the view or rule that needs so much; "
+            "`headrace rule remove` works while the project is stopped.",
         )
+
+
+def _ended(process: Any, wait_s: float) -> int | None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return int(process.wait(wait_s))
+    return None
+
+
+def _last_words(code: int) -> str:
+    if code == _OUT_OF_MEMORY:
+        return "Spark ran out of memory, and its process has ended"
+    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    return f"Spark's process has ended, {how}"
+
+
+def lost(error: BaseException) -> bool:
+    """Whether a call failed because Spark's JVM may have ended while it ran."""
+    chain = error
+    while chain is not None:
+        if isinstance(chain, Py4JNetworkError | ConnectionError | EOFError):
+            return True
+        chain = chain.__cause__ or chain.__context__  # type: ignore[assignment]
+    return False
 
 
 def local(master: str) -> bool:
@@ -149,10 +184,11 @@ def session_conf(settings: SparkSettings, work: Path, base: dict[str, str]) -> d
     own = _stated(settings, defaults=True) | _DEFAULTS
     own |= {"spark.sql.warehouse.dir": str(work / "warehouse")}
     conf = own | base | _stated(settings, defaults=False) | settings.conf
-    if local(conf["spark.master"]):
-        conf = _local_conf(work) | conf
-        theirs = conf.get("spark.driver.extraJavaOptions", "")
-        conf["spark.driver.extraJavaOptions"] = f"{_java_options(work)} {theirs}".strip()
+    here = local(conf["spark.master"])
+    conf = _local_conf(work) | conf if here else conf
+    ours = f"{_java_options(work)} {EXIT_ON_OOM}" if here else EXIT_ON_OOM
+    theirs = conf.get("spark.driver.extraJavaOptions", "")
+    conf["spark.driver.extraJavaOptions"] = f"{ours} {theirs}".strip()
     return conf | MEANING
 
 
@@ -178,6 +214,8 @@ def _local_conf(work: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",  # loopback is shared with every user of the machine
         "spark.local.dir": str(work / "scratch"),
+        # Hadoop gives the files of checkpoints a mode of its own, whatever the process's umask is.
+        "spark.hadoop.fs.permissions.umask-mode": "077",
     }
 
 

@@ -14,7 +14,8 @@ import json
 import shutil
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ from headrace.speed.epoch import compute_epoch, together
 from headrace.speed.memory import Memory
 
 log = structlog.get_logger()
+Watched = Callable[[], AbstractContextManager[None]]  # around each epoch
 
 
 class SpeedQuery:
@@ -59,8 +61,9 @@ class SpeedQuery:
         settings: SpeedSettings,
         clock: Clock = now_us,
         processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
+        watched: Watched = nullcontext,
     ) -> None:
-        self.processors = processors
+        self.processors, self._watched = processors, watched
         self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
         # Joined streams go at the project's pace, because a partner that is shed is missed twice.
         pace = Pace() if flow.joined else flow.streams[0].pace
@@ -91,6 +94,13 @@ class SpeedQuery:
         self.query = writer.trigger(**when).start()
         return self.query
 
+    def begun(self) -> bool:
+        """Whether the query's sources have answered: before that its Python process may be missing
+        still.
+        """
+        said = str(self.query.status["message"])
+        return not said.startswith(("Initializing", "Getting offsets"))
+
     def _frame(self) -> Any:
         position = self.store.stream(self.flow.name).position
         starts = self.flow.positions(position)
@@ -119,7 +129,7 @@ class SpeedQuery:
                 # A number of this process, for whoever reads the log; the store knows an epoch by
                 # its range.
                 said: dict[str, Any] = {"stream": self.flow.name, "epoch": next(self._numbers)}
-                with bound_contextvars(**said), span("epoch", **said):
+                with bound_contextvars(**said), span("epoch", **said), self._watched():
                     self._epoch(frame, batch)
 
     def _epoch(self, frame: Any, batch: int) -> None:

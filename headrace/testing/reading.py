@@ -33,7 +33,7 @@ from headrace.testing.transcript import (
 
 _TOP = {
     "name", "view", "definitions", "watermark", "tables", "steps", "approximate", "processors",
-    "subscribe", "files",
+    "subscribe", "files", "steps_max",
 }  # fmt: skip
 _STEP = {"events", "stream", "boundary", "expect", "in_order", "view", "wait", "panes"}
 _STEP |= {"matches", "ended"}
@@ -75,6 +75,7 @@ def transcript_of(story: Mapping[str, Any], where: str) -> Transcript:
         processors,
         story.get("subscribe"),
         files,
+        story.get("steps_max"),
     )
 
 

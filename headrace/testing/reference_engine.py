@@ -112,7 +112,11 @@ class ReferenceEngine:
 
     def start(self, transcript: Transcript) -> None:
         self._reference = reference_of(
-            transcript.declared, transcript.tables, transcript.processors, transcript.files
+            transcript.declared,
+            transcript.tables,
+            transcript.processors,
+            transcript.files,
+            transcript.steps_max,
         )
         self._streams = {s.name: _stream_of(s) for s in transcript.declared.streams}
         self._counts: Counter[str] = Counter()
@@ -184,6 +188,7 @@ def reference_of(
     tables: Mapping[str, list[dict[str, Any]]],
     processors: str = "",
     files: Mapping[str, str] | None = None,
+    steps_max: int | None = None,
 ) -> Reference:
     """The interpreter for what a transcript declares."""
     return Reference(
@@ -199,6 +204,7 @@ def reference_of(
         },
         processors=processors_of(processors),
         files=files,
+        steps_max=steps_max,
     )
 
 

@@ -36,7 +36,8 @@ A stream has one partition, or as many as its definition says; then it has a key
 several moves with each send and wait, so what waits for it is asked before the next one.
 `processors` is Python text: the classes under @processor(…) that `definitions` call. `files` maps
 the path of any other file beside the definitions, such as a decision table, to its text.
-`approximate` maps a column to the relative error that an engine may have in it.
+`approximate` maps a column to the relative error that an engine may have in it. `steps_max` is the
+setting pattern.steps_max.
 tests/testing/test_transcript.py checks the format.
 """
 
@@ -134,6 +135,7 @@ class Transcript:
     processors: str = ""
     subscribe: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    steps_max: int | None = None
 
     @property
     def functions_text(self) -> str:

@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from headrace.access.access import REMEMBERED_US, Access
+from headrace.access.access import Access
 from headrace.access.audit_log import DETAIL_MAX, By, Wanted
 from headrace.access.object import NAME_MAX, object_of
 from headrace.access.operation import Operation
-from headrace.access.run import begin_run, end_run, first_token
+from headrace.access.policy import AccessPolicy
+from headrace.access.recognition import REMEMBERED_US
+from headrace.access.run import begin_job, begin_run, end_run, first_token
 from headrace.access.token import TokenAsked
-from headrace.core.errors import BadRequest, NotFound, Unauthenticated
+from headrace.core.errors import BadRequest, Conflict, NotFound, Unauthenticated
 from headrace.core.time import DAY, HOUR, MINUTE
 from tests.access.people import TEST, token_of
 
@@ -59,6 +61,28 @@ def test_a_new_user_may_do_nothing_until_it_is_granted(access: Access) -> None:
         access.take_back("ada", "viewer", "view:visitors", TEST)
 
 
+def test_somebody_can_always_manage_users(access: Access) -> None:
+    token_of(access, "ada", "admin", "manage")
+    token_of(access, "bob", "admin", on="job:shop")
+    begin_run(access)  # its user is there while the run lasts, and does not count
+    with pytest.raises(Conflict) as refused:
+        access.remove_user("ada", TEST)
+    assert refused.value.message == "ada is the last user who may manage users"
+    assert refused.value.hint == "let another one first: `headrace grant add NAME admin`."
+    access.take_back("ada", "manage", "*", TEST)  # she is an admin still
+    with pytest.raises(Conflict, match="ada is the last user who may manage users"):
+        access.take_back("ada", "admin", "*", TEST)
+    assert [grant.may for grant in access.grants("ada")] == ["admin"]
+    access.remove_user("bob", TEST)
+    access.add_user("eve", "admin", TEST)
+    access.take_back("ada", "admin", "*", TEST)
+    with pytest.raises(Conflict, match="eve is the last"):
+        access.remove_user("eve", TEST)
+    access.remove_user("ada", TEST)
+    removed = [entry.object for entry in access.audit_log() if entry.what == "remove_user"]
+    assert removed == ["user:ada", "user:bob"]
+
+
 def test_a_revoked_token_is_refused_at_once(access: Access) -> None:
     secret = token_of(access, "ada", "viewer")
     caller = access.who(secret)
@@ -75,6 +99,54 @@ def test_a_token_ends_by_itself(access: Access, clock: HeldClock) -> None:
     clock.now += 1
     with pytest.raises(Unauthenticated, match="not valid, or not any more"):
         access.who(secret)
+
+
+def test_a_session_ends_when_it_is_not_used(access: Access, clock: HeldClock) -> None:
+    token = access.who(token_of(access, "ada", "viewer")).token
+    used, left = access.open_session(token, TEST), access.open_session(token, TEST)
+    for _ in range(5):
+        clock.now += 50 * MINUTE
+        assert access.who_browses(used).user == "ada"
+    with pytest.raises(Unauthenticated, match="not valid, or not any more"):
+        access.who_browses(left)
+    clock.now += HOUR
+    with pytest.raises(Unauthenticated):
+        access.who_browses(used)
+
+
+def test_a_session_that_is_used_ends_with_its_life(access: Access, clock: HeldClock) -> None:
+    token = access.who(token_of(access, "ada", "viewer")).token
+    secret = access.open_session(token, TEST)
+    for _ in range(12 * 2 - 1):
+        clock.now += 30 * MINUTE
+        access.who_browses(secret)
+    clock.now += 30 * MINUTE
+    with pytest.raises(Unauthenticated):
+        access.who_browses(secret)
+
+
+def test_the_life_of_a_token_has_a_bound(tmp_path: Path, clock: HeldClock) -> None:
+    strict = Access(tmp_path / "access.db", "shop", clock, AccessPolicy(token_life_max_us=30 * DAY))
+    try:
+        first = first_token(strict)
+        assert first is not None, "its life is within the bound"
+        run = begin_run(strict)
+        with pytest.raises(BadRequest) as refused:
+            strict.create_token(TokenAsked("admin", life="31 days"), TEST)
+        assert refused.value.message == "a token lives 30 days at most, not 31 days"
+        assert strict.create_token(TokenAsked("admin", life="30 days"), TEST).secret
+        clock.now += 30 * DAY
+        with pytest.raises(Unauthenticated):
+            strict.who(first)
+        assert strict.who(run).user == "local", "it ends with the run"
+    finally:
+        strict.close()
+
+
+def test_a_token_lives_a_year_at_most_where_nothing_is_said(access: Access) -> None:
+    access.add_user("ada", None, TEST)
+    with pytest.raises(BadRequest, match="a token lives 365 days at most, not 366 days"):
+        access.create_token(TokenAsked("ada", life="366 days"), TEST)
 
 
 def test_a_user_who_is_removed_takes_everything_along(access: Access) -> None:
@@ -160,7 +232,7 @@ def test_what_was_read_before_a_change_is_not_remembered_after_it(
     access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = token_of(access, "ada", "viewer")
-    remember = access._remember
+    remember = access._known._remember
 
     def slowly(*rest: object) -> None:
         changing = threading.Thread(target=access.take_back, args=("ada", "viewer", "*", TEST))
@@ -168,7 +240,7 @@ def test_what_was_read_before_a_change_is_not_remembered_after_it(
         changing.join()
         remember(*rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(access, "_remember", slowly)
+    monkeypatch.setattr(access._known, "_remember", slowly)
     access.who(secret)
     monkeypatch.undo()
     assert not reads(access, secret)
@@ -252,7 +324,7 @@ def test_what_a_refusal_tells_is_cut(access: Access) -> None:
     [
         "UPDATE audit_log SET user = 'bob'",
         "DELETE FROM audit_log",
-        "INSERT OR REPLACE INTO audit_log SELECT number, 0, 'bob', '', '', '', '', '', '' "
+        "INSERT OR REPLACE INTO audit_log SELECT number, 0, 'bob', '', '', '', '', '', '', '' "
         "FROM audit_log",
     ],
 )
@@ -288,3 +360,12 @@ def test_the_token_of_a_run_lasts_as_long_as_the_run(access: Access) -> None:
         access.who(again)
     end_run(access)
     assert access.users() == []
+
+
+def test_a_job_has_no_users_but_that_of_its_run(access: Access) -> None:
+    token_of(access, "ada", "admin")
+    token_of(access, "bob")
+    begin_job(access)
+    assert [user.name for user in access.users()] == ["local"]
+    removed = [entry.object for entry in access.audit_log() if entry.what == "remove_user"]
+    assert removed == ["user:bob", "user:ada"]

@@ -40,7 +40,15 @@ from headrace.api.observed.system import (
 from headrace.api.observed.topology import Edge, Node, Topology
 from headrace.api.rulebook import RuleStatus
 from headrace.api.server import HttpServer
-from headrace.api.service import Balance, DeadLetter, Rebuilt, Status, StreamStatus, ViewStatus
+from headrace.api.service import (
+    Balance,
+    DeadLetter,
+    DeadLetters,
+    Rebuilt,
+    Status,
+    StreamStatus,
+    ViewStatus,
+)
 from headrace.audit.trace import LISTED, LeftOut, Replay, Seen, Step, Why
 from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
 from headrace.core.errors import NotFound
@@ -56,7 +64,7 @@ from headrace.log.topic import Topic
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.hearer import Heard, Hearer, Hearing
 from headrace.serving.late import LateAnswer, LateWindow
-from headrace.serving.ledger import Alert, Numbers, Wanted
+from headrace.serving.ledger import Alert, AlertGroup, Alerts, Numbers, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
 from headrace.serving.watches import WatchStatus
@@ -86,7 +94,7 @@ STATUS = Status(
     ],
     views=[ViewStatus("visitors", "mergeable", "live", "clicks", 12, 3, 0)],
 )  # fmt: skip
-DEAD_LETTERS = [DeadLetter(1, 7, "2026-01-01T00:00:00Z", "not JSON", "{oops")]
+DEAD_LETTERS = DeadLetters([DeadLetter(1, 7, "2026-01-01T00:00:00Z", "not JSON", "{oops")], 9)
 REBUILT = Rebuilt("visitors", 4, 12, 0)
 AUDITS = [AuditResult("visitors", 12, 1, ("/home: 2 is not 3",), "up to [7, 8]")]
 SEEN = Seen("clicks", 0, 3, None, "2026-01-01T00:00:00Z", "{}", True, "why not")
@@ -107,6 +115,7 @@ ALERT = Alert(
     "9c1f", "slow", 1, "high", "open", {"user": "ann"}, "2026-01-01T00:00:00Z",
     "2026-01-01T00:00:01Z", "speed",
 )  # fmt: skip
+FOUND_ALERTS = Alerts([ALERT], 2, [AlertGroup("slow", "high", 2, "2026-01-01T00:00:01Z")])
 WATCH = WatchStatus(
     1, "cheap", "ended", "high", 3, True, "2026-01-01T00:00:00Z", "ann", None, 3,
     "2026-01-02T00:00:00Z", "it had 3 matches", "73fa", "CREATE WATCH cheap AS …",
@@ -139,7 +148,8 @@ QUALITY = Quality(
     "2026-01-01T00:00:00Z",
     [
         StreamQuality(
-            "clicks", 5, [LatenessBucket(0, 5)], 0, 1, 2, [], [], [NullShare("ms", 1, 0.2, True)],
+            "clicks", 5, [LatenessBucket(0, 5)], 0, 7, 8, 1, 2, [], [],
+            [NullShare("ms", 1, 0.2, True)],
             BalanceReport(8, 5, 1, 2, 0, 0),
         )
     ],
@@ -177,8 +187,8 @@ class Rulebook:
     def history(self, name: str) -> list[RuleVersion]:
         return [VERSION]
 
-    def alerts(self, wanted: Wanted) -> list[Alert]:
-        return [ALERT]
+    def alerts(self, wanted: Wanted) -> Alerts:
+        return FOUND_ALERTS
 
     def alert(self, id: str) -> Alert:
         return ALERT
@@ -278,8 +288,9 @@ class Shop:
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
+        order: str | None = None,
     ) -> Answer:
-        self._asked("view", name, keys, since, until, limit)
+        self._asked("view", name, keys, since, until, limit, *([order] if order else []))
         return ANSWER
 
     def late(
@@ -329,7 +340,7 @@ class Shop:
         self._asked("ready")
         return self.able
 
-    def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
+    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
         self._asked("dead_letters", stream, limit)
         return DEAD_LETTERS
 

@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.api import body as body_module
 from headrace.api.body import gunzip, split
 from headrace.core.errors import BadRequest, LimitReached
 
@@ -140,22 +139,6 @@ def test_unpacking_makes_no_more_than_the_limit() -> None:
         gunzip(packed + packed, 19_999)
     with pytest.raises(BadRequest, match="more than 100 members"):
         gunzip(gzip.compress(b"", mtime=0) * 101, 10)
-
-
-def test_a_body_that_does_not_come_is_given_up(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(body_module, "SECONDS_MAX", 0.05)
-
-    def slow() -> Iterator[bytes]:
-        import time
-
-        yield b'{"user":'
-        time.sleep(0.5)
-        yield b'"ada"}'
-
-    response = client.post(EVENTS, content=slow())
-    assert (response.status_code, condition(response)) == (400, "BadRequest")
 
 
 def test_a_deep_object_is_an_event_and_its_neighbour_too() -> None:

@@ -39,6 +39,11 @@ from .conftest import (
 
 CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
     (lambda s: s.view("visitors"), ANSWER, ("view", "visitors", None, None, None, None)),
+    (
+        lambda s: s.view("visitors", order="-hits,url"),
+        ANSWER,
+        ("view", "visitors", None, None, None, None, "-hits,url"),
+    ),
     (lambda s: s.late("visitors"), LATENESS, ("late", "visitors", None, None, None, None)),
     (
         lambda s: s.late("a b?", {"url": "/x y"}, since="1", until="2", limit=3),

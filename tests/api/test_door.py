@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import httpx
 import pytest
 
 from headrace.access.access import Access
 from headrace.access.audit_log import Wanted
-from headrace.access.caller import Caller
+from headrace.access.caller import Allowance, Caller
 from headrace.access.object import object_of
 from headrace.access.operation import Operation
+from headrace.access.passing import KEY_BYTES, PROOF, SCHEME, asked_for, pass_of, proof_of
+from headrace.access.policy import AccessPolicy
+from headrace.api.server import HttpServer
 from headrace.core.errors import NotFound
+from headrace.core.time import now_us
+from headrace.define.settings import HttpSettings
 from tests.access.people import TEST, bearer, token_of
 
 from .conftest import EVENTS, Shop, condition
@@ -104,3 +110,55 @@ def test_a_sender_needs_no_other_right(stranger: httpx.Client, access: Access, s
     assert stranger.post(EVENTS, content=b"{}", headers=bearer(secret)).status_code == 200
     assert shop.logged() == [b"{}"]
     assert stranger.get("/v1/status", headers=bearer(secret)).status_code == 403
+
+
+def test_whoever_guesses_is_told_to_wait_and_who_is_known_is_not(
+    shop: Shop, tmp_path: Path, token: str
+) -> None:
+    access = Access(tmp_path / "access.db", "shop", policy=AccessPolicy(failures_max=5))
+    known, new = (bearer(token_of(access, name, "viewer")) for name in ("ada", "bob"))
+    server = HttpServer(shop, HttpSettings(port=0), access)
+    server.start()
+    try:
+        with httpx.Client(base_url=server.url, trust_env=False) as client:
+            assert client.get("/v1/session", headers=known).status_code == 200
+            guesses = [client.get("/v1/status", headers=bearer(f"hr_{n}")) for n in range(4)]
+            guesses.append(client.post("/v1/session", json={"token": "hr_5"}))
+            assert {guess.status_code for guess in guesses} == {401}
+            for refused in (
+                client.get("/v1/status", headers=bearer("hr_6")),
+                client.get("/v1/session", headers=new),
+                client.post("/v1/session", json={"token": "hr_7"}),
+            ):
+                assert (refused.status_code, condition(refused)) == (429, "Overloaded")
+                assert 1 <= int(refused.headers["retry-after"]) <= 60
+            assert client.get("/v1/session", headers=known).status_code == 200
+            assert client.get("/livez").status_code == 200
+    finally:
+        server.stop()
+        access.close()
+
+
+def test_a_job_proves_to_its_server_that_it_is_the_one_that_answers(
+    shop: Shop, tmp_path: Path
+) -> None:
+    key = b"k" * KEY_BYTES
+    access = Access(tmp_path / "access.db", "shop", server_key=key)
+    server = HttpServer(shop, HttpSettings(port=0), access)
+    server.start()
+    try:
+        with httpx.Client(base_url=server.url, trust_env=False) as client:
+            ada = Caller("ada", "t1", "shop", (Allowance.of("read", "job:shop"),))
+            text = pass_of(ada, asked_for("GET", b"/v1/status"), key, now_us())
+            said = {"Authorization": f"{SCHEME} {text}"}
+            # What everybody may ask, a refusal and a route that is not there are proved too.
+            for path, status in (("/v1/status", 200), ("/livez", 200), ("/v1/rules", 401),
+                                 ("/nowhere", 404)):  # fmt: skip
+                answer = client.get(path, headers=said)
+                assert (answer.status_code, answer.headers.get(PROOF)) == (
+                    status, proof_of(text, key),
+                ), path  # fmt: skip
+            assert PROOF not in client.get("/livez").headers
+    finally:
+        server.stop()
+        access.close()

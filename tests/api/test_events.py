@@ -172,7 +172,7 @@ def test_rows_of_a_stream_have_positions_as_ids(place: Place) -> None:
         lines = list(islice(response.iter_lines(), 8))
     assert lines == [
         "id: 0,0", "event: position", "data: {}", "",
-        "id: 0,1", "event: rows", 'data: {"rows":[{"n":7}]}', "",
+        "id: 0,1", "event: rows", 'data: {"rows":[{"n":7}],"ends":["0,1"]}', "",
     ]  # fmt: skip
 
 
@@ -186,12 +186,13 @@ def test_subscribe_goes_on_with_a_stream_after_a_restart(place: Place) -> None:
     heard = headrace.subscribe("SUBSCRIBE TO clicks", place.server.url, place.token, sleep=restart)
     assert next(heard) == {"event": "position", "data": {}, "id": "0,0"}
     place.clicks.send(0, 1)
-    assert next(heard)["data"] == {"rows": [{"n": 1}]}
+    assert next(heard)["data"]["rows"] == [{"n": 1}]
     place.stop()
     place.clicks.send(0, 2)
     place.clicks.send(1, 3)
     assert next(heard) == {"event": "position", "data": {}, "id": "1,0"}
-    assert next(heard) == {"event": "rows", "data": {"rows": [{"n": 2}, {"n": 3}]}, "id": "2,1"}
+    rows = {"rows": [{"n": 2}, {"n": 3}], "ends": ["2,0", "2,1"]}
+    assert next(heard) == {"event": "rows", "data": rows, "id": "2,1"}
     heard.close()  # type: ignore[attr-defined]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.access.access import Access
 from headrace.access.caller import Caller
-from headrace.serving.ledger import Alert, Wanted
+from headrace.serving.ledger import Alerts, Wanted
 from tests.access.people import TEST, bearer, token_of
 
 from .conftest import ALERT, ANSWER, PLANNED, RULE, STATUS, WATCH, WHY, Shop
@@ -36,8 +36,10 @@ def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     alerts = [changed(ALERT, id=name, rule=name) for name in ("slow", "foreign", "cheap")]
 
-    def found(wanted: Wanted) -> list[Alert]:
-        return [alert for alert in alerts if wanted.rule in (None, alert.rule)]
+    def found(wanted: Wanted) -> Alerts:
+        rules = [wanted.rule] if wanted.rule else wanted.among
+        kept = [alert for alert in alerts if rules is None or alert.rule in rules]
+        return Alerts(kept, len(kept), [])
 
     monkeypatch.setattr(shop.rulebook, "alerts", found)
     monkeypatch.setattr(

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from headrace.access.access import Access
 from headrace.access.audit_log import Wanted
 from headrace.access.operation import OPERATIONS, Operation, Role
+from headrace.access.policy import AccessPolicy
 from headrace.access.token import TokenAsked
 from headrace.api import app as app_module
 from headrace.api.route import Route
@@ -50,7 +51,7 @@ NEEDS = {
     "session": "known", "open_session": "-", "end_session": "known", "users": "manage *",
     "add_user": "manage *", "remove_user": "manage *", "tokens": "known", "create_token": "known",
     "revoke_token": "known", "grants": "manage *", "add_grant": "manage *",
-    "remove_grant": "manage *", "audit_log": "audit *",
+    "remove_grant": "manage *", "audit_log": "audit *", "verify_audit_log": "audit *",
     "query": "read some", "query_plan": "read some", "cancel_query": "known", "topology": "known",
     "live": "known", "catalog": "known", "lineage": "known", "quality": "known", "epochs": "known",
     "about_view": "read view", "system": "read job", "events": "read stream",
@@ -78,7 +79,9 @@ class Place:
     """The routes with handlers that do nothing, and all kinds of people."""
 
     def __init__(self, folder: Path) -> None:
-        self.access = Access(folder / "access.db", "shop")
+        # Each of hundreds of tests is asked with tokens that are not valid.
+        policy = AccessPolicy(failures_max=10**6)
+        self.access = Access(folder / "access.db", "shop", policy=policy)
         self.server = HttpServer(Service(), HttpSettings(port=0), self.access)  # type: ignore[arg-type]
         self.server.start()
         self.client = httpx.Client(base_url=self.server.url, trust_env=False, verify=False)

@@ -50,10 +50,14 @@ def test_each_question_goes_there_and_back(served: tuple[Any, StoreRulebook, htt
     assert remote.rules() == book.rules()
     assert remote.rule("slow") == book.rule("slow")
     assert remote.history("slow") == book.history("slow")
-    newest, oldest = book.alerts(Wanted())
-    assert remote.alerts(Wanted()) == [newest, oldest]
-    assert remote.alerts(Wanted(rule="slow", state="open", limit=1)) == [newest]
-    assert remote.alerts(Wanted(missed=True, withdrawn=True)) == []
+    newest, oldest = book.alerts(Wanted()).alerts
+    assert remote.alerts(Wanted()) == book.alerts(Wanted())
+    first = remote.alerts(Wanted(rule="slow", state="open", limit=1))
+    assert (first.alerts, first.total) == ([newest], 2)
+    after = remote.alerts(Wanted(rule="slow", state="open", limit=1, before=newest.number))
+    assert (after.alerts, after.total) == ([oldest], 2)
+    assert remote.alerts(Wanted(each=1)).alerts == [newest]
+    assert remote.alerts(Wanted(missed=True, withdrawn=True)).alerts == []
     assert remote.alert(oldest.id) == book.alert(oldest.id)
     with pytest.raises(NotFound, match="there is no rule 'x y'"):
         remote.rule("x y")
@@ -69,7 +73,7 @@ def test_each_change_says_who_made_it(served: tuple[Any, StoreRulebook, httpx.Cl
     assert remote.unmute("slow", {"user": "ann"})[0].keys == {"user": "ann"}
     with pytest.raises(NotFound, match="rule 'slow' is not muted so"):
         remote.unmute("slow", {})
-    id = book.alerts(Wanted())[0].id
+    id = book.alerts(Wanted()).alerts[0].id
     assert (remote.retry(id), remote.retry(rule="slow")) == (0, 0)
     seen = remote.acknowledge(id, "bob", "on it")
     assert (seen.acknowledged_by, seen.note) == ("ann", "on it")
@@ -84,7 +88,7 @@ def test_a_name_in_a_header_changes_nothing(
     said = {"X-Headrace-User": "bob"}
     assert http.post("/v1/rules/slow/disable", headers=said).json()["changed_by"] == "ann"
     assert http.post("/v1/alerts/retry").json() == {"notifications": 0}
-    id = book.alerts(Wanted())[0].id
+    id = book.alerts(Wanted()).alerts[0].id
     assert http.post(f"/v1/alerts/{id}/ack", headers=said).json()["acknowledged_by"] == "ann"
 
 

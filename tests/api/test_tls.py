@@ -28,7 +28,22 @@ def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, to
         with Remote(server.url, token, verify=trusting(CERT)) as remote:
             assert remote.status() == STATUS
             opened = remote._http.post("/v1/session", json={"token": token})
-        assert "Secure" in opened.headers["set-cookie"]
+            said = opened.headers["set-cookie"]
+            # What a browser asks of the prefix: https, the whole host and no other.
+            assert said.startswith(f"__Host-headrace_{httpx.URL(server.url).port}=")
+            assert {"Secure", "Path=/", "HttpOnly", "SameSite=strict"} <= set(said.split("; "))
+            assert "domain" not in said.lower()
+            cookie = said.partition(";")[0]
+            known = {"Authorization": "", "Cookie": cookie}
+            assert remote._http.get("/v1/session", headers=known).status_code == 200
+            plain = known | {"Cookie": cookie.removeprefix("__Host-")}
+            assert remote._http.get("/v1/session", headers=plain).status_code == 401
+            ended = remote._http.post("/v1/session/end", headers=known).headers["set-cookie"]
+            assert "Secure" in ended
+            assert "Max-Age=0" in ended
+            assert opened.headers["strict-transport-security"] == "max-age=31536000"
+            local = remote._http.get("/livez", headers={"Host": "localhost"}).headers
+            assert "strict-transport-security" not in local
         with Remote(server.url, token) as remote, pytest.raises(Unavailable):
             remote.status()
         with pytest.raises(httpx.TransportError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from headrace.audit.compare import compare
 from headrace.compile.plan import OutputPlan, ViewPlan
 from headrace.core.aggregate import Estimate
+from headrace.serving.store import AuditResult
 
 SPEED, ALWAYS = Estimate("speed", 0.01), Estimate("always", 0.01)
 RANK = Estimate("always", 0.01, of="rank")
@@ -68,3 +70,72 @@ def test_what_was_not_compared_is_named() -> None:
     )
     result = compare(ViewPlan("v", "mergeable", "", outputs), [(1, 2, 0)], [(None, 2)])
     assert (result.differences, result.note) == (0, "not compared, being estimates: p")
+
+
+NEARBY = 0.1 + 0.2  # and 0.3: two doubles that differ in the last bit
+
+
+def compared(answer: list[Any], expected: list[Any], *types: str) -> AuditResult:
+    """Rows of keys of these types, and a count."""
+    keys = [OutputPlan(f"k{n}", type, f"k{n}", key=f"k{n}") for n, type in enumerate(types)]
+    outputs = (*keys, OutputPlan("n", "BIGINT", "p0"))
+    return compare(ViewPlan("v", "mergeable", "", outputs), answer, expected)
+
+
+def test_doubles_of_keys_may_differ_in_their_last_bits() -> None:
+    ours = [(0.3, 5.0, 1, 0), (7.0, NEARBY, 2, 0), (None, math.inf, 3, 0)]
+    theirs = [(7.0, 0.3, 2), (None, math.inf, 3), (NEARBY, 5.0, 1)]
+    assert compared(ours, theirs, "DOUBLE", "DOUBLE").differences == 0
+
+
+def test_doubles_of_keys_that_are_further_apart_are_different() -> None:
+    found = compared([(0.3, 1, 0), (1.0, 1, 0)], [(0.300001, 1), (math.inf, 1)], "DOUBLE")
+    assert found.differences == 4
+    assert found.examples[0] == "k0=0.3: DuckDB does not have it"
+
+
+def test_a_difference_beside_such_a_key_is_found() -> None:
+    assert compared([(0.3, 1, 0)], [(NEARBY, 2)], "DOUBLE").differences == 1
+
+
+def test_rows_meet_by_their_other_keys_first() -> None:
+    """As the rows of a rule do, which are grouped by place and by all values."""
+    ours = [(0, "a", 0.3, 1, 0), (1, "a", NEARBY, 1, 0), (2, "b", 0.3, 1, 0)]
+    theirs = [(0, "a", NEARBY, 1), (1, "a", 0.3, 1), (2, "b", 0.3, 1)]
+    assert compared(ours, theirs, "BIGINT", "STRING", "DOUBLE").differences == 0
+
+
+def test_keys_that_one_engine_rounds_apart_are_not_compared() -> None:
+    found = compared([(0.3, 5, 0), (9.0, 1, 0)], [(0.3, 2), (NEARBY, 3), (9.0, 2)], "DOUBLE")
+    assert found.differences == 1
+    assert found.note == "not compared, differing in the last bits of a key: 1"
+
+
+def test_rows_without_their_keys_find_each_other_by_doubles_too() -> None:
+    outputs = (OutputPlan("d", "DOUBLE", "p0"), OutputPlan("n", "BIGINT", "p1"))
+    view = ViewPlan("v", "mergeable", "", outputs)
+    assert compare(view, [(0.3, 7, 0), (NEARBY, 5, 0)], [(0.3, 5), (NEARBY, 7)]).differences == 0
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "differences"),
+    [
+        ("[0.3, null]", [NEARBY, None], 0),
+        ("[0.3, 1.0]", [NEARBY], 1),
+        ("[0.3]", [0.31], 1),
+    ],
+)
+def test_doubles_in_lists_may_differ_in_their_last_bits(
+    ours: str, theirs: list[Any], differences: int
+) -> None:
+    assert found("ARRAY<DOUBLE>", ours, theirs) == differences
+
+
+def test_lists_of_doubles_in_rows_of_rules_may_differ_in_their_last_bits() -> None:
+    types = ("BIGINT", "ARRAY<DOUBLE>")
+    assert compared([(7, "[0.3]", 1, 0)], [(7, [NEARBY], 1)], *types).differences == 0
+    assert compared([(7, "[0.3]", 1, 0)], [(7, [0.31], 1)], *types).differences == 1
+
+
+def test_a_finite_double_is_not_infinite() -> None:
+    assert found("DOUBLE", 5.0, math.inf) == 1

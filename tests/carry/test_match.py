@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.carry.match import NOTHING, match
@@ -29,7 +29,18 @@ from headrace.core.event import (
     TIME,
     TIMER,
 )
-from headrace.core.pattern import Aggregate, Pattern, Place, Repeat, Value, Variable
+from headrace.core.pattern import (
+    SET_ASIDE,
+    Aggregate,
+    Call,
+    Choice,
+    Constant,
+    Pattern,
+    Place,
+    Repeat,
+    Value,
+    Variable,
+)
 from headrace.core.pattern import Sequence as Steps
 
 # a b+, of which the numbers are collected
@@ -39,6 +50,29 @@ PLAN = MatchPlan(
         ("c0", "c1", "c2"),
         (("A", Value("c0", Place())), ("B", Value("c1", Place()))),
         (("m0", Aggregate("collect_list", "c2")),),
+    ),
+    (),
+    (("m0", "ARRAY<BIGINT>"),),
+)
+# (a | c)+ b, where b is after fewer than three of them: there are exponentially many ways
+EXPONENTIAL = MatchPlan(
+    Pattern(
+        Steps((Repeat(Choice((Variable("A"), Variable("C"))), 1, None), Variable("B"))),
+        ("c0", "c1", "c2"),
+        (
+            ("A", Value("c0", Place())),
+            ("C", Value("c0", Place())),
+            (
+                "B",
+                Call(
+                    "and",
+                    (Value("c1", Place()), Call("<", (Aggregate("count", None), Constant(4)))),
+                ),
+            ),
+        ),
+        (("m0", Aggregate("collect_list", "c2")),),
+        within_us=15,
+        steps_max=500,
     ),
     (),
     (("m0", "ARRAY<BIGINT>"),),
@@ -74,12 +108,13 @@ def folded(
     marks: Marks,
     states: Sequence[dict[str, Any]] = (),
     since_us: int | None = None,
+    plan: MatchPlan = PLAN,
 ) -> tuple[list[tuple[int, list[int]]], Rows]:
     """The groups and numbers of the matches, and the states."""
     begun = [{name: row.get(name) for name in BEFORE.names} for row in states]
     rows = sorted([*begun, *events], key=lambda r: (r[KEY], r[STATE] is None, r[TIME], r[SEQ]))
     batches = pa.Table.from_pylist(rows, BEFORE).to_batches(max_chunksize=2)
-    made = [r for b in match(batches, PLAN, marks, since_us, AFTER) for r in b.to_pylist()]
+    made = [r for b in match(batches, plan, marks, since_us, AFTER) for r in b.to_pylist()]
     found = [(row[CUT], row["m0"]) for row in made if row[STATE] is None]
     return found, [row for row in made if row[STATE] is not None]
 
@@ -141,3 +176,36 @@ def test_a_fold_may_be_cut_anywhere(found: list[str], one: int, other: int) -> N
         states = [state for state in after if state[STATE]] if after else states
         since = mark
     assert parts == whole
+
+
+def test_a_key_whose_search_is_given_up_is_set_aside_and_the_others_are_searched() -> None:
+    many = [event("a", time, key="k") for time in range(40)]
+    other = [event("a", 1, key="m"), event("b", 2, key="m"), event("c", 3, key="m")]
+    found, states = folded([*many, *other], [(0, 50)], plan=EXPONENTIAL)
+    assert [numbers for _, numbers in found] == [[1, 2]]
+    (state,) = states
+    assert (state[KEY], state[STATE], state[TIME], state[TIMER]) == ("k", SET_ASIDE, 0, None)
+    more = [event("a", 51), event("b", 52), event("c", 53)]
+    assert folded(more, [(0, 60)], states, since_us=50, plan=EXPONENTIAL) == ([], [])
+
+
+def test_a_late_event_of_a_key_that_is_set_aside_is_told() -> None:
+    aside = {KEY: "k", TIME: 7, SEQ: 7, STATE: SET_ASIDE}
+    found, states = folded([event("b", 20)], [(0, 60)], [aside], since_us=50, plan=EXPONENTIAL)
+    assert found == []
+    (state,) = states
+    assert (state[STATE], state[TIME], state[SEQ], state[DISORDERED]) == (SET_ASIDE, 7, 7, True)
+
+
+@settings(deadline=None)
+@given(cuts=st.lists(st.integers(0, 45), max_size=6))
+def test_what_is_set_aside_does_not_depend_on_cuts(cuts: list[int]) -> None:
+    events = [event("a", 0), event("b", 1), *(event("a", time) for time in range(2, 30))]
+    one, (aside,) = folded(events, [(0, 50)], plan=EXPONENTIAL)
+    found, states, since = [], [], None
+    for mark in [*sorted(cuts), 50]:
+        some = [e for e in events if (since is None or e[TIME] >= since) and e[TIME] < mark]
+        more, ends = folded(some, [(0, mark)], states, since, EXPONENTIAL)
+        found, states, since = found + more, ends or states, mark
+    assert found == one
+    assert (states[0][STATE], states[0][TIME]) == (SET_ASIDE, aside[TIME])

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from headrace.api.service import (
     Balance,
     DeadLetter,
+    DeadLetters,
     IdlePartition,
     Rebuilt,
     Status,
@@ -140,8 +141,8 @@ class Told:
         self.asked.append((view, keys, window, limit))
         return self.story
 
-    def dead_letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
-        return self.letters[:limit]
+    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
+        return DeadLetters(self.letters[:limit], len(self.letters))
 
     def close(self) -> None:
         self.closed = True

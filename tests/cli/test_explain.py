@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from rich.text import Text
+from typer.testing import Result
 
+from headrace.cli import planning
 from headrace.compile.explain import _MERGES, Explanation, explain
 from headrace.compile.plan import (
     CarryPlan,
@@ -24,6 +29,17 @@ from headrace.core.pattern import Threshold
 from headrace.core.time import HOUR
 
 from .plans import BUSIEST, PLAN, SINK, TOTALS, VISITORS
+
+
+def test_an_explanation_at_a_terminal_is_broken_between_words(
+    shop: Path, call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "compiled", lambda project: PLAN)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    said = Text.from_ansi(call("explain", "visitors").stdout).plain
+    assert said.split() == str(explain(PLAN, "visitors")).split()
+    assert max(len(line) for line in said.splitlines()) <= 80
 
 
 def test_a_mergeable_view_is_explained_in_four_sections() -> None:

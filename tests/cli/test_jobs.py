@@ -108,6 +108,8 @@ def test_a_project_is_sent_with_its_place_and_its_name(
     asked: list[Any], call: Callable[..., Result], tmp_path: Path
 ) -> None:
     (tmp_path / "headrace.toml").write_text('name = "shop"\n')
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "alerts.ndjson").write_text("what it wrote is no part of it")
     folder = str(tmp_path)
     result = call("submit", folder, "--cores", "2", "--memory", "1g", "--tag", "ssd", "--id", "x")
     assert result.stdout.splitlines() == [

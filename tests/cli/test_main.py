@@ -12,14 +12,15 @@ import typer
 from typer.testing import Result
 
 from headrace.cli.main import app
+from headrace.core.version import __version__
 
 from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "top",
-    "rebuild", "audit", "why", "replay", "dead-letters", "doctor", "audit-log", "openapi", "serve",
-    "submit", "jobs", "apply", "rollback", "rules", "job", "rule", "watch", "alerts", "import",
-    "user", "token", "grant",
+    "rebuild", "audit", "verify", "backup", "restore", "why", "replay", "dead-letters", "doctor",
+    "audit-log", "openapi", "serve", "submit", "jobs", "apply", "rollback", "rules", "job", "rule",
+    "watch", "alerts", "import", "user", "token", "grant",
 )  # fmt: skip
 GROUPS = {
     "job": ("show", "cancel", "restart", "pause", "resume", "logs"),
@@ -70,6 +71,11 @@ def test_there_are_these_commands_and_each_takes_json() -> None:
         assert tuple(inner) == GROUPS.get(name, ())
         for each in inner.values() or [command]:
             assert "--json" in [name for param in each.params for name in param.opts]
+
+
+def test_the_version_is_said(call: Callable[..., Result]) -> None:
+    result = call("--version")
+    assert (result.exit_code, result.stdout) == (0, f"headrace {__version__}\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

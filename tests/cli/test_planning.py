@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from serving.bench import plan_of
+from serving.test_set_aside import SQL
 from typer.testing import Result
 
 from headrace.cli import planning
@@ -38,7 +40,7 @@ def test_check_counts_what_is_defined(
     result = call("check", str(shop))
     assert result.exit_code == 0
     assert result.stdout == "ok: 1 stream, 1 table, 2 views\n"
-    counts = {"ok": True, "streams": 1, "tables": 1, "views": 2, "errors": []}
+    counts = {"ok": True, "streams": 1, "tables": 1, "views": 2, "errors": [], "warnings": []}
     assert document(call("check", "--json")) == counts
     assert len(spark) == 2
 
@@ -93,6 +95,26 @@ def test_check_tells_the_mistakes_of_all_statements_at_once(
         "more.sql:6",
         "more.sql:8",
     ]
+
+
+def test_check_warns_of_patterns_that_may_be_given_up(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    (shop / "shop.sql").write_text(SQL)
+    monkeypatch.setattr("headrace.run.compiling.compile_in_spark", lambda _: plan_of(SQL))
+    result = call("check")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "Warning: the pattern of 'rises' may have more ways through the rows of a key than can be "
+        "tried",
+        "  detail: a key that needs more than 200,000 steps (pattern.steps_max) is set aside: its "
+        "events are kept, but none of its matches is found.",
+        "  hint: let variables that are repeated exclude each other and compare no rows, or bound "
+        "them with WITHIN.",
+        "  at shop.sql:5",
+        "ok: 2 streams, 0 tables, 3 views",
+    ]
+    assert len(document(call("check", "--json"))["warnings"]) == 1
 
 
 def test_check_finds_a_circle_without_starting_spark(

@@ -27,10 +27,10 @@ def test_an_answer_is_a_table_with_the_freshness_and_exactness_below(
     ]
 
 
-def test_json_has_rows_as_of_columns_and_truncated(told: Told, call: Callable[..., Result]) -> None:
+def test_json_has_all_of_an_answer(told: Told, call: Callable[..., Result]) -> None:
     said = document(call("query", "SELECT 1", "--json"))
     assert said == msgspec.to_builtins(ANSWER)
-    assert list(said) == ["rows", "as_of", "columns", "truncated"]
+    assert list(said) == ["rows", "as_of", "columns", "truncated", "total", "windows"]
     assert said["columns"]["hits"] == {"type": "BIGINT", "exact": True}
     assert said["columns"]["visitors"] == {"type": "BIGINT", "exact": False, "error": 0.0163}
     assert said["as_of"]["clicks"]["generation"] == 3

@@ -7,7 +7,7 @@ import json
 import pytest
 from rich.text import Text
 
-from headrace.cli.report import Report, bad
+from headrace.cli.report import Report, bad, whole
 from headrace.client.table import table
 
 PAGE = [
@@ -33,6 +33,19 @@ def test_a_page_has_no_colours_in_a_pipe_and_takes_brackets_as_they_are(
     assert said == ["off", "view   rows", "a[b]      1", "c     1,200"]
 
 
-def test_a_long_line_of_text_is_left_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_at_a_terminal_text_is_broken_between_words_below_its_indentation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "24")
+    sentence = Text("merge\n\n  the smaller is kept of any two, whatever the order")
+    Report({}, [sentence, whole("headrace query 'SELECT * FROM visitors'")]).say(json=False)
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "merge", "", "  the smaller is kept of", "  any two, whatever the", "  order",
+        "headrace query 'SELECT * FROM visitors'",
+    ]  # fmt: skip
+
+
+def test_in_a_pipe_a_long_line_of_text_is_left_whole(capsys: pytest.CaptureFixture[str]) -> None:
     Report({}, [Text("word " * 100)]).say(json=False)
     assert capsys.readouterr().out.count("\n") == 1

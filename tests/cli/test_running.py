@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from headrace.api.service import Balance
 from headrace.cli.running import line_of, progress_words, seconds_of
-from headrace.core.errors import AlreadyRunning
+from headrace.core.errors import AlreadyRunning, HeadraceError
 from headrace.define.project import Project
 from headrace.run.loop import Summary
 
@@ -39,13 +39,18 @@ class Play:
         self.asked: dict[str, Any] = {}
         self.balance = BALANCE
         self.ok = True
+        self.compared: int | None = 40
         self.differing: dict[str, int] = {}
+        self.behind = 0
 
     def __call__(self, project: Project, *, report: Any, **asked: Any) -> Summary:
         self.asked = asked
         for kind, fields in REPORTS:
             report(kind, fields)
-        return Summary(60.2, 1203, 7, 2, 40, 0, {"clicks": self.balance}, self.ok, self.differing)
+        return Summary(
+            18.2, 60.0, 9.1, 1203, 7, 2, 1180, self.compared, 0, {"clicks": self.balance},
+            self.ok, self.differing, self.behind,
+        )  # fmt: skip
 
 
 @pytest.fixture
@@ -80,8 +85,18 @@ def test_a_run_tells_what_happens_and_sums_up(play: Play, call: Callable[..., Re
         "stopping",
         "clicks: accepted 1,203 = events 1,180 + duplicates 12 + dead letters 11 + in log 0 "
         "(off by 0)",
-        "ok: 60 s, 1,203 events, 7 epochs, 2 generations; 40 answers compared, 0 differences",
+        "this run: ready after 18 s, ran 60 s, stopped in 9 s; 1,203 events accepted, 7 epochs, "
+        "2 generations of 1,180 events",
+        "ok: every balance is exact; 40 rows compared by the audit, 0 differences",
     ]
+
+
+def test_a_run_that_is_stopped_by_hand_says_that_nothing_was_audited(
+    play: Play, call: Callable[..., Result]
+) -> None:
+    play.compared = None
+    last = call("run").stdout.splitlines()[-1]
+    assert last == "ok: every balance is exact; no audit, 0 differences"
 
 
 def test_a_run_in_json_is_one_line_a_report_and_the_summary(
@@ -95,16 +110,42 @@ def test_a_run_in_json_is_one_line_a_report_and_the_summary(
     assert lines[-1]["ok"]
 
 
+def test_a_run_in_json_that_fails_ends_with_a_line_like_the_others(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    def stopped(project: Project, *, report: Any, **asked: Any) -> Summary:
+        report("starting", {"name": "shop"})
+        raise HeadraceError("stopped before it was finished", hint="the log is whole.")
+
+    monkeypatch.setattr("headrace.run.loop.run", stopped)
+    result = call("run", "--json")
+    assert result.exit_code == 1
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["kind"] for line in lines] == ["starting", "failed"]
+    assert lines[-1]["message"] == "stopped before it was finished"
+    assert "stopped before it was finished" in call("run").output
+
+
+def test_a_run_that_computed_nothing_is_not_ok(play: Play, call: Callable[..., Result]) -> None:
+    play.ok, play.behind = False, 31_600
+    result = call("run", "--for", "1 minute")
+    assert result.exit_code == 1
+    assert "not ok: " in result.stdout
+    assert result.stdout.splitlines()[-1] == (
+        "  31,600 events had not been computed when the run was to end"
+    )
+
+
 def test_a_run_that_does_not_add_up_exits_with_1(play: Play, call: Callable[..., Result]) -> None:
     play.ok, play.balance = False, Balance(10, 9, 0, 0, 0)
-    play.differing = {"totals": 1, "visits": 2}
+    play.differing = {"totals": 1, "rule visits": 2}
     result = call("run")
     assert result.exit_code == 1
     assert "(off by 1)" in result.stdout
-    assert "not ok: " in result.stdout
+    assert "not ok: 1 balance off; " in result.stdout
     assert result.stdout.splitlines()[-2:] == [
         "  totals: 1 difference; look: headrace audit totals",
-        "  visits: 2 differences; look: headrace audit visits",
+        "  rule visits: 2 differences; look: headrace audit visits",
     ]
 
 
@@ -122,6 +163,11 @@ def test_a_project_that_runs_already_is_unavailable(
 
 def test_time_may_be_given_in_any_unit() -> None:
     assert [seconds_of(text) for text in ("60s", "1500 ms", "2 minutes")] == [60.0, 1.5, 120.0]
+
+
+def test_a_run_with_an_end_says_when_it_ends() -> None:
+    said = line_of("ready", {"seconds": 18.24, "for": 60.0, "views": []})
+    assert said.plain == "ready after 18.2 s; stops after 60 s, or with Ctrl-C"
 
 
 def test_a_difference_is_counted_and_unknown_reports_are_told_by_their_names() -> None:

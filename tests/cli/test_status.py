@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
-from headrace.api.service import Balance, IdlePartition, SinkStatus, Status, TableStatus
+from headrace.api.service import Balance, IdlePartition, Problem, SinkStatus, Status, TableStatus
 from headrace.serving.watches import WatchNumbers
 
 from .conftest import STATUS, Told, document
@@ -66,11 +66,21 @@ def test_json_says_also_what_each_balance_is_off_by(
 
 
 def test_a_problem_and_a_reason_are_shown(told: Told, call: Callable[..., Result]) -> None:
-    stream = msgspec.structs.replace(STATUS.streams[0], problem="the disk is full", watermark=None)
-    told.found = Status("shop", "degraded", "speed waits", None, None, [stream], [])
-    said = call("status").stdout
-    assert "shop: degraded (speed waits)" in said
-    assert "clicks: the disk is full" in said
+    problems = [
+        Problem("log:clicks", "the disk is full", "bad"),
+        Problem("speed:clicks", "events of 'clicks' have waited for speed", "warn"),
+    ]
+    told.found = Status(
+        "shop", "degraded", "the disk is full", None, None, [], [], problems=problems
+    )
+    lines = call("status").stdout.splitlines()
+    assert lines == [
+        "shop: degraded",
+        "problem: the disk is full",
+        "warning: events of 'clicks' have waited for speed",
+    ]
+    told.found = Status("shop", "starting", "Spark is starting", None, None, [], [])
+    assert call("status").stdout.splitlines() == ["shop: starting (Spark is starting)"]
 
 
 def test_event_time_may_be_ahead_of_the_clock_and_one_partition_holds_nothing_back(

@@ -24,9 +24,13 @@ EVENTS = [
 ]
 ROWS = [
     Heard("position", {}, "3,4"),
-    Heard("rows", {"rows": [{"user": "ann", "ms": 910}, {"user": "bob", "ms": None}]}, "5,4"),
+    Heard(
+        "rows",
+        {"rows": [{"user": "ann", "ms": 910}, {"user": "bob", "ms": None}], "ends": ["4,4", "5,4"]},
+        "5,4",
+    ),
     Heard("position", {}, "5,9"),
-    Heard("rows", {"rows": [{"user": "cid", "ms": 1}]}, "6,9"),
+    Heard("rows", {"rows": [{"user": "cid", "ms": 1}], "ends": ["6,9"]}, "6,9"),
 ]
 
 
@@ -99,14 +103,22 @@ def test_each_row_of_a_stream_is_a_line(
 
 @pytest.mark.parametrize(
     ("limit", "lines", "after"),
-    [(1, 1, "3,4"), (2, 2, "5,4"), (3, 3, "6,9")],
+    [(1, 1, "4,4"), (2, 2, "5,4"), (3, 3, "6,9")],
 )
-def test_limit_counts_rows_and_goes_on_before_a_message_that_was_cut(
+def test_limit_counts_rows_and_the_next_tail_continues_with_the_row_after_them(
     service: Service, capsys: pytest.CaptureFixture[str], limit: int, lines: int, after: str
 ) -> None:
     service.hearing.events = list(ROWS)
     _, shown = told(capsys, limit=limit)
     assert (len(shown), shown[-1]) == (lines + 1, f"--after {after} goes on from here")
+
+
+def test_the_rows_of_one_event_are_not_cut_because_there_is_no_position_between_them(
+    service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, ends = [{"n": n} for n in range(4)], ["1,0", "2,0", "2,0", "3,0"]
+    service.hearing.events = [Heard("rows", {"rows": rows, "ends": ends}, "3,0")]
+    assert told(capsys, limit=2)[1] == ["n=0", "n=1", "n=2", "--after 2,0 goes on from here"]
 
 
 def test_it_says_how_to_go_on_when_it_is_interrupted(

@@ -22,7 +22,7 @@ from headrace.cli import top as body
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.core.errors import Unavailable
-from headrace.serving.ledger import Alert, Numbers, Wanted
+from headrace.serving.ledger import Alert, Alerts, Numbers, Wanted
 
 from .conftest import STATUS, Told, document
 
@@ -73,7 +73,7 @@ def test_a_narrow_frame_has_what_decides_whether_to_worry() -> None:
         "newest alerts",
         "2026-11-15 19:00  critical break_in  user=ann",
         "",
-        "problem: clicks: 1,000 events passed over by speed",
+        "clicks: 1,000 events passed over by speed",
     ]
 
 
@@ -149,9 +149,9 @@ class Going:
     def rulebook(self) -> Any:
         return self
 
-    def alerts(self, wanted: Wanted) -> list[Alert]:
+    def alerts(self, wanted: Wanted) -> Alerts:
         assert wanted.limit == body.ALERTS
-        return [ALERT]
+        return Alerts([ALERT], 1, [])
 
 
 def test_a_project_that_goes_away_is_waited_for(

@@ -69,9 +69,10 @@ def test_dead_letters_are_shown_with_reason_and_bytes(
     assert [line.rstrip() for line in result.stdout.splitlines()] == [
         "partition  offset  arrived              reason               raw",
         '        1      17  2026-11-15 19:00:03  ts: not a TIMESTAMP  {"ts": "half past [six]"}',
+        "the newest 1 of 2",
     ]
     said = document(call("dead-letters", "clicks", "--json"))
-    assert said["stream"] == "clicks"
+    assert (said["stream"], said["total"]) == ("clicks", 2)
     assert [letter["offset"] for letter in said["dead_letters"]] == [17, 17]
 
 

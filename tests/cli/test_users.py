@@ -4,6 +4,8 @@ runs.
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,10 @@ import pytest
 from typer.testing import Result
 
 from headrace.access.access import Access
+from headrace.access.audit_log import Wanted
 from headrace.access.run import begin_run
 from headrace.api.server import HttpServer
+from headrace.cli.users import Whose, follow_audit_log
 from headrace.core.user import os_user
 from headrace.define.project import load_project
 from headrace.define.settings import HttpSettings
@@ -118,6 +122,41 @@ def test_the_audit_log_is_shown(shop: Path, call: Call) -> None:
     ):
         entries = document(call("audit-log", *asked, "--json"))["entries"]
         assert [entry["object"] for entry in entries] == shown, asked
+
+
+def test_the_audit_log_is_verified(shop: Path, call: Call) -> None:
+    call("user", "add", "ada")
+    head = document(call("audit-log", "--json"))["entries"][0]["chain"]
+    said = call("audit-log", "--verify")
+    assert (said.exit_code, said.stdout) == (
+        0, f"all 1 entries are as they were appended\nthe newest is {head}\n",
+    )  # fmt: skip
+    with sqlite3.connect(Layout.of(load_project(shop)).access) as db:
+        db.execute("DROP TRIGGER audit_log_stays")
+        db.execute("UPDATE audit_log SET user = 'eve'")
+    db.close()
+    broken = call("audit-log", "--verify")
+    assert (broken.exit_code, broken.stdout) == (
+        1, "entry 1 is missing or is not what was appended\n",
+    )  # fmt: skip
+
+
+def test_the_audit_log_is_followed_elsewhere(
+    shop: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("user", "add", "ada")
+    turns = iter((False, True))
+
+    def enough() -> bool:
+        call("user", "add", "bob")
+        return next(turns)
+
+    assert follow_audit_log(Whose(shop), Wanted(after=0), enough) == 0
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [entry["object"] for entry in entries] == ["user:ada", "user:bob"]
+    assert entries[0]["chain"] != entries[1]["chain"]
+    found = document(call("audit-log", "--after", "1", "--json"))["entries"]
+    assert [entry["number"] for entry in found] == [2]
 
 
 def test_a_server_of_jobs_is_asked_for_its_users(

@@ -1,38 +1,16 @@
-"""Answers as Arrow and pandas."""
+"""Answers as pandas."""
 
 from __future__ import annotations
 
 import builtins
-import json
 from typing import Any
 
-import msgspec
-import pyarrow as pa
 import pytest
 
-from headrace.client.tables import arrow_table, pandas_frame, typed_rows
+from headrace.client.tables import pandas_frame
 from headrace.core.errors import Unavailable
 
 from .conftest import ANSWER, MOMENT
-
-
-def test_a_window_is_two_columns_and_an_empty_answer_has_types() -> None:
-    fields = {
-        "url": pa.string(),
-        "hour_start": pa.timestamp("us", "UTC"),
-        "hour_end": pa.timestamp("us", "UTC"),
-        "hits": pa.int64(),
-        "users": pa.int64(),
-    }
-    for answer in (ANSWER, msgspec.structs.replace(ANSWER, rows=[])):
-        schema = arrow_table(answer).schema
-        assert dict(zip(schema.names, schema.types, strict=True)) == fields
-
-
-def test_a_table_says_what_it_speaks_for() -> None:
-    said = json.loads(arrow_table(ANSWER).schema.metadata[b"headrace"])
-    assert said["as_of"]["clicks"]["generation"] == 3
-    assert said["columns"]["users"] == {"type": "BIGINT", "exact": False, "error": 0.0163}
 
 
 def test_a_frame_keeps_large_numbers_beside_nulls() -> None:
@@ -57,4 +35,3 @@ def test_without_pandas_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(Unavailable, match="to_pandas needs pandas") as raised:
         pandas_frame(ANSWER)
     assert "to_arrow()" in (raised.value.hint or "")
-    assert typed_rows(ANSWER)[0]["hits"] == 2**60

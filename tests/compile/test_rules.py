@@ -128,6 +128,10 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
             "rule 'slow' and sink 's' go into the same file './x'",
         ),
         (
+            f"{SLOW} NOTIFY FILE '../next.sql'",
+            "rule 'slow' writes to '../next.sql', which is no file of the project's output folder",
+        ),
+        (
             f"CREATE STREAM Alerts (page STRING); {SLOW}",
             "'Alerts' is the name of the view of all alerts",
         ),

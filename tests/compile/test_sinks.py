@@ -37,10 +37,12 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
         BadDefinition, "sinks 's' and 't' go into the same file './x'",
     ),
     "CREATE SINK s FROM hits INTO FILE 'out/../../x'": (
-        BadDefinition, "sink 's' goes into 'out/../../x', which is outside the project's folder",
+        BadDefinition,
+        "sink 's' writes to 'out/../../x', which is no file of the project's output folder",
     ),
     "CREATE SINK s FROM hits INTO FILE '/tmp/x'": (
-        BadDefinition, "sink 's' goes into '/tmp/x', which is outside the project's folder",
+        BadDefinition,
+        "sink 's' writes to '/tmp/x', which is no file of the project's output folder",
     ),
     "CREATE SINK s FROM hits INTO KAFKA 'x'": (
         BadDefinition, "a sink goes INTO FILE or INTO STREAM, not kafka",

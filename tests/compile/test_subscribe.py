@@ -20,6 +20,7 @@ MORE = VIEWS | {
     "sums": "SELECT page, sum(ms) AS total, count(*) AS n, count(user) AS known "
     "FROM clicks GROUP BY page",
     "hidden": "SELECT count(*) AS n FROM clicks GROUP BY page",
+    "quoted": "SELECT page, 'order by' AS words FROM hits",
     "some": "SELECT page, count(*) FILTER (WHERE ms > 1) AS n FROM clicks GROUP BY page",
 }
 PLAN = plan_of(definitions(MORE))
@@ -85,6 +86,7 @@ def test_counts_and_sums_can_be_told_as_differences() -> None:
 def test_order_is_a_part_of_some_answers() -> None:
     assert shape("top EMIT RELATION").ordered
     assert not shape("hits EMIT RELATION").ordered
+    assert not shape("quoted EMIT RELATION").ordered
 
 
 @pytest.mark.parametrize("text", REFUSED)

@@ -32,6 +32,30 @@ def large(nodes: int = 300, rate: float = 10.0) -> dict[str, Any]:
     return {"at": "2026-01-01T00:00:00Z", "nodes": made, "edges": edges}
 
 
+def project() -> dict[str, Any]:
+    """Two streams with eleven views between them and what leads there: 23 nodes, six columns."""
+    made: list[dict[str, Any]] = []
+    edges: list[dict[str, Any]] = []
+    for name in ("clicks", "orders"):
+        kinds = ("source", "log", "master", "speed", "stream")
+        made += [node(kind, f"{name}_made" if kind == "stream" else name) for kind in kinds]
+        pairs = [("source", "log"), ("log", "master"), ("log", "speed")]
+        edges += [_edge(f"{a}:{name}", f"{b}:{name}") for a, b in pairs]
+        edges.append(_edge(f"speed:{name}", f"stream:{name}_made"))
+        for n in range(5):
+            made.append(node("view", f"{name}_by_something_{n}"))
+            edges.append(_edge(f"stream:{name}_made", made[-1]["id"]))
+            edges.append(_edge(f"master:{name}", made[-1]["id"], None))
+    for n, kind in enumerate(("view", "rule", "sink")):
+        made.append(node(kind, f"over_{kind}"))
+        edges.append(_edge(f"view:clicks_by_something_{n}", made[-1]["id"]))
+    return {"at": "2026-01-01T00:00:00Z", "nodes": made, "edges": edges}
+
+
+def _edge(source: str, target: str, rate: float | None = 10.0) -> dict[str, Any]:
+    return {"source": source, "target": target, "rate": rate}
+
+
 def ill() -> dict[str, Any]:
     """A view that suffers from speed, which has failed."""
     made = [

@@ -109,6 +109,18 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             400,
         ),
         (
+            errors.TooSlow("the request's body did not come within 60 seconds"),
+            "TooSlow: the request's body did not come within 60 seconds",
+            1,
+            408,
+        ),
+        (
+            errors.Overfull("the server has as many connections as it takes", hint="try again."),
+            "Overfull: the server has as many connections as it takes\n  hint: try again.",
+            5,
+            503,
+        ),
+        (
             errors.Unauthenticated(
                 "it is not known who asks: there is no token",
                 hint="send the header 'Authorization: Bearer TOKEN'.",
@@ -203,6 +215,18 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             "CorruptLog: a record is damaged\n  at log/clicks/0/0.log",
             1,
             500,
+        ),
+        (
+            errors.CorruptMaster("a file is missing", hint="restore a backup."),
+            "CorruptMaster: a file is missing\n  hint: restore a backup.",
+            1,
+            500,
+        ),
+        (
+            errors.BadBackup("a backup is not whole", hint="take another one."),
+            "BadBackup: a backup is not whole\n  hint: take another one.",
+            1,
+            400,
         ),
         (
             errors.EngineFailed("Spark failed", detail="a stage failed 4 times."),

@@ -21,15 +21,24 @@ MB = 1 << 20
 DEFAULTS: dict[str, Any] = {
     "name": "",
     "state": ".headrace",
+    "output": "out",
     "http.host": "127.0.0.1",
+    "http.allowed_hosts": [],
     "http.port": 8080,
     "http.body_bytes_max": 16 * MB,
     "http.waiting_max": 256,
+    "http.connections_max": 2_000,
+    "http.connections_per_address_max": 1_000,
+    "http.header_timeout": "10 seconds",
+    "http.body_timeout": "60 seconds",
     "http.tls_cert": "",
     "http.tls_key": "",
     "access.queries_max": 64,
     "access.bytes_per_second_max": 256 * MB,
     "access.session_life": "12 hours",
+    "access.session_idle": "1 hour",
+    "access.token_life_max": "365 days",
+    "access.failures_max": 30,
     "log.partitions": 2,
     "log.segment_bytes_max": 64 * MB,
     "log.event_bytes_max": MB,
@@ -37,8 +46,7 @@ DEFAULTS: dict[str, Any] = {
     "log.free_bytes_min": 256 * MB,
     "log.format": "json",
     "log.level": "info",
-    "dedup.horizon": "1 hour",
-    "dedup.ids_max": 1_000_000,
+    "dedup.ids_max": 200_000,
     "spark.master": "local[*]",
     "spark.memory": "2g",
     "spark.shuffle_partitions": 2,
@@ -52,12 +60,21 @@ DEFAULTS: dict[str, Any] = {
     "archive.step_events_max": 1_000_000,
     "archive.compact_files": 32,
     "batch.interval": "60 seconds",
+    "pattern.steps_max": 200_000,
+    "watchdog.epoch": "1 minute",
+    "watchdog.archive": "2 minutes",
+    "watchdog.build": "30 minutes",
+    "watchdog.compile": "2 minutes",
+    "watchdog.wait": "10 seconds",
     "tables.interval": "10 seconds",
     "query.seconds_max": 30.0,
     "query.rows_max": 10_000,
     "query.bytes_max": 64 * MB,
     "query.text_max": 20_000,
     "query.memory": "1g",
+    "query.workers": 2,
+    "query.waiting_max": 32,
+    "query.idle": "5 minutes",
     "query.scan_max": 1_000_000,
     "subscribe.connections_max": 100,
     "subscribe.events_kept": 10_000,
@@ -72,6 +89,7 @@ DEFAULTS: dict[str, Any] = {
     "notify.hosts": [],
     "notify.private": "false",
     "notify.secret": "",
+    "notify.secret_before": "",
     "notify.connect": "5 seconds",
     "notify.answer": "10 seconds",
     "notify.answer_bytes_max": 65_536,
@@ -101,13 +119,21 @@ def values(settings: Settings) -> dict[str, Any]:
 
 
 DURATIONS = {
-    "access.session_life", "log.retention", "dedup.horizon", "speed.trigger", "speed.group",
+    "http.header_timeout", "http.body_timeout", "query.idle",
+    "access.session_idle", "access.token_life_max",
+    "access.session_life", "log.retention", "speed.trigger", "speed.group",
+    "watchdog.epoch", "watchdog.archive", "watchdog.build", "watchdog.compile", "watchdog.wait",
     "archive.interval", "batch.interval", "tables.interval", "subscribe.linger", "alerts.keep",
     "live.interval",
     "notify.connect", "notify.answer", "notify.pause", "notify.pause_max",
 }  # fmt: skip
 # What Python has for what the file writes.
-READ: dict[str, Any] = {"notify.hosts": (), "notify.private": False, "notify.smtp_starttls": True}
+READ: dict[str, Any] = {
+    "http.allowed_hosts": (),
+    "notify.hosts": (),
+    "notify.private": False,
+    "notify.smtp_starttls": True,
+}
 
 WORDS = {"log.format": "console", "log.level": "error"}  # others that there are
 
@@ -178,6 +204,18 @@ REFUSED: list[tuple[str, Any, str]] = [
         "BadSetting: log.level must be one of debug, info, warning, error, not 'loud'",
     ),
     ("http.host", 1, "BadSetting: http.host must be a text, not 1"),
+    (
+        "http.allowed_hosts",
+        ["https://stats.example.com"],
+        "BadSetting: http.allowed_hosts must hold the names of hosts, without scheme and port, "
+        "not 'https://stats.example.com'",
+    ),
+    (
+        "http.allowed_hosts",
+        ["*.example.com", "*"],
+        "BadSetting: http.allowed_hosts must hold the names of hosts, without scheme and port, "
+        "not '*'",
+    ),
     ("notify.hosts", "x", "BadSetting: notify.hosts must be a list of texts, not 'x'"),
     ("notify.hosts", [1], "BadSetting: notify.hosts must be a list of texts, not [1]"),
     ("notify.private", 1, "BadSetting: notify.private must be true or false, not 1"),
@@ -216,8 +254,8 @@ def test_known_settings_are_named_where_none_is_near() -> None:
     with pytest.raises(BadSetting) as caught:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
-        "known here: name, state, http, access, log, dedup, spark, speed, archive, batch, tables, "
-        "query, subscribe, alerts, live, notify, trace, lineage."
+        "known here: name, state, output, http, access, log, dedup, spark, speed, archive, batch, "
+        "pattern, watchdog, tables, query, subscribe, alerts, live, notify, trace, lineage."
     )
 
 

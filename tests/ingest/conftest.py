@@ -19,6 +19,7 @@ from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import DedupSettings, LogSettings, Settings
 from headrace.ingest.connector import Connector
 from headrace.ingest.intake import Intake
+from headrace.ingest.remember import History, no_history
 from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 
@@ -38,7 +39,7 @@ def stream(**changes: Any) -> StreamDefinition:
 
 def settings(**changes: Any) -> Settings:
     """Settings whose dedup and log sections have these changes; the disk is never full."""
-    dedup = {k: v for k, v in changes.items() if k in ("horizon_us", "ids_max")}
+    dedup = {k: v for k, v in changes.items() if k == "ids_max"}
     log = {"free_bytes_min": 0} | {k: v for k, v in changes.items() if k not in dedup}
     return Settings("shop", dedup=DedupSettings(**dedup), log=LogSettings(**log))
 
@@ -58,22 +59,35 @@ class Bench:
     folder: Path
     clock: HeldClock = field(default_factory=HeldClock)
     topic: Topic | None = None
+    opened: Intake | None = None
+    segment_bytes_max: int = 1 << 20
+    history: History = no_history
 
     def intake(
         self, *, partitions: int = 2, changes: dict[str, Any] | None = None, **said: Any
     ) -> Intake:
         self.close()
         self.topic = Topic.open(
-            self.folder / "topic", partitions, segment_bytes_max=1 << 20, clock=self.clock
+            self.folder / "topic",
+            partitions,
+            segment_bytes_max=self.segment_bytes_max,
+            clock=self.clock,
         )
-        return Intake(
-            stream(**said), self.topic, settings=settings(**(changes or {})), clock=self.clock
+        self.opened = Intake(
+            stream(**said),
+            self.topic,
+            settings=settings(**(changes or {})),
+            clock=self.clock,
+            history=self.history,
         )
+        return self.opened
 
     def close(self) -> None:
         if self.topic:
             self.topic.close()
-        self.topic = None
+        if self.opened:
+            self.opened.close()
+        self.topic = self.opened = None
 
     def logged(self) -> list[tuple[int, bytes, int]]:
         """All that the log has, as (partition, record, status), in order within a partition."""

@@ -3,78 +3,126 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+from headrace.core.position import Position
 from headrace.ingest.dedup import IdMemory
+from headrace.ingest.hashing import Hashed, hash_records
+from headrace.ingest.id_index import IdIndex
+from headrace.ingest.remember import put_ready
 
 
-def decide(
-    memory: IdMemory, ids: list[str | None], now_us: int = 0, body: bytes = b"x"
-) -> list[int]:
-    return list(memory.decide(ids, [body] * len(ids), now_us, None).statuses)
+@pytest.fixture
+def memory(tmp_path: Path) -> IdMemory:
+    return memory_of(tmp_path, 10)
 
 
-def test_first_sight_is_an_event_and_the_same_bytes_again_a_duplicate() -> None:
-    memory = IdMemory(100, 10)
+def memory_of(folder: Path, ids_max: int) -> IdMemory:
+    return IdMemory(IdIndex(folder / "ids", "event_id", Position((99, 99))), ids_max)
+
+
+def hashed(memory: IdMemory, ids: list[str | None], body: bytes = b"x") -> Hashed:
+    return hash_records(ids, [body] * len(ids), memory.index.key)
+
+
+def decide(memory: IdMemory, ids: list[str | None], body: bytes = b"x", end: int = 0) -> list[int]:
+    """Decide records that are durable at once, up to an offset of partition 0."""
+    decision = memory.decide(hashed(memory, ids, body), None)
+    settle(memory, decision.arrival, end=end)
+    return list(decision.statuses)
+
+
+def settle(memory: IdMemory, arrival: int, failed: str = "", end: int = 0) -> None:
+    lost = hashed(memory, list(failed)).ids
+    memory.settle(arrival, lost, [(0, end)])
+
+
+def test_first_sight_is_an_event_and_the_same_bytes_again_a_duplicate(memory: IdMemory) -> None:
     assert decide(memory, ["a", "b", "a"]) == [0, 0, 1]
     assert decide(memory, ["b"]) == [1]
 
 
-def test_the_same_id_with_other_bytes_is_a_conflict_every_time() -> None:
-    memory = IdMemory(100, 10)
+def test_the_same_id_with_other_bytes_is_a_conflict_every_time(memory: IdMemory) -> None:
     decide(memory, ["a"])
     assert decide(memory, ["a"], body=b"y") == [2]
     assert decide(memory, ["a"], body=b"y") == [2]
     assert decide(memory, ["a"]) == [1]
 
 
-def test_a_record_without_an_id_is_never_a_duplicate() -> None:
-    assert decide(IdMemory(100, 10), [None, None]) == [0, 0]
+def test_a_record_without_an_id_is_never_a_duplicate(memory: IdMemory) -> None:
+    assert decide(memory, [None, None]) == [0, 0]
+    assert decide(memory, [None, "a", None, "a"]) == [0, 0, 0, 1]
 
 
-def test_an_id_is_forgotten_after_the_horizon_counted_from_its_first_arrival() -> None:
-    memory = IdMemory(100, 10)
-    decide(memory, ["a"], now_us=0)
-    assert decide(memory, ["a"], now_us=100) == [1]
-    assert decide(memory, ["a"], now_us=101) == [0]
-    assert decide(memory, ["a"], now_us=201) == [1]
-
-
-def test_above_the_limit_the_oldest_ids_are_forgotten_first() -> None:
-    memory = IdMemory(100, 3)
-    decide(memory, ["a", "b"])
-    decide(memory, ["c", "d"])
-    assert len(memory) == 3
-    assert decide(memory, ["b", "c", "d", "a"]) == [1, 1, 1, 0]
-
-
-def test_a_request_larger_than_the_limit_still_finds_its_own_duplicates() -> None:
-    memory = IdMemory(100, 2)
-    assert decide(memory, ["a", "b", "c", "a"]) == [0, 0, 0, 1]
+def test_what_is_not_in_the_index_is_not_forgotten(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path, 2)
+    for each in "abcd":
+        decide(memory, [each])
+    assert len(memory) == 4
+    put_ready(memory)
+    assert decide(memory, ["e"]) == [0]
     assert len(memory) == 2
+    assert decide(memory, [*"abcde"]) == [1, 1, 1, 1, 1]
+    assert decide(memory, [*"abcde"], body=b"y") == [2, 2, 2, 2, 2]
 
 
-def test_who_repeats_a_pending_id_waits_for_it_and_not_for_himself() -> None:
-    memory = IdMemory(100, 10)
+def test_in_one_request_an_old_id_is_compared_with_its_original_alone(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path, 1)
+    decide(memory, ["a", "b"])
+    put_ready(memory)
+    decide(memory, ["c"])
+    both = hash_records(["a", "a"], [b"y", b"x"], memory.index.key)
+    assert list(memory.decide(both, None).statuses) == [2, 1]
+
+
+def test_who_repeats_a_pending_id_waits_for_it_and_not_for_himself(memory: IdMemory) -> None:
     first: Future[None] = Future()
-    original = memory.decide(["a", "a"], [b"x", b"x"], 0, first)
+    original = memory.decide(hashed(memory, ["a", "a"]), first)
     assert original.waits_for == ()
-    assert memory.decide(["a"], [b"x"], 0, Future()).waits_for == (first,)
-    memory.settle(original.arrival, [])
-    assert memory.decide(["a"], [b"x"], 0, Future()).waits_for == ()
+    assert memory.decide(hashed(memory, ["a"]), Future()).waits_for == (first,)
+    settle(memory, original.arrival)
+    assert memory.decide(hashed(memory, ["a"]), Future()).waits_for == ()
 
 
-def test_what_failed_is_forgotten_unless_it_came_again_since() -> None:
-    memory = IdMemory(100, 10)
-    first = memory.decide(["a", "b"], [b"x", b"x"], 0, Future())
-    memory.settle(first.arrival, ["a"])
+def test_what_failed_is_forgotten_unless_it_came_again_since(memory: IdMemory) -> None:
+    first = memory.decide(hashed(memory, ["a", "b"]), Future())
+    settle(memory, first.arrival, failed="a")
     assert decide(memory, ["a", "b"]) == [0, 1]
-    memory.settle(first.arrival, ["a"])
-    assert decide(memory, ["a"]) == [1]
 
 
-def test_a_forgotten_id_that_came_again_lives_its_full_time() -> None:
-    memory = IdMemory(100, 10)
-    first = memory.decide(["a"], [b"x"], 0, Future())
-    memory.settle(first.arrival, ["a"])
-    decide(memory, ["a"], now_us=60)
-    assert decide(memory, ["a"], now_us=150) == [1]
+def test_what_failed_is_not_put_into_the_index(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path, 1)
+    first = memory.decide(hashed(memory, ["a", "b"]), Future())
+    settle(memory, first.arrival, failed="a")
+    put_ready(memory)
+    decide(memory, ["c", "d"])
+    assert decide(memory, ["b"]) == [1]
+    assert decide(memory, ["a"]) == [0]
+
+
+def test_the_index_goes_no_further_than_the_first_arrival_that_is_pending(memory: IdMemory) -> None:
+    numbers = [memory.decide(hashed(memory, [each]), Future()).arrival for each in "abc"]
+    settle(memory, numbers[0], end=1)
+    settle(memory, numbers[2], end=3)
+    ready = memory.get_ready()
+    assert (len(ready.ids), ready.position) == (1, Position((1, 0)))
+    settle(memory, numbers[1], end=2)
+    ready = memory.get_ready()
+    assert (len(ready.ids), ready.position) == (3, Position((3, 0)))
+    assert np.array_equal(ready.ids, hashed(memory, [*"abc"]).ids)
+
+
+def test_arrays_are_trimmed_without_losing_an_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.ingest.dedup._TRIM_SLOTS", 3)
+    memory = memory_of(tmp_path, 4)
+    ids = [f"{n}" for n in range(100)]
+    for start in range(0, 100, 5):
+        assert decide(memory, list(ids[start : start + 5])) == [0] * 5
+        put_ready(memory)
+    assert len(memory) <= 10
+    assert decide(memory, list(ids)) == [1] * 100

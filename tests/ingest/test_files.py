@@ -140,10 +140,54 @@ def test_a_file_that_was_replaced_is_read_again(bench: Bench) -> None:
     look_twice(connector)
     path.write_bytes(b"5\n6\n7\n")  # the same file, longer, but it begins differently
     look_twice(connector)
-    new = put(bench, "new.tmp", b"5\n6\n7\n8\n")
-    new.replace(path)  # another file that begins the same
+    new = put(bench, "new.tmp", b"9\n6\n7\n8\n")
+    new.replace(path)  # another file, that begins differently
     look_twice(connector)
-    assert bench.records() == [b"1", b"2", *b"5 6 7 5 6 7 8".split()]
+    assert bench.records() == [b"1", b"2", *b"5 6 7 9 6 7 8".split()]
+
+
+def test_a_file_that_was_replaced_by_one_that_begins_the_same_goes_on(bench: Bench) -> None:
+    path = put(bench, "a.ndjson", b"5\n6\n")
+    connector = connect(bench, bench.intake(partitions=1), "inbox/*.ndjson")
+    look_twice(connector)
+    put(bench, "new.tmp", b"5\n6\n7\n").replace(path)
+    look_twice(connector)
+    assert bench.records() == [b"5", b"6", b"7"]
+
+
+@pytest.mark.parametrize("name", ["a.ndjson", "a.ndjson.gz"])
+def test_a_file_that_came_back_from_a_backup_is_not_imported_again(bench: Bench, name: str) -> None:
+    body = b"".join(b"%d\n" % n for n in range(12_000))
+    path = put(bench, name, gzip.compress(body) if name.endswith("gz") else body)
+    look_twice(connect(bench, bench.intake(partitions=1), "inbox/*"))
+    copy = bench.folder / "copy"
+    copy.write_bytes(path.read_bytes())
+    path.unlink()
+    copy.rename(path)  # another inode, another time
+    look_twice(connect(bench, bench.intake(partitions=1), "inbox/*"))
+    assert len(bench.records()) == 12_000
+
+
+def test_files_that_are_renamed_one_to_the_next_go_on_where_they_were(bench: Bench) -> None:
+    inbox = bench.folder / "inbox"
+    first = put(bench, "app.log", b"1\n2\n")
+    connector = connect(bench, bench.intake(partitions=1), "inbox/*", mode="tail")
+    look_twice(connector)
+    for number in range(3, 6):
+        for old in sorted(inbox.iterdir(), reverse=True):
+            parts = old.name.split(".")
+            old.rename(inbox / f"app.log.{int(parts[2]) + 1 if len(parts) > 2 else 1}")
+        put(bench, "app.log", b"%d\n" % number)
+        look_twice(connector)
+    assert not first.read_bytes().startswith(b"1")
+    assert bench.records() == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_two_files_may_say_the_same(bench: Bench) -> None:
+    for number, name in enumerate("ab"):
+        os.utime(put(bench, name, b"ok\n"), (number, number))
+    look_twice(connect(bench, bench.intake(partitions=1), "inbox/*"))
+    assert bench.records() == [b"ok", b"ok"]
 
 
 def test_csv_files_become_json_by_their_header_and_go_on_after_growth(bench: Bench) -> None:
@@ -235,6 +279,21 @@ def test_the_state_is_never_imported_whatever_the_pattern_says(bench: Bench) -> 
     assert not any(b"inode" in record for record in bench.records())
 
 
+def test_what_the_project_writes_or_a_link_leads_to_is_never_imported(
+    bench: Bench, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    put(bench, "a.json", b"1\n")
+    away = tmp_path_factory.mktemp("away")
+    (away / "x.json").write_bytes(b"secret\n")
+    (bench.folder / "out").mkdir()
+    (bench.folder / "out" / "y.json").write_bytes(b"written\n")
+    (bench.folder / "inbox" / "b.json").symlink_to(away / "x.json")
+    (bench.folder / "inbox" / "c.json").symlink_to(bench.folder / "out" / "y.json")
+    (bench.folder / "inbox" / "d.json").symlink_to(bench.folder / "inbox" / "a.json")
+    look_twice(connect(bench, bench.intake(partitions=1), "[io]*/*.json"))
+    assert bench.records() == [b"1", b"1"]
+
+
 def test_a_folder_that_was_away_is_not_imported_again(bench: Bench) -> None:
     put(bench, "a.ndjson", b"1\n")
     connector = connect(bench, bench.intake(partitions=1), "inbox/*")
@@ -258,11 +317,12 @@ def test_progress_is_saved_until_it_works(bench: Bench, monkeypatch: pytest.Monk
     put(bench, "a.ndjson", b"1\n")
     monkeypatch.setattr(files, "_SAVE_AGAIN_S", 0.01)
     connector = connect(bench, bench.intake(partitions=1), "inbox/*")
-    (bench.folder / "state").write_bytes(b"a file where the folder is to be")
+    place = bench.folder / "state" / "files-clicks.json"
+    place.mkdir(parents=True)  # a folder where the file is to be
     with running(connector):
         wait_for(lambda: connector.problems)
-        (bench.folder / "state").unlink()
-        wait_for(lambda: list((bench.folder).glob("state/*.json")))
+        place.rmdir()
+        wait_for(place.is_file)
     assert bench.records() == [b"1"]
     assert "its progress cannot be saved" in connector.problems[0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import DiskFull, LimitReached
-from headrace.core.time import HOUR, SECOND
+from headrace.core.time import DAY, SECOND
 from headrace.ingest.disk import DiskGuard
 from headrace.ingest.intake import Counters, Intake, Receipt, split_lines
 from headrace.log.files import OsFiles
@@ -47,38 +47,20 @@ def test_without_a_declared_id_nothing_is_a_duplicate(bench: Bench) -> None:
     assert bench.intake().accept([event(1), event(1)]).duplicates == 0
 
 
-def test_ids_are_forgotten_after_the_horizon(bench: Bench) -> None:
-    intake = bench.intake(id="event_id", changes={"horizon_us": 10 * SECOND})
-    intake.accept([event(1)])
-    bench.clock.now_us += 10 * SECOND
-    assert intake.accept([event(1)]).duplicates == 1
-    bench.clock.now_us += SECOND
-    assert intake.accept([event(1)]).duplicates == 0
-
-
-def test_a_restart_remembers_the_ids_of_the_horizon(bench: Bench) -> None:
-    intake = bench.intake(id="event_id", key="user")
-    intake.accept([event("old", user="ada")])
-    bench.clock.now_us += HOUR
-    for n in range(20):
-        bench.clock.now_us += SECOND
-        intake.accept([event(n, user=f"user-{n}")])
-    again = bench.intake(id="event_id", key="user")
-    assert again.ids_remembered == 20
-    assert again.accept([event(n, user=f"user-{n}") for n in range(20)]).duplicates == 20
-    assert again.accept([event("old", user="ada")]).duplicates == 0
-    assert again.accept([event(3, ms=77)]).conflicts == 1
-
-
-def test_a_restart_remembers_no_more_than_the_newest_ids(bench: Bench) -> None:
-    intake = bench.intake(id="event_id", key="user")
-    for n in range(10):
-        bench.clock.now_us += 1
-        intake.accept([event(n, user=f"user-{n}")])
-    again = bench.intake(id="event_id", key="user", changes={"ids_max": 4})
-    assert again.ids_remembered == 4
-    assert again.accept([event(n, user=f"user-{n}") for n in range(6, 10)]).duplicates == 4
-    assert again.accept([event(5, user="user-5")]).duplicates == 0
+def test_the_same_file_sent_again_is_all_duplicates_however_long_it_is_and_how_late(
+    bench: Bench,
+) -> None:
+    file = [event(n, user=f"user-{n % 7}") for n in range(1_000)]
+    intake = bench.intake(id="event_id", key="user", changes={"ids_max": 100})
+    for start in range(0, 1_000, 50):
+        assert intake.accept(file[start : start + 50]).duplicates == 0
+    bench.clock.now_us += 365 * DAY
+    assert [intake.accept(file[n : n + 50]).duplicates for n in range(0, 1_000, 50)] == [50] * 20
+    assert intake.accept([event(3, user="user-3", ms=77)]).conflicts == 1
+    again = bench.intake(id="event_id", key="user", changes={"ids_max": 100})
+    assert again.accept(file).duplicates == 1_000
+    assert again.accept([event(n, ms=77) for n in range(0, 1_000, 10)]).conflicts == 100
+    assert again.accept([event(1_000)]).duplicates == 0
 
 
 def test_a_restart_does_not_remember_a_duplicate_that_lost_its_original(bench: Bench) -> None:

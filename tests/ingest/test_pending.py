@@ -16,7 +16,6 @@ import pytest
 
 from headrace.core.errors import DiskFull, Unavailable
 from headrace.core.position import Interval, Position
-from headrace.ingest import intake as module
 from headrace.ingest.intake import Counters, Intake, Receipt
 from headrace.ingest.waiting import started, when_all_ended
 from headrace.log.topic import Topic
@@ -29,10 +28,8 @@ FULL = DiskFull("the disk is full")
 class HeldTopic:
     """Appends wait in `appends` until the test ends them."""
 
-    path = Path("/")
-
-    def __init__(self, partitions: int) -> None:
-        self.partitions = partitions
+    def __init__(self, path: Path, partitions: int) -> None:
+        self.path, self.partitions = path, partitions
         self.appends: list[tuple[int, list[bytes], Future[Interval]]] = []
         self.refuses: set[int] = set()
 
@@ -57,13 +54,13 @@ class HeldTopic:
 
 
 @pytest.fixture
-def topic() -> HeldTopic:
-    return HeldTopic(2)
+def topic(tmp_path: Path) -> HeldTopic:
+    Topic.open(tmp_path, 2, segment_bytes_max=1 << 20).close()
+    return HeldTopic(tmp_path, 2)
 
 
 @pytest.fixture
-def intake(topic: HeldTopic, monkeypatch: pytest.MonkeyPatch) -> Intake:
-    monkeypatch.setattr(module, "remember_tail", lambda *_, **__: None)
+def intake(topic: HeldTopic) -> Intake:
     said = stream(key="user", id="event_id")
     return Intake(said, cast(Topic, topic), settings=settings(), clock=HeldClock())
 

@@ -51,7 +51,8 @@ def _epoch(parts: Parts) -> Epoch:
     hits = parts.plan.view("hits")
     assert hits is not None
     reached = state.after(upper, (0,), 0)
-    rows = {hits.recompute: [(1,)]}
+    nothing: dict[str, list[Any]] = {v.id: [] for v in parts.store.versions("clicks")}
+    rows = nothing | {hits.recompute: [(1,)]}
     return Epoch("clicks", state.generation, lower, reached, COUNTS, rows, 0)
 
 

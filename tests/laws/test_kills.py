@@ -84,11 +84,12 @@ def speed(parts: Parts) -> None:
 
 
 def archive(parts: Parts) -> None:
-    parts.archive("clicks")
+    # In two steps, so that there are two files to be merged.
+    parts.archives["clicks"].step_to_end(EVENTS // 2)
 
 
 def compaction(parts: Parts) -> None:
-    compact(parts.compiled.spark, parts.archives["clicks"].table, files_max=1)
+    compact(parts.compiled.spark, parts.archives["clicks"].table, files_max=2)
 
 
 def batch(parts: Parts) -> None:

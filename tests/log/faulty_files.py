@@ -66,3 +66,21 @@ class HalvingFiles(OsFiles):
 
     def pwrite(self, fd: int, data: bytes | memoryview, at: int) -> int:
         return super().pwrite(fd, data[: max(1, len(data) // 2)], at)
+
+
+class NotingFiles(OsFiles):
+    """Notes each write and sync, with the name of its file."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, str]] = []
+
+    def _note(self, what: str, fd: int) -> None:
+        self.done.append((what, Path(f"/proc/self/fd/{fd}").readlink().name))
+
+    def pwrite(self, fd: int, data: bytes | memoryview, at: int) -> int:
+        self._note("write", fd)
+        return super().pwrite(fd, data, at)
+
+    def fdatasync(self, fd: int) -> None:
+        self._note("sync", fd)
+        super().fdatasync(fd)

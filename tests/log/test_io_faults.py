@@ -20,7 +20,7 @@ from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
 
 from .conftest import OpenTopic, put, read_all
-from .faulty_files import FaultyFiles
+from .faulty_files import FaultyFiles, NotingFiles
 
 FAULTS = ["eio", "enospc", "short", "late"]
 APPENDS = 8
@@ -162,3 +162,18 @@ def test_a_record_that_cannot_be_written_does_not_hang_its_future(open_topic: Op
     with pytest.raises(TypeError):
         topic.append(0, ["text, not bytes"], bytes(1)).result(timeout=20)  # type: ignore[list-item]
     assert put(topic, b"bytes") == Interval(0, 1)
+
+
+def test_a_block_is_synced_before_its_mark_is_written(tmp_path: Path) -> None:
+    """A kill cannot show this order, because the kernel keeps what was written; a power loss can
+    leave the mark without its block.
+    """
+    files = NotingFiles()
+    topic = Topic.open(tmp_path / "log", 1, segment_bytes_max=1 << 20, files=files)
+    put(topic, b"one")
+    files.done.clear()
+    put(topic, b"two")
+    [segment, synced, mark] = files.done
+    topic.close()
+    assert (segment[0], synced, mark[0]) == ("write", ("sync", segment[1]), "write")
+    assert mark[1] != segment[1]

@@ -58,12 +58,21 @@ class Clock:
 class Bench:
     """A topic of two partitions and the archive that empties it."""
 
-    def __init__(self, folder: Path, spark: Any = None, stream: StreamPlan = CLICKS) -> None:
-        self.clock = Clock()
+    def __init__(
+        self,
+        folder: Path,
+        spark: Any = None,
+        stream: StreamPlan = CLICKS,
+        *,
+        segment_bytes_max: int = 1 << 20,
+        log: Path | None = None,
+        master: Path | None = None,
+    ) -> None:
+        self.clock, log = Clock(), log or folder / "log"
         self.topic = Topic.open(
-            folder / "log", stream.partitions, segment_bytes_max=1 << 20, clock=self.clock
+            log, stream.partitions, segment_bytes_max=segment_bytes_max, clock=self.clock
         )
-        self.archive = Archive(spark or InProcess(), stream, folder / "log", folder / "master")
+        self.archive = Archive(spark or InProcess(), stream, log, master or folder / "master")
 
     @property
     def table(self) -> MasterTable:

@@ -10,7 +10,7 @@ from headrace.core.event import Status
 from headrace.core.position import Position
 from headrace.log.reader import TopicReader
 from headrace.master.archive import decoder_of
-from headrace.master.balance import balance, dead_letters
+from headrace.master.balance import balance, letters
 
 from .bench import CLICKS, Bench, click
 
@@ -107,8 +107,8 @@ def test_the_newest_dead_letters_come_first_wherever_they_lie(bench: Bench, arch
         if number < archived:
             bench.archive.step(100)
     reader = TopicReader(bench.topic.path)
-    found = dead_letters(bench.table, decoder_of(CLICKS), reader, 10)
+    found = letters(bench.table, decoder_of(CLICKS), reader, 10).newest
     assert [row["_raw"] for row in found] == [b"bad 2", b"bad 1", b"bad 0"]
     assert all(row["_reason"] for row in found)
-    limited = dead_letters(bench.table, decoder_of(CLICKS), reader, 2)
+    limited = letters(bench.table, decoder_of(CLICKS), reader, 2).newest
     assert [row["_raw"] for row in limited] == [b"bad 2", b"bad 1"]

@@ -43,6 +43,10 @@ class NotKnown(Exception):
     """A row was asked for that is not ripe."""
 
 
+class TooMany(Exception):
+    """The ways of an attempt take more rows than are left to the key."""
+
+
 @dataclass(frozen=True)
 class Way:
     """Where one stands: the next row, (row, variable, excluded) of all taken, what follows the last
@@ -68,6 +72,9 @@ class Oracle:
         self.subsets = dict(pattern.subsets)
         self.start = 0
         self.number = 0
+        self.left = pattern.steps_max  # rows that the ways of this and later attempts may take
+        self.steps = 0  # rows that the ways of this attempt have taken
+        self.given_up: int | None = None  # the row whose attempt takes too many
 
     def results(self) -> list[tuple[Any, tuple[Any, ...], int]]:
         """(place, measures, last_us) of each."""
@@ -75,12 +82,14 @@ class Oracle:
         taken: set[int] = set()
         while self.start < len(self.rows):
             ways: list[Way] = []
+            self.steps, too_many, waits = 0, False, False
             try:
-                waits = False
                 for way in self.attempts():
                     ways.append(way)
             except NotKnown:
                 waits = True
+            except TooMany:
+                too_many = True
             for way in ways:
                 try:
                     out += self.given(way.path, self.number + 1)
@@ -91,6 +100,12 @@ class Oracle:
                 taken |= {at for at, _, _ in way.path} or {self.start}
             if waits:
                 break
+            if too_many:
+                self.given_up = self.start
+                break
+            if self.left is not None and self.pattern.steps_max is not None and self.steps:
+                back = max(1, self.pattern.steps_max // 100)
+                self.left = min(self.pattern.steps_max, self.left - self.steps + back)
             after = self.after(ways[0].path) if ways else self.start + 1
             for at in range(self.start, after):
                 if self.pattern.rows is Rows.UNMATCHED and at not in taken:
@@ -174,6 +189,9 @@ class Oracle:
         at = way.at
         while self.there(at, way):
             if self.holds(name, at, way):
+                self.steps += 1
+                if self.left is not None and self.steps > self.left:
+                    raise TooMany
                 yield from then(Way(at + 1, (*way.path, (at, name, out)), then))
                 if self.pattern.selection is not Selection.ANY:
                     return

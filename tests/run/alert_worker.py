@@ -73,7 +73,7 @@ def run(folder: Path, port: int, failpoint: str = "") -> None:
 
 
 def in_file(folder: Path) -> list[str]:
-    lines = (folder / "alerts.ndjson").read_bytes().splitlines()
+    lines = (folder / "out" / "alerts.ndjson").read_bytes().splitlines()
     return [alert["id"] for line in lines for alert in json.loads(line)["alerts"]]
 
 

@@ -91,6 +91,7 @@ class Running:
         if failpoint:
             environment["HEADRACE_FAILPOINT"] = failpoint
         self.folder, self.reports = folder, list[dict[str, Any]]()
+        self.other_lines: list[str] = []
         self.log = (folder / "stderr.log").open("ab")
         self.process = subprocess.Popen(
             [
@@ -123,6 +124,8 @@ class Running:
         for line in self.process.stdout:
             if line.startswith("{"):
                 self.reports.append(json.loads(line))
+            else:
+                self.other_lines.append(line)
 
     def wait_for(self, kind: str, seconds: float = 120) -> dict[str, Any]:
         """The first report of this kind; fails when the process ends before."""
@@ -159,9 +162,11 @@ class Running:
         self.process.terminate()
         assert self.process.wait(120) == 0, self.reports
         self._close()
+        assert self.other_lines == [], "a run with --json prints JSON only"
 
     def kill(self) -> None:
         if self.process.poll() is None:
+            print(*self.reports[-30:], sep="\n")  # what a test that failed wants to know
             self.process.kill()
             self.process.wait()
         self._close()

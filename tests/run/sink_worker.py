@@ -27,7 +27,7 @@ TOLD = (
     "CREATE STREAM told (page STRING, n BIGINT, pane_sequence BIGINT)"
     " WITH (id = 'event_id', partitions = '1');"
 )
-INTO = {"file": "FILE 'out/panes.jsonl'", "stream": "STREAM told"}
+INTO = {"file": "FILE 'panes.jsonl'", "stream": "STREAM told"}
 # All in one partition, so that a position says which of them have been committed.
 SENT = tuple(replace(click, partition=0) for click in CLICKS * 2)
 
@@ -46,8 +46,9 @@ def work(folder: Path, guarantee: str, into: str) -> None:
     bench.clicks = list(SENT[:done])
     topic = Topic.open(folder / "log", 1, segment_bytes_max=1 << 20)
     settings = Settings("sinks", log=LogSettings(free_bytes_min=0))
-    intake = Intake(project_of(folder, sql).streams["told"], topic, settings=settings)
-    target = target_of(bench.plan.sinks[0], folder, lambda _, events: intake.submit(events))
+    project = project_of(folder, sql)
+    intake = Intake(project.streams["told"], topic, settings=settings)
+    target = target_of(bench.plan.sinks[0], project, lambda _, events: intake.submit(events))
     sink = Sink(bench.plan.sinks[0], "", bench.reader, target)
     sink.step()
     for click in SENT[done:]:

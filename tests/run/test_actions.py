@@ -104,3 +104,13 @@ def test_file_that_was_torn_is_mended_before_the_next_line(tmp_path: Path) -> No
     file.write_bytes(file.read_bytes() + b'{"key": "to')
     FileAction(file).deliver([NOTICE])
     assert [json.loads(line) for line in file.read_bytes().splitlines()] == [SAID, SAID]
+
+
+def test_file_that_was_replaced_by_a_link_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "functions.py").write_text("def f(): pass")
+    file = tmp_path / "out" / "alerts.ndjson"
+    file.parent.mkdir()
+    file.symlink_to(tmp_path / "functions.py")
+    with pytest.raises(OSError, match="symbolic links"):
+        FileAction(file).deliver([NOTICE])
+    assert (tmp_path / "functions.py").read_text() == "def f(): pass"

@@ -64,7 +64,7 @@ def clicks(count: int, first: int = 0) -> list[Click]:
 
 
 def ids(folder: Path) -> list[str]:
-    lines = (folder / "alerts.ndjson").read_text().splitlines()
+    lines = (folder / "out" / "alerts.ndjson").read_text().splitlines()
     return [entry["id"] for line in lines for entry in json.loads(line)["alerts"]]
 
 
@@ -78,6 +78,16 @@ def shown(bench: RuleBench) -> Alert:
     id = bench.alerts()[0].id[:8]
     with bench.store.db.read() as db:
         return alert(db, id)
+
+
+def test_a_rule_that_is_held_is_looked_for_when_it_is_released(running: Run) -> None:
+    bench, alerts = running(f"{SLOW} NOTIFY FILE 'alerts.ndjson'")
+    alerts.start(hold={"slow"})
+    bench.send(Click("/a", "ann", 5, 99))
+    alerts.look()
+    assert bench.alerts() == []
+    alerts.release()
+    wait(lambda: len(bench.alerts()) == 1)
 
 
 def test_alerts_reach_the_file_and_the_stream(running: Run, tmp_path: Path) -> None:
@@ -95,7 +105,7 @@ def test_alerts_reach_the_file_and_the_stream(running: Run, tmp_path: Path) -> N
     bench.send(Click("/a", "ann", 5, 99))
     alerts.drain()
     (found,) = bench.alerts()
-    line = json.loads((tmp_path / "alerts.ndjson").read_text())
+    line = json.loads((tmp_path / "out" / "alerts.ndjson").read_text())
     assert line["key"] == found.id == line["alerts"][0]["id"]
     assert (line["kind"], line["rule"], line["severity"]) == ("raised", "slow", "high")
     assert line["alerts"][0]["body"] == found.body
@@ -126,7 +136,7 @@ def test_dead_webhook_holds_up_nothing_and_gets_all_in_the_end(
         receiver.mood = mood
     alerts.start()
     bench.send(*clicks(20))
-    wait(lambda: (tmp_path / "alerts.ndjson").exists() and len(ids(tmp_path)) == 20)
+    wait(lambda: (tmp_path / "out" / "alerts.ndjson").exists() and len(ids(tmp_path)) == 20)
     assert bench.rows("hits")[0]["n"] == 20, "views are answered"
     bench.send(*clicks(20, 20))
     wait(lambda: len(ids(tmp_path)) == 40)

@@ -108,7 +108,7 @@ class Place:
     def __init__(self, project: Project, plan: Plan) -> None:
         self.plan, self.store = plan, SqliteStore(Layout.of(project).store)
         self.questions = Questions(project, self.store)
-        self.following = Following(project, self.questions.client.run)
+        self.following = Following(project, self.questions.pool.run)
 
     def source(self, text: str) -> Source:
         return self.following(followed(self.plan, read_stream_subscription(f"SUBSCRIBE TO {text}")))

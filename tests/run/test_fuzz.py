@@ -23,7 +23,7 @@ from tests.run.waiting import wait
 
 pytestmark = pytest.mark.process
 
-CASES = examples(300, 20_000)
+CASES = examples(150, 20_000)
 SETTINGS = """
 name = "fuzzed"
 [speed]

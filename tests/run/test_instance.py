@@ -4,19 +4,34 @@ leaves nothing that the next start could miss. tests/run/test_runs.py runs an in
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark import SparkContext
 from serving.bench import CLICKS
 
 from headrace.compile.plan import Plan
-from headrace.core.errors import AlreadyRunning, BadDefinition, Fenced, NotFound, NotReady
+from headrace.core import worker
+from headrace.core.errors import (
+    AlreadyRunning,
+    BadDefinition,
+    BadProject,
+    EngineFailed,
+    Fenced,
+    NotFound,
+    NotReady,
+)
+from headrace.core.time import DAY
 from headrace.define.project import Project, load_project
+from headrace.define.settings import WatchdogSettings
 from headrace.run.connect import connect
 from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
@@ -24,6 +39,7 @@ from headrace.run.offline import Offline
 
 from . import asking
 from .stopped import make_stopped
+from .waiting import wait
 
 
 @pytest.fixture
@@ -43,13 +59,67 @@ def test_events_are_taken_and_old_answers_given_before_spark_runs(instance: Inst
     url = asking.meet(instance.serve(0), instance.project.folder)
     posted = asking.post(f"{url}/v1/streams/clicks/events", content=CLICKS[0].record)
     assert posted.status_code == 200
-    assert asking.get(f"{url}/v1/views/total").json()["rows"][0]["n"] == 6
+    answer = asking.get(f"{url}/v1/views/total").json()
+    assert answer["rows"][0]["n"] == 6
+    assert answer["as_of"]["clicks"]["behind"] == 11 - sum(answer["as_of"]["clicks"]["position"])
+    asked = asking.post(f"{url}/v1/sql", json={"sql": "SELECT n FROM total"}).json()
+    assert asked["as_of"]["clicks"]["behind"] == answer["as_of"]["clicks"]["behind"] > 0
     status = asking.get(f"{url}/v1/status").json()
     assert (status["state"], status["url"]) == ("starting", url)
     assert sum(status["streams"][0]["end"]) == 11
     assert status["streams"][0]["balance"]["off"] == 0
     assert instance.ready() == (False, "the log is being opened")
     assert instance.spark is None
+
+
+def test_sources_take_events_before_spark_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "listening"
+    folder.mkdir()
+    (folder / "headrace.toml").write_text('name = "listening"\n')
+    (folder / "project.sql").write_text(
+        "CREATE STREAM lines (n INT) WITH (source = 'tcp', port = '0', acks = 'on');"
+    )
+    instance = Instance(load_project(folder), lambda kind, fields: None)
+    try:
+        instance.open()
+        instance.start_sources()
+        (connector,) = instance.sources
+        assert connector.listening.wait(10)
+        with socket.create_connection(("127.0.0.1", connector.port), 10) as line:
+            line.sendall(b'{"n": 1}\n')
+            assert line.makefile().readline() == '{"accepted": 1}\n'
+        assert (instance.events_in(), instance.spark) == (1, None)
+    finally:
+        instance.close()
+
+
+def test_a_port_that_is_taken_is_a_problem_until_it_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "RETRY_MAX_S", 0.1)
+    monkeypatch.setattr(worker, "SETTLED_S", 0.1)
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    folder = tmp_path / "listening"
+    folder.mkdir()
+    (folder / "headrace.toml").write_text('name = "listening"\n')
+    (folder / "project.sql").write_text(
+        f"CREATE STREAM lines (n INT) WITH (source = 'tcp', port = '{port}');"
+    )
+    instance = Instance(load_project(folder), lambda kind, fields: None)
+    try:
+        instance.open()
+        instance.start_sources()
+        wait(lambda: "ingest lines" in instance.problems(), 10)
+        assert "another process listens there" in instance.problems()["ingest lines"]
+        taken.close()
+        (connector,) = instance.sources
+        assert connector.listening.wait(10)
+        wait(lambda: instance.problems() == {}, 10)
+        socket.create_connection(("127.0.0.1", port), 10).close()
+    finally:
+        taken.close()
+        instance.close()
 
 
 def test_a_rebuild_must_wait_for_the_start(instance: Instance) -> None:
@@ -125,8 +195,48 @@ def made_of(
     instance: Instance, pipelines: dict[str, Any], schedule: Idle | None = None
 ) -> Deployment:
     """A deployment whose parts are idle."""
-    parts: list[Any] = [schedule or Idle(), Idle(), Idle(), Idle()]
+    parts: list[Any] = [schedule or Idle(), Idle(), Idle(), Idle(), None]
     return Deployment(instance.project, cast(Plan, None), instance.store, pipelines, *parts)
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_rules_are_kept_only_after_their_first_build(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    done = list[str]()
+
+    def build(only: Any) -> None:
+        done.append("built")
+        if not works:
+            raise ConnectionError("Spark is gone")
+
+    made = SimpleNamespace(build=build, stop=lambda: None, problems=dict, speed_problems=dict)
+    monkeypatch.setattr(Deployment, "of", lambda *args: made)
+    monkeypatch.setattr(instance.store, "deploy_rules", lambda *args: done.append("kept"))
+    with nullcontext() if works else pytest.raises(ConnectionError):
+        instance._deploy(instance.deployed(), "ann")
+    assert done == (["built", "kept"] if works else ["built"])
+
+
+def test_what_fails_because_spark_has_died_says_so(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = SimpleNamespace(proc=SimpleNamespace(wait=lambda seconds: 3))
+    monkeypatch.setattr(SparkContext, "_gateway", dead)
+    step = instance.watchdog.step("compile", "the compilation of the project", 1)
+    with pytest.raises(EngineFailed) as caught, instance.engine_checked(), step:
+        raise Py4JNetworkError("Answer from Java side is empty")
+    assert caught.value.message == "Spark ran out of memory, and its process has ended"
+    assert "in progress was the compilation of the project" in (caught.value.detail or "")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="ours"), instance.engine_checked():
+        raise ValueError("ours")
+
+
+def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> None:
+    with instance.watchdog.step("compile", "the compilation of the project", -1):
+        said = [one.message for one in instance.status().problems]
+    assert "the compilation of the project has not ended within -1us" in said
 
 
 def test_epochs_are_told_without_phases_when_the_jvm_is_gone(
@@ -146,6 +256,9 @@ def test_epochs_are_told_without_phases_when_the_jvm_is_gone(
 def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: Instance) -> None:
     troubled = Idle({"archive clicks": "archive of stream 'clicks' failed: no room"})
     instance.state, instance.reason = "running", ""
+    settings = instance.project.settings
+    patient = replace(settings, watchdog=WatchdogSettings(wait_us=1_000_000 * DAY))
+    instance.project = replace(instance.project, settings=patient)
     assert instance.status().state == "running"
     instance.deployment = made_of(instance, {}, troubled)
     status = instance.status()
@@ -161,7 +274,7 @@ class Pipeline:
     """A stream's speed, as far as its lag is concerned."""
 
     speed_runs: bool
-    problem: str | None = None
+    starter: Any = field(default_factory=lambda: SimpleNamespace(problem=None, started=True))
 
     def lag_events(self) -> int:
         return 5
@@ -190,5 +303,18 @@ def test_a_producer_is_slowed_by_the_lag_of_speed_once_it_runs(project: Project)
         assert refused.json()["message"] == (
             "5 events of stream 'clicks' wait for speed, and its lag_events_max is 4"
         )
+    finally:
+        instance.close()
+
+
+def test_no_error_of_a_running_project_says_where_it_lies(project: Project) -> None:
+    instance = Instance(project, lambda kind, fields: None)
+    try:
+        topic = next(project.state.rglob("topic.json"))
+        topic.write_text("{")
+        with pytest.raises(BadProject) as refused:
+            instance.open()
+        assert "…/log/clicks/topic.json cannot be read" in refused.value.message
+        assert str(project.folder) not in f"{refused.value} {refused.value.as_dict()}"
     finally:
         instance.close()

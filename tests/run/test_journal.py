@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
+import resource
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +37,23 @@ def journal(folder: Path, **log: Any) -> Path:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_what_libraries_log_is_not_printed_but_kept(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = journal(tmp_path)
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        logging.getLogger().exception("%s while sending command.", "KeyboardInterrupt")
+    logging.getLogger("py4j").info("not said")
+    (line,) = lines(path)
+    assert (line["event"], line["level"], line["library"]) == (
+        "KeyboardInterrupt while sending command.", "error", "root",
+    )  # fmt: skip
+    assert "KeyboardInterrupt" in line["exception"]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_line_has_its_project_level_time_and_the_reason(tmp_path: Path) -> None:
@@ -110,3 +131,36 @@ def test_without_a_journal_only_what_is_wrong_is_said_beside_the_answer(
     structlog.get_logger().warning("refused")
     said = capsys.readouterr()
     assert (said.out, "refused" in said.err, "asked" in said.err) == ("", True, False)
+
+
+def test_a_line_that_finds_no_room_is_lost_and_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "headrace.log").symlink_to("/dev/full")
+    journal(tmp_path)
+    structlog.get_logger().error("the archive failed", stream="clicks")
+
+
+def test_the_line_after_one_that_was_cut_is_whole(tmp_path: Path) -> None:
+    path = journal(tmp_path)
+    log, room = structlog.get_logger(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        # A file that may not grow takes a part of a line, and then nothing, as a full disk does.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, room[1]))
+        log.error("cut")
+        log.error("lost")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, room)
+        signal.signal(signal.SIGXFSZ, before)
+    log.error("whole")
+    cut, whole = path.read_text("utf-8").splitlines()
+    assert (len(cut), json.loads(whole)["event"]) == (20, "whole")
+
+
+def test_standard_error_that_finds_no_room_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep_no_journal()
+    with open("/dev/full", "w", buffering=1) as full:
+        monkeypatch.setattr("sys.stderr", full)
+        structlog.get_logger().warning("refused")
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()

@@ -51,7 +51,7 @@ def test_each_topic_begins_with_what_its_route_answers(live: LiveObservatory) ->
     told = said(live.live(["status", "topology", "alerts", "view:slow", "view:reread"]))
     assert told["status"]["streams"][0]["balance"]["off"] == 0
     assert any(node["id"] == "view:slow" for node in told["topology"]["nodes"])
-    assert told["alerts"] == {"alerts": []}
+    assert told["alerts"] == {"alerts": [], "total": 0, "groups": []}
     assert [row["n"] for row in told["view:slow"]["rows"]] == [1]
     assert told["view:reread"]["rows"] == [{"page": "/a", "n": 1}]
 
@@ -88,10 +88,10 @@ def test_topics_that_are_none_are_refused_in_words(live: LiveObservatory) -> Non
 
 
 def test_rates_come_from_samples_of_what_is_counted(live: LiveObservatory, traced: Traced) -> None:
-    live._sampler.turn()
+    live.sampler.turn()
     traced.send(*(event("/a", 7) for _ in range(10)))
     traced.clock.now_us += 3 * SECOND
-    live._sampler.turn()
+    live.sampler.turn()
     nodes = {node.id: node for node in live.topology().nodes}
     assert (nodes["log:clicks"].rate, nodes["speed:clicks"].rate) == (2.0, 0.0)
 

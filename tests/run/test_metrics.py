@@ -17,11 +17,12 @@ from headrace.serving.tally import Sent, Tally
 UNITS = ("seconds", "bytes", "events", "requests", "rows", "partitions", "offset", "differences")
 COUNTED = (
     "running", "open", "generation", "letters", "builds", "audits", "info", "raised", "delivered",
-    "waiting", "failed", "live", "matches",
+    "waiting", "failed", "live", "matches", "queries", "problems",
 )  # fmt: skip
 LABELS = {
     "stream", "view", "partition", "result", "reason", "engine", "method", "route", "status", "le",
-    "version", "python", "rule", "severity", "action", "user", "operation", "decision",
+    "version", "python", "rule", "severity", "action", "user", "operation", "decision", "state",
+    "level",
 }  # fmt: skip
 BUCKETS_MAX = 15
 

@@ -126,7 +126,14 @@ def test_quality_counts_what_is_not_as_it_should_be(seen: StoreObservatory) -> N
     assert (agent.name, agent.events, agent.share, agent.type) == ("agent", 2, 0.4, "string")
     nulls = {null.column: null.share for null in clicks.nulls}
     assert (nulls["page"], nulls["user"]) == (0, 1)
-    assert (clicks.duplicates, clicks.dead_letters, clicks.balance.off) == (1, 1, 0)
+    assert (clicks.records, clicks.duplicates, clicks.balance.off) == (8, 1, 0)
+    assert (clicks.taken, clicks.late) == (6, 0)
+
+
+def test_dead_letters_are_as_many_as_their_reasons_add_up_to(seen: StoreObservatory) -> None:
+    (clicks,) = seen.quality().streams
+    assert (clicks.balance.dead_letters, clicks.balance.in_log) == (1, 4), "one is in the log"
+    assert clicks.dead_letters == sum(reason.events for reason in clicks.reasons) == 2
 
 
 def test_an_event_is_followed_into_its_epoch_generation_and_rows(seen: StoreObservatory) -> None:

@@ -55,7 +55,7 @@ def test_view_answers_from_the_store(offline: Offline) -> None:
 def test_sql_over_views_needs_no_spark(offline: Offline) -> None:
     answer = offline.sql("SELECT page, hits FROM pages WHERE hits > 1", 5)
     assert answer.rows == [{"page": "/a", "hits": 3}]
-    assert offline.questions.client._worker is None
+    assert offline.questions.pool.processes == 0
 
 
 def test_status_tells_how_far_everything_has_come(offline: Offline) -> None:
@@ -95,7 +95,7 @@ def test_ready_says_that_it_does_not_run(offline: Offline) -> None:
 
 
 def test_dead_letters_are_shown_as_text_with_their_reason(offline: Offline) -> None:
-    (letter,) = offline.dead_letters("CLICKS")
+    (letter,) = offline.dead_letters("CLICKS").dead_letters
     assert (letter.partition, letter.offset) == (1, 3)
     assert (letter.raw, letter.arrived_at) == ("not \\xff json", "2026-01-01T00:10:05Z")
     assert letter.reason
@@ -113,7 +113,7 @@ def test_audit_compares_every_view_with_a_second_engine(offline: Offline) -> Non
     assert [audit for audit in audits.values() if audit.differences] == []
     assert audits["hits"].compared == 5
     assert [audit.view for audit in offline.audit("pages")] == ["hits"]
-    with pytest.raises(NotFound, match="there is no view 'elsewhere'"):
+    with pytest.raises(NotFound, match="there is no view or rule 'elsewhere' to compare"):
         offline.audit("elsewhere")
 
 
@@ -188,7 +188,7 @@ def test_rebuild_computes_a_view_from_the_whole_history(
 
     monkeypatch.setattr(once, "session", shared)
     found = offline.rebuild("total")
-    assert found == Rebuilt("total", generation=2, rows=1, differences=0)
+    assert found == Rebuilt("total", generation=2, rows=1, differences=1)
     assert offline.view("total").rows == [{"n": 8, "slowest": 99, "last": "2026-01-01T00:02:10Z"}]
     assert sum(row["n"] for row in offline.view("hits").rows) == 8
     balance = offline.status().streams[0].balance

@@ -38,7 +38,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def test_a_file_has_an_event_a_line(tmp_path: Path) -> None:
-    lineage = lineage_of(project(tmp_path, LineageSettings(file="out/lineage.ndjson")))
+    lineage = lineage_of(project(tmp_path, LineageSettings(file="lineage.ndjson")))
     lineage.deploy(PLAN)
     lineage.built("clicks", 1_000_000)
     lineage.built("clicks", 2_000_000, "it broke")

@@ -5,10 +5,12 @@ real worker, and from nobody.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from headrace.access.caller import OWNER
 from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady
 from headrace.core.stopping import Stopping
 from headrace.core.time import SECOND, iso
@@ -24,15 +26,17 @@ HOSTILE = Path(__file__).parents[1] / "spark" / "hostile_queries.sql"
 
 
 class Told:
-    """A client that notes what it is asked."""
+    """A pool that notes what it is asked, and for whom."""
 
     def __init__(self, rows: int = 1) -> None:
         self.asked: list[QueryRequest] = []
+        self.users: list[str] = []
         self.result = QueryResult([ResultColumn("x", "int")], [[n] for n in range(rows)])
 
-    def run(self, request: QueryRequest, stopping: Stopping | None = None) -> QueryResult:
+    def run(self, request: QueryRequest, stopping: Stopping, user: str) -> QueryResult:
         self.asked.append(request)
-        self.during(stopping or Stopping())
+        self.users.append(user)
+        self.during(stopping)
         return self.result
 
     def during(self, stopping: Stopping) -> None:
@@ -55,9 +59,9 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Questions]:
 
 @pytest.fixture
 def told(questions: Questions, monkeypatch: pytest.MonkeyPatch) -> Told:
-    client = Told()
-    monkeypatch.setattr(questions, "client", client)
-    return client
+    pool = Told()
+    monkeypatch.setattr(questions, "pool", pool)
+    return pool
 
 
 # Who answers
@@ -107,9 +111,15 @@ def test_a_stream_is_its_master_and_the_rest_of_its_log(questions: Questions, to
 
 
 def test_rows_are_cut_at_the_limit(questions: Questions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "client", Told(rows=5))
+    monkeypatch.setattr(questions, "pool", Told(rows=5))
     assert questions.answer("SELECT * FROM clicks", 2).rows == [{"x": 0}, {"x": 1}]
     assert len(questions.answer("SELECT * FROM clicks").rows) == 5
+
+
+def test_a_query_takes_its_turn_as_its_users(questions: Questions, told: Told) -> None:
+    for user in ("ada", "bob"):
+        questions.answer("SELECT * FROM clicks", caller=replace(OWNER, user=user))
+    assert told.users == ["ada", "bob"]
 
 
 def test_a_plan_says_who_would_answer_and_of_what(questions: Questions, told: Told) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from headrace.access.caller import Allowance, Caller
 from headrace.core.errors import Forbidden, HeadraceError
+from headrace.define.definitions import RuleDefinition
+from headrace.run.added import read_kind
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions, _names
 from headrace.run.reading import check_definitions
-from headrace.run.rules import read_rules
 from headrace.serving.sqlite_store import SqliteStore
 
 from .stopped import make_stopped
@@ -35,9 +36,9 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Questions]:
 
 @pytest.fixture
 def told(questions: Questions, monkeypatch: pytest.MonkeyPatch) -> Told:
-    client = Told()
-    monkeypatch.setattr(questions, "client", client)
-    return client
+    pool = Told()
+    monkeypatch.setattr(questions, "pool", pool)
+    return pool
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_a_name_within_a_query_is_no_relation() -> None:
     assert _names("WITH a AS (SELECT * FROM a) SELECT * FROM a", 1_000) == {"a"}
 
 
-RULE = "CREATE RULE slow AS SELECT user FROM clicks WHERE ms > 1 NOTIFY STREAM 'alarms'"
+RULE = "CREATE RULE slow AS SELECT user FROM clicks WHERE ms > 1 NOTIFY STREAM alarms"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_a_rule_tells_no_more_than_its_author_may_read(
 ) -> None:
     def check() -> None:
         plan = questions.store.deployed()
-        check_definitions(caller(*granted), plan, read_rules(RULE, "rule"))
+        check_definitions(caller(*granted), plan, read_kind(RULE, "rule", RuleDefinition))
 
     if refused is None:
         check()

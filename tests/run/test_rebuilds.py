@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.api.observed.about import Rebuild
+from headrace.core.position import Position
 from headrace.core.time import SECOND, iso
 from headrace.run.pace import Pace
 from headrace.run.rebuilds import rebuild_of
@@ -24,7 +25,7 @@ def test_without_a_build_before_it_is_not_known_how_long_it_takes() -> None:
 
 
 def test_a_rebuild_waits_and_then_runs() -> None:
-    wish = Wish("clicks", "pages", SECOND)
+    wish = Wish("clicks", "pages", Position((7,)), SECOND)
     said = rebuild_of(wish, 500, pace())
     assert said == Rebuild("waiting", iso(SECOND), None, 500, 4_000)
     wish.started_at_us = 3 * SECOND

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from headrace.define.project import load_project
+from headrace.run.layout import Layout
 from headrace.run.offline import Offline
 from tests.run import asking
 from tests.run.process import Producer, Running, make_project, wait_fresh
@@ -24,6 +25,12 @@ NOTIFIED = f"{RULE} NOTIFY FILE 'alerts.ndjson'"
 
 def add(url: str, sql: str) -> httpx.Response:
     return asking.post(f"{url}/v1/rules", json={"sql": sql}, timeout=200)
+
+
+def running_queries(project: Path) -> set[str]:
+    """The checkpoints of the queries of speed: each start of one has its own."""
+    work = Layout.of(load_project(project)).work("run")
+    return {str(path) for path in work.glob("checkpoints/*/*")}
 
 
 def states(url: str) -> dict[str, int]:
@@ -49,12 +56,14 @@ def test_rules_change_while_events_come_in_and_questions_are_answered(tmp_path: 
             400, "there is no column 'pagee'",
         )  # fmt: skip
         assert asking.get(f"{url}/v1/rules").json() == {"rules": []}
+        queries = running_queries(project)
         (added,) = add(url, NOTIFIED).json()["rules"]
         assert (added["version"], added["changed_by"], added["kept"]) == (1, "local", True)
         wait_fresh(url, len(producer.acknowledged) + 100)
         wait(lambda: states(url).get("open", 0) > 3)
         changed = add(url, f"{NOTIFIED} WITH CORRECTIONS").json()["rules"][0]
         assert changed["version"] == 2
+        assert running_queries(project) == queries, "speed was not stopped for the rules"
         stop.set()
         sender.join()
         wait_fresh(url, len(producer.acknowledged))
@@ -76,6 +85,7 @@ def _check_ledger(project: Path, producer: Producer) -> None:
         assert [rule.name for rule in service.rulebook.rules()] == ["tens"]
         assert "tens" in service.project.rules, "it is a part of the project from now on"
         audits = {audit.view: audit for audit in service.audit()}
+        assert [audit.view for audit in service.audit("tens")] == ["rule tens"]
     finally:
         service.close()
     assert audits["rule tens"].compared == len(alerts), audits
@@ -84,7 +94,8 @@ def _check_ledger(project: Path, producer: Producer) -> None:
     assert {json.loads(alert["body"])["n"] for alert in alerts} == expected
     assert len(alerts) == len(expected)
     assert not any(alert["missed"] for alert in alerts)
-    lines = [json.loads(line) for line in (project / "alerts.ndjson").read_text().splitlines()]
+    file = project / "out" / "alerts.ndjson"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
     told = {line["key"] for line in lines}
     assert told == {alert["id"] for alert in alerts if alert["state"] == "open"}
     assert any(alert["state"] == "backfilled" for alert in alerts)

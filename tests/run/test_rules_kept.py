@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -101,18 +100,18 @@ def test_what_ran_before_runs_again_when_a_redeploy_fails(
         instance.state = "running"
         before = instance.deployed()
         monkeypatch.setattr("headrace.run.instance.compile_with", lambda spark, project: before)
-        said = {name: partial(done.append, name) for name in ("start", "stop")}
-        instance.deployment = cast(Deployment, SimpleNamespace(plan=before, **said))
 
-        def deploy(plan: Any, who: str) -> None:
-            done.append(sorted(instance.project.rules))
-            if instance.project.rules:
+        def replaced(ground: Any, project: Project, plan: Any, change: Any) -> Any:
+            done.append(sorted(project.rules))
+            if project.rules:
                 raise OSError("no room")
+            return running
 
-        monkeypatch.setattr(instance, "_deploy", deploy)
+        running = SimpleNamespace(plan=before, replaced=replaced, stop=lambda: None)
+        instance.deployment = cast(Deployment, running)
         with pytest.raises(OSError, match="no room"):
             instance.rulebook.add(RULE, "ann")
-        assert done == ["stop", ["slow"], [], "start"]
+        assert done == [["slow"], []]
         assert instance.kept == frozenset()
         monkeypatch.undo()
     finally:

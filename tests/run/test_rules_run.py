@@ -91,7 +91,8 @@ def test_every_match_is_one_alert_through_kills_and_generations(
     assert [a for a in alerts if a["missed"] or a["withdrawn_at"] or a["quiet"]] == []
     ids = {alert["id"] for alert in alerts}
     assert set(receiver.alerts()) == ids
-    lines = [json.loads(line) for line in (project / "alerts.ndjson").read_text().splitlines()]
+    file = project / "out" / "alerts.ndjson"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
     told = {a["id"] for line in lines for a in line["alerts"] if line["rule"] == "tens"}
     assert told == ids
     (many,) = ledger(project, "many")

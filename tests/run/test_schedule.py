@@ -4,20 +4,23 @@ fails is said and tried again, and nothing stops the rest.
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import structlog
 
 from headrace.batch.build import Promoted
+from headrace.core import worker
 from headrace.core.errors import DiskFull, Fenced, HeadraceError
 from headrace.core.position import Position
 from headrace.core.time import SECOND
 from headrace.define.settings import ArchiveSettings, BatchSettings, Settings
 from headrace.run import schedule as module
-from headrace.run.schedule import TIDY_US, Schedule
+from headrace.run.schedule import START_US_MAX, TIDY_US, Schedule
 from headrace.serving.store import AuditResult
 
 SETTINGS = Settings(
@@ -36,6 +39,9 @@ class Told:
     fails: dict[str, Exception] = field(default_factory=dict)
     generation: int = 0
     news: bool = True
+    log: Position = Position((7,))
+    speed: Position = Position((7,))
+    starting: bool = False
 
     def _do(self, what: str) -> None:
         self.asked.append(what)
@@ -52,8 +58,20 @@ class Told:
     def tidy(self, topics: Any) -> None:
         self._do(f"tidy {topics['a']}")
 
-    def build(self, full: frozenset[str] = frozenset()) -> Promoted | None:
-        self._do(f"build {','.join(full)}".strip())
+    def end(self) -> Position:
+        return self.log
+
+    def has_taken(self, end: Position) -> bool:
+        return end <= self.speed
+
+    def build(self) -> Promoted | None:
+        return self._promoted("build")
+
+    def rebuild(self, view: str) -> Promoted | None:
+        return self._promoted(f"rebuild {view}")
+
+    def _promoted(self, what: str) -> Promoted | None:
+        self._do(what)
         if not self.news:
             return None
         self.generation += 1
@@ -118,6 +136,20 @@ def test_each_kind_of_work_is_done_when_it_is_due(bench: Bench) -> None:
     assert (a.times("tidy log a"), a.times("build")) == (1, 2)
 
 
+def test_while_speed_is_started_the_rest_waits_but_not_for_ever(bench: Bench) -> None:
+    bench.streams["b"].starting = True
+    bench.start()
+    bench.pass_s(30)
+    assert bench.streams["a"].times("archive") == bench.streams["a"].times("build") == 0
+    assert bench.streams["a"].times("mend") > 3
+    bench.streams["b"].starting = False
+    bench.pass_s(0)
+    assert (bench.streams["a"].times("archive") > 0, bench.streams["a"].times("build")) == (True, 1)
+    bench.streams["b"].starting = True
+    bench.pass_s(START_US_MAX / SECOND)
+    assert bench.streams["a"].times("build") > 1
+
+
 class Tidied:
     """A ledger that cannot be tidied as long as it is told so."""
 
@@ -137,7 +169,7 @@ def test_the_ledger_is_tidied_and_says_if_it_cannot_be(bench: Bench) -> None:
     bench.start()
     bench.pass_s(TIDY_US / SECOND)
     said = list(bench.schedule.problems.values())
-    assert (ledger.times, said) == (1, ["the ledger was not tidied: DiskFull: the disk is full"])
+    assert (ledger.times, said) == (1, ["the ledger was not tidied: the disk is full"])
     ledger.fails = False
     bench.pass_s(TIDY_US / SECOND)
     assert (ledger.times, bench.schedule.problems) == (2, {})
@@ -192,8 +224,8 @@ def test_an_error_that_nobody_expected_is_one_line(bench: Bench) -> None:
 def test_a_replaced_process_stops_its_work(bench: Bench) -> None:
     bench.streams["a"].fails["archive"] = Fenced("another process has taken over this project")
     bench.schedule.start()
-    bench.schedule._thread.join(10)
-    assert not bench.schedule._thread.is_alive()
+    bench.schedule._worker.join(10)
+    assert not bench.schedule._worker.alive
     assert bench.streams["b"].times("archive") == 0
     assert "taken over" in bench.schedule.problems["archive a"]
 
@@ -202,20 +234,38 @@ def test_a_wish_for_a_rebuild_is_granted_at_the_next_turn(bench: Bench) -> None:
     bench.start()
     promoted = bench.schedule.rebuild("b", "pages").result(10)
     assert (promoted.stream, promoted.generation) == ("b", 1)
-    assert bench.streams["b"].times("build pages") == 1
-    assert bench.streams["a"].times("build pages") == 0
+    assert bench.streams["b"].times("rebuild pages") == 1
+    assert bench.streams["a"].times("rebuild pages") == 0
     assert bench.schedule.generations == 1
+
+
+def test_a_rebuild_waits_until_speed_has_taken_all_that_was_acknowledged_before(
+    bench: Bench,
+) -> None:
+    b = bench.streams["b"]
+    b.log = Position((9,))
+    bench.start()
+    wish = bench.schedule.rebuild("b", "pages")
+    b.log = Position((12,))  # what comes later is not waited for
+    bench.pass_s(5)
+    assert b.times("rebuild pages") == 0
+    assert bench.schedule.rebuilding("pages") is not None
+    assert b.times("archive") == 2  # the other steps go on
+    assert bench.schedule.rebuild("a", "pages").result(10).stream == "a"
+    b.speed = Position((9,))
+    assert wish.result(10).stream == "b"
+    assert b.times("rebuild pages") == 1
 
 
 def test_a_rebuild_is_seen_while_it_waits_and_runs_and_not_after_it(bench: Bench) -> None:
     seen = list[tuple[str, int | None]]()
 
-    def look(full: frozenset[str] = frozenset()) -> Promoted | None:
-        found = bench.schedule.rebuilding("pages")
+    def look(view: str) -> Promoted | None:
+        found = bench.schedule.rebuilding(view)
         seen.append((found.stream, found.started_at_us) if found else ("", None))
-        return Told.build(bench.streams["b"], full)
+        return Told.rebuild(bench.streams["b"], view)
 
-    bench.streams["b"].build = look  # type: ignore[method-assign]
+    bench.streams["b"].rebuild = look  # type: ignore[method-assign]
     bench.now_us = 5
     wish = bench.schedule.rebuild("b", "pages")
     waiting = bench.schedule.rebuilding("pages")
@@ -232,7 +282,7 @@ def test_a_rebuild_is_seen_while_it_waits_and_runs_and_not_after_it(bench: Bench
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: told.fails.update({"build pages": DiskFull("full")}), "full"),
+        (lambda told: told.fails.update({"rebuild pages": DiskFull("full")}), "full"),
         (lambda told: setattr(told, "news", False), "view 'pages' was not built"),
     ],
 )
@@ -254,3 +304,37 @@ def test_a_wish_that_comes_too_late_does_not_wait_for_ever(bench: Bench) -> None
     wish = bench.schedule.rebuild("a", "pages")
     with pytest.raises((HeadraceError, RuntimeError)):
         wish.result(0.2)
+
+
+def test_a_log_that_cannot_be_written_does_not_stop_the_work(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        def error(self, *args: Any) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = structlog.get_config()
+    structlog.configure(logger_factory=lambda *args: Full())
+    try:
+        bench.streams["a"].fails["archive"] = DiskFull("the disk is full")
+        bench.start()
+        bench.pass_s(5)
+    finally:
+        structlog.configure(**before)
+    bench.streams["a"].fails.clear()
+    bench.pass_s(5)
+    assert bench.streams["a"].times("archive") == 3
+    assert bench.schedule.problems == {}
+
+
+def test_a_turn_that_dies_is_a_problem_and_the_next_one_goes_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "RETRY_MIN_S", 0.001)
+    bench.start()
+    bench.streams["a"].fails["mend"] = SystemExit("out of threads")  # type: ignore[assignment]
+    until(lambda: bench.schedule.problems != {})
+    assert bench.schedule.problems == {"schedule": "schedule failed: SystemExit: out of threads"}
+    bench.streams["a"].fails.clear()
+    bench.pass_s(5)
+    assert bench.schedule.problems == {}

@@ -183,3 +183,14 @@ def test_lateness_is_that_of_the_whole_log_or_not_told(tmp_path: Path) -> None:
     assert (unknown.late, unknown.lateness_ms) == (None, None)
     service.close()
     traced.close()
+
+
+def test_a_number_beyond_2_to_the_53_is_not_taken_for_its_neighbour(tmp_path: Path) -> None:
+    traced = Traced(tmp_path / "project")
+    for offset, ms in enumerate((2**53, 2**53 + 1)):
+        traced.send(event("/a", offset, ms=ms, user="ann", event_id=f"e{ms}"))
+    traced.epoch()
+    service = traced.offline()
+    assert found(service, fields=(("ms", str(2**53 + 1)),)) == [(0, 1)]
+    service.close()
+    traced.close()

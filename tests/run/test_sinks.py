@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import Unavailable
+from headrace.define.project import Project
+from headrace.define.settings import Settings
 from headrace.ingest.intake import Receipt
 from headrace.run.sinks import Sinks
 from headrace.run.targets import FileTarget
 from headrace.serving.outbox import Outbox
 from tests.serving.bench import DEFINITIONS, Bench, Click, plan_of
 
-SINK = "CREATE SINK out FROM hits INTO FILE 'out/panes.jsonl'"
+SINK = "CREATE SINK out FROM hits INTO FILE 'panes.jsonl'"
 
 
 @pytest.fixture
@@ -34,7 +36,8 @@ def sinks(bench: Bench, folder: Path, sql: str = SINK, **said: Any) -> Sinks:
 
     problems: list[str] = []
     return Sinks(
-        plan_of(DEFINITIONS + sql), folder, bench.reader, said.get("submit", refuse),
+        plan_of(DEFINITIONS + sql), Project(folder, Settings("p"), ()), bench.reader,
+        said.get("submit", refuse),
         lambda kind, fields: problems.append(str(fields["message"])),
     )  # fmt: skip
 
@@ -108,14 +111,40 @@ def test_sink_into_a_stream_sends_the_row_flat_with_its_number_as_id(
     sinks(
         bench, tmp_path, f"{stream} CREATE SINK s FROM hits INTO STREAM told", submit=submit
     ).drain()
+    assert (name := sent[0].pop("event_id")).startswith("s:")
+    assert name.endswith(":1")
     assert sent == [
         {
-            "to": "told", "event_id": "s:1", "page": "/a", "n": 1, "slowest": 7,
+            "to": "told", "page": "/a", "n": 1, "slowest": 7,
             "minute_start": "2026-01-01T00:00:00Z", "minute_end": "2026-01-01T00:01:00Z",
             "pane_op": "insert", "pane_timing": "early", "pane_last": False, "pane_index": 0,
             "pane_sequence": 1,
         }
     ]  # fmt: skip
+
+
+def test_a_sink_that_begins_anew_does_not_repeat_the_ids_of_the_old_one(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """All ids of a stream are known for ever, so a pane 1 of before would be a conflict."""
+    ids: list[str] = []
+
+    def submit(stream: str, events: Any) -> Future[Receipt]:
+        ids.extend(json.loads(event)["event_id"] for event in events)
+        done: Future[Receipt] = Future()
+        done.set_result(Receipt(len(events), 0, 0, ()))
+        return done
+
+    sql = "CREATE STREAM told (page STRING) WITH (id = 'event_id');"
+    sql += " CREATE SINK s FROM hits INTO STREAM told"
+    bench.send(Click("/a", "ann", 5, 7))
+    sinks(bench, tmp_path, sql, submit=submit).drain()
+    with bench.store.db.write() as db:
+        for table in ("_sinks", "_sink_rows", "_outbox"):
+            db.execute(f"DELETE FROM {table}")
+    sinks(bench, tmp_path, sql, submit=submit).drain()
+    assert [name.rpartition(":")[2] for name in ids] == ["1", "1"]
+    assert len(set(ids)) == 2
 
 
 def test_file_of_another_state_folder_is_not_gone_on_with(bench: Bench, tmp_path: Path) -> None:
@@ -124,7 +153,7 @@ def test_file_of_another_state_folder_is_not_gone_on_with(bench: Bench, tmp_path
     running = sinks(bench, tmp_path)
     running.drain()
     assert running.problems["sink out"] == (
-        "sink 'out' failed: out/panes.jsonl has pane 40, but the store knows of 0 only"
+        "sink 'out' failed: panes.jsonl has pane 40, but the store knows of 0 only"
     )
 
 

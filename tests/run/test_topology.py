@@ -134,8 +134,18 @@ def test_events_that_wait_long_are_warned_of(offline: Offline) -> None:
     offline.store.clock = lambda: now + 60 * SECOND
     found = nodes(running(offline))
     assert found["speed:clicks"].health == found["master:clicks"].health == "warn"
-    assert "s for speed" in found["speed:clicks"].reason
-    assert "s for the archive" in found["master:clicks"].reason
+    assert found["speed:clicks"].reason == (
+        "events of 'clicks' have waited for speed for more than 14s"
+    )
+    assert found["master:clicks"].reason == (
+        "events of 'clicks' have waited for the archive for more than 30s"
+    )
+    offline.store.clock = lambda: now + 600 * SECOND
+    speed = nodes(running(offline))["speed:clicks"]
+    assert (speed.health, speed.reason) == (
+        "bad",
+        "events of 'clicks' have waited for speed for more than 1.4m",
+    )
 
 
 def test_an_epoch_that_takes_longer_than_its_interval_is_warned_of(offline: Offline) -> None:

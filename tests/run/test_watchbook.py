@@ -69,14 +69,27 @@ def book(bench: WatchBench, deployer: WatchDeployer) -> StoreWatchbook:
 def test_a_watch_of_a_known_shape_deploys_nothing(
     book: StoreWatchbook, deployer: WatchDeployer
 ) -> None:
+    book.add(watch("first", 40, ENDLESS), "bob")
+    deployer.deployed.clear()
     (added,) = book.add(watch("more", 50, ENDLESS), "bob")
     assert deployer.deployed == []
     assert (added.state, added.kept, added.added_by) == ("active", True, "bob")
     assert added.shape == book.watch("said").shape
-    assert [w.name for w in book.watches()] == ["more", "said"]
+    assert [w.name for w in book.watches()] == ["first", "more", "said"]
     book.add(f"CREATE WATCH new AS {SELECT} WHERE user = 'x' {ENDLESS}", "bob")
     book.add(f"CREATE WATCH newer AS {SELECT} WHERE user = 'y' {ENDLESS}", "bob")
     assert deployer.deployed == ["new"]
+
+
+def test_a_shape_of_the_files_is_compiled_again_for_a_watch_that_is_added(
+    book: StoreWatchbook, deployer: WatchDeployer
+) -> None:
+    # What the files may say is not asked of the fence, so it proves nothing for others.
+    book.add(watch("more", 50, ENDLESS), "bob")
+    assert deployer.deployed == ["more"]
+    book.remove("more", "bob")
+    book.add(watch("other", 60, ENDLESS), "bob")
+    assert deployer.deployed == ["more"]
 
 
 def test_the_store_keeps_one_text_a_shape_for_the_next_start(

@@ -24,7 +24,7 @@ def test_matches_and_the_end_are_delivered_and_the_ended_are_closed(tmp_path: Pa
     bench = WatchBench(tmp_path / "serving.db", said=text)
     bench.build()
     closed: list[set[str]] = []
-    project = rule_project(tmp_path, text)
+    project, out = rule_project(tmp_path, text), tmp_path / "out"
 
     def submit(*_: Any) -> Any:
         raise AssertionError("nothing goes into a stream here")
@@ -33,14 +33,14 @@ def test_matches_and_the_end_are_delivered_and_the_ended_are_closed(tmp_path: Pa
     running.start()
     try:
         bench.send(*(Click("/a", f"u{n}", n, 95) for n in range(3)))
-        wait(lambda: [line["kind"] for line in lines(tmp_path / "a.ndjson")][-1:] == ["ended"])
-        wait(lambda: len(lines(tmp_path / "b.ndjson")) == 3)
+        wait(lambda: [line["kind"] for line in lines(out / "a.ndjson")][-1:] == ["ended"])
+        wait(lambda: len(lines(out / "b.ndjson")) == 3)
         wait(lambda: bool(closed))
     finally:
         running.stop()
         bench.close()
-    kinds = [(line["kind"], len(line["alerts"])) for line in lines(tmp_path / "a.ndjson")]
+    kinds = [(line["kind"], len(line["alerts"])) for line in lines(out / "a.ndjson")]
     assert kinds == [("raised", 1), ("raised", 1), ("ended", 0)]
-    assert lines(tmp_path / "a.ndjson")[-1]["why"] == "it had 2 matches"
+    assert lines(out / "a.ndjson")[-1]["why"] == "it had 2 matches"
     assert closed[0] == {bench.plan.shapes[0].name}
     assert running.problems == {}

@@ -95,7 +95,8 @@ def _check(project: Path, producer: Producer) -> None:
         matched = sorted(n for n in said["all"] if n % 7 == page)
         assert matched == sent[len(sent) - len(matched) :], "all that came after the beginning"
         assert matched
-    lines = [json.loads(line) for line in (project / "watched.ndjson").read_text().splitlines()]
+    file = project / "out" / "watched.ndjson"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
     told = {a["id"] for line in lines for a in line["alerts"]}
     assert told == {alert["id"] for alert in alerts}
     ended = {line["key"]: line["rule"] for line in lines if line["kind"] == "ended"}

@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from headrace.core.time import MILLISECOND
 from headrace.define.settings import NotifySettings
 from headrace.run.actions.protocol import Undeliverable
-from headrace.run.actions.webhook import WebhookAction, public
+from headrace.run.actions.webhook import WebhookAction, public, secrets_of, signature
 from headrace.serving.notices import Notice
 
 from .receiver import Receiver
@@ -38,7 +39,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def webhook(receiver: Receiver, settings: NotifySettings = OURS, **said: Any) -> WebhookAction:
-    return WebhookAction(receiver.url, settings, "s3cret", **said)
+    return WebhookAction(receiver.url, settings, ["s3cret"], **said)
 
 
 def test_post_is_signed_and_has_the_key(receiver: Receiver) -> None:
@@ -51,6 +52,24 @@ def test_post_is_signed_and_has_the_key(receiver: Receiver) -> None:
     assert headers["X-Headrace-Signature"] == f"v1={said}"
     assert headers["Idempotency-Key"] == "abc"
     assert headers["Host"] == f"localhost:{receiver.port}"
+
+
+def test_a_secret_is_replaced_while_receivers_have_either(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HEADRACE_NOTIFY_SECRET", raising=False)
+    both = replace(OURS, secret="new", secret_before="old")
+    action = WebhookAction(receiver.url, both, secrets_of(both), clock=lambda: 1763247216.5)
+    action.deliver([NOTICE])
+    said = receiver.requests[0]["headers"]["X-Headrace-Signature"]
+    expected = [signature(secret, "1763247216", NOTICE.body) for secret in ("new", "old")]
+    assert said.split(",") == expected
+    monkeypatch.setenv("HEADRACE_NOTIFY_SECRET", "newest")
+    monkeypatch.setenv("HEADRACE_NOTIFY_SECRET_BEFORE", "new")
+    assert secrets_of(both) == ("newest", "new")
+    assert secrets_of(replace(both, secret_before="")) == ("newest", "new")
+    monkeypatch.delenv("HEADRACE_NOTIFY_SECRET_BEFORE")
+    assert secrets_of(replace(both, secret_before="")) == ("newest",)
 
 
 @pytest.mark.parametrize("mood", ["500", "503", "408", "429", "hang", "close"])
@@ -98,17 +117,31 @@ def resolving(*addresses: str) -> Any:
 @pytest.mark.parametrize(
     "address",
     ["127.0.0.1", "10.1.2.3", "192.168.0.1", "169.254.169.254", "::1", "fe80::1%eth0", "fc00::1",
-     "::ffff:127.0.0.1", "2002:7f00:1::", "64:ff9b::7f00:1", "0.0.0.0", "100.64.0.1", "224.0.0.1"],
+     "::ffff:127.0.0.1", "2002:7f00:1::", "64:ff9b::7f00:1", "0.0.0.0", "100.64.0.1", "224.0.0.1",
+     "::127.0.0.1", "::a01:203", "64:ff9b:1::7f00:1", "64:ff9b:1:fffe::a01:203", "fec0::1",
+     "feff::1", "5f00::1", "3fff::1", "3fff:fff::1", "192.88.99.1", "192.88.99.255",
+     "2001:0:7f00:1::", "::", "255.255.255.255", "240.0.0.1", "198.18.0.1", "192.0.0.170",
+     "2001:db8::1", "2001:2::1", "100::1", "ff0e::1", "::ffff:0:10.0.0.1", "::ffff:192.88.99.1",
+     "2002:c058:6301::", "2001:20::1"],
 )  # fmt: skip
 def test_private_addresses_are_refused(address: str) -> None:
     assert not public(address)
     settings = NotifySettings(hosts=("ops.example",))
     action = WebhookAction(
-        "https://ops.example/hook", settings, "x", resolve=resolving("1.1.1.1", address)
+        "https://ops.example/hook", settings, ["x"], resolve=resolving("1.1.1.1", address)
     )
     with pytest.raises(Undeliverable) as failed:
         action.deliver([NOTICE])
     assert str(failed.value) == f"'ops.example' is at {address}, which is not public"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["1.1.1.1", "93.184.216.34", "192.88.98.1", "192.88.100.1", "2606:4700::1111", "2a00:1450::1",
+     "2003::1", "2002:101:101::", "::ffff:1.1.1.1"],
+)  # fmt: skip
+def test_addresses_of_the_open_internet_are_let_through(address: str) -> None:
+    assert public(address)
 
 
 def test_host_that_is_not_named_and_plain_http_are_refused(receiver: Receiver) -> None:
@@ -128,7 +161,7 @@ def test_name_is_resolved_once_and_the_address_that_was_seen_is_used(receiver: R
 
     settings = NotifySettings(hosts=("ops.example",), private=True)
     url = f"http://ops.example:{receiver.port}/"
-    action = WebhookAction(url, settings, "x", resolve=resolve)
+    action = WebhookAction(url, settings, ["x"], resolve=resolve)
     action.deliver([NOTICE])
     assert asked == ["ops.example"]
     assert receiver.requests[0]["headers"]["Host"] == f"ops.example:{receiver.port}"
@@ -148,7 +181,11 @@ def test_certificate_is_checked_for_the_name_though_an_address_is_called(
     trusted = ssl.create_default_context(cafile=str(TLS / "cert.pem"))
     settings = NotifySettings(hosts=("ops.example", "other.example"), private=True)
     action = WebhookAction(
-        f"https://{host}:{tls.port}/", settings, "x", resolve=resolving("127.0.0.1"), verify=trusted
+        f"https://{host}:{tls.port}/",
+        settings,
+        ["x"],
+        resolve=resolving("127.0.0.1"),
+        verify=trusted,
     )
     if host == "ops.example":
         action.deliver([NOTICE])

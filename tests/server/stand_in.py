@@ -15,6 +15,7 @@ late       serve for a moment after it was asked whether it is ready, then die
 from __future__ import annotations
 
 import fcntl
+import hmac
 import json
 import os
 import re
@@ -71,8 +72,14 @@ class Answers(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Cache-Control", "public, max-age=60")
         self.send_header("Content-Length", str(len(data)))
+        self.send_header("X-Headrace-Proof", self._proof())
         self.end_headers()
         self.wfile.write(data)
+
+    def _proof(self) -> str:
+        text = self.headers.get("Authorization", "").partition(" ")[2]
+        key = (self.state / "server.key").read_bytes()
+        return hmac.new(key, f"proof {text}".encode(), "sha256").hexdigest()
 
     def log_message(self, *_: object) -> None:
         pass

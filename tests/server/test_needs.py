@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from headrace.access.access import Access
 from headrace.access.operation import OPERATIONS, Operation, Role
+from headrace.access.policy import AccessPolicy
 from headrace.api.route import Route
 from headrace.api.server import AppServer
 from headrace.define.settings import HttpSettings
@@ -27,15 +28,16 @@ from tests.access.people import bearer, token_of
 
 # Route -> operation and object. "-": nobody is asked; "known": only who it is.
 NEEDS = {
-    "send_by_name": "send stream", "view_by_name": "read view", "pass_on_get": "known",
-    "pass_on_post": "known", "jobs": "known", "submit_job": "submit job", "job": "read job",
+    "send_by_name": "send stream", "view_by_name": "read view", "job_console": "-",
+    "pass_on_get": "known", "pass_on_post": "known", "jobs": "known",
+    "submit_job": "submit job", "job": "read job",
     "pause_job": "restart job", "resume_job": "restart job", "restart_job": "restart job",
     "cancel_job": "cancel job", "versions": "read job", "apply_version": "submit job",
     "rollback_job": "submit job", "logs": "read job", "names": "known", "domain": "read *",
     "session": "known", "open_session": "-", "end_session": "known", "users": "manage *",
     "add_user": "manage *", "remove_user": "manage *", "tokens": "known", "create_token": "known",
     "revoke_token": "known", "grants": "manage *", "add_grant": "manage *",
-    "remove_grant": "manage *", "audit_log": "audit *", "alive": "-",
+    "remove_grant": "manage *", "audit_log": "audit *", "verify_audit_log": "audit *", "alive": "-",
     "metrics": "read *", "openapi": "-",
     "console": "-", "asset": "-",
 }  # fmt: skip
@@ -64,7 +66,8 @@ class Place:
     """The routes with handlers that do nothing, and all kinds of people."""
 
     def __init__(self, folder: Path) -> None:
-        self.access = Access(folder / "access.db", "")
+        policy = AccessPolicy(failures_max=10**6)
+        self.access = Access(folder / "access.db", "", policy=policy)
         office: Any = Office()
         app = app_module.make_server_app(office, SETTINGS, self.access)
         self.server = AppServer(app, SETTINGS.http)

@@ -51,7 +51,7 @@ def test_a_folder_comes_out_as_it_went_in_without_what_is_hidden(tmp_path: Path)
     assert files == {n: n.encode() for n in ("headrace.toml", "a.sql", "lookups/x.csv")}
     write_files(files, tmp_path / "version")
     assert pack(tmp_path / "version") == pack(folder)
-    assert (tmp_path / "version/a.sql").stat().st_mode & 0o777 == 0o444
+    assert (tmp_path / "version/a.sql").stat().st_mode & 0o777 == 0o400
 
 
 def test_a_link_is_not_packed(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from starlette.routing import Route
 from headrace.api.app import guarded_app
 from headrace.api.asking import JOB
 from headrace.api.door import Door
-from headrace.api.handlers import Threads
 from headrace.api.server import AppServer
+from headrace.api.threads import Threads
 from headrace.define.settings import AccessSettings, HttpSettings, LogSettings
 from headrace.run.journal import keep_journal
 from headrace.run.layout import Layout
@@ -43,7 +43,7 @@ class Down:
         self.threads = Threads(4)
         self.answers, self.routes = Answers(HTTP, self.access, AccessSettings()), JobRoutes()
         routes = [Route("/{path:path}", self.answer, methods=["GET", "POST"])]
-        self.server = AppServer(guarded_app(routes, "127.0.0.1"), HTTP)
+        self.server = AppServer(guarded_app(routes, HTTP), HTTP)
 
     async def answer(self, request: Request) -> Response:
         request.scope[JOB] = "shop"

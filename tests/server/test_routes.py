@@ -251,7 +251,9 @@ def test_users_and_the_console_behind_a_job_are_the_servers(
     assert refused(client.get(f"{api}/v1/users", headers=eve), 403)
     page = httpx.get(f"{client.base_url}{api}/", trust_env=False)
     assert page.headers["content-type"].startswith("text/html"), "before anybody has signed in"
-    assert page.headers["content-security-policy"] == "default-src 'self'"
+    assert page.headers["content-security-policy"] == (
+        "default-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    )
 
 
 @pytest.mark.parametrize("base", ["", "/v1/jobs/shop/api"])
@@ -267,6 +269,18 @@ def test_the_console_is_there_for_the_server_and_for_each_job_before_anybody_has
             assert asset.content == path.read_bytes()
             assert asset.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert nobody.get("/assets/absent.js").status_code == 404
+
+
+def test_the_console_of_a_job_is_found_without_the_slash_behind_it(client: httpx.Client) -> None:
+    address = client.base_url.join("/v1/jobs/shop/api?theme=dark")
+    answer = httpx.get(address, trust_env=False)
+    assert (answer.status_code, answer.headers["location"]) == (308, "api/?theme=dark")
+    assert answer.headers["cache-control"] == "no-store"
+    page = httpx.get(address, trust_env=False, follow_redirects=True)
+    assert page.url.path == "/v1/jobs/shop/api/"
+    assert page.text == client.get("/").text
+    described = client.get("/openapi.json").json()["paths"]["/v1/jobs/{job}/api"]
+    assert list(described["get"]["responses"]) == ["308", "default"]
 
 
 def test_the_console_learns_what_it_speaks_to(client: httpx.Client) -> None:
@@ -296,7 +310,10 @@ def test_what_a_job_says_runs_nothing_in_a_browser(client: httpx.Client, site: S
     submit(client, site)
     for path in ("/v1/jobs/shop/api/v1/views/visitors", "/v1/views/visitors"):
         policy = client.get(path).headers["content-security-policy"]
-        assert policy == "sandbox; default-src 'none'"
+        assert policy == (
+            "sandbox; default-src 'none'; form-action 'none'; frame-ancestors 'none'; "
+            "base-uri 'none'"
+        )
 
 
 def test_users_are_the_servers(client: httpx.Client, access: Access) -> None:

@@ -22,6 +22,7 @@ from headrace.server.home import Home
 from headrace.server.package import pack
 from headrace.server.serve import serve
 from tests.access.people import bearer
+from tests.run.modes import readable_by_others
 
 from .conftest import make_project, stand_in
 
@@ -88,6 +89,9 @@ def test_jobs_go_on_without_their_server_and_are_found_by_the_next(
     servers[0].submit("shop", project)
     servers[0].submit("bank", project)
     shop, bank = servers[0].running("shop"), servers[0].running("bank")
+    # The settings are the test's own file.
+    others = [line for line in readable_by_others(home.folder) if not line.endswith("server.toml")]
+    assert others == []
     servers[0].kill()
     assert running_url(home.layout) is None
     url = running_url(home.state("shop"))

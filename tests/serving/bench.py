@@ -80,6 +80,8 @@ class HeldAnalyser:
 
     def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
         items = parse_query(sql, origin).expressions
+        if items[0].is_star:
+            return [(name, type) for name, type in self._BY_NAME.items() if name != "_dated"]
         return [(item.alias_or_name, self._type(item.unalias())) for item in items]
 
     def _type(self, item: Any) -> str:

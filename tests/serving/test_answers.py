@@ -42,10 +42,13 @@ def test_before_any_event_there_is_no_watermark_and_no_age(bench: Bench) -> None
     assert bench.reader.view("total").as_of == {"clicks": AsOf(1, [0, 0], [0, 0], None, None, None)}
 
 
+KEY, WINDOW = ColumnInfo("STRING", True, key=True), ColumnInfo("WINDOW", True, key=True)
+
+
 @pytest.mark.parametrize(
     ("view", "column", "fresh", "covered"),
     [
-        ("users", "page", ColumnInfo("STRING", True), ColumnInfo("STRING", True)),
+        ("users", "page", KEY, KEY),
         (
             "users",
             "users",
@@ -58,7 +61,7 @@ def test_before_any_event_there_is_no_watermark_and_no_age(bench: Bench) -> None
             ColumnInfo("BIGINT", False, HLL_ERROR),
             ColumnInfo("BIGINT", False, HLL_ERROR),
         ),
-        ("hits", "minute", ColumnInfo("WINDOW", True), ColumnInfo("WINDOW", True)),
+        ("hits", "minute", WINDOW, WINDOW),
         ("total", "last", ColumnInfo("TIMESTAMP", True), ColumnInfo("TIMESTAMP", True)),
     ],
 )

@@ -77,6 +77,17 @@ def test_who_resumes_at_any_id_hears_exactly_the_rest(held: Held, events_max: in
         assert Counter(rows(whole[:number])) + Counter(rows(after)) == Counter(rows(whole))
 
 
+def test_what_is_heard_is_cut_after_any_row_and_continued_there(held: Held) -> None:
+    whole = everything(held)
+    messages = [one for one in whole if one.event == "rows"]
+    told = [p for one in messages for p in zip(rows([one]), one.data["ends"], strict=True)]
+    for number, (_, end) in enumerate(told, start=1):
+        if number < len(told) and told[number][1] == end:
+            continue  # between the rows of an event there is no position
+        after = everything(held, position=Position.parse(end))
+        assert Counter(n for n, _ in told[:number]) + Counter(rows(after)) == Counter(rows(whole))
+
+
 def test_events_without_rows_are_a_position_alone(held: Held) -> None:
     heard = everything(held, Position((6, 3)))
     assert [(one.event, one.data, one.id) for one in heard] == [
@@ -93,7 +104,9 @@ def test_nothing_is_said_while_nothing_comes(held: Held) -> None:
     assert (hearer.take(), held.asked) == ([], [])
     held.send(0, 99)
     assert not channel.turn()
-    assert [(one.id, one.data) for one in hearer.take()] == [("8,4", {"rows": [{"n": 99}]})]
+    assert [(one.id, one.data) for one in hearer.take()] == [
+        ("8,4", {"rows": [{"n": 99}], "ends": ["8,4"]})
+    ]
 
 
 def test_those_at_one_position_share_what_is_read(held: Held) -> None:

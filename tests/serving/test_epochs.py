@@ -12,7 +12,7 @@ from headrace.core.errors import EngineFailed
 from headrace.core.position import Position
 from headrace.core.time import SECOND
 from headrace.serving import epochs
-from headrace.serving.store import GroupState
+from headrace.serving.store import GroupState, Superseded
 
 from .bench import CLICKS, KEPT, Bench, Click, alike
 
@@ -56,14 +56,21 @@ def test_each_epoch_adds_to_what_is_there(bench: Bench) -> None:
             assert alike(bench.rows(view)) == alike(bench.expected(view)), view
 
 
-def test_a_version_that_an_epoch_does_not_speak_of_is_left_alone(bench: Bench) -> None:
+def test_an_epoch_without_rows_for_a_version_is_refused(bench: Bench) -> None:
     bench.build()
     epoch = bench.epoch(*CLICKS)
     kept = {v.id: v.name for v in bench.store.versions("clicks")}
     some = {id: rows for id, rows in epoch.rows.items() if kept[id] == "total"}
-    bench.store.commit_epoch(replace(epoch, rows=some | {"gone": [(1, 2)]}))
+    with pytest.raises(Superseded, match="computed before these were deployed: \\['hits'"):
+        bench.store.commit_epoch(replace(epoch, rows=some))
+    assert bench.rows("total")[0]["n"] == 0
+
+
+def test_the_rows_of_a_version_that_is_gone_are_left_out(bench: Bench) -> None:
+    bench.build()
+    epoch = bench.epoch(*CLICKS)
+    assert bench.store.commit_epoch(replace(epoch, rows=epoch.rows | {"gone": [(1, 2)]}))
     assert bench.rows("total")[0]["n"] == 8
-    assert bench.rows("hits") == []
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 
 from headrace.core.position import Position
 from headrace.serving import generations
-from headrace.serving.store import AuditResult
+from headrace.serving.store import AuditResult, Superseded
 
-from .bench import CLICKS, KEPT, Bench, Click, alike, lifted, values_of
+from .bench import CLICKS, KEPT, VIEWS, Bench, Click, alike, definitions, lifted, plan_of, values_of
 
 CUTS = [(2, 5), (0, 4), (4, 4), (7, 8)]
 
@@ -40,6 +40,23 @@ def test_a_build_of_all_takes_the_place_of_one_that_was_wrong(bench: Bench) -> N
     bench.build(full=True)
     for view in KEPT:
         assert alike(bench.rows(view)) == alike(bench.expected(view)), view
+
+
+def test_a_build_on_an_older_generation_is_not_promoted(bench: Bench) -> None:
+    before = bench.store.stream("clicks")
+    bench.build()
+    with pytest.raises(Superseded, match="built on generation 0, the newest is 1"):
+        bench.store.promote("clicks", before.generation, before.reached, 0, [], [])
+
+
+def test_a_build_of_a_version_that_is_gone_is_not_promoted(bench: Bench) -> None:
+    bench.send(*CLICKS)
+    [hits] = [version for version in bench.store.versions("clicks") if version.name == "hits"]
+    staged = bench.store.stage(hits, True, lifted("hits", CLICKS), [])
+    bench.store.deploy(plan_of(definitions({"total": VIEWS["total"]})))
+    state = bench.store.stream("clicks")
+    with pytest.raises(Superseded, match="not deployed any more: \\['hits'\\]"):
+        bench.store.promote("clicks", state.generation, state.reached, 1, [staged], [])
 
 
 def test_a_value_counted_by_an_earlier_build_is_not_counted_again(bench: Bench) -> None:
@@ -172,6 +189,19 @@ def test_an_audit_counts_what_batch_and_speed_say_differently(
             found[version.name] = bench.store.audit_staged(staged, 1)
     assert {name: audit.differences for name, audit in found.items()} == differences
     assert all(len(audit.examples) == audit.differences for audit in found.values())
+
+
+def test_a_full_build_says_what_it_changes_though_that_is_no_defect(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS[:4])
+    bench.store.close_group("clicks")
+    (version,) = (v for v in bench.store.versions("clicks") if v.name == "hits")
+    found = {}
+    for full in (True, False):
+        staged = bench.store.stage(version, full, lifted("hits", CLICKS[:3]), [])
+        found[full] = bench.store.audit_staged(staged, 1, "sampled")
+    assert (found[True].differences, found[True].changed, found[True].note) == (0, 1, "sampled")
+    assert (found[False].differences, found[False].changed) == (0, 0)
 
 
 def test_only_the_newest_generations_are_remembered(

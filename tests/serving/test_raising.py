@@ -68,8 +68,9 @@ def test_what_time_alone_has_ripened_is_raised(opened: Open) -> None:
     bench.clock.now_us += 2 * MINUTE
     bench.lost.clear()
     rule = next(v for v in bench.store.versions("clicks") if hidden(v.name))
-    ripe = {rule.id: bench.lifted(rule.name, [waiting], (0, 0))}
-    assert bench.store.commit_epoch(replace(bench.epoch(), rows=ripe))
+    epoch = bench.epoch()
+    ripe = epoch.rows | {rule.id: bench.lifted(rule.name, [waiting], (0, 0))}
+    assert bench.store.commit_epoch(replace(epoch, rows=ripe))
     assert (bench.look(), bench.look()) == (1, 0)
     assert bench.said("user", "state", "raised_by") == [("ann", "open", "speed")]
 

@@ -10,8 +10,9 @@ from typing import Any
 from headrace.compile.plan import WatchPlan
 from headrace.compile.watches import shaped, watch_plan
 from headrace.core.time import SECOND
+from headrace.define.definitions import WatchDefinition
+from headrace.run.added import read_kind
 from headrace.run.constants import begin_watches
-from headrace.run.watches import read_watches
 from headrace.serving import watches
 from headrace.serving.ledger import Alert, Wanted, alerts
 from headrace.serving.store import Row
@@ -50,7 +51,10 @@ class WatchBench(Bench):
         begin_watches(self.store, self.plan, {shape.name for shape in self.plan.shapes})
 
     def plans(self, text: str) -> list[WatchPlan]:
-        return [watch_plan(self.project, self.plan, shaped(w)) for w in read_watches(text, "w")]
+        return [
+            watch_plan(self.project, self.plan, shaped(w))
+            for w in read_kind(text, "w", WatchDefinition)
+        ]
 
     def add(self, text: str) -> None:
         """As a running project does between two epochs."""

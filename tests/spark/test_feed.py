@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from engines import Parts, compile_sql
+from master.test_damage import flip
 
+from headrace.core.errors import CorruptMaster
 from headrace.core.position import Position
 
 DEFINITIONS = """
@@ -52,3 +55,25 @@ def test_events_are_read_across_the_place_where_master_and_log_meet(parts: Parts
     parts.archive("clicks")
     assert _before(parts, 5) == every
     assert _before(parts, 4) == every[:3]
+
+
+def _flip_in_ids(parts: Parts) -> str:
+    """Flip a bit in the column `id` of a file of the master; the file."""
+    (feed,) = parts.feeds("clicks")
+    file = next(file for file in feed.table.newest().files if file.status == "event")
+    column = pq.ParquetFile(file.path).metadata.row_group(0).column(0)
+    flip(file.path, column.data_page_offset - 3)
+    return file.path
+
+
+def test_a_build_refuses_a_damaged_file_and_spark_would_too(parts: Parts) -> None:
+    _send(parts, "40", "41")
+    parts.archive("clicks")
+    (end,) = parts.feeds("clicks")[0].end().offsets
+    before, path = _before(parts, end), _flip_in_ids(parts)
+    with pytest.raises(CorruptMaster, match="its bytes have changed"):
+        _before(parts, end)
+    with pytest.raises(Exception, match=r"(?i)crc|corrupt"):
+        parts.compiled.batch.read.parquet(path).collect()
+    _flip_in_ids(parts)
+    assert _before(parts, end) == before

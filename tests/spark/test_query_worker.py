@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from headrace.compile.passes import HIDDEN_DDL
 from headrace.core.errors import (
     BadProject,
     BadQuery,
+    Cancelled,
     EngineFailed,
     HeadraceError,
     LimitReached,
@@ -28,8 +30,10 @@ from headrace.core.errors import (
     Unavailable,
     Unsupported,
 )
+from headrace.core.stopping import Stopping
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
+from headrace.spark.query_pool import QueryPool
 
 pytestmark = pytest.mark.process
 
@@ -146,7 +150,7 @@ def test_relations_may_be_files_queries_and_filtered(client: QueryClient, folder
 
 def test_relations_are_gone_before_the_next_query(client: QueryClient, folder: Path) -> None:
     ask(client, folder, "SELECT 1 FROM clicks LIMIT 1")
-    with pytest.raises(Refused, match="there is no relation 'clicks'"):
+    with pytest.raises(Refused, match="an ad-hoc query may not read 'clicks'"):
         client.run(QueryRequest("SELECT * FROM clicks"))
 
 
@@ -236,11 +240,24 @@ def test_query_past_its_time_is_killed_and_the_next_one_works(
     assert ask(client, folder, "SELECT 1").rows == [[1]]
 
 
-def test_waiting_for_a_turn_ends_in_time(tmp_path: Path) -> None:
-    client = QueryClient(SparkSettings(), QuerySettings(seconds_max=0.1), tmp_path)
-    with client._turn, pytest.raises(Unavailable) as caught:
-        client.run(QueryRequest("SELECT 1"))
-    assert caught.value.message == "other ad-hoc queries took all of 0.1 seconds"
+def test_a_slow_query_of_one_user_keeps_no_other_user_waiting(folder: Path) -> None:
+    pool = QueryPool(SparkSettings(master="local[1]"), LIMITS, folder / "pool")
+    functions, stopping = str(folder / "functions.py"), Stopping()
+    stuck = QueryRequest("SELECT stuck(ms) FROM clicks", [clicks(folder)], functions)
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            slow = threads.submit(pool.run, stuck, stopping, "ada")
+            assert soon(lambda: pool.processes == 1, 60)
+            count = QueryRequest("SELECT count(*) FROM clicks", [clicks(folder)])
+            assert pool.run(count, user="bob").rows == [[3]]
+            assert pool.run(count).rows == [[3]]
+            assert not slow.done()
+            assert pool.processes == 2
+            stopping.stop()
+            with pytest.raises(Cancelled):
+                slow.result(30)
+        finally:
+            pool.close()
 
 
 def test_worker_without_memory_is_replaced(client: QueryClient, folder: Path) -> None:

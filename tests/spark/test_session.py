@@ -16,7 +16,7 @@ from headrace.core.errors import BadSetting, EngineFailed, Unavailable
 from headrace.define.settings import SparkSettings
 from headrace.spark import archive_of_classes
 from headrace.spark.java import find_java
-from headrace.spark.session import MEANING, _base, session_conf, start_session
+from headrace.spark.session import EXIT_ON_OOM, MEANING, _base, session_conf, start_session
 
 pytestmark = pytest.mark.process
 
@@ -110,7 +110,7 @@ def test_user_file_wins_over_our_defaults(tmp_path: Path, monkeypatch: pytest.Mo
     assert conf["spark.driver.memory"] == "7g"
     assert conf["spark.master"] == "yarn"
     assert "spark.driver.host" not in conf  # executors elsewhere must be able to reach the driver
-    assert "spark.driver.extraJavaOptions" not in conf
+    assert conf["spark.driver.extraJavaOptions"] == EXIT_ON_OOM
 
 
 def test_stated_setting_wins_over_the_user_file(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_stated_setting_wins_over_the_user_file(tmp_path: Path) -> None:
 def test_java_options_of_the_user_follow_ours(tmp_path: Path) -> None:
     conf = session_conf(SparkSettings(), tmp_path, {"spark.driver.extraJavaOptions": "-Da=b"})
     assert conf["spark.driver.extraJavaOptions"].startswith("-Dlog4j2.configurationFile=")
-    assert conf["spark.driver.extraJavaOptions"].endswith(" -Da=b")
+    assert conf["spark.driver.extraJavaOptions"].endswith(f" {EXIT_ON_OOM} -Da=b")
 
 
 @pytest.mark.parametrize("key", MEANING)

@@ -9,8 +9,9 @@ import headrace.testing.reference
 
 ALLOWED = ("headrace.core.time", "headrace.core.errors", "headrace.testing.reference", "sqlglot")
 STANDARD = {
-    "__future__", "collections", "csv", "dataclasses", "datetime", "decimal", "fractions",
-    "functools", "io", "itertools", "json", "math", "operator", "re", "types", "typing",
+    "__future__", "collections", "contextlib", "csv", "dataclasses", "datetime", "decimal",
+    "fractions", "functools", "io", "itertools", "json", "math", "operator", "re", "types",
+    "typing",
 }  # fmt: skip
 
 

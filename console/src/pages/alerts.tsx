@@ -1,6 +1,7 @@
 /** Alerts as they come, by rule; what matched; acknowledge and mute. */
 
 import { useEffect, useState } from "preact/hooks";
+import { grouped, openBySeverity, type ShownGroup, severityTone } from "../alerts";
 import { api } from "../api";
 import { cell, count, moment, plural } from "../format";
 import { alertsHeard, status } from "../live";
@@ -20,14 +21,14 @@ import {
   Panel,
   Sql,
   say,
-  type Tone,
   Waiting,
 } from "../ui/parts";
 import { Table } from "../ui/table";
 import type { Alert, RuleStatus } from "../wire";
 
-const TONES: Record<string, Tone> = { critical: "bad", high: "bad", medium: "warn", low: "idle" };
-export const severityTone = (severity: string): Tone => TONES[severity] ?? "accent";
+/** So many of each rule are shown first, and so many more at a time. */
+const FIRST = 20;
+const MORE = 100;
 const STATES = ["open", "acknowledged", "suppressed", "muted", "backfilled", "all"] as const;
 
 export function AlertsPage() {
@@ -36,28 +37,45 @@ export function AlertsPage() {
   const heard = useStore(alertsHeard);
   const state = STATES.find((one) => one === query.state) ?? "open";
   const rule = query.rule ?? "";
+  const wanted = { rule, state: state === "all" ? null : state };
   const asked = useAsked(
-    () => api.alerts({ rule, state: state === "all" ? null : state, limit: 200 }),
+    () => api.alerts({ ...wanted, each: FIRST, limit: 1000 }),
     [rule, state],
     5000,
   );
+  const [older, setOlder] = useState<Record<string, Alert[]>>({});
+  useEffect(() => setOlder({}), [rule, state]);
+  const more = async ({ rule: of, shown }: ShownGroup) => {
+    try {
+      const before = shown.at(-1)?.number;
+      const page = await api.alerts({ ...wanted, rule: of, limit: MORE, before });
+      setOlder((now) => ({ ...now, [of]: [...(now[of] ?? []), ...page.alerts] }));
+    } catch (error) {
+      say((error as Error).message);
+    }
+  };
   const [chosen, setChosen] = useState<Alert | null>(null);
   useEffect(() => {
     if (heard.length) asked.again();
   }, [heard]);
   const rules = project?.rules ?? [];
   if (project && !rules.length) return <NoRules />;
-  const groups = grouped(asked.value?.alerts ?? []);
+  const groups = asked.value ? grouped(asked.value, older) : [];
   return (
     <>
       <PageHead
         title="Alerts"
         about={
-          project
-            ? `${plural(rules.length, "rule")}, ${count(rules.reduce((sum, one) => sum + one.numbers.open, 0))} open`
+          asked.value
+            ? `${count(asked.value.total)} ${state === "all" ? "in all" : state}, of ${plural(groups.length, "rule")}`
             : "what rules have found"
         }
       >
+        {openBySeverity(rules).map(([severity, open]) => (
+          <Badge key={severity} tone={severityTone(severity)}>
+            {count(open)} {severity} open
+          </Badge>
+        ))}
         <select
           class="input"
           aria-label="Rule"
@@ -90,13 +108,13 @@ export function AlertsPage() {
             </Empty>
           </Panel>
         )}
-        {groups.map(([name, alerts]) => (
+        {groups.map((group) => (
           <Group
-            key={name}
-            name={name}
-            alerts={alerts}
-            rule={rules.find((one) => one.name === name) ?? null}
+            key={group.rule}
+            of={group}
+            rule={rules.find((one) => one.name === group.rule) ?? null}
             onChoose={setChosen}
+            onMore={() => void more(group)}
             onMuted={asked.again}
           />
         ))}
@@ -113,57 +131,45 @@ export function AlertsPage() {
   );
 }
 
-/** By rule, the gravest first. */
-export function grouped(alerts: Alert[]): [string, Alert[]][] {
-  const byRule = new Map<string, Alert[]>();
-  for (const alert of alerts) byRule.set(alert.rule, [...(byRule.get(alert.rule) ?? []), alert]);
-  const order = ["critical", "high", "medium", "low"];
-  const gravity = (of: Alert[]) => (order.indexOf(of[0]!.severity) + 5) % 5 || 5;
-  return [...byRule].sort(([a, x], [b, y]) => gravity(x) - gravity(y) || a.localeCompare(b));
-}
-
 function Group({
-  name,
-  alerts,
+  of,
   rule,
   onChoose,
+  onMore,
   onMuted,
 }: {
-  name: string;
-  alerts: Alert[];
+  of: ShownGroup;
   rule: RuleStatus | null;
   onChoose: (alert: Alert) => void;
+  onMore: () => void;
   onMuted: () => void;
 }) {
-  const fields = [...new Set(alerts.flatMap((alert) => Object.keys(alert.body)))].slice(0, 5);
+  const fields = [...new Set(of.shown.flatMap((alert) => Object.keys(alert.body)))].slice(0, 5);
   return (
     <Panel
       flush
       title={
         <span class="row">
-          <Dot tone={severityTone(alerts[0]!.severity)} />
-          {name}
+          <Dot tone={severityTone(of.severity)} />
+          {of.rule}
         </span>
       }
       note={
         <>
-          {alerts[0]!.severity},{" "}
-          {rule && alerts[0]!.state === "open"
-            ? `${count(rule.numbers.open)} open`
-            : plural(alerts.length, "alert")}
-          , newest <Ago at={alerts[0]!.raised_at} />
+          {of.severity}, {count(of.shown.length)} of {plural(of.alerts, "alert")}, newest{" "}
+          <Ago at={of.newest_at} />
         </>
       }
       actions={
         <>
           {rule && rule.numbers.muted > 0 && <Badge>{count(rule.numbers.muted)} muted</Badge>}
-          <Mute rule={name} onMuted={onMuted} />
+          <Mute rule={of.rule} onMuted={onMuted} />
         </>
       }
     >
       <Table
-        label={`Alerts of ${name}`}
-        of={alerts.slice(0, 50)}
+        label={`Alerts of ${of.rule}`}
+        of={of.shown}
         keyOf={(alert) => alert.id}
         onPress={onChoose}
         scroll
@@ -185,6 +191,13 @@ function Group({
           },
         ]}
       />
+      {of.shown.length < of.alerts && (
+        <div class="row" style={{ padding: "10px 16px" }}>
+          <Button kind="tiny" onPress={onMore}>
+            {of.shown.length ? "Older" : "Show"}
+          </Button>
+        </div>
+      )}
     </Panel>
   );
 }

@@ -29,6 +29,7 @@ import {
   placeholder,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { columnsIn } from "../completion";
 import type { Catalog } from "../wire";
 
 export interface Editor {
@@ -178,6 +179,15 @@ function completing(catalog: Catalog) {
       override: [
         schemaCompletionSource({ dialect, schema }),
         keywordCompletionSource(dialect, true),
+        (context) => {
+          const word = context.matchBefore(/\w+/);
+          const from = word?.from ?? context.pos;
+          // Behind a dot the columns of what stands before it are meant, which the schema knows.
+          if (context.state.sliceDoc(from - 1, from) === "." || !(word || context.explicit))
+            return null;
+          const options = columnsIn(context.state.doc.toString(), catalog);
+          return { from, options, validFor: /^\w*$/ };
+        },
         (context) => {
           const word = context.matchBefore(/\w+/);
           return word || context.explicit

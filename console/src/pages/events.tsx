@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api";
 import { count, duration, moment, plural } from "../format";
+import { compact, pretty } from "../json";
 import { status } from "../live";
 import { amend, go, place } from "../place";
 import { searchParams } from "../search";
@@ -18,7 +19,6 @@ import {
   Empty,
   Notice,
   Panel,
-  pretty,
   say,
   Tabs,
   type Tone,
@@ -229,8 +229,10 @@ const COLUMNS = [
   { name: "Event", mono: true, fill: true, show: (event: EventRecord) => event.raw },
 ];
 
+const LETTERS = 100;
+
 function DeadLetters({ stream }: { stream: string }) {
-  const { value, problem } = useAsked(() => api.deadLetters(stream), [stream], 4000);
+  const { value, problem } = useAsked(() => api.deadLetters(stream, LETTERS), [stream], 4000);
   const [chosen, setChosen] = useState<DeadLetter | null>(null);
   if (!value) return problem ? <Notice of={problem} /> : <Waiting />;
   if (!value.dead_letters.length)
@@ -249,8 +251,8 @@ function DeadLetters({ stream }: { stream: string }) {
       {problem && <Notice of={problem} />}
       <Panel
         flush
-        title={plural(value.dead_letters.length, "dead letter")}
-        note="the newest; press one to fix it and send it again"
+        title={plural(value.total, "dead letter")}
+        note={`the newest ${count(value.dead_letters.length)}; press one to fix it and send it again`}
       >
         <Table
           label="Dead letters"
@@ -339,6 +341,7 @@ function SendForm({
     event.preventDefault();
     setProblem(null);
     try {
+      // One event is one line; a text that is no JSON is sent as it is.
       const receipt = await api.send(stream, compact(text));
       const [at] = receipt.offsets;
       say(
@@ -371,13 +374,4 @@ function SendForm({
       {problem && <Notice of={problem} />}
     </form>
   );
-}
-
-/** One event is one line; a text that is no JSON is sent as it is. */
-export function compact(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text));
-  } catch {
-    return text;
-  }
 }

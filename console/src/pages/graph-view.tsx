@@ -1,25 +1,31 @@
-/** The drawn graph: nodes are buttons, edges are one SVG under them. Numbers change in place. */
+/** The drawn graph: nodes are buttons, edges are one SVG under them. Numbers change in place. What
+ *  does not fit is scrolled to, by the browser or by dragging. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { brief, rate, short } from "../format";
-import { edgeWidth, layout, NODE_WIDTH, structure } from "../graph";
+import {
+  edgeWidth,
+  fitting,
+  flowOf,
+  layout,
+  NODE_WIDTH,
+  roomFor,
+  SCALE_FIRST,
+  scaled,
+  scrolledTo,
+  structure,
+} from "../graph";
 import { Button, Dot } from "../ui/parts";
 import type { Edge, Node } from "../wire";
 
-const SCALE_MIN = 0.58; // smaller texts cannot be read; what does not fit is a drag away
 const ASIDE = 330; // what is said of a node covers so much at the right
 const FOOT = 40; // where the key and the buttons are
-
-interface Eye {
-  x: number;
-  y: number;
-  scale: number;
-}
 
 export function GraphView({
   nodes,
   edges,
   chosen,
+  focus,
   lit,
   onChoose,
   tall,
@@ -28,6 +34,7 @@ export function GraphView({
   nodes: Node[];
   edges: Edge[];
   chosen: string | null;
+  focus: string | null; // where to look first
   lit: ReadonlySet<string>;
   onChoose: (id: string | null) => void;
   tall: boolean;
@@ -36,154 +43,142 @@ export function GraphView({
   const box = useRef<HTMLElement>(null);
   const shape = structure(nodes, edges);
   const laid = useMemo(() => layout(nodes, edges), [shape]);
-  const [eye, setEye] = useState<Eye>({ x: 0, y: 0, scale: 1 });
-  const fit = () => {
-    const { clientWidth } = box.current!;
-    const clientHeight = box.current!.clientHeight - FOOT;
-    const scale = Math.min(
-      1,
-      Math.max(SCALE_MIN, Math.min(clientWidth / laid.width, clientHeight / laid.height)),
-    );
-    setEye({
-      scale,
-      x: Math.max(0, (clientWidth - laid.width * scale) / 2),
-      y: Math.max(0, (clientHeight - laid.height * scale) / 2),
-    });
-  };
-  // As high as it needs to be at the width it has, within bounds.
-  const [room, setRoom] = useState(420);
-  useEffect(() => {
-    const { clientWidth } = box.current!;
-    setRoom(
-      Math.round(
-        Math.min(
-          Math.max(
-            240,
-            laid.height * Math.min(1, Math.max(SCALE_MIN, clientWidth / laid.width)) + FOOT,
-          ),
-          500,
-        ),
-      ),
-    );
-  }, [shape]);
-  useEffect(fit, [shape, tall, room]);
-  const drag = useDrag(box, setEye);
   const byId = useMemo(() => new Map(laid.nodes.map((node) => [node.id, node])), [laid]);
-  // What is said of the chosen node must not hide it.
+  const { scale, zoom, fit } = useScale(box, laid);
+  const drag = useDrag(box, zoom);
+  // Where to look is scrolled to, and what is said of a chosen node must not hide it.
   useEffect(() => {
-    const at = chosen ? byId.get(chosen) : undefined;
-    const edge = box.current!.clientWidth - ASIDE;
-    if (!at || edge < NODE_WIDTH) return;
-    setEye((now) => {
-      const over = now.x + (at.x + NODE_WIDTH) * now.scale - edge;
-      return over > 0 ? { ...now, x: now.x - over } : now;
-    });
-  }, [chosen, byId]);
-  const rates = new Map(edges.map((edge) => [`${edge.source}>${edge.target}`, edge.rate]));
+    const at = byId.get(chosen ?? focus ?? "");
+    if (!at) return;
+    const { clientWidth, clientHeight } = box.current!;
+    const width = clientWidth - (chosen && clientWidth > ASIDE + NODE_WIDTH ? ASIDE : 0);
+    const seen = { x: at.x * scale, y: at.y * scale, width, height: clientHeight };
+    box.current!.scrollTo(scrolledTo(seen, scale, box.current!));
+  }, [chosen, focus, byId]);
+  const flows = new Map(edges.map((edge) => [`${edge.source}>${edge.target}`, edge]));
   return (
-    <section
-      class={`graph${tall ? " tall" : ""}${drag.dragged ? " dragged" : ""}`}
-      ref={box}
-      {...drag.on}
-      style={{ height: tall ? "" : `${room}px` }}
-      aria-label="Topology as a graph. The switch above shows it as a table."
+    <div
+      class={`graph${tall ? " tall" : ""}`}
+      style={{ height: tall ? "" : `${roomFor(laid.height + FOOT)}px` }}
     >
-      <div
-        class="canvas"
-        style={{ transform: `translate(${eye.x}px, ${eye.y}px) scale(${eye.scale})` }}
+      <section
+        class={`scroller${drag.dragged ? " dragged" : ""}`}
+        ref={box}
+        {...drag.on}
+        tabIndex={0}
+        aria-label="Topology as a graph. The switch above shows it as a table."
       >
-        <svg class="edges" width={laid.width} height={laid.height} aria-hidden="true">
-          {laid.edges.map(({ source, target, path }) => {
-            const now = rates.get(`${source}>${target}`) ?? null;
-            const flow = now !== null && now > 0;
-            const bright = lit.has(source) && lit.has(target);
-            return (
-              <path
-                key={`${source}>${target}`}
-                d={path}
-                stroke-width={edgeWidth(now)}
-                class={`edge ${flow ? "flow" : "still"}${bright ? " lit" : ""}`}
-              />
-            );
-          })}
-        </svg>
-        {nodes.map((node) => {
-          const at = byId.get(node.id);
-          return (
-            at && (
-              <NodeCard
-                key={node.id}
-                node={node}
-                x={at.x}
-                y={at.y}
-                chosen={node.id === chosen}
-                onChoose={onChoose}
-              />
-            )
-          );
-        })}
-      </div>
+        <div
+          class="canvas"
+          style={{ width: `${laid.width * scale}px`, height: `${laid.height * scale}px` }}
+        >
+          <div class="drawn" style={{ transform: `scale(${scale})` }}>
+            <svg class="edges" width={laid.width} height={laid.height} aria-hidden="true">
+              {laid.edges.map(({ source, target, path }) => {
+                const edge = flows.get(`${source}>${target}`)!;
+                const bright = lit.has(source) && lit.has(target);
+                return (
+                  <path
+                    key={`${source}>${target}`}
+                    d={path}
+                    stroke-width={edgeWidth(edge.rate)}
+                    class={`edge ${flowOf(edge)}${bright ? " lit" : ""}`}
+                  />
+                );
+              })}
+            </svg>
+            {nodes.map((node) => {
+              const at = byId.get(node.id);
+              return (
+                at && (
+                  <NodeCard
+                    key={node.id}
+                    node={node}
+                    x={at.x}
+                    y={at.y}
+                    chosen={node.id === chosen}
+                    onChoose={onChoose}
+                  />
+                )
+              );
+            })}
+          </div>
+        </div>
+      </section>
       <div class="key" aria-hidden="true">
-        <span>
-          <svg aria-hidden="true">
-            <path class="edge flow" stroke-width="3" d="M0 4H26" />
-          </svg>
-          width is the rate
-        </span>
-        <span>
-          <svg aria-hidden="true">
-            <path class="edge still" stroke-width="1.25" d="M0 4H26" />
-          </svg>
-          no flow
-        </span>
+        <Sample kind="flow" width={3} text="width is the rate" />
+        <Sample kind="still" width={1.25} text="no flow" />
+        <Sample kind="batch" width={1.25} text="read by batch, now and then" />
       </div>
       <div class="zoom">
-        <Button
-          kind="tiny"
-          icon="minus"
-          label="Zoom out"
-          onPress={() => setEye(zoomed(eye, 0.8, box.current!))}
-        />
-        <Button
-          kind="tiny"
-          icon="plus"
-          label="Zoom in"
-          onPress={() => setEye(zoomed(eye, 1.25, box.current!))}
-        />
+        <Button kind="tiny" icon="minus" label="Zoom out" onPress={() => zoom(0.8)} />
+        <Button kind="tiny" icon="plus" label="Zoom in" onPress={() => zoom(1.25)} />
         <Button kind="tiny" icon="fit" label="Fit" onPress={fit} />
       </div>
       {children}
-    </section>
+    </div>
   );
 }
 
-function zoomed(eye: Eye, factor: number, box: HTMLElement): Eye {
-  const scale = Math.min(2, Math.max(0.15, eye.scale * factor));
-  const [x, y] = [box.clientWidth / 2, box.clientHeight / 2];
-  const by = scale / eye.scale;
-  return { scale, x: x - (x - eye.x) * by, y: y - (y - eye.y) * by };
+function Sample({ kind, width, text }: { kind: string; width: number; text: string }) {
+  return (
+    <span>
+      <svg aria-hidden="true">
+        <path class={`edge ${kind}`} stroke-width={width} d="M0 4H26" />
+      </svg>
+      {text}
+    </span>
+  );
 }
 
-/** Dragging moves the graph; a wheel with Ctrl, as a pinch is told, zooms it. */
-function useDrag(
-  box: { current: HTMLElement | null },
-  setEye: (change: (eye: Eye) => Eye) => void,
-) {
+/** How large it is drawn; what was in the middle stays there when that changes. */
+function useScale(box: { current: HTMLElement | null }, laid: { width: number; height: number }) {
+  const [scale, setScale] = useState(SCALE_FIRST);
+  const middle = useRef<{ x: number; y: number } | null>(null);
+  const change = (to: (now: number) => number) =>
+    setScale((now) => {
+      const { scrollLeft, scrollTop, clientWidth, clientHeight } = box.current!;
+      middle.current ??= {
+        x: (scrollLeft + clientWidth / 2) / now,
+        y: (scrollTop + clientHeight / 2) / now,
+      };
+      return to(now);
+    });
+  useLayoutEffect(() => {
+    const element = box.current!;
+    if (!middle.current) return;
+    element.scrollLeft = middle.current.x * scale - element.clientWidth / 2;
+    element.scrollTop = middle.current.y * scale - element.clientHeight / 2;
+    middle.current = null;
+  }, [scale]);
+  const zoom = (factor: number) => change((now) => scaled(now, factor));
+  const fit = () => {
+    const { clientWidth, clientHeight } = box.current!;
+    change(() => fitting(laid, { width: clientWidth, height: clientHeight - FOOT }));
+  };
+  return { scale, zoom, fit };
+}
+
+/** Dragging scrolls the graph; a wheel with Ctrl, as a pinch is told, zooms it. */
+function useDrag(box: { current: HTMLElement | null }, zoom: (factor: number) => void) {
   const [dragged, setDragged] = useState(false);
   const from = useRef<{ x: number; y: number } | null>(null);
+  const zooming = useRef(zoom);
+  zooming.current = zoom;
   useEffect(() => {
     const element = box.current!;
     const wheel = (event: WheelEvent) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
-      setEye((eye) => zoomed(eye, event.deltaY < 0 ? 1.08 : 0.93, element));
+      zooming.current(event.deltaY < 0 ? 1.08 : 0.93);
     };
     element.addEventListener("wheel", wheel, { passive: false });
     return () => element.removeEventListener("wheel", wheel);
   }, []);
   const on = {
     onPointerDown(event: PointerEvent) {
-      if ((event.target as HTMLElement).closest("button, .inspector")) return;
+      // A finger scrolls by itself.
+      if (event.pointerType === "touch" || (event.target as HTMLElement).closest("button")) return;
       from.current = { x: event.clientX, y: event.clientY };
       box.current!.setPointerCapture(event.pointerId);
       setDragged(true);
@@ -191,9 +186,9 @@ function useDrag(
     onPointerMove(event: PointerEvent) {
       const before = from.current;
       if (!before) return;
-      const [dx, dy] = [event.clientX - before.x, event.clientY - before.y];
+      box.current!.scrollLeft -= event.clientX - before.x;
+      box.current!.scrollTop -= event.clientY - before.y;
       from.current = { x: event.clientX, y: event.clientY };
-      setEye((eye) => ({ ...eye, x: eye.x + dx, y: eye.y + dy }));
     },
     onPointerUp() {
       from.current = null;

@@ -46,6 +46,7 @@ function List() {
   const [submitting, setSubmitting] = useState(false);
   const jobs = value?.jobs ?? [];
   const ill = jobs.filter((job) => stateTone(job.state) === "bad").length;
+  const down = jobs.filter((job) => !["running", "cancelled"].includes(job.state)).length;
   return (
     <>
       <PageHead
@@ -57,7 +58,8 @@ function List() {
         }
       >
         {ill > 0 && <Badge tone="bad">{ill} failing</Badge>}
-        {value && jobs.length > 0 && !ill && <Badge tone="ok">all well</Badge>}
+        {down > ill && <Badge tone="warn">{down - ill} not running</Badge>}
+        {value && !problem && jobs.length > 0 && !down && <Badge tone="ok">all well</Badge>}
         <Button kind="tiny" icon="plus" onPress={() => setSubmitting(true)}>
           Submit a project
         </Button>

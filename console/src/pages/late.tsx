@@ -18,7 +18,7 @@ export function LatePanel({ name }: { name: string }) {
     <div class="stack">
       <Stats>
         <Stat
-          name="Late"
+          name="Late in these windows"
           value={count(late)}
           note={all ? `${percent(late / all)} of ${count(all)}` : undefined}
         />
@@ -33,7 +33,11 @@ export function LatePanel({ name }: { name: string }) {
           value={duration(Math.max(0, ...value.windows.map((w) => w.late_by_max_ms ?? 0)))}
         />
       </Stats>
-      <Panel flush title="Windows" note="a late event still counts in its window; the newest first">
+      <Panel
+        flush
+        title="Windows"
+        note={`the newest ${count(value.windows.length)} of ${count(value.total)}; a late event still counts in its window`}
+      >
         <Table
           label="Late events by window"
           of={value.windows}

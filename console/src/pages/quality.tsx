@@ -2,6 +2,7 @@
 
 import { api } from "../api";
 import { count, duration, percent, plural, short } from "../format";
+import { height, reasonsOf, SCALE, shareOf, whereDead } from "../quality";
 import { link } from "../routes";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
@@ -15,7 +16,7 @@ export function QualityPage() {
   const off = value?.streams.reduce((sum, stream) => sum + Math.abs(stream.balance.off), 0) ?? 0;
   return (
     <>
-      <PageHead title="Data quality" about="totals are of all events, the rest of the newest">
+      <PageHead title="Data quality" about="totals are of all records, the rest of the newest">
         {value &&
           (off ? (
             <Badge tone="bad">{count(off)} events unaccounted for</Badge>
@@ -43,7 +44,6 @@ export function QualityPage() {
 }
 
 function StreamPanel({ of }: { of: StreamQuality }) {
-  const share = (n: number) => (of.balance.accepted ? percent(n / of.balance.accepted) : "–");
   return (
     <section class="stack" aria-label={`Stream ${of.name}`}>
       <Panel
@@ -53,21 +53,29 @@ function StreamPanel({ of }: { of: StreamQuality }) {
         <Equation of={of.balance} />
       </Panel>
       <Stats>
-        <Stat name="Late" value={count(of.late)} note={share(of.late)} />
-        <Stat name="Duplicates" value={count(of.duplicates)} note={share(of.duplicates)} />
+        <Stat
+          name="Late"
+          value={count(of.late)}
+          note={`${shareOf(of.late, of.taken, "record")} taken by speed`}
+        />
+        <Stat
+          name="Duplicates"
+          value={count(of.duplicates)}
+          note={shareOf(of.duplicates, of.records, "record")}
+        />
         <Stat
           name="Dead letters"
           value={count(of.dead_letters)}
-          note={share(of.dead_letters)}
+          note={`${shareOf(of.dead_letters, of.records, "record")}, ${whereDead(of)}`}
           tone={of.dead_letters ? "warn" : undefined}
         />
         <Stat name="Undeclared fields" value={count(of.undeclared.length)} note="in raw events" />
       </Stats>
       <div class="columns even">
-        <Panel title="How late events are" note="newest events">
+        <Panel title="How late events are" note={`newest events; ${SCALE}`}>
           {of.sampled ? <Histogram of={of.lateness} /> : <p class="muted">No event yet.</p>}
         </Panel>
-        <Panel flush title="Why events could not be read">
+        <Panel flush title="Why events could not be read" note={reasonsOf(of)}>
           {of.reasons.length ? (
             <Table
               label="Reasons of dead letters"
@@ -130,14 +138,15 @@ function StreamPanel({ of }: { of: StreamQuality }) {
   );
 }
 
-/** accepted − events − duplicates − dead letters − in the log = off, which must be zero. */
+/** accepted − events − duplicates − dead letters, all archived, − in the log = off, which must be
+ *  zero. */
 export function Equation({ of }: { of: BalanceReport }) {
   const terms: [string, number, string][] = [
     ["accepted", of.accepted, ""],
-    ["events", of.events, "−"],
-    ["duplicates", of.duplicates, "−"],
-    ["dead letters", of.dead_letters, "−"],
-    ["in the log", of.in_log, "−"],
+    ["archived events", of.events, "−"],
+    ["archived duplicates", of.duplicates, "−"],
+    ["archived dead letters", of.dead_letters, "−"],
+    ["still in the log", of.in_log, "−"],
   ];
   return (
     <p class="equation">
@@ -173,10 +182,9 @@ function Histogram({ of }: { of: StreamQuality["lateness"] }) {
       {of.map((bucket, index) => (
         <div key={index}>
           <span class="num">{bucket.events ? short(bucket.events) : ""}</span>
-          {/* By the square root, so that a few late ones beside many on time can be seen. */}
           <i
             class={bucket.up_to_ms === 0 ? undefined : "late"}
-            style={{ height: `${70 * Math.sqrt(bucket.events / most)}%` }}
+            style={{ height: `${70 * height(bucket.events, most)}%` }}
           />
           <span>{name(bucket.up_to_ms, index)}</span>
         </div>

@@ -2,10 +2,14 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, Problem } from "../api";
+import { type Draft, linked, typed } from "../draft";
 import { count, duration, plural } from "../format";
-import { place } from "../place";
+import { amend, place } from "../place";
+import { measures } from "../plot";
+import { firstOf } from "../reading";
 import { base, createView, curlSql, filled, parameters, pythonSql } from "../snippets";
-import { AnswerChart } from "../ui/chart";
+import { useStore } from "../store";
+import { AnswerChart, MeasureSelect } from "../ui/chart";
 import { useKept } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import {
@@ -33,10 +37,17 @@ interface Past {
   rows: number | null;
 }
 
+interface Answered {
+  answer: Answer;
+  more: boolean;
+  ms: number;
+  sql: string;
+}
+
 type Result =
   | { kind: "none" }
   | { kind: "running"; id: string; since: number }
-  | { kind: "answer"; answer: Answer; ms: number; sql: string }
+  | ({ kind: "answer" } & Answered)
   | { kind: "plan"; plan: QueryPlan }
   | { kind: "problem"; problem: Error };
 
@@ -48,7 +59,22 @@ export function QueryPage() {
   const [kept, keep] = useKept("query", "SELECT * FROM ");
   const [history, setHistory] = useKept<Past[]>("history", []);
   const [values, setValues] = useKept<Record<string, string>>("parameters", {});
-  const [text, setText] = useState(() => place.get().query.sql ?? kept);
+  const { query } = useStore(place);
+  const [draft, setDraft] = useState<Draft>(() =>
+    linked({ text: kept, link: undefined }, query.sql),
+  );
+  const { text } = draft;
+  useEffect(() => {
+    setDraft((now) => linked(now, query.sql));
+    if (query.sql !== undefined && query.sql !== editor.current?.text())
+      editor.current?.setText(query.sql);
+  }, [query.sql]);
+  const type = (next: string) => {
+    setDraft((now) => typed(now, next));
+    keep(next);
+    const { sql } = place.get().query;
+    if (sql !== undefined && sql !== next) amend({ sql: null });
+  };
   const [result, setResult] = useState<Result>({ kind: "none" });
   const [asView, setAsView] = useState(false);
   const editor = useRef<Editor | null>(null);
@@ -74,9 +100,9 @@ export function QueryPage() {
       setHistory([one, ...history.filter((past) => past.sql !== one.sql)].slice(0, HISTORY_MAX));
     };
     try {
-      const answer = await api.sql(sql, LIMIT, id);
-      show({ kind: "answer", answer, ms: Date.now() - since, sql });
-      remember(answer.rows.length);
+      const first = firstOf(await api.sql(sql, LIMIT + 1, id), LIMIT);
+      show({ kind: "answer", ...first, ms: Date.now() - since, sql });
+      remember(first.answer.rows.length);
     } catch (error) {
       show({ kind: "problem", problem: error as Error });
       remember(null);
@@ -119,10 +145,7 @@ export function QueryPage() {
               text={text}
               made={editor}
               onRun={() => void latest.current()}
-              onChange={(next) => {
-                setText(next);
-                keep(next);
-              }}
+              onChange={type}
             />
             <div class="row">
               {result.kind === "running" ? (
@@ -208,11 +231,13 @@ function EditorHost({
   onChange: (text: string) => void;
 }) {
   const host = useRef<HTMLDivElement>(null);
+  const latest = useRef(text);
+  latest.current = text;
   useEffect(() => {
     let ended = false;
     void import("./editor").then(({ makeEditor }) => {
       if (ended) return;
-      const editor = makeEditor(host.current!, text, { run: onRun, change: onChange });
+      const editor = makeEditor(host.current!, latest.current, { run: onRun, change: onChange });
       made.current = editor;
       // Who types already, into a parameter perhaps, goes on there.
       if (document.activeElement === document.body) editor.focus();
@@ -254,22 +279,27 @@ function Shown({ result }: { result: Result }) {
     case "plan":
       return <PlanPanel plan={result.plan} />;
     case "answer":
-      return <AnswerPanel answer={result.answer} ms={result.ms} sql={result.sql} />;
+      return <AnswerPanel {...result} />;
   }
 }
 
-function AnswerPanel({ answer, ms, sql }: { answer: Answer; ms: number; sql: string }) {
+function AnswerPanel({ answer, more, ms, sql }: Answered) {
   const [as, setAs] = useState<"rows" | "chart">("rows");
+  const [wished, setWished] = useState<string | null>(null);
+  const numbers = measures(answer.columns);
   const positions = Object.entries(answer.as_of).map(
     ([stream, of]) => `${stream} up to ${of.position?.map(count).join(" · ") ?? "?"}`,
   );
   return (
     <Panel
       flush={as === "rows"}
-      title={plural(answer.rows.length, "row")}
-      note={`${duration(ms)}${answer.truncated ? ", there are more" : ""}`}
+      title={
+        more ? `The first ${count(answer.rows.length)} rows` : plural(answer.rows.length, "row")
+      }
+      note={`${duration(ms)}${more ? ", there are more: CSV and Parquet have them" : ""}`}
       actions={
         <>
+          {as === "chart" && <MeasureSelect of={numbers} value={wished} onChange={setWished} />}
           <Switch
             label="Show as"
             of={
@@ -293,7 +323,7 @@ function AnswerPanel({ answer, ms, sql }: { answer: Answer; ms: number; sql: str
       {as === "rows" ? (
         <Rows answer={answer} label="Rows of the answer" most={LIMIT} />
       ) : (
-        <AnswerChart answer={answer} height={280} label="The answer" />
+        <AnswerChart answer={answer} measure={wished} height={280} label="The answer" />
       )}
       {positions.length > 0 && (
         <p class="muted small" style={{ padding: "8px 16px" }}>

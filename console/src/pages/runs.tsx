@@ -50,7 +50,10 @@ export function RunsPage() {
         {value && (
           <>
             <Summary epochs={value.epochs} generations={value.generations} />
-            <Panel title="Epochs" note="the newest first">
+            <Panel
+              title="Epochs"
+              note={`the newest ${count(Math.min(SHOWN, value.epochs.length))} of ${count(value.epochs.length)} listed`}
+            >
               {value.epochs.length ? (
                 <Phases of={value.epochs.slice(0, SHOWN)} />
               ) : (
@@ -96,7 +99,7 @@ function Summary({
       <Stat name="Median epoch" value={duration(at(0.5))} />
       <Stat name="95 of 100 within" value={duration(at(0.95))} />
       <Stat name="While working" value={rate(spent ? (events / spent) * 1000 : null)} />
-      <Stat name="Generations" value={count(generations.length)} />
+      <Stat name="Generations listed" value={count(generations.length)} />
       <Stat name="Audit differences" value={count(differences)} tone={differences ? "bad" : "ok"} />
     </Stats>
   );

@@ -107,11 +107,11 @@ function Shown({ of: { process, spark, disk, versions, settings } }: { of: Syste
 
 function Parts({ of }: { of: Record<string, number> }) {
   const bars = Object.entries(of)
-    .map(([name, value]) => ({ name, value: Math.round(value / 1024) }))
+    .map(([name, value]) => ({ name, value, cell: bytes(value) }))
     .sort((a, b) => b.value - a.value);
   return (
     <>
-      <h3>Parts, in KiB</h3>
+      <h3>Parts</h3>
       <BarChart of={{ bars, others: 0 }} />
     </>
   );

@@ -11,6 +11,7 @@ import {
   search,
   worst,
 } from "../graph";
+import { connected, link as linked, NOT_CONNECTED } from "../link";
 import { status, topology } from "../live";
 import { amend, place } from "../place";
 import { link } from "../routes";
@@ -26,9 +27,13 @@ import { ViewCards } from "./view-cards";
 export function TopologyPage() {
   const seen = useStore(topology);
   const project = useStore(status);
+  const here = connected(useStore(linked));
   const [tall, setTall] = useState(false);
   const bad = seen?.nodes.filter((node) => node.health === "bad").length ?? 0;
   const warn = seen?.nodes.filter((node) => node.health === "warn").length ?? 0;
+  const state = project?.state;
+  const places = new Set(seen?.nodes.map((node) => node.id));
+  const others = project?.problems.filter((problem) => !places.has(problem.about)) ?? [];
   const flow = seen?.nodes
     .filter((node) => node.kind === "log")
     .reduce((sum, node) => sum + (node.rate ?? 0), 0);
@@ -39,7 +44,8 @@ export function TopologyPage() {
         about={
           seen ? (
             <>
-              {plural(seen.nodes.length, "node")}, {rate(flow)} coming in
+              {plural(seen.nodes.length, "node")},{" "}
+              {here ? `${rate(flow)} coming in` : NOT_CONNECTED}
             </>
           ) : (
             "what flows where"
@@ -48,9 +54,23 @@ export function TopologyPage() {
       >
         {bad > 0 && <Badge tone="bad">{bad} failing</Badge>}
         {warn > 0 && <Badge tone="warn">{plural(warn, "warning")}</Badge>}
-        {seen && !bad && !warn && <Badge tone="ok">all well</Badge>}
+        {here && state && state !== "running" && state !== "degraded" && (
+          <Badge tone="warn">{state}</Badge>
+        )}
+        {here && seen && state === "running" && !bad && !warn && !others.length && (
+          <Badge tone="ok">all well</Badge>
+        )}
       </PageHead>
       <div class="content">
+        {others.length > 0 && (
+          <Panel title={plural(others.length, "problem")}>
+            {others.map((problem) => (
+              <p key={problem.about}>
+                <Dot tone={problem.level} /> {problem.message}
+              </p>
+            ))}
+          </Panel>
+        )}
         {seen?.nodes.length ? (
           <Graph of={seen} tall={tall} onTall={() => setTall(!tall)} />
         ) : (
@@ -192,6 +212,7 @@ function Graph({ of, tall, onTall }: { of: Topology; tall: boolean; onTall: () =
           nodes={nodes}
           edges={edgesWithin(of.edges, shown)}
           chosen={chosen?.id ?? null}
+          focus={large || worst(of.nodes) === "bad" ? focus : null}
           lit={lit}
           onChoose={choose}
           tall={tall}

@@ -3,9 +3,10 @@
 import type { ComponentChildren } from "preact";
 import { api } from "../api";
 import { cell, duration, isWindow, moment } from "../format";
+import { pretty } from "../json";
 import { link } from "../routes";
 import { useAsked } from "../ui/hooks";
-import { Ago, Badge, Code, Dialog, Notice, pretty, Waiting } from "../ui/parts";
+import { Ago, Badge, Code, Dialog, Notice, Waiting } from "../ui/parts";
 
 export function TracePanel({
   stream,

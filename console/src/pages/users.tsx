@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
+import { serverNow } from "../clock";
 import { plural } from "../format";
 import { status } from "../live";
 import { amend, place } from "../place";
@@ -142,7 +143,7 @@ export function UsersPage() {
 }
 
 const live = (tokens: Token[]): Token[] =>
-  tokens.filter((one) => !one.revoked_at && Date.parse(one.expires_at) > Date.now());
+  tokens.filter((one) => !one.revoked_at && Date.parse(one.expires_at) > serverNow());
 
 function UserTable({
   users,

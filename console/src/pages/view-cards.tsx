@@ -3,7 +3,7 @@
 import { plural } from "../format";
 import { link } from "../routes";
 import { AnswerChart } from "../ui/chart";
-import { Badge, Dot } from "../ui/parts";
+import { Badge, Dot, viewTone } from "../ui/parts";
 import { useView } from "../ui/view";
 import type { ViewStatus } from "../wire";
 
@@ -27,7 +27,7 @@ function ViewCard({ view }: { view: ViewStatus }) {
   return (
     <section class="panel">
       <div class="head">
-        <Dot tone={view.state === "building" ? "warn" : "ok"} />
+        <Dot tone={viewTone(view.state)} />
         <h2>
           <a href={link("views", view.name)}>{view.name}</a>
         </h2>
@@ -37,7 +37,7 @@ function ViewCard({ view }: { view: ViewStatus }) {
             <Badge title="some values are estimates until the next generation">±</Badge>
           )}
           {(view.rows > 0 || answer) && (
-            <span class="muted num">{plural(view.rows || answer!.rows.length, "row")}</span>
+            <span class="muted num">{plural(view.rows || (answer?.total ?? 0), "row")}</span>
           )}
         </span>
       </div>

@@ -2,31 +2,23 @@
 
 import { useState } from "preact/hooks";
 import { api, Problem, type Row } from "../api";
-import { count, duration, percent } from "../format";
+import { count, percent, plural } from "../format";
+import { exactness, freshness } from "../fresh";
+import { connected, link as linked } from "../link";
 import { now } from "../live";
 import { amend, go, place } from "../place";
-import { measures, newestFirst } from "../plot";
+import { measureOf, measures, windowColumn } from "../plot";
+import { ROWS_MAX } from "../reading";
 import { link } from "../routes";
 import { base, curlView, pythonView } from "../snippets";
 import { useStore } from "../store";
-import { AnswerChart } from "../ui/chart";
+import { AnswerChart, MeasureSelect } from "../ui/chart";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
-import {
-  Badge,
-  Button,
-  Code,
-  copy,
-  Notice,
-  Panel,
-  Sql,
-  Tabs,
-  type Tone,
-  Waiting,
-} from "../ui/parts";
+import { Badge, Button, Code, copy, Notice, Panel, Sql, Tabs, Waiting } from "../ui/parts";
 import { Rows, Table } from "../ui/table";
 import { useView } from "../ui/view";
-import type { About, Answer, AsOf } from "../wire";
+import type { About, Answer } from "../wire";
 import { Explanation } from "./explanation";
 import { LatePanel } from "./late";
 import { RebuildButton, RebuildProgress } from "./rebuild";
@@ -41,7 +33,7 @@ type Tab = (typeof TABS)[number][0];
 
 export function ViewPage({ name }: { name: string }) {
   const { query } = useStore(place);
-  const { answer, problem } = useView(name, 90);
+  const { answer, at, problem } = useView(name, 90, query.measure ?? null);
   const about = useAsked(() => api.about(name), [name], 5000);
   const [explained, setExplained] = useState(false);
   const [asked, setAsked] = useState<Row | null>(null);
@@ -61,8 +53,7 @@ export function ViewPage({ name }: { name: string }) {
           )
         }
       >
-        {answer && <FreshBadge answer={answer} onPress={() => setExplained(true)} />}
-        {answer && <ExactBadge answer={answer} onPress={() => setExplained(true)} />}
+        {answer && <Badges answer={answer} at={at} onPress={() => setExplained(true)} />}
         {about.value && about.value.kind !== "read" && <RebuildButton name={name} />}
         <Button
           kind="tiny"
@@ -115,13 +106,8 @@ export function ViewPage({ name }: { name: string }) {
           onClose={() => setExplained(false)}
         />
       )}
-      {asked && (
-        <WhyPanel
-          view={name}
-          row={asked}
-          columns={about.value?.columns ?? null}
-          onClose={() => setAsked(null)}
-        />
+      {asked && answer && (
+        <WhyPanel view={name} row={asked} columns={answer.columns} onClose={() => setAsked(null)} />
       )}
     </>
   );
@@ -142,35 +128,21 @@ function Live({
 }) {
   const { query } = useStore(place);
   if (!answer) return failed ? null : <Waiting />;
-  const keys = about?.columns.filter((column) => column.key).map((column) => column.name);
-  const numbers = measures(answer.columns).filter((column) => !keys?.includes(column));
   const traced = about ? about.kind !== "read" : true;
   return (
     <div class="stack">
       <Panel
         title="Now"
         actions={
-          numbers.length > 1 && (
-            <select
-              class="input"
-              aria-label="Number to draw"
-              value={query.measure ?? numbers[0]}
-              onChange={(event) => amend({ measure: event.currentTarget.value })}
-            >
-              {numbers.map((column) => (
-                <option key={column}>{column}</option>
-              ))}
-            </select>
-          )
+          <MeasureSelect
+            of={measures(answer.columns)}
+            value={query.measure}
+            onChange={(measure) => amend({ measure })}
+          />
         }
       >
         {answer.rows.length ? (
-          <AnswerChart
-            answer={answer}
-            wish={{ measure: query.measure, keys }}
-            height={260}
-            label={name}
-          />
+          <AnswerChart answer={answer} measure={query.measure} height={260} label={name} />
         ) : (
           <p class="muted">The view is empty: no event has come that counts in it.</p>
         )}
@@ -179,62 +151,38 @@ function Live({
         flush
         title="Rows"
         note={
-          <>
-            {count(answer.rows.length)} newest{traced && ", press one to see the events behind it"}
-          </>
+          shownOf(answer, query.measure) + (traced ? ", press one to see the events behind it" : "")
         }
       >
-        <Rows
-          answer={answer}
-          rows={newestFirst(answer)}
-          onPress={traced ? onWhy : undefined}
-          label={`Rows of ${name}`}
-        />
+        <Rows answer={answer} onPress={traced ? onWhy : undefined} label={`Rows of ${name}`} />
       </Panel>
     </div>
   );
 }
 
-/** The oldest of the streams behind an answer decides. */
-export function oldest(answer: Answer): AsOf | null {
-  const all = Object.values(answer.as_of).filter((as) => as.committed_at);
-  return all.sort((a, b) => Date.parse(a.committed_at!) - Date.parse(b.committed_at!))[0] ?? null;
+/** How many rows the table has, and which of how many they are. */
+function shownOf(answer: Answer, wished?: string): string {
+  const [shown, all] = [Math.min(answer.rows.length, ROWS_MAX), answer.total ?? answer.rows.length];
+  const rows = `${count(shown)} of ${plural(all, "row")}`;
+  if (windowColumn(answer.columns)) return `${rows} in the newest windows, the newest first`;
+  const measure = measureOf(answer.columns, wished);
+  return measure ? `${rows}, the largest ${measure} first` : rows;
 }
 
-function FreshBadge({ answer, onPress }: { answer: Answer; onPress: () => void }) {
-  const time = useStore(now);
-  const as = oldest(answer);
-  if (!as?.committed_at) return <Badge onPress={onPress}>no epoch yet</Badge>;
-  const age = Math.max(0, time - Date.parse(as.committed_at));
-  const tone: Tone = age < 10_000 ? "ok" : age < 60_000 ? "warn" : "idle";
+function Badges({ answer, at, onPress }: { answer: Answer; at: number; onPress: () => void }) {
+  useStore(now); // older, each second
+  const here = connected(useStore(linked));
+  const fresh = freshness(answer, performance.now() - at, here);
+  const exact = exactness(answer, here);
   return (
-    <Badge tone={tone} onPress={onPress} title="How fresh: open the explanation">
-      {age < 2000 ? "fresh" : `${duration(Math.round(age / 1000) * 1000)} old`}
-    </Badge>
-  );
-}
-
-function ExactBadge({ answer, onPress }: { answer: Answer; onPress: () => void }) {
-  const estimates = Object.values(answer.columns).filter((column) => !column.exact);
-  const provisional = Object.values(answer.as_of).some((as) => as.provisional);
-  const title = "How exact: open the explanation";
-  if (provisional)
-    return (
-      <Badge tone="warn" onPress={onPress} title={title}>
-        provisional
+    <>
+      <Badge tone={fresh.tone} onPress={onPress} title="How fresh: open the explanation">
+        {fresh.text}
       </Badge>
-    );
-  if (!estimates.length)
-    return (
-      <Badge tone="ok" onPress={onPress} title={title}>
-        exact
+      <Badge tone={exact.tone} onPress={onPress} title="How exact: open the explanation">
+        {exact.text}
       </Badge>
-    );
-  const most = Math.max(...estimates.map((column) => column.error ?? 0));
-  return (
-    <Badge tone="warn" onPress={onPress} title={title}>
-      {most ? `± ${percent(most)}` : "estimated"}
-    </Badge>
+    </>
   );
 }
 

@@ -6,7 +6,7 @@ import { place } from "../place";
 import { link } from "../routes";
 import { useStore } from "../store";
 import { PageHead } from "../ui/page";
-import { Badge, Dot, Empty, Panel, Waiting } from "../ui/parts";
+import { Badge, Dot, Empty, Panel, viewTone, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 import type { ViewStatus } from "../wire";
 import { ViewPage } from "./view";
@@ -52,7 +52,7 @@ function List({ views }: { views: ViewStatus[] }) {
           name: "View",
           show: (view) => (
             <span class="row">
-              <Dot tone={view.state === "building" ? "warn" : "ok"} />
+              <Dot tone={viewTone(view.state)} />
               <a href={link("views", view.name)}>{view.name}</a>
             </span>
           ),

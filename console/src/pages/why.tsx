@@ -4,26 +4,11 @@ import { useState } from "preact/hooks";
 import { api, type Row } from "../api";
 import { cell, clock, count, isWindow, plural, position } from "../format";
 import { link } from "../routes";
+import { keysOf } from "../row-key";
 import { useAsked } from "../ui/hooks";
 import { Ago, Badge, Dialog, Dot, Facts, Notice, Tabs, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { CatalogColumn, Seen } from "../wire";
-
-/** The parameters that name a row: its keys, and where its window starts. */
-export function keysOf(row: Row, columns: readonly CatalogColumn[] | null): Record<string, string> {
-  const keys: Record<string, string> = {};
-  const nulls: string[] = [];
-  for (const [name, value] of Object.entries(row)) {
-    const key = columns
-      ? columns.find((column) => column.name === name)?.key
-      : typeof value !== "number";
-    if (isWindow(value)) keys.window = value.start;
-    else if (key && columns && value === null) nulls.push(name);
-    else if (key && value !== null && value !== undefined) keys[name] = String(value);
-  }
-  if (nulls.length) keys.null = nulls.join(",");
-  return keys;
-}
+import type { Answer, Seen } from "../wire";
 
 export function WhyPanel({
   view,
@@ -33,7 +18,7 @@ export function WhyPanel({
 }: {
   view: string;
   row: Row;
-  columns: CatalogColumn[] | null;
+  columns: Answer["columns"];
   onClose: () => void;
 }) {
   const keys = keysOf(row, columns);

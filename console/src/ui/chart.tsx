@@ -3,9 +3,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { axisTime, cell, moment, short } from "../format";
-import { type Bars, type Drawable, type Figures, type Lines, plot, type Wish } from "../plot";
+import { axisTime, cell, count, moment, short } from "../format";
+import { type Bars, type Drawable, type Figures, type Lines, plot } from "../plot";
 import { useStore } from "../store";
+import { pointed } from "../timeline";
 import { theme } from "./theme";
 
 const token = (name: string) =>
@@ -14,20 +15,45 @@ const colour = (index: number) => token(`--series-${(index % 6) + 1}`);
 
 export function AnswerChart({
   answer,
-  wish,
+  measure,
   height = 220,
   label,
 }: {
   answer: Drawable;
-  wish?: Wish;
+  measure?: string | null;
   height?: number;
   label: string;
 }) {
-  const drawn = plot(answer, wish);
+  const drawn = plot(answer, measure);
   if (drawn.kind === "lines") return <LineChart of={drawn} height={height} label={label} />;
   if (drawn.kind === "bars") return <BarChart of={drawn} />;
   if (drawn.kind === "figures") return <FigureList of={drawn} />;
   return <p class="muted">No number to draw yet.</p>;
+}
+
+/** Which number is drawn, where there are several. */
+export function MeasureSelect({
+  of,
+  value,
+  onChange,
+}: {
+  of: readonly string[];
+  value?: string | null;
+  onChange: (measure: string) => void;
+}) {
+  if (of.length < 2) return null;
+  return (
+    <select
+      class="input"
+      aria-label="Number to draw"
+      value={value ?? of[0]}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      {of.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
+  );
 }
 
 export function LineChart({ of, height, label }: { of: Lines; height: number; label: string }) {
@@ -130,8 +156,8 @@ function options(
         stroke: colour(index),
         width: 1.75,
         fill: alone ? `color-mix(in srgb, ${colour(index)} 12%, transparent)` : undefined,
-        points: { show: of.xs.length < 12, size: 5 },
-        spanGaps: true,
+        points: { show: true, size: 5, filter: (u: uPlot, at: number) => pointed(u.data[at]!) },
+        spanGaps: false,
       })),
     ],
   };
@@ -171,7 +197,7 @@ function Tip({
         <div key={one.name}>
           <span class={`swatch s${index + 1}`} />
           {one.name}
-          <b>{cell(one.values[at] ?? null)}</b>
+          <b>{cell(one.cells[at] ?? null)}</b>
         </div>
       ))}
     </div>
@@ -197,7 +223,11 @@ export function Legend({
             {name}
           </span>
         ))}
-      {others > 0 && <span class="muted">and {others} more</span>}
+      {others > 0 && (
+        <span class="muted">
+          the {names.length} largest of {count(names.length + others)}
+        </span>
+      )}
       {settled && (
         <span class="muted">
           <i class="swatch open" />
@@ -221,11 +251,15 @@ export function BarChart({ of }: { of: Pick<Bars, "bars" | "others"> }) {
             <i style={{ width: `${(100 * Math.abs(bar.value)) / most}%` }} />
           </dd>,
           <dd class="num right" key={`${bar.name}=`}>
-            {cell(bar.value)}
+            {cell(bar.cell)}
           </dd>,
         ])}
       </dl>
-      {of.others > 0 && <figcaption class="muted small">and {of.others} more</figcaption>}
+      {of.others > 0 && (
+        <figcaption class="muted small">
+          the {of.bars.length} largest of {count(of.bars.length + of.others)}
+        </figcaption>
+      )}
     </figure>
   );
 }

@@ -1,6 +1,7 @@
 /** Asking the server from a component. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { keep, kept } from "../kept";
 
 export interface Asked<T> {
   value: T | null;
@@ -58,24 +59,13 @@ export function useAsked<T>(
   return { ...state, loading, again: () => void run() };
 }
 
-/** A value that the browser remembers. */
+/** A value that the browser remembers for its user. */
 export function useKept<T>(name: string, first: T): [T, (next: T) => void] {
-  const [value, setValue] = useState<T>(() => {
-    try {
-      const kept = localStorage.getItem(`headrace.${name}`);
-      return kept === null ? first : (JSON.parse(kept) as T);
-    } catch {
-      return first;
-    }
-  });
+  const [value, setValue] = useState<T>(() => kept(name, first));
   const set = useCallback(
     (next: T) => {
       setValue(() => next);
-      try {
-        localStorage.setItem(`headrace.${name}`, JSON.stringify(next));
-      } catch {
-        // A browser that keeps nothing is still a browser.
-      }
+      keep(name, next);
     },
     [name],
   );

@@ -1,15 +1,19 @@
 /** The navigation, with how the project is doing. */
 
 import { useEffect, useState } from "preact/hooks";
+import { openBySeverity, severityTone } from "../alerts";
 import { api, session } from "../api";
 import { duration, short } from "../format";
 import type { Health } from "../graph";
-import { link as linked, now, status } from "../live";
+import { forget } from "../kept";
+import { lasting, link as linked, NOT_CONNECTED } from "../link";
+import { now, status } from "../live";
 import { go } from "../place";
 import { HOME, link, type Page, serverAbove } from "../routes";
 import { isProject, paths } from "../server";
 import { useStore } from "../store";
 import { me } from "../who";
+import { isAway } from "./away";
 import { Icon, Mark } from "./icons";
 import { Badge, Button, Dot, say } from "./parts";
 import { theme, toggleTheme } from "./theme";
@@ -20,6 +24,7 @@ const TONES: Record<string, Health> = {
   degraded: "bad",
   starting: "warn",
   stopping: "warn",
+  [NOT_CONNECTED]: "bad",
 };
 
 export function Nav({
@@ -34,12 +39,14 @@ export function Nav({
   onHelp: () => void;
 }) {
   const project = useStore(status);
+  const away = isAway(useStore(linked));
+  const state = away ? NOT_CONNECTED : (project?.state ?? "");
   const alone = isProject(useStore(paths));
   const above = serverAbove(location.pathname);
   const look = useStore(theme);
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [page]);
-  const alerts = project?.rules.reduce((sum, rule) => sum + rule.numbers.open, 0) ?? 0;
+  const alerts = openBySeverity(project?.rules ?? []);
   return (
     <nav class={`nav${open ? " open" : ""}`} aria-label="Console">
       <a class="brand" href={link(pages[0]?.page ?? "topology")}>
@@ -47,10 +54,10 @@ export function Nav({
         <span class="grow">
           <strong class="ellipsis">{project?.name ?? "Headrace"}</strong>
           <span class="state" title={project?.reason}>
-            {project ? (
+            {project || away ? (
               <>
-                <Dot tone={TONES[project.state] ?? "idle"} />
-                {project.state}
+                <Dot tone={TONES[state] ?? "idle"} />
+                {state}
               </>
             ) : (
               !alone && "server of jobs"
@@ -87,8 +94,10 @@ export function Nav({
                   >
                     <Icon name={one.icon} />
                     {one.title}
-                    {one.page === "alerts" && alerts > 0 && (
-                      <Badge tone="warn">{short(alerts)}</Badge>
+                    {one.page === "alerts" && alerts[0] && (
+                      <Badge tone={severityTone(alerts[0][0])}>
+                        {short(alerts.reduce((sum, [, open]) => sum + open, 0))}
+                      </Badge>
                     )}
                   </a>
                 ))}
@@ -99,7 +108,7 @@ export function Nav({
         <Account />
       </div>
       <div class="foot">
-        {alone && <LinkState />}
+        <LinkState />
         <span class="grow" />
         <Button
           kind="quiet tiny"
@@ -119,6 +128,7 @@ function Account() {
   const leave = async () => {
     try {
       await api.logout();
+      forget();
       go(HOME.page);
       session.set("needed");
     } catch (error) {
@@ -141,13 +151,14 @@ function Account() {
   );
 }
 
-const WORDS = { connecting: "connecting", live: "live", asking: "every 2 s", lost: "no answer" };
+const WORDS = { connecting: "connecting", live: "live", asking: "every 2 s", lost: NOT_CONNECTED };
 
 function LinkState() {
-  const { state, since } = useStore(linked);
-  const time = useStore(now);
+  const of = useStore(linked);
+  const { state } = of;
+  useStore(now); // for how long, each second
   const tone = state === "lost" ? "bad" : state === "connecting" ? "idle" : "ok";
-  const long = state === "lost" ? ` for ${duration(Math.max(0, time - since))}` : "";
+  const long = state === "lost" ? ` for ${duration(lasting(of))}` : "";
   return (
     <span class="link" role="status">
       <Dot tone={tone} beat={tone === "ok"} />

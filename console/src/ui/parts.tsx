@@ -21,6 +21,10 @@ export function Dot({ tone, beat }: { tone: Tone; beat?: boolean }) {
   );
 }
 
+/** How a view is; of a state that is not known nothing good is said. */
+export const viewTone = (state: string): Tone =>
+  state === "building" ? "warn" : state === "live" || state === "read" ? "ok" : "idle";
+
 export function Badge({
   tone = "idle",
   onPress,
@@ -440,13 +444,4 @@ export function Needs({
       </p>
     </Empty>
   );
-}
-
-/** A text of JSON with indentation, or as it is. */
-export function pretty(raw: string): string {
-  try {
-    return JSON.stringify(JSON.parse(raw), null, 2);
-  } catch {
-    return raw;
-  }
 }

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import type { Row } from "../api";
 import { cell, percent } from "../format";
+import { ROWS_MAX } from "../reading";
 import type { Answer, ColumnInfo } from "../wire";
 
 export interface ColumnOf<T> {
@@ -92,19 +93,17 @@ const RIGHT = /INT|FLOAT|DOUBLE|DECIMAL/;
 /** The rows of an answer; an estimate has its error beside the column's name. */
 export function Rows({
   answer,
-  rows,
   onPress,
   label,
-  most = 200,
+  most = ROWS_MAX,
 }: {
   answer: Pick<Answer, "columns" | "rows">;
-  rows?: Row[];
   onPress?: (row: Row) => void;
   label: string;
   most?: number;
 }) {
   const names = Object.keys(answer.columns);
-  const shown = (rows ?? answer.rows).slice(0, most);
+  const shown = answer.rows.slice(0, most);
   const columns: ColumnOf<Row>[] = names.map((name) => ({
     name: heading(name, answer.columns[name]!),
     right: RIGHT.test(answer.columns[name]!.type),

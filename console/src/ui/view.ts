@@ -3,44 +3,27 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
 import { moved } from "../live";
-import { since, windowColumn } from "../plot";
+import { readView } from "../reading";
 import type { Answer } from "../wire";
 
-const ROWS_MAX = 4000;
 const AGAIN_MS = 5000;
+/** Of a view that takes long to read, a fifth of the time is spent reading it. */
+const REST = 4;
 
-/** The newest windows of a view, or all of its rows if it has none. What was answered before says
- *  from where on to ask, so that only the first time takes two questions. */
-export async function readView(
-  name: string,
-  windows: number,
-  before: Answer | null,
-): Promise<Answer> {
-  const known = before?.rows.length ? before : await api.view(name, { limit: 1 });
-  for (let wanted = windows; ; wanted = Math.floor(wanted / 2)) {
-    const from = windowColumn(known.columns) ? since(known, wanted) : null;
-    const answer = await api.view(name, { limit: ROWS_MAX, from: from ?? undefined });
-    if (!answer.rows.length && from) return api.view(name, { limit: ROWS_MAX });
-    // More rows than these would be cut anywhere, so fewer windows are asked for.
-    if (answer.rows.length < ROWS_MAX || !from || wanted < 2) return answer;
-  }
+interface Viewed {
+  answer: Answer | null;
+  at: number; // when the answer came, by performance.now()
+  problem: Error | null;
 }
 
-export function useView(
-  name: string,
-  windows: number,
-): { answer: Answer | null; problem: Error | null } {
-  const [state, setState] = useState<{ answer: Answer | null; problem: Error | null }>({
-    answer: null,
-    problem: null,
-  });
+export function useView(name: string, windows: number, measure: string | null = null): Viewed {
+  const [state, setState] = useState<Viewed>({ answer: null, at: 0, problem: null });
   useEffect(() => {
     let ended = false;
     let busy = false;
     let stale = false;
     let last: Answer | null = null;
     let again = 0;
-    setState({ answer: null, problem: null });
     // One question at a time: news that come meanwhile are one question more.
     const read = async () => {
       stale = true;
@@ -49,9 +32,11 @@ export function useView(
       while (stale && !ended) {
         stale = false;
         try {
-          const answer = await readView(name, windows, last);
+          const begun = performance.now();
+          const answer = await readView((asked) => api.view(name, asked), windows, measure, last);
           last = answer;
-          if (!ended) setState({ answer, problem: null });
+          if (!ended) setState({ answer, at: performance.now(), problem: null });
+          await rest(REST * (performance.now() - begun));
         } catch (error) {
           if (ended) return;
           setState((now) => ({ ...now, problem: error as Error }));
@@ -73,6 +58,8 @@ export function useView(
       document.removeEventListener("visibilitychange", seen);
       stop();
     };
-  }, [name, windows]);
+  }, [name, windows, measure]);
   return state;
 }
+
+const rest = (ms: number) => new Promise((done) => setTimeout(done, ms));

@@ -1,6 +1,7 @@
 """How good the events of each stream are: late, doubled, unreadable, and unlike what was declared.
 
-Totals are of all events; the rest is of the newest `sampled` records.
+Totals are of all records, archived or not, and say of how many they are; reasons are of the newest
+dead letters, and the rest is of the newest `sampled` records.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class StreamQuality(msgspec.Struct, frozen=True):
     sampled: int
     lateness: list[LatenessBucket]
     late: int
+    taken: int  # records that speed has taken; `late` is of these
+    records: int  # in the log and in the master; `duplicates` and `dead_letters` are of these
     duplicates: int
     dead_letters: int
     reasons: list[ReasonCount]

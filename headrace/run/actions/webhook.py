@@ -7,6 +7,9 @@ is used, and an answer is read up to a limit. 2xx is delivered; 408, 429, 5xx an
 HTTP is tried again; every other answer is final.
 
     X-Headrace-Signature: v1=hex(hmac_sha256(secret, timestamp + "." + body))
+
+While a secret is replaced there is one signature with each, the new one first, separated by a
+comma, so that a receiver that has either takes the request.
 tests/run/test_webhook.py has a receiver that does each thing wrong.
 """
 
@@ -14,10 +17,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
 import httpx
@@ -27,8 +31,13 @@ from headrace.define.settings import NotifySettings
 from headrace.run.actions.protocol import Undeliverable
 from headrace.serving.notices import Notice
 
+SECRET, BEFORE = "HEADRACE_NOTIFY_SECRET", "HEADRACE_NOTIFY_SECRET_BEFORE"
 _AGAIN = frozenset({408, 429})
-_TRANSLATED = ip_network("64:ff9b::/96")  # an IPv4 address behind NAT64
+# Outside of it are loopback, private, link- and site-local, multicast, NAT64 (RFC 6052, 8215),
+# segment routing (RFC 9602) and IPv4 addresses in forms that are long out of use.
+_UNICAST = ip_network("2000::/3")
+# What Python takes for global: documentation (RFC 9637), and relays of 6to4, which are gone.
+_UNUSED = (ip_network("3fff::/20"), ip_network("192.88.99.0/24"))
 Resolve = Callable[..., list[tuple[Any, ...]]]
 
 
@@ -39,13 +48,13 @@ class WebhookAction:
         self,
         url: str,
         settings: NotifySettings,
-        secret: str,
+        secrets: Sequence[str],
         *,
         resolve: Resolve = socket.getaddrinfo,
         clock: Callable[[], float] = time.time,
         verify: Any = True,
     ) -> None:
-        self.url, self.settings, self.secret = httpx.URL(url), settings, secret
+        self.url, self.settings, self.secrets = httpx.URL(url), settings, secrets
         self.resolve, self.clock, self.verify = resolve, clock, verify
 
     def deliver(self, notices: Sequence[Notice]) -> None:
@@ -100,7 +109,9 @@ class WebhookAction:
             "User-Agent": "headrace",
             "Idempotency-Key": notice.key,
             "X-Headrace-Timestamp": timestamp,
-            "X-Headrace-Signature": signature(self.secret, timestamp, notice.body),
+            "X-Headrace-Signature": ",".join(
+                signature(secret, timestamp, notice.body) for secret in self.secrets
+            ),
         }
 
     def _read(self, response: httpx.Response) -> None:
@@ -110,6 +121,12 @@ class WebhookAction:
             size += len(part)
             if size > self.settings.answer_bytes_max or time.monotonic() > ends:
                 return
+
+
+def secrets_of(settings: NotifySettings) -> tuple[str, ...]:
+    """What is signed with: the secret, and while it is replaced the one before."""
+    found = os.environ.get(SECRET, settings.secret), os.environ.get(BEFORE, settings.secret_before)
+    return tuple(secret for secret in found if secret)
 
 
 def _judge(status: int) -> None:
@@ -141,6 +158,10 @@ def public(address: str) -> bool:
         inner = found.ipv4_mapped or found.sixtofour
         if inner is not None:
             return public(str(inner))
-        if found in _TRANSLATED or found.teredo:
+        if found not in _UNICAST or found.teredo:
             return False
-    return found.is_global and not found.is_multicast
+    return found.is_global and not found.is_multicast and not _unused(found)
+
+
+def _unused(address: IPv4Address | IPv6Address) -> bool:
+    return any(address in network for network in _UNUSED)

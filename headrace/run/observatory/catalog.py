@@ -207,7 +207,7 @@ def columns_of(view: ViewPlan) -> list[CatalogColumn]:
     """The columns of a view, with what is known of their exactness."""
     estimates = {estimate.column: estimate for estimate in estimates_of(view)}
     return [
-        CatalogColumn(output.name, output.type, key=output.key is not None)
+        CatalogColumn(output.name, output.type, key=output.keyed)
         if (found := estimates.get(output.name)) is None
         else CatalogColumn(
             output.name,

@@ -94,7 +94,8 @@ def _compared(column: Column, value: str) -> Condition:
         return Condition(f"to_json({name}) = ?", (value,))
     match column.type.name:
         case "INT" | "BIGINT" | "DOUBLE":
-            return Condition(f"{name} = CAST(? AS DOUBLE)", (_number(column, value),))
+            # Without a cast: a DOUBLE would take neighbours beyond 2⁵³ for the same number.
+            return Condition(f"{name} = ?", (_number(column, value),))
         case "TIMESTAMP":
             return Condition(f"epoch_us({name}) = ?", (_moment(value),))
     return Condition(f"CAST({name} AS VARCHAR) = ?", (value,))

@@ -62,13 +62,14 @@ def graph_of(
     project: Project, plan: Plan, watches: Iterable[str] = (), reads: Reads = reads_of
 ) -> Graph:
     """The graph of a deployed project with these watches."""
-    places = list(_places(project, plan, list(watches)[:WATCHES_MAX]))
+    places = list(places_of(project, plan, list(watches)[:WATCHES_MAX]))
     edges = dict.fromkeys((*_ways_in(plan), *_ways_on(reads(project), plan, places)))
     known = {place.id for place in places}
     return Graph(tuple(places), tuple(e for e in edges if e[0] in known and e[1] in known))
 
 
-def _places(project: Project, plan: Plan, watches: list[str]) -> Iterator[Place]:
+def places_of(project: Project, plan: Plan, watches: Iterable[str] = ()) -> Iterator[Place]:
+    """All places of a deployed project."""
     for stream in plan.streams:
         yield Place("source", stream.name)
         yield Place("log", stream.name)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from headrace.api.shapes import Alerts, StatusReport
+from headrace.api.shapes import StatusReport
 from headrace.compile.subscribe import streams_of
 from headrace.core.errors import NotFound
 from headrace.core.time import MILLISECOND, SECOND
@@ -23,7 +23,7 @@ from headrace.serving import ledger
 from headrace.serving.board import Board, Topic
 from headrace.serving.catalog import read_plan, read_stream
 from headrace.serving.hearer import Hearer
-from headrace.serving.ledger import Wanted
+from headrace.serving.ledger import Alerts, Wanted
 
 STATUS_US = SECOND  # reading the master's version costs more than the store
 # Twice a second. A little less, because a look that comes a moment too early would be left out.
@@ -37,20 +37,20 @@ class LiveObservatory(StoreObservatory):
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
         self.growth = growth = Growth()
-        self._sampler = Sampler(
+        self.sampler = Sampler(
             partial(count, subject),
             lambda now: growth.add(now, subject.layout),
             subject.store.clock,
         )
-        self.samples = self._sampler.samples
+        self.samples = self.sampler.samples
         self.board = Board(subject.project.settings.live, self.topic, subject.store.clock)
 
     def start(self) -> None:
-        self._sampler.start()
+        self.sampler.start()
 
     def stop(self) -> None:
         self.board.stop()
-        self._sampler.stop()
+        self.sampler.stop()
 
     def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearer:
         return self.board.join(topics, news)
@@ -84,7 +84,7 @@ class LiveObservatory(StoreObservatory):
 
     def _alerts(self) -> Alerts:
         with self.subject.store.db.read() as db:
-            return Alerts(ledger.alerts(db, Wanted()))
+            return ledger.page(db, Wanted())
 
     def _alerts_mark(self) -> str:
         with self.subject.store.db.read() as db:

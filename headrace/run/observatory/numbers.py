@@ -7,22 +7,24 @@ tests/run/test_topology.py reads each judgement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headrace.api.observed.topology import Detail, Health
 from headrace.api.service import Status, StreamStatus
 from headrace.compile.plan import Plan
 from headrace.core.position import Position
-from headrace.core.time import MINUTE
+from headrace.core.rule import view_of
+from headrace.core.time import MILLISECOND, MINUTE, duration_text
 from headrace.define.definitions import Pace
 from headrace.define.pace import paced
+from headrace.run.observatory.aside import aside_text
 from headrace.run.observatory.graph import Place
 from headrace.run.observatory.subject import Subject
 from headrace.run.observatory.waiting import waited_ms
 from headrace.serving.watches import WatchStatus
 
-LAG_MS_MAX = 10_000  # beyond which an answer is not fresh to the second
+BAD_WAITS = 6  # so many times what is a warning, and it is bad
 ARCHIVE_INTERVALS_MAX = 6
 EPOCHS_MEASURED = 10
 BUSY_US = MINUTE  # after so long without an epoch, none is in the way of the next
@@ -50,7 +52,8 @@ class Judging:
 
     def __init__(self, subject: Subject, plan: Plan, status: Status, watches: list[WatchStatus]):
         self.subject, self.plan, self.status = subject, plan, status
-        self.problems: Mapping[str, str] = subject.signs().problems
+        signs = subject.signs()
+        self.running, self.problems = signs.running, signs.problems
         self.streams = {stream.name: stream for stream in status.streams}
         self.watches = {watch.name: watch for watch in watches}
         self.now_us = subject.store.clock()
@@ -81,10 +84,9 @@ class Judging:
         problem = self._problem(f"archive {name}", f"batch {name}", f"tidy {name}")
         health: Health = "bad" if problem else "ok"
         if not problem and waited is not None and waited > allowed:
-            health, problem = (
-                "warn",
-                f"events of '{name}' wait {waited // 1000:,} s for the archive",
-            )
+            at_least = duration_text(allowed * MILLISECOND)
+            health = "warn"
+            problem = f"events of '{name}' have waited for the archive for more than {at_least}"
         balance = stream.balance
         detail: Detail = {
             "events": balance.events,
@@ -118,9 +120,7 @@ class Judging:
 
     def _pace(self, flow: str) -> tuple[float | None, float | None]:
         """The time of an epoch, and as a share of the trigger's interval while there are epochs."""
-        streams = self.subject.store.stream(flow).plan.streams
-        pace = streams[0].pace if len(streams) == 1 else Pace()
-        trigger_us = paced(self.subject.project.settings.speed, pace).trigger_us
+        trigger_us = self._trigger_us(flow)
         with self.subject.store.db.read() as db:
             found, newest = db.execute(_EPOCH_MS, (flow, EPOCHS_MEASURED)).fetchone()
         if found is None:
@@ -128,13 +128,22 @@ class Judging:
         busy = trigger_us and self.now_us - newest < BUSY_US
         return round(found, 1), round(found * 1000 / trigger_us, 3) if busy else None
 
+    def _trigger_us(self, flow: str) -> int:
+        streams = self.subject.store.stream(flow).plan.streams
+        pace = streams[0].pace if len(streams) == 1 else Pace()
+        return paced(self.subject.project.settings.speed, pace).trigger_us
+
     def _speed_health(
         self, flow: str, waited: int | None, saturation: float | None
     ) -> tuple[Health, str]:
         if problem := self._problem(f"speed {flow}"):
             return "bad", problem
-        if waited is not None and waited > LAG_MS_MAX:
-            return "warn", f"events of '{flow}' wait {waited // 1000:,} s for speed"
+        allowed_us = self.subject.project.settings.watchdog.wait_us + self._trigger_us(flow)
+        if waited is not None and waited * 1000 > allowed_us:
+            far = waited * 1000 > BAD_WAITS * allowed_us
+            at_least = duration_text(BAD_WAITS * allowed_us if far else allowed_us)
+            said = f"events of '{flow}' have waited for speed for more than {at_least}"
+            return "bad" if far else "warn", said
         if saturation is not None and saturation >= 1:
             return "warn", f"an epoch of '{flow}' takes longer than its trigger's interval"
         return "ok", ""
@@ -161,9 +170,17 @@ class Judging:
             return Numbers(
                 "bad", f"the audit found {view.differences:,} differences", detail=detail
             )
-        if view.state == "building":
+        if view.state == "building" and self.running:
             return Numbers("warn", f"view '{name}' is being built", detail=detail)
+        if said := self._given_up(name):
+            return Numbers("warn", said, detail=detail)
         return Numbers(detail=detail)
+
+    def _given_up(self, view: str) -> str:
+        """What is to be said of keys for which the search for the view's pattern was given up."""
+        plan = self.plan.view(view)
+        with self.subject.store.db.read() as db:
+            return aside_text(db, plan) if plan else ""
 
     def _rule(self, name: str) -> Numbers:
         rule = next((rule for rule in self.status.rules if rule.name == name), None)
@@ -178,6 +195,8 @@ class Judging:
             return Numbers("idle", f"rule '{name}' is disabled", detail=detail)
         if told.failed:
             return Numbers("warn", f"{told.failed:,} notifications have failed", detail=detail)
+        if said := self._given_up(view_of(name)):
+            return Numbers("warn", said, detail=detail)
         return Numbers(detail=detail)
 
     def _watch(self, name: str) -> Numbers:

@@ -27,7 +27,7 @@ from headrace.core.event import LATENESS, RAW, STATUS, Status
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
 from headrace.master.archive import decoder_of
-from headrace.master.balance import dead_letters
+from headrace.master.balance import letters
 from headrace.run.observatory.records import Records, log_end, records_of, shown_value
 from headrace.run.observatory.subject import Subject
 
@@ -56,14 +56,19 @@ def _quality(subject: Subject, stream: StreamPlan, status: StreamStatus) -> Stre
     with records_of(subject, stream, range) as records:
         sampled, lateness = len(range), _lateness(records)
         undeclared, nulls = list(_undeclared(records)), list(_nulls(records))
+    known = letters(
+        subject.master(stream), decoder_of(stream), subject.log_reader(stream), LETTERS_MAX
+    )
     return StreamQuality(
         stream.name,
         sampled,
         lateness,
         status.late,
-        status.balance.duplicates,
-        status.balance.dead_letters,
-        _reasons(subject, stream),
+        sum(status.position),
+        sum(known.records.values()),
+        known.records[Status.DUPLICATE.word],
+        known.total,
+        _reasons(known.newest),
         undeclared,
         nulls,
         msgspec.convert(status.balance, BalanceReport, from_attributes=True),
@@ -112,10 +117,7 @@ def _undeclared(records: Records) -> Iterator[UndeclaredField]:
         yield UndeclaredField(name, events, round(events / len(objects), 4), kind, text)
 
 
-def _reasons(subject: Subject, stream: StreamPlan) -> list[ReasonCount]:
-    letters = dead_letters(
-        subject.master(stream), decoder_of(stream), subject.log_reader(stream), LETTERS_MAX
-    )
+def _reasons(letters: Sequence[Any]) -> list[ReasonCount]:
     by_reason: dict[str, list[Any]] = {}
     for letter in letters:
         by_reason.setdefault(_VALUES.sub("", str(letter["_reason"])), []).append(letter)

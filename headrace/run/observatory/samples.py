@@ -10,11 +10,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 
-import structlog
-
 from headrace.core.time import MINUTE, SECOND, Clock
+from headrace.core.worker import Worker
 
-log = structlog.get_logger()
 SAMPLE_S = 2.0
 SAMPLES_KEPT = 6
 DISK_US = MINUTE
@@ -49,27 +47,20 @@ class Sampler:
         self._count, self._measure, self._clock = count, measure, clock
         self._measured_at = 0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
+        self.worker = Worker("samples", self.turn, self._stop, first_s=SAMPLE_S)
 
     def start(self) -> None:
-        self._thread.start()
+        self.worker.start()
 
     def stop(self) -> None:
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self.worker.join()
 
-    def turn(self) -> None:
+    def turn(self) -> float:
         """Take one sample."""
         now = self._clock()
         self.samples.add(now, self._count())
         if now - self._measured_at >= DISK_US:
             self._measure(now)
             self._measured_at = now
-
-    def _run(self) -> None:
-        while not self._stop.wait(SAMPLE_S):
-            try:
-                self.turn()
-            except Exception as error:  # a sample less is better than none from now on
-                log.warning("samples.failed", reason=repr(error))
+        return SAMPLE_S

@@ -45,7 +45,7 @@ class Reference:
     `table_columns`. `watermarks` gives the time column and the delay of each stream that has a
     watermark, `processors` the classes that queries may call, and `files` the decision tables that
     rules are read from. `closed` says that nothing more will come: MATCH_RECOGNIZE then reads every
-    row, and knows the last.
+    row, and knows the last. `steps_max` is how many steps the search of a key may take.
 
     >>> reference = Reference(
     ...     streams={"clicks": ["user", "ms"]},
@@ -67,6 +67,7 @@ class Reference:
         processors: Mapping[str, Processor] | None = None,
         closed: bool = False,
         files: Mapping[str, str] | None = None,
+        steps_max: int | None = None,
     ) -> None:
         self._streams = _folded(streams)
         self._tables = _folded(tables)
@@ -76,6 +77,7 @@ class Reference:
         self._queries: dict[str, str] = _folded(queries)
         self._closed = closed
         self._files = files or {}
+        self._steps_max = steps_max
 
     def answer(
         self,
@@ -137,7 +139,8 @@ class Reference:
             return reached(said, answered(read(f"SELECT * {said.rest}"), named))
         clause = clause_of(query)
         if clause is not None:
-            matches = matched(clause, named(clause.stream), closed=self._closed)
+            stream = named(clause.stream)
+            matches = matched(clause, stream, closed=self._closed, steps_max=self._steps_max)
             return answered(read(clause.query), lambda _: matches)
         rules = rules_of(query, self._files)
         if rules is not None:

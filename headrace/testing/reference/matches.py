@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
 from headrace.testing.reference.match_clause import Clause
-from headrace.testing.reference.matching import Found, NotRipe, Rows, Search, found
+from headrace.testing.reference.matching import Found, NotRipe, Rows, Search, Steps, found
 from headrace.testing.reference.names import HIDDEN, key_column
 from headrace.testing.reference.navigation import Expression, Names, Seen, Taken, expression_of
 from headrace.testing.reference.order import EVENT_TIME, by_key, log_position
@@ -24,6 +24,7 @@ from headrace.testing.reference.sources import aliased
 from headrace.testing.reference.values import Row, Value
 
 Answer = dict[str, Value]
+STEPS_BACK = 100  # of the steps of a key, an attempt gives back one of so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,10 @@ class Meant:
     names: tuple[str, ...]
 
 
-def matched(clause: Clause, table: Table, *, closed: bool) -> Table:
-    """What the matches give: a stream of its own, for the clause's SELECT."""
-    meant = _meant(clause, table, closed=closed)
+def matched(clause: Clause, table: Table, *, closed: bool, steps_max: int | None = None) -> Table:
+    """What the matches give: a stream of its own, for the clause's SELECT. `steps_max` is how many
+    rows the ways of a key may take, where what they take decides about conditions."""
+    meant = _meant(clause, table, closed=closed, steps_max=steps_max)
     clock = table.clock
     keys = [key_column(("", key)) for key in clause.keys]
     rows: list[Answer] = []
@@ -78,12 +80,18 @@ class _Key:
         """The rows of all decided matches, then those that are in none."""
         answers, held = list[Answer](), set[int]()
         start = number = 0
+        left = most = self.meant.search.steps_max
         while start < len(self.rows.rows):
+            steps = Steps(left)
             try:
-                matches = self._matches(start, number)
+                matches = self._matches(start, number, steps)
                 answers += [answer for match in matches for answer in self._shown(match)]
             except NotRipe:
                 break
+            if steps.given_up:
+                break  # the key is set aside
+            if most is not None and left is not None and steps.taken:
+                left = min(most, left - steps.taken + max(1, most // STEPS_BACK))
             held |= {one.row for match in matches for one in match.taken}
             held |= {match.start for match in matches if not match.taken}
             number += len(matches)
@@ -92,8 +100,8 @@ class _Key:
             answers += [self._unmatched(row) for row in range(start) if row not in held]
         return answers
 
-    def _matches(self, start: int, number: int) -> list[_Match]:
-        ways = found(self.meant.search, self.rows, start, number + 1)
+    def _matches(self, start: int, number: int, steps: Steps) -> list[_Match]:
+        ways = found(self.meant.search, self.rows, start, number + 1, steps)
         return [_Match(start, taken, number + i) for i, taken in enumerate(ways, start=1)]
 
     def _next(self, start: int, matches: list[_Match]) -> int:
@@ -142,7 +150,7 @@ class _Key:
 # From a clause to what it means
 
 
-def _meant(clause: Clause, table: Table, *, closed: bool) -> Meant:
+def _meant(clause: Clause, table: Table, *, closed: bool, steps_max: int | None) -> Meant:
     _refuse_order(clause, table, closed=closed)
     known = variables(clause.pattern)
     groups = {name: (name,) for name in known} | _subsets(clause, known)
@@ -154,7 +162,9 @@ def _meant(clause: Clause, table: Table, *, closed: bool) -> Meant:
     measures = {
         name: expression_of(text, names, define=False) for name, text in clause.measures.items()
     }
-    search = Search(clause.pattern, defined, clause.within_us, clause.till)
+    free = all(condition.of_row(name) for name, condition in defined.items())
+    bound = None if free else steps_max
+    search = Search(clause.pattern, defined, clause.within_us, clause.till, bound)
     columns = _columns(clause, table)
     return Meant(clause, search, measures, groups.get(clause.skip.variable, ()), columns)
 

@@ -1,17 +1,19 @@
 """Which rows match: every way through the pattern, the most preferred first.
 
-`steps` are the steps that may come next, in the order of preference, without looking at a row;
+`next_steps` are the steps that may come next, in the order of preference, without looking at a row;
 `ways` tries them in that order, and goes on from each. So the first way that comes out is the
 match. There is no automaton and nothing is remembered: a way that fails is forgotten.
 
     A row after the last ripe one is asked for → NotRipe, and the attempt waits;
     but in a closed input, or when WITHIN is over by the watermark, there is no such row.
+    The ways have taken more rows than the key has steps left → the attempt is given up.
 tests/testing/test_matching.py checks each kind of pattern.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, permutations
 
@@ -36,6 +38,10 @@ MATCHES_MAX = 1000  # of one start row, under SKIP TILL ANY
 
 class NotRipe(Exception):
     """The search needs a row that may still come."""
+
+
+class _GivenUp(Exception):
+    """The ways have taken too many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,7 @@ class Search:
     defined: Mapping[str, Expression] = field(default_factory=dict)
     within_us: int | None = None
     till: str = ""
+    steps_max: int | None = None  # None: there is a bound anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +117,34 @@ class Place:
 Found = tuple[Taken, ...]
 
 
-def found(search: Search, rows: Rows, start: int, number: int) -> list[Found]:
-    """The match that begins with a row, if there is one; with SKIP TILL ANY every one."""
-    ways = _Attempt(search, rows, start, number).ways((search.pattern,), Place(start))
-    if search.till != "ANY":
-        return list(islice(ways, 1))
-    return list(islice(_different(ways), MATCHES_MAX))
+@dataclass
+class Steps:
+    """How many rows the ways of an attempt have taken, and how many they may."""
+
+    most: int | None
+    taken: int = 0
+    given_up: bool = False
+
+    def count(self) -> None:
+        self.taken += 1
+        if self.most is not None and self.taken > self.most:
+            self.given_up = True
+            raise _GivenUp
+
+
+def found(
+    search: Search, rows: Rows, start: int, number: int, steps: Steps | None = None
+) -> list[Found]:
+    """The match that begins with a row, if there is one; with SKIP TILL ANY every one. If the
+    attempt is given up, `steps` says so, and there is what was found before.
+    """
+    attempt = _Attempt(search, rows, start, number, steps or Steps(None))
+    ways = attempt.ways((search.pattern,), Place(start))
+    most = MATCHES_MAX if search.till == "ANY" else 1
+    matches: list[Found] = []
+    with suppress(_GivenUp):
+        matches.extend(islice(_different(ways), most))
+    return matches
 
 
 def _different(ways: Iterator[Found]) -> Iterator[Found]:
@@ -134,9 +163,10 @@ class _Attempt:
     rows: Rows
     start: int
     number: int
+    steps: Steps
 
     def ways(self, todo: Todo, place: Place) -> Iterator[Found]:
-        for step in self.steps(todo, place):
+        for step in self.next_steps(todo, place):
             if step.take:
                 for row in self._reached(step, todo, place):
                     taken = Taken(row, step.take.variable, step.take.excluded)
@@ -149,7 +179,7 @@ class _Attempt:
 
     # What comes next
 
-    def steps(self, todo: Todo, place: Place, gap: str = "") -> Iterator[Step]:
+    def next_steps(self, todo: Todo, place: Place, gap: str = "") -> Iterator[Step]:
         """The next steps, the most preferred first; `gap` is the NOT that was met on the way."""
         if not todo:
             yield Step()
@@ -161,11 +191,11 @@ class _Attempt:
             yield from self._not(head, rest, place)
         elif self._holds_here(head, place):
             for parts in self._opened(head, place):
-                yield from self.steps((*parts, *rest), place, gap)
+                yield from self.next_steps((*parts, *rest), place, gap)
 
     def _not(self, head: Not, rest: Todo, place: Place) -> Iterator[Step]:
         if self.search.till and any(map(_takes, rest)):
-            yield from self.steps(rest, place, head.variable)
+            yield from self.next_steps(rest, place, head.variable)
         else:
             yield Step(rest, gap=head.variable)
 
@@ -180,6 +210,11 @@ class _Attempt:
             yield head.parts
         elif isinstance(head, Choice):
             yield from ((part,) for part in head.parts)
+        elif isinstance(head, Permute) and not self.search.till and all(map(_plain, head.parts)):
+            # Orders that begin alike are one way as long as they do.
+            for i, part in enumerate(head.parts):
+                yield (part, Permute((*head.parts[:i], *head.parts[i + 1 :])))
+            yield from () if head.parts else ((),)
         elif isinstance(head, Permute):
             yield from permutations(head.parts)
         elif isinstance(head, Repeat):
@@ -196,6 +231,7 @@ class _Attempt:
         number, limit_us = place.next, self._limit_us()
         while self.rows.before(limit_us, number):
             if step.take and self._is(step.take.variable, number, place):
+                self.steps.count()
                 yield number
             if not self._passed(step, todo, replace(place, next=number)):
                 return
@@ -211,7 +247,7 @@ class _Attempt:
 
     def _wanted(self, todo: Todo, place: Place) -> bool:
         """Whether any step that could come next can take the next row."""
-        steps = self.steps(todo, place)
+        steps = self.next_steps(todo, place)
         return any(s.take and self._is(s.take.variable, place.next, place) for s in steps)
 
     def _gaps(self, step: Step, place: Place) -> Iterator[int]:
@@ -242,6 +278,10 @@ class _Attempt:
             return True
         taken = (*place.taken, Taken(number, variable))
         return cast(defined.value(Seen(taken, taken, self.rows.at, self.number)), "BOOLEAN") is True
+
+
+def _plain(part: Pattern) -> bool:
+    return isinstance(part, Take) or (isinstance(part, Sequence) and all(map(_plain, part.parts)))
 
 
 def _takes(part: Pattern | Loop) -> bool:

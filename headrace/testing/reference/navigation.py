@@ -90,6 +90,12 @@ class Look:
         row = seen.row_at(found)
         return None if row is None else evaluate(self.expression, _classified(row, found, seen))
 
+    def of_row(self, variable: str, names: Names) -> bool:
+        said = {column.name for column in self.expression.find_all(exp.Column)}
+        own = not self.variable or variable in names.variables[self.variable]
+        near = _CLASSIFIER[1] not in said or not self.physical
+        return own and near and not self.first and not self.logical and _NUMBER[1] not in said
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
@@ -119,6 +125,18 @@ class Expression:
     def value(self, seen: Seen) -> Value:
         values = {key: part.value(seen, self.names) for key, part in self.parts.items()}
         return evaluate(self.tree, values | {_NUMBER: seen.number, _ID: seen.id})
+
+    def of_row(self, variable: str) -> bool:
+        """Whether it is about the row that the variable takes and rows near it, whatever was taken
+        before."""
+        return not _says_number(self.tree) and all(
+            isinstance(part, Look) and part.of_row(variable, self.names)
+            for part in self.parts.values()
+        )
+
+
+def _says_number(tree: exp.Expr) -> bool:
+    return any(column.name == _NUMBER[1] for column in tree.find_all(exp.Column))
 
 
 def _classified(row: Row, number: int, seen: Seen) -> Row:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.client.kinds import Window, kind_of
+from headrace.serving.kinds import Window, kind_of
 
 START, END = datetime(2026, 11, 15, 19, tzinfo=UTC), datetime(2026, 11, 15, 20, tzinfo=UTC)
 EDGES = {"start": "2026-11-15T19:00:00Z", "end": "2026-11-15T20:00:00Z"}

@@ -1,0 +1,61 @@
+"""Failed authentications, counted by address: after so many in a minute, none is tried any more
+until the minute is over.
+
+The addresses of one IPv6 network are one, because whoever has one has all of them.
+tests/access/test_failures.py holds the clock.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from ipaddress import IPv6Address, ip_address, ip_network
+
+from headrace.core.errors import Overloaded
+from headrace.core.time import MINUTE, SECOND, Clock
+
+WINDOW_US, ADDRESSES_MAX = MINUTE, 10_000
+_NETWORK_BITS = 64
+
+
+class Failures:
+    def __init__(self, most: int, clock: Clock) -> None:
+        self._most, self._clock = most, clock
+        self._counted: dict[str, tuple[int, int]] = {}  # how many, and when their minute is over
+        self._lock = threading.Lock()
+
+    def check(self, address: str) -> None:
+        """Overloaded if there were too many."""
+        with self._lock:
+            many, ends_at = self._counted.get(_place(address), (0, 0))
+        left_us = ends_at - self._clock()
+        if many >= self._most and left_us > 0:
+            error = Overloaded(
+                f"this address has failed to authenticate {self._most} times within a minute",
+                hint="try again after the time in Retry-After.",
+            )
+            error.retry_after_s = math.ceil(left_us / SECOND)
+            raise error
+
+    def note(self, address: str) -> bool:
+        """Count one; whether it was the last that may be tried."""
+        now, place = self._clock(), _place(address)
+        with self._lock:
+            many, ends_at = self._counted.pop(place, (0, 0))
+            if ends_at <= now:
+                many, ends_at = 0, now + WINDOW_US
+            if len(self._counted) >= ADDRESSES_MAX:
+                self._counted.pop(next(iter(self._counted)))
+            self._counted[place] = many + 1, ends_at
+        return many + 1 == self._most
+
+
+def _place(address: str) -> str:
+    """
+    >>> _place("192.0.2.7"), _place("2001:db8::7%eth0"), _place("2001:db8::ffff")
+    ('192.0.2.7', '2001:db8::/64', '2001:db8::/64')
+    """
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address) and not found.ipv4_mapped:
+        return str(ip_network((found, _NETWORK_BITS), strict=False))
+    return str(found)

@@ -1,0 +1,57 @@
+"""A copy of a topic as it was at one moment, made while it is written.
+
+The moment is that of the durable marks: what they vouch for is copied, and nothing behind them.
+Segments only grow and are removed oldest first, so what a snapshot names stays as it is, unless
+retention removes it: then its events are archived, and the copy begins after them.
+tests/log/test_copy.py copies a topic that goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.core.errors import NotFound
+from headrace.core.files import copy_file, sync
+from headrace.log.mark import Mark, mark_path, published
+from headrace.log.segment import Segment, list_segments
+from headrace.log.topic import read_description
+
+
+@dataclass(frozen=True, slots=True)
+class LogSnapshot:
+    """The published end of each partition, and the segments up to it."""
+
+    path: Path
+    parts: tuple[tuple[Mark, tuple[Segment, ...]], ...]
+
+
+def snapshot(path: Path) -> LogSnapshot:
+    """What a topic has published now; this takes no time."""
+    partitions = read_description(path)
+    if partitions is None:
+        raise NotFound(f"there is no log at {path}")
+    return LogSnapshot(path, tuple(_part(path / str(n)) for n in range(partitions)))
+
+
+def _part(folder: Path) -> tuple[Mark, tuple[Segment, ...]]:
+    mark = published(folder)
+    return mark, tuple(s for s in list_segments(folder) if s.first_offset <= mark.segment)
+
+
+def copy_log(log: LogSnapshot, target: Path) -> None:
+    """Copy what a snapshot names."""
+    for number, (mark, segments) in enumerate(log.parts):
+        folder = target / str(number)
+        folder.mkdir(parents=True)
+        for segment in segments:
+            length = mark.length if segment.first_offset == mark.segment else None
+            try:
+                copy_file(segment.path, folder / segment.path.name, length)
+            except FileNotFoundError:
+                # Retention removes the oldest first, so all before it are gone or going too.
+                for copied in list_segments(folder):
+                    copied.path.unlink()
+        mark_path(folder).write_bytes(mark.encoded())
+        sync(mark_path(folder))
+    copy_file(log.path / "topic.json", target / "topic.json")

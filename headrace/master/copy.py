@@ -1,0 +1,37 @@
+"""A copy of one version of a master: a table of its own, with one commit, and the same files.
+
+Files are named by their digests, which are compared while they are copied, so damage is never
+backed up. tests/master/test_copy.py reads the copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.core.files import copy_file
+from headrace.core.position import Position, PositionRange
+from headrace.master.parquet import corrupt
+from headrace.master.table import MasterTable, declared_fields
+from headrace.master.version import MasterVersion
+
+
+def copy_master(version: MasterVersion, target: Path) -> None:
+    """Make a table at `target` that has the rows, position and event times of a version."""
+    files = version.files
+    for file in files:
+        try:
+            digest = copy_file(Path(file.path), target / version.name_of(file))
+        except FileNotFoundError:
+            raise corrupt(file, "it is missing") from None
+        if digest != file.digest:
+            raise corrupt(file, "its bytes have changed")
+    partitions = len(version.position.offsets)
+    table = MasterTable(target, declared_fields(pa.schema(version.delta.schema())), partitions)
+    if table.newest().position != version.position:
+        whole = PositionRange(Position.start(partitions), version.position)
+        table.append(
+            whole, [replace(file, path=version.name_of(file)) for file in files], version.highs
+        )

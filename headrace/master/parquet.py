@@ -1,0 +1,134 @@
+"""The Parquet files of a master. A file is named by the SHA-256 of its bytes, so the Delta log,
+which names the files of a version, says what must be in them.
+
+Whoever reads whole files (a build, an audit, a query, a compaction) hashes them first; whoever
+reads a few pages of a file again and again hashes it once and has the pages' own checksums verified
+each time. Damage is CorruptMaster, which names the file and its offsets, and never an answer.
+tests/master/test_damage.py flips bits all over a file, for each reader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from headrace.core.errors import CorruptMaster
+from headrace.core.event import OFFSET, STATUS
+from headrace.core.files import digest_of, sync
+from headrace.master.version import DAY, LANE, MasterFile
+
+_VERIFIED = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
+
+
+class FileWriter:
+    """Writes one file: the rows of one status, day and partition, in the order of the log."""
+
+    def __init__(self, master: Path, schema: pa.Schema, place: tuple[str, str, int]) -> None:
+        status, day, partition = self._place = place
+        self._master, self._schema = master, schema
+        self._folder = f"{STATUS}={status}/{DAY}={day}/{LANE}={partition}"
+        # The name must be one that a vacuum finds, should this process be killed.
+        self._draft = master / self._folder / f"{uuid.uuid4().hex}.parquet"
+        self._draft.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = pq.ParquetWriter(
+            self._draft, schema, compression="zstd", write_page_checksum=True
+        )
+        self._rows, self._first, self._after = 0, 0, 0
+
+    def write(self, rows: pa.Table) -> None:
+        if not len(rows):
+            return
+        self._first = self._first if self._rows else rows[OFFSET][0].as_py()
+        self._after = rows[OFFSET][-1].as_py() + 1
+        self._rows += len(rows)
+        self._writer.write_table(rows.select(self._schema.names).cast(self._schema))
+
+    def close(self) -> MasterFile:
+        """Make the file durable, under its own name: a power cut must not take it from a commit."""
+        self._writer.close()
+        sync(self._draft)
+        name = f"{self._folder}/{digest_of(self._draft)}.parquet"
+        path = self._draft.replace(self._master / name)
+        sync(path.parent)
+        size = path.stat().st_size
+        return MasterFile(name, self._rows, size, *self._place, self._first, self._after)
+
+
+def damage_of(file: MasterFile) -> str | None:
+    """What is wrong with the bytes of a file, if anything is."""
+    try:
+        return None if digest_of(Path(file.path)) == file.digest else "its bytes have changed"
+    except FileNotFoundError:
+        return "it is missing"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+
+
+def sound(files: Iterable[MasterFile]) -> list[str]:
+    """The paths of files whose bytes are those that were written; else CorruptMaster."""
+    paths = []
+    for file in files:
+        if damage := damage_of(file):
+            raise corrupt(file, damage)
+        paths.append(file.path)
+    return paths
+
+
+def corrupt(file: MasterFile, damage: str) -> CorruptMaster:
+    return CorruptMaster(
+        f"a file of the master of '{file.stream}' is damaged: {damage}",
+        detail=f"it holds {file.rows} records of partition {file.partition} with offsets "
+        f"[{file.first_offset}, {file.next_offset}) and the status '{file.status}'.",
+        hint="`headrace verify --repair` writes it again if the log still has its events; "
+        "else restore a backup.",
+        origin=file.path,
+    )
+
+
+def read_rows(
+    files: Sequence[MasterFile],
+    schema: pa.Schema,
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+) -> pa.Table:
+    """Rows of these files. A file from before a column was declared lacks it, and gives nulls."""
+    with _told(files):
+        return _dataset(files, schema).to_table(columns=list(columns), filter=where)
+
+
+def read_in_order(
+    files: Sequence[MasterFile],
+    columns: pa.Schema | list[str],
+    where: ds.Expression | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of these files, one file after the other, without holding them all: the columns of a
+    schema, or some that every file has.
+    """
+    schema = columns if isinstance(columns, pa.Schema) else None
+    names = columns.names if isinstance(columns, pa.Schema) else columns
+    with _told(files):
+        yield from _dataset(files, schema).to_batches(
+            columns=names, filter=where, batch_readahead=1, fragment_readahead=1
+        )
+
+
+def _dataset(files: Sequence[MasterFile], schema: pa.Schema | None) -> ds.Dataset:
+    return ds.dataset([file.path for file in files], schema=schema, format=_VERIFIED)
+
+
+@contextlib.contextmanager
+def _told(files: Sequence[MasterFile]) -> Iterator[None]:
+    """Say which file was damaged, where reading has failed for that."""
+    try:
+        yield
+    except (OSError, pa.ArrowException):
+        sound(files)
+        raise

@@ -1,0 +1,61 @@
+"""How many ways a pattern may have through the rows of a key, before any row is seen.
+
+Conditions are taken to hold for any row. What is repeated without end and is not one way through
+its rows has exponentially many; otherwise the ways that are written out are counted. Where
+conditions are of the row alone, a way that failed is not tried again, so their number does not
+matter. tests/pattern/test_steps.py has patterns of each kind.
+"""
+
+from __future__ import annotations
+
+import math
+
+from headrace.core.pattern import (
+    Choice,
+    Exclude,
+    Node,
+    Pattern,
+    Permute,
+    Repeat,
+    Selection,
+    Sequence,
+)
+from headrace.pattern.matcher import Matcher
+from headrace.pattern.program import one_way
+
+
+def ways(pattern: Pattern) -> float:
+    """How many ways there may be; infinity if they grow exponentially with the rows.
+
+    >>> from headrace.core.pattern import Variable
+    >>> ways(Pattern(Repeat(Variable("A"), 1, None), ()))
+    1
+    """
+    if Matcher(pattern).free:
+        return 1
+    return _ways(pattern.node, pattern.selection is Selection.ANY)
+
+
+def _ways(node: Node, every: bool) -> float:
+    match node:
+        case Sequence(parts):
+            return math.prod(_ways(part, every) for part in parts)
+        case Choice(parts):
+            return sum(_ways(part, every) for part in parts)
+        case Permute(parts):
+            return math.factorial(len(parts)) * _ways(Sequence(parts), every)
+        case Exclude(part):
+            return _ways(part, every)
+        case Repeat(part, least, most):
+            return _repeated(part, least, most, every)
+        case _:
+            return 1
+
+
+def _repeated(part: Node, least: int, most: int | None, every: bool) -> float:
+    if most is None:
+        return math.inf if every or not one_way(part) else 1
+    each = _ways(part, every)
+    if each == 1:
+        return most - least + 1
+    return math.inf if most * math.log2(each) > 64 else sum(each**n for n in range(least, most + 1))

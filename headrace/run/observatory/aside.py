@@ -1,0 +1,29 @@
+"""The sentence about keys for which the search for a pattern was given up; the status and the graph
+say the same. tests/run/test_set_aside.py reads it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from headrace.compile.plan import ViewPlan
+from headrace.core.pattern import Pattern
+from headrace.core.rule import shown_name
+from headrace.core.time import iso
+from headrace.serving.carried import set_aside
+
+
+def aside_text(db: sqlite3.Connection, plan: ViewPlan) -> str:
+    """Which keys of a view's pattern are not searched, since when, and what that means; empty if
+    all are searched.
+    """
+    if not (keys := set_aside(db, plan)):
+        return ""
+    pattern, (key, since_us) = plan.carry and plan.carry.match and plan.carry.match.pattern, keys[0]
+    steps = pattern.steps_max if isinstance(pattern, Pattern) else None
+    more = f" and {len(keys) - 1:,} more" if len(keys) > 1 else ""
+    return (
+        f"the search for the pattern of '{shown_name(plan.name)}' was given up for key "
+        f"{key[:80]}{more} at {iso(since_us)}: it takes more than {steps or 0:,} steps "
+        "(pattern.steps_max); the events are kept, but none of its matches from there on is found"
+    )

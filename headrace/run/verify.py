@@ -1,0 +1,176 @@
+"""Everything that is kept is read and compared with its checksums: the blocks of the log, the files
+of the master, and the databases.
+
+Damage is told with the file and the offsets in it, and the rest is read all the same. Verifying
+changes nothing and may be done beside a running project. A repair writes what the log still has
+into the master again, and needs the project stopped. tests/run/test_verify.py damages each part.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from headrace.compile.plan import StreamPlan
+from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFound
+from headrace.core.event import OFFSET
+from headrace.core.position import Interval
+from headrace.log.reader import TopicReader
+from headrace.master.archive import declared_schema
+from headrace.master.parquet import damage_of
+from headrace.master.repair import repair
+from headrace.master.table import MasterTable
+from headrace.master.version import MasterFile, found_version
+from headrace.run.layout import Layout
+from headrace.run.lock import RunLock
+from headrace.run.parts import contradictions, topics_of
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One file that is not what it was; `offsets` are those of the records in it."""
+
+    part: str  # log, master, store or users
+    path: str
+    problem: str
+    stream: str | None = None
+    partition: int | None = None
+    offsets: tuple[int, int] | None = None
+    repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was read, and what of it is damaged."""
+
+    log_events: int = 0
+    log_bytes: int = 0
+    master_records: int = 0
+    master_files: int = 0
+    master_bytes: int = 0
+    damages: tuple[Damage, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        return all(damage.repaired for damage in self.damages)
+
+    def with_damage(self, *damages: Damage) -> Verified:
+        return replace(self, damages=(*self.damages, *damages))
+
+
+def verify(layout: Layout, mend: Mapping[str, StreamPlan] | None = None) -> Verified:
+    """Read all that a project keeps; with the plans of its streams, write damaged files of the
+    master again.
+    """
+    if mend is None:
+        return _verify(layout, {})
+    lock = RunLock(layout)
+    lock.take()
+    try:
+        return _verify(layout, mend)
+    finally:
+        lock.release()
+
+
+def _verify(layout: Layout, mend: Mapping[str, StreamPlan]) -> Verified:
+    result = Verified()
+    for name, partitions in topics_of(layout).items():
+        result = _verify_log(result, name, layout.log(name))
+        result = _verify_master(result, layout, name, partitions, mend.get(name))
+        for found in contradictions(layout, name, partitions):
+            where = str(layout.log(name))
+            damage = Damage("log", where, found.problem, name, found.partition, found.offsets)
+            result = result.with_damage(damage)
+    for part, path in (("store", layout.store), ("users", layout.access)):
+        result = result.with_damage(*_verify_database(part, path))
+    return result
+
+
+def _verify_log(result: Verified, stream: str, path: Path) -> Verified:
+    reader = TopicReader(path)
+    for partition in range(reader.partitions):
+        for segment, held in reader.segments(partition):
+            try:
+                events = sum(block.count for block in reader.blocks(partition, held))
+                size = segment.stat().st_size
+            except (NotFound, FileNotFoundError):
+                continue  # retention has removed it meanwhile
+            except CorruptLog as error:
+                told, offsets = f"{error.message}: {error.detail}", (held.lower, held.upper)
+                damage = Damage("log", str(segment), told, stream, partition, offsets)
+                result = result.with_damage(damage)
+            else:
+                result = replace(
+                    result,
+                    log_events=result.log_events + events,
+                    log_bytes=result.log_bytes + size,
+                )
+    return result
+
+
+def _verify_master(
+    result: Verified, layout: Layout, stream: str, partitions: int, plan: StreamPlan | None
+) -> Verified:
+    try:
+        version = found_version(layout.master(stream), partitions)
+        files = version.files if version else ()
+    except CorruptMaster as error:
+        return result.with_damage(Damage("master", str(error.origin), error.message, stream))
+    for file in sorted(files, key=lambda file: (file.partition, file.first_offset)):
+        if problem := damage_of(file) or _contradiction(file):
+            offsets = (file.first_offset, file.next_offset)
+            damage = Damage("master", file.path, problem, stream, file.partition, offsets)
+            result = result.with_damage(_mended(layout, plan, file, damage))
+        else:
+            result = replace(
+                result,
+                master_records=result.master_records + file.rows,
+                master_files=result.master_files + 1,
+                master_bytes=result.master_bytes + file.bytes,
+            )
+    return result
+
+
+def _contradiction(file: MasterFile) -> str | None:
+    """What the Delta log says of a sound file and the file does not."""
+    metadata = pq.read_metadata(file.path)
+    place = metadata.schema.names.index(OFFSET)
+    groups = [
+        metadata.row_group(n).column(place).statistics for n in range(metadata.num_row_groups)
+    ]
+    found = Interval(min(g.min for g in groups), max(g.max for g in groups) + 1)
+    if (metadata.num_rows, found) == (file.rows, Interval(file.first_offset, file.next_offset)):
+        return None
+    return (
+        f"it holds {metadata.num_rows} records with offsets [{found.lower}, {found.upper}), and "
+        f"the Delta log says {file.rows} with [{file.first_offset}, {file.next_offset})"
+    )
+
+
+def _mended(layout: Layout, plan: StreamPlan | None, file: MasterFile, damage: Damage) -> Damage:
+    if plan is None:
+        return damage
+    log, master = layout.log(plan.name), layout.master(plan.name)
+    table = MasterTable(master, declared_schema(plan), plan.partitions)
+    try:
+        repair(plan, log, table, file)
+    except HeadraceError as error:
+        return replace(damage, problem=f"{damage.problem}; not repaired: {error.message}")
+    return replace(damage, repaired=True)
+
+
+def _verify_database(part: str, path: Path) -> Iterator[Damage]:
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+            found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
+    except sqlite3.DatabaseError as error:
+        found = [str(error)]
+    if found != ["ok"]:
+        yield Damage(part, str(path), "; ".join(found))

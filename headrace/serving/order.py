@@ -1,0 +1,41 @@
+"""The order of a view's rows, as a question asks for it: "-minute,-hits" is the newest minute
+first, and within it the largest hits.
+
+All rows are compared, so the first n are the first n of all, and their number is known without
+another read. tests/serving/test_order.py checks it.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
+from headrace.core.errors import BadRequest
+from headrace.core.schema import nested
+from headrace.serving.finish import quoted
+
+
+def ordered(plan: ViewPlan, sql: str, order: str) -> str:
+    """SELECT of the same rows in this order, each after the number of them all."""
+    items = ", ".join(_item(plan, name) for name in order.split(","))
+    return f"SELECT count(*) OVER (), * FROM ({sql}) ORDER BY {items}"
+
+
+def _item(plan: ViewPlan, text: str) -> str:
+    output = _output(plan, text.removeprefix("-"))
+    edge = "_start" if output.type == WINDOW else ""
+    way = "DESC" if text.startswith("-") else "ASC"
+    return f"{quoted(output.name + edge)} {way} NULLS LAST"
+
+
+def _output(plan: ViewPlan, name: str) -> OutputPlan:
+    output = plan.output(name)
+    if output is not None and not nested(output.type):
+        return output
+    names = [out.name for out in plan.outputs if not nested(out.type)]
+    close = difflib.get_close_matches(name, names, 1)
+    raise BadRequest(
+        f"rows of view '{plan.name}' have no order by '{name[:40]}'",
+        detail=f"there are: {', '.join(names)}.",
+        hint=f"did you mean '{close[0]}'?" if close else None,
+    )

@@ -1,0 +1,140 @@
+"""A few processes for ad-hoc queries, shared fairly by their users.
+
+A query waits for its turn, and nobody has all processes, so that one user's slow query keeps nobody
+else's waiting. One process is kept warm; each is a JVM, so the next is started when a query has its
+turn and all that run are busy, and ends when it was not needed for a while. Queries that wait are
+bounded, and whoever is refused is told how many there are. Reading for those who subscribe with a
+condition is the work of one user, whose name is nobody's.
+tests/spark/test_query_pool.py asks with several users.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from headrace.core.errors import Overloaded, Unavailable
+from headrace.core.meters import QUERIES, RUNNING, WAITING
+from headrace.core.stopping import Stopping
+from headrace.core.time import SECOND
+from headrace.core.turns import Turn, Turns
+from headrace.define.settings import QuerySettings, SparkSettings
+from headrace.spark.query_client import WORKER, QueryClient, QueryRequest, QueryResult
+
+SUBSCRIPTIONS = ""  # the user of what is read for those who subscribe
+_LOOK_S = 0.1
+
+
+class QueryPool:
+    """Runs ad-hoc queries on Spark; may be asked from any thread."""
+
+    def __init__(
+        self,
+        spark: SparkSettings,
+        query: QuerySettings,
+        work: Path,
+        command: Sequence[str] = WORKER,
+    ) -> None:
+        self._query = query
+        self._turns = Turns(query.workers, max(1, query.workers - 1), query.waiting_max)
+        self._clients = [
+            QueryClient(spark, query, work / str(number), command)
+            for number in range(query.workers)
+        ]
+        self._idle = list(self._clients)
+        self._retiring: dict[QueryClient, threading.Timer] = {}
+        self._lock = threading.Lock()
+
+    def run(
+        self, request: QueryRequest, stopping: Stopping | None = None, user: str = SUBSCRIPTIONS
+    ) -> QueryResult:
+        """Answer the query in the user's turn. `stopping` ends it from another thread."""
+        stopping = stopping or Stopping()
+        with self._turn(user, stopping), self._client() as client:
+            return client.run(request, stopping)
+
+    @property
+    def processes(self) -> int:
+        """How many there are now."""
+        return sum(client.alive for client in self._clients)
+
+    def close(self) -> None:
+        """End the processes, and with them the queries that run."""
+        with self._lock:
+            for timer in self._retiring.values():
+                timer.cancel()
+            self._retiring.clear()
+        for client in self._clients:
+            client.close()
+
+    # Turns
+
+    @contextmanager
+    def _turn(self, user: str, stopping: Stopping) -> Iterator[None]:
+        woken = threading.Event()
+        turn = self._turns.enter(user, woken.set)
+        try:
+            self._count()
+            self._wait(turn, woken, stopping)
+            yield
+        finally:
+            self._turns.leave(turn)
+            self._count()
+
+    def _wait(self, turn: Turn, woken: threading.Event, stopping: Stopping) -> None:
+        seconds = self._query.seconds_max
+        deadline = time.monotonic() + seconds
+        while not woken.wait(_LOOK_S):
+            stopping.check()
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"no turn for this ad-hoc query came within {seconds:g} seconds",
+                    detail=self._queue(),
+                    hint="try again, or raise the setting query.workers.",
+                )
+        if turn.state == "dropped":
+            raise Overloaded(
+                f"no more than {self._query.waiting_max} ad-hoc queries may wait for their turn",
+                detail=self._queue(),
+                hint="try again after the time in Retry-After, or raise query.waiting_max.",
+            )
+
+    def _queue(self) -> str:
+        return f"{self._turns.running} run, {self._turns.waiting} wait."
+
+    def _count(self) -> None:
+        QUERIES.labels(RUNNING).set(self._turns.running)
+        QUERIES.labels(WAITING).set(self._turns.waiting)
+
+    # Processes
+
+    @contextmanager
+    def _client(self) -> Iterator[QueryClient]:
+        """One that nobody uses: of those whose process runs already, if there is any."""
+        with self._lock:
+            client = max(self._idle, key=lambda idle: idle.alive)
+            self._idle.remove(client)
+            if client in self._retiring:
+                self._retiring.pop(client).cancel()
+        try:
+            yield client
+        finally:
+            with self._lock:
+                self._idle.append(client)
+                self._retire_later(client)
+
+    def _retire_later(self, client: QueryClient) -> None:
+        if self.processes > 1:
+            timer = threading.Timer(self._query.idle_us / SECOND, self._retire, [client])
+            timer.daemon = True
+            self._retiring[client] = timer
+            timer.start()
+
+    def _retire(self, client: QueryClient) -> None:
+        with self._lock:
+            timer = self._retiring.pop(client, None)
+            if timer is threading.current_thread() and self.processes > 1:
+                client.close()

@@ -1,0 +1,120 @@
+"""The index against a dict: whatever was added is found, with its body, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headrace.core.position import Position
+from headrace.ingest.hashing import Hashes
+from headrace.ingest.id_index import MERGED, IdIndex
+from headrace.ingest.id_run import open_run, write_run
+
+END = Position((1_000_000,))
+
+
+def numbers(seed: int, many: int) -> Hashes:
+    return np.random.default_rng(seed).integers(0, 1 << 64, many, dtype=np.uint64)
+
+
+def opened(folder: Path, field: str = "event_id", end: Position = END) -> IdIndex:
+    return IdIndex(folder / "ids", field, end)
+
+
+@pytest.mark.parametrize("many", [0, 1, 5, 1_000, 100_000])
+def test_a_run_finds_what_is_in_it_and_nothing_else(tmp_path: Path, many: int) -> None:
+    ids, bodies = numbers(1, many), numbers(2, many)
+    run, crc = write_run(tmp_path / "run", [(ids, bodies)])
+    for few in (ids[:3], ids):
+        places, found = run.look_up(few)
+        assert np.array_equal(places, np.arange(len(few)))
+        assert np.array_equal(found, bodies[: len(few)])
+    for other in (numbers(3, 3), numbers(3, 10_000)):
+        assert len(run.look_up(other)[0]) == 0
+    again = open_run(tmp_path / "run", many, crc)
+    assert again is not None
+    assert np.array_equal(again.ids, np.sort(ids))
+
+
+def test_the_filter_lets_few_through(tmp_path: Path) -> None:
+    run, _ = write_run(tmp_path / "run", [(numbers(1, 50_000), numbers(2, 50_000))])
+    assert len(run._maybe_many(numbers(3, 100_000))) < 3_000
+    few = sum(len(run._maybe_few(numbers(seed, 10))) for seed in range(3, 303))
+    assert few < 90
+
+
+def test_few_and_many_ids_pass_the_filter_alike(tmp_path: Path) -> None:
+    run, _ = write_run(tmp_path / "run", [(numbers(1, 1_000), numbers(2, 1_000))])
+    asked = numbers(3, 5_000)
+    few = np.concatenate([run._maybe_few(asked[n : n + 10]) + n for n in range(0, 5_000, 10)])
+    assert np.array_equal(few, run._maybe_many(asked))
+
+
+def test_every_id_of_many_runs_is_found_while_they_are_merged(tmp_path: Path) -> None:
+    index, known = opened(tmp_path), dict[int, int]()
+    for step in range(3 * MERGED**2):
+        ids, bodies = numbers(step, 50), numbers(1_000 + step, 50)
+        index.add(ids, bodies, Position((50 * (step + 1),)))
+        index.merge()
+        known |= dict(zip(ids.tolist(), bodies.tolist(), strict=True))
+    every = np.array(list(known), np.uint64)
+    for one in (index, opened(tmp_path)):
+        found, bodies = one.look_up(np.concatenate([every, numbers(77, 500)]))
+        assert found.tolist() == [True] * len(every) + [False] * 500
+        assert bodies[: len(every)].tolist() == list(known.values())
+        assert one.position == Position((50 * 3 * MERGED**2,))
+        assert len(one) == len(known)
+    files = sorted(path.name for path in (tmp_path / "ids").glob("*.run"))
+    assert len(files) <= 2 * MERGED
+
+
+def damaged(folder: Path) -> None:
+    path = next(folder.glob("*.run"))
+    data = bytearray(path.read_bytes())
+    data[17] ^= 4
+    path.write_bytes(data)
+
+
+def torn(folder: Path) -> None:
+    (folder / "index.json").write_text('{"field": "event_id"')
+
+
+def missing(folder: Path) -> None:
+    next(folder.glob("*.run")).unlink()
+
+
+@pytest.mark.parametrize("spoil", [damaged, torn, missing])
+def test_an_index_that_is_not_what_was_written_is_begun_anew(tmp_path: Path, spoil: object) -> None:
+    opened(tmp_path).add(numbers(1, 10), numbers(2, 10), Position((10,)))
+    assert opened(tmp_path).position == Position((10,))
+    spoil(tmp_path / "ids")  # type: ignore[operator]
+    again = opened(tmp_path)
+    assert (again.position, len(again)) == (Position((0,)), 0)
+    assert [path.name for path in (tmp_path / "ids").iterdir()] == ["index.json"]
+
+
+def test_an_index_of_another_field_or_ahead_of_the_log_is_begun_anew(tmp_path: Path) -> None:
+    for changes in ({"field": "other"}, {"end": Position((9,))}, {"end": Position((99, 99))}):
+        opened(tmp_path).add(numbers(1, 10), numbers(2, 10), Position((10,)))
+        assert len(opened(tmp_path)) == 10
+        again = opened(tmp_path, **changes)  # type: ignore[arg-type]
+        assert len(again) == 0
+        opened(tmp_path)
+
+
+def test_files_that_a_killed_process_left_are_removed(tmp_path: Path) -> None:
+    opened(tmp_path).add(numbers(1, 10), numbers(2, 10), Position((10,)))
+    (tmp_path / "ids" / "7.run").write_bytes(b"half of a merge")
+    assert len(opened(tmp_path)) == 10
+    assert [path.name for path in (tmp_path / "ids").glob("*.run")] == ["1.run"]
+
+
+def test_a_merge_leaves_no_files_behind(tmp_path: Path) -> None:
+    index = opened(tmp_path)
+    for step in range(MERGED):
+        index.add(numbers(step, 5), numbers(9, 5), Position((step + 1,)))
+    index.merge()
+    assert len(list((tmp_path / "ids").glob("*.run"))) == 1
+    assert len(opened(tmp_path)) == 5 * MERGED

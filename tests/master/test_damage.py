@@ -1,0 +1,166 @@
+"""One flipped bit anywhere in a file of the master is told by whoever reads it, and never answered
+from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from headrace.audit.events import every, register_records
+from headrace.core.errors import CorruptMaster
+from headrace.core.position import Position, PositionRange
+from headrace.log.reader import TopicReader
+from headrace.master.archive import decoder_of
+from headrace.master.balance import letters
+from headrace.master.stretch import Stretches
+from headrace.master.version import MasterFile
+
+from .bench import CLICKS, Bench, click
+
+FLIPS = 40
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Where the state of a project would be that has the stream."""
+    return tmp_path
+
+
+@pytest.fixture
+def filled(state: Path) -> Bench:
+    """Two files of events and two of dead letters."""
+    bench = Bench(state, log=state / "log/clicks", master=state / "master/clicks")
+    for step in range(2):
+        bench.send(0, *(click(f"u{n}", n, ms=n * 7 + step) for n in range(500)), b"no json")
+        bench.archive.step(1000)
+    bench.topic.close()
+    return bench
+
+
+def flip(path: str, at: int) -> None:
+    """Flip one bit."""
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ (1 << (at % 8))]))
+
+
+def file_of(bench: Bench, status: str = "event") -> MasterFile:
+    return next(file for file in bench.table.newest().files if file.status == status)
+
+
+WHOLE = PositionRange(Position((0, 0)), Position((1002, 0)))
+
+
+def by_range(bench: Bench, state: Path) -> object:
+    return Stretches(CLICKS, state / "log/clicks", bench.table.path).read(WHOLE).to_pylist()
+
+
+def by_duckdb(bench: Bench, state: Path) -> object:
+    with duckdb.connect(":memory:") as connection:
+        register_records(connection, CLICKS, WHOLE.upper, state)
+        return connection.execute(f"SELECT sum(ms) FROM {every('clicks')}").fetchall()
+
+
+def by_compaction(bench: Bench, state: Path) -> object:
+    return bench.compact(files_max=2)
+
+
+def by_dead_letters(bench: Bench, state: Path) -> object:
+    reader = TopicReader(state / "log/clicks")
+    return letters(bench.table, decoder_of(CLICKS), reader, 10)
+
+
+READERS = [by_range, by_duckdb, by_compaction, by_dead_letters]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_refuses_a_flipped_bit_wherever_it_is(
+    filled: Bench, state: Path, reader: Callable[[Bench, Path], object]
+) -> None:
+    file = file_of(filled, "dead_letter" if reader is by_dead_letters else "event")
+    for at in range(5, file.bytes, file.bytes // FLIPS):
+        flip(file.path, at)
+        with pytest.raises(CorruptMaster, match="master of 'clicks' is damaged: its bytes have"):
+            reader(filled, state)
+        flip(file.path, at)
+    reader(filled, state)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_refuses_a_missing_file(
+    filled: Bench, state: Path, reader: Callable[[Bench, Path], object]
+) -> None:
+    file = file_of(filled, "dead_letter" if reader is by_dead_letters else "event")
+    Path(file.path).unlink()
+    with pytest.raises(CorruptMaster) as caught:
+        reader(filled, state)
+    assert str(caught.value) == (
+        "CorruptMaster: a file of the master of 'clicks' is damaged: it is missing\n"
+        f"  detail: it holds {file.rows} records of partition 0 with offsets "
+        f"[{file.first_offset}, {file.next_offset}) and the status '{file.status}'.\n"
+        "  hint: `headrace verify --repair` writes it again if the log still has its events; "
+        "else restore a backup.\n"
+        f"  at {file.path}"
+    )
+
+
+def test_pages_are_verified_by_one_who_has_hashed_the_file_before(
+    filled: Bench, state: Path
+) -> None:
+    ranges = Stretches(CLICKS, state / "log/clicks", filled.table.path)
+    assert len(ranges.read(WHOLE)) == 1000
+    file = file_of(filled)
+    group = pq.ParquetFile(file.path).metadata.row_group(0)
+    columns = {c.path_in_schema: c for c in map(group.column, range(group.num_columns))}
+    flip(file.path, columns["ms"].data_page_offset - 10)
+    with pytest.raises(CorruptMaster):
+        ranges.read(WHOLE)
+
+
+def move_position(action: dict[str, Any]) -> None:
+    if action.get("txn", {}).get("appId") == "offset-0":
+        action["txn"]["version"] ^= 2
+
+
+def move_offsets(action: dict[str, Any]) -> None:
+    if "_status=event" in action.get("add", {}).get("path", ""):
+        action["add"]["stats"] = action["add"]["stats"].replace('"_offset": 501', '"_offset": 757')
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (move_position, "partition 0 ends at offset 1000, and its files hold 1002 records"),
+        (move_offsets, "is said to hold 500 records with offsets [757, 1001)"),
+    ],
+)
+def test_a_delta_log_whose_numbers_contradict_each_other_is_refused(
+    filled: Bench, state: Path, change: Callable[[dict[str, Any]], None], told: str
+) -> None:
+    newest = max((filled.table.path / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in newest.read_text().splitlines()]
+    for action in actions:
+        change(action)
+    newest.write_text("\n".join(map(json.dumps, actions)))
+    with pytest.raises(CorruptMaster) as caught:
+        Stretches(CLICKS, state / "log/clicks", filled.table.path).read(WHOLE)
+    assert "the Delta log of the master of 'clicks' contradicts itself: " in caught.value.message
+    assert caught.value.message.endswith(told)
+
+
+def test_a_file_is_named_by_its_bytes_also_after_a_compaction(filled: Bench) -> None:
+    import hashlib
+
+    assert filled.compact(files_max=2)
+    for file in filled.table.newest().files:
+        digest = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
+        assert Path(file.path).name == f"{digest}.parquet"

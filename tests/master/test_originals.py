@@ -1,0 +1,29 @@
+"""The master knows which records took their ids, as the log did."""
+
+from __future__ import annotations
+
+from headrace.core.event import Status
+from headrace.core.position import Interval
+from headrace.master.originals import originals
+
+from .bench import Bench, click
+
+
+def test_events_and_unreadable_ones_are_originals_and_duplicates_and_conflicts_are_not(
+    bench: Bench,
+) -> None:
+    for step in range(3):
+        bench.send(0, click(f"a{step}"), b"no json")
+        bench.send(0, click("again"), status=Status.DUPLICATE)
+        bench.send(0, click("conflict"), status=Status.DEAD_LETTER)
+        bench.send(1, click("other"))
+        bench.archive.step(100)
+    found = list(originals(bench.table.path, 2, 0, Interval(1, 9)))
+    records = sorted(record for batch, _ in found for record in batch)
+    assert records == sorted([b"no json", click("a1"), b"no json", click("a2")])
+    assert found[-1] == ([], 9)
+    assert all(after == 1 for _, after in found[:-1])
+
+
+def test_without_a_master_there_is_nothing(bench: Bench) -> None:
+    assert list(originals(bench.table.path / "none", 2, 0, Interval(0, 5))) == [([], 5)]

@@ -1,0 +1,335 @@
+"""What was backed up while events came in is restored whole, or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+from master.bench import InProcess
+from master.test_damage import flip
+from typer.testing import CliRunner
+
+from headrace.access.access import Access
+from headrace.access.audit_log import By
+from headrace.cli.main import app
+from headrace.compile.passes import stream_plan
+from headrace.core.errors import BadBackup, BadProject, Conflict, HeadraceError, NotFound
+from headrace.core.position import Interval, Position
+from headrace.define.project import Project, load_project
+from headrace.ingest.files import FilesConnector
+from headrace.log.reader import TopicReader
+from headrace.master.archive import Archive, declared_schema
+from headrace.master.table import MasterTable
+from headrace.run import backup as backing
+from headrace.run.backup import backup, restore
+from headrace.run.inlets import Inlets
+from headrace.run.layout import Layout
+from headrace.run.offline import Offline
+from headrace.run.parts import check_parts
+from headrace.run.verify import verify
+
+from .stopped import make_stopped
+
+SETTINGS = 'name = "shop"\n[log]\nfree_bytes_min = 0\npartitions = 1\n'
+FILES = "CREATE STREAM clicks (n BIGINT) WITH (source = 'files', path = 'inbox/*', poll = '1 ms');"
+GO = threading.Event()  # never set
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project that has imported and archived a file of a hundred events without ids."""
+    made = files_project(tmp_path / "shop")
+    (made.folder / "inbox/a.ndjson").write_bytes(lines(0, 100))
+    import_all(made)
+    archive(made)
+    return made
+
+
+def files_project(folder: Path) -> Project:
+    (folder / "inbox").mkdir(parents=True)
+    (folder / "headrace.toml").write_text(SETTINGS)
+    (folder / "clicks.sql").write_text(FILES)
+    return load_project(folder)
+
+
+def lines(lower: int, upper: int) -> bytes:
+    return b"".join(b'{"n":%d}\n' % n for n in range(lower, upper))
+
+
+@contextmanager
+def importing(project: Project) -> Iterator[FilesConnector]:
+    layout, inlets = Layout.of(project), Inlets(project)
+    check_parts(layout, project.streams)
+    inlets.open()
+    definition = project.streams["clicks"]
+    yield FilesConnector(definition, inlets.intakes["clicks"], project.folder, layout.ingest)
+    inlets.close()
+
+
+def import_all(project: Project) -> None:
+    with importing(project) as connector:
+        connector.look(GO)
+        connector.look(GO)
+
+
+def archive(project: Project) -> None:
+    plan, layout = stream_plan(project.streams["clicks"], project), Layout.of(project)
+    Archive(InProcess(), plan, layout.log("clicks"), layout.master("clicks")).step_to_end(10_000)
+
+
+def logged(project: Project) -> list[int]:
+    reader = TopicReader(Layout.of(project).log("clicks"))
+    whole = Interval(reader.start().offsets[0], reader.end().offsets[0])
+    return [json.loads(r)["n"] for block in reader.blocks(0, whole) for r in block.records()]
+
+
+def moved(project: Project, target: Path) -> Project:
+    """The project on another machine: its files, without its state, and with other inodes."""
+    shutil.copytree(project.folder, target, ignore=shutil.ignore_patterns(".headrace"))
+    for path in (target / "inbox").iterdir():
+        path.touch()
+    return load_project(target)
+
+
+def test_a_restored_project_does_not_import_its_files_again(
+    project: Project, tmp_path: Path
+) -> None:
+    backup(Layout.of(project), "shop", tmp_path / "copy")
+    again = moved(project, tmp_path / "elsewhere")
+    restore(Layout.of(again), tmp_path / "copy")
+    import_all(again)
+    assert logged(again) == list(range(100))
+    assert verify(Layout.of(again)).damages == ()
+    with (again.folder / "inbox/a.ndjson").open("ab") as file:
+        file.write(lines(100, 110))
+    import_all(again)
+    assert logged(again) == list(range(110))
+
+
+def test_master_and_log_alone_are_refused(project: Project, tmp_path: Path) -> None:
+    again = moved(project, tmp_path / "elsewhere")
+    for part in ("master", "log"):
+        shutil.copytree(Layout.of(project).state / part, Layout.of(again).state / part)
+    with pytest.raises(BadProject) as caught:
+        import_all(again)
+    path = Layout.of(again).ingest / "files-clicks.json"
+    assert str(caught.value) == (
+        "BadProject: stream 'clicks' has events, and the progress of its files is missing: "
+        f"{path}\n"
+        "  detail: its files would be imported again, and each event would count twice.\n"
+        "  hint: restore a whole backup with `headrace restore`; copies of parts do not go "
+        "together. To import all files again, write {} into it."
+    )
+
+
+def test_a_backup_beside_an_import_neither_repeats_nor_loses_an_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.ingest.records.CHUNK_RECORDS", 5)
+    project, stop = files_project(tmp_path / "shop"), threading.Event()
+    (project.folder / "inbox/a.ndjson").write_bytes(lines(0, 50_000))
+    with importing(project) as connector:
+        worker = threading.Thread(target=lambda: (connector.look(stop), connector.look(stop)))
+        worker.start()
+        for number in range(4):
+            backup(Layout.of(project), "shop", tmp_path / f"copy{number}")
+        stop.set()
+        worker.join()
+    assert 0 < len(logged(project)) < 50_000, "the import went on beside the backups"
+    monkeypatch.undo()
+    for number in range(4):
+        again = moved(project, tmp_path / f"elsewhere{number}")
+        restore(Layout.of(again), tmp_path / f"copy{number}")
+        import_all(again)
+        assert logged(again) == list(range(50_000))
+
+
+def test_a_restored_project_knows_the_ids_of_all_its_events(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "headrace.toml").write_text(SETTINGS + "segment_bytes_max = 65536\n")
+    (folder / "clicks.sql").write_text("CREATE STREAM clicks (n BIGINT) WITH (id = 'n');")
+    project = load_project(folder)
+    records = lines(0, 20_000).splitlines()
+    inlets = Inlets(project)
+    for start in range(0, 20_000, 1_000):
+        inlets.intake("clicks").accept(records[start : start + 1_000])
+    archive(project)
+    inlets.topics["clicks"].retain(Position((20_000,)), -1_000_000)
+    assert inlets.topics["clicks"].start().offsets[0] > 0, "a part is in the master alone"
+    inlets.close()
+    backup(Layout.of(project), "shop", tmp_path / "copy")
+    shutil.rmtree(project.state)
+    restore(Layout.of(project), tmp_path / "copy")
+    again = Inlets(project)
+    assert again.intake("clicks").accept(records).duplicates == 20_000
+    again.close()
+
+
+def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    with closing(sqlite3.connect(path)) as db:
+        names = [
+            row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        return {name: db.execute(f'SELECT * FROM "{name}"').fetchall() for name in names}
+
+
+def test_answers_users_and_what_people_did_are_restored(tmp_path: Path) -> None:
+    project = make_stopped(tmp_path / "project")
+    layout = Layout.of(project)
+    access = Access(layout.access, "stopped")
+    access.add_user("ada", "viewer", By("admin"))
+    access.close()
+    with closing(sqlite3.connect(layout.store)) as db, db:
+        text = "CREATE RULE slow AS SELECT * FROM clicks WHERE ms > 10"
+        db.execute("INSERT INTO _rules VALUES ('slow', 1, ?, 'enabled', 1, 7, 'ada')", (text,))
+        db.execute(
+            "INSERT INTO _alerts (id, rule, version, row_key, severity, body, event_time, per, "
+            "raised_at, raised_by, position, missed, acknowledged_by, acknowledged_at, note) "
+            "VALUES ('x', 'slow', 1, '[]', 'low', '{}', 1, '', 2, 'speed', '1,0', 0, 'ada', 3, '')"
+        )
+    before = [rows_of(path) for path in (layout.store, layout.access)]
+    backup(layout, "stopped", tmp_path / "copy")
+    shutil.rmtree(layout.state)
+    restore(layout, tmp_path / "copy")
+    assert [rows_of(path) for path in (layout.store, layout.access)] == before
+    assert layout.access.stat().st_mode & 0o777 == 0o600
+    service = Offline(project)
+    assert service.view("total").rows[0]["n"] == 6
+    service.close()
+
+
+def test_the_master_is_restored_with_its_position_and_event_times(tmp_path: Path) -> None:
+    project = make_stopped(tmp_path / "project")
+    layout, plan = Layout.of(project), stream_plan(project.streams["clicks"], project)
+    before = MasterTable(layout.master("clicks"), declared_schema(plan), 2).newest()
+    backup(layout, "stopped", tmp_path / "copy")
+    shutil.rmtree(layout.state)
+    restore(layout, tmp_path / "copy")
+    after = MasterTable(layout.master("clicks"), declared_schema(plan), 2).newest()
+    assert (after.position, after.highs) == (before.position, before.highs)
+    assert set(after.files) == set(before.files)
+    assert after.columns == before.columns
+
+
+def without_manifest(copy: Path) -> None:
+    (copy / "manifest.json").unlink()
+
+
+def without_a_segment(copy: Path) -> None:
+    min(copy.rglob("*.seg")).unlink()
+
+
+def with_a_flipped_bit(copy: Path) -> None:
+    flip(str(min(copy.rglob("*.parquet"))), 50)
+
+
+def of_another_format(copy: Path) -> None:
+    path = copy / "manifest.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+
+
+def reaching_out(copy: Path) -> None:
+    path = copy / "manifest.json"
+    path.write_text(path.read_text().replace('"ingest/', '"../ingest/'))
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (without_manifest, "is not a whole backup: it has no manifest.json"),
+        (without_a_segment, "the backup is not whole: "),
+        (with_a_flipped_bit, "the backup is damaged: "),
+        (of_another_format, "has format 2, and this Headrace reads format 1"),
+        (reaching_out, "names a file outside the backup: ../ingest/files-clicks.json"),
+    ],
+)
+def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_restored(
+    project: Project, tmp_path: Path, damage: Callable[[Path], None], told: str
+) -> None:
+    copy = tmp_path / "copy"
+    backup(Layout.of(project), "shop", copy)
+    damage(copy)
+    again = moved(project, tmp_path / "elsewhere")
+    with pytest.raises(BadBackup) as caught:
+        restore(Layout.of(again), copy)
+    assert told in caught.value.message
+    assert {p.name for p in Layout.of(again).state.glob("*")} <= {"lock"}
+    assert not again.state.with_name(".headrace.restoring").exists()
+
+
+def test_a_restore_does_not_go_into_a_state_that_is_there(project: Project, tmp_path: Path) -> None:
+    layout = Layout.of(project)
+    backup(layout, "shop", tmp_path / "copy")
+    before = sorted(p.name for p in layout.state.rglob("*"))
+    with pytest.raises(Conflict) as caught:
+        restore(layout, tmp_path / "copy")
+    assert caught.value.message == (
+        f"the project has a state already, in {layout.state}: ingest, log, master"
+    )
+    assert sorted(p.name for p in layout.state.rglob("*") if p.name != "lock") == [
+        name for name in before if name != "lock"
+    ]
+
+
+def test_a_restore_that_was_killed_is_begun_again(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup(Layout.of(project), "shop", tmp_path / "copy")
+    again = moved(project, tmp_path / "elsewhere")
+    copies = iter(range(3))
+
+    def killed(*args: object) -> str:
+        next(copies)
+        return copy_file(*args)  # type: ignore[arg-type]
+
+    copy_file = backing.copy_file
+    monkeypatch.setattr(backing, "copy_file", killed)
+    monkeypatch.setattr(backing, "_removed_on_failure", lambda _: nullcontext())
+    with pytest.raises(StopIteration):
+        restore(Layout.of(again), tmp_path / "copy")
+    monkeypatch.undo()
+    assert again.state.with_name(".headrace.restoring").exists()
+    assert not Layout.of(again).ingest.exists()
+    restore(Layout.of(again), tmp_path / "copy")
+    assert logged(again) == list(range(100))
+
+
+def test_a_damaged_project_is_not_backed_up(project: Project, tmp_path: Path) -> None:
+    flip(str(min(Layout.of(project).master("clicks").rglob("*.parquet"))), 50)
+    with pytest.raises(HeadraceError, match="is damaged: its bytes have changed"):
+        backup(Layout.of(project), "shop", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_project_that_never_ran_has_nothing_to_back_up(tmp_path: Path) -> None:
+    project = files_project(tmp_path / "shop")
+    with pytest.raises(NotFound, match="nothing to back up"):
+        backup(Layout.of(project), "shop", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.parametrize("place", ["full", ".headrace/copy"])
+def test_a_backup_goes_into_a_folder_of_its_own(project: Project, place: str) -> None:
+    (project.folder / "full").mkdir()
+    (project.folder / "full/file").touch()
+    with pytest.raises(Conflict):
+        backup(Layout.of(project), "shop", project.folder / place)
+
+
+def test_the_commands_say_what_they_did(project: Project, tmp_path: Path) -> None:
+    copy, again = tmp_path / "copy", moved(project, tmp_path / "elsewhere")
+    said = CliRunner().invoke(app, ["backup", str(copy), "--project", str(project.folder)])
+    assert said.exit_code == 0
+    assert said.stdout.startswith("shop as of 20")
+    assert said.stdout.endswith(f"backed up to {copy}\n")
+    said = CliRunner().invoke(app, ["restore", str(copy), "--project", str(again.folder), "--json"])
+    assert said.exit_code == 0
+    assert json.loads(said.stdout)["project"] == "shop"
+    assert logged(again) == list(range(100))

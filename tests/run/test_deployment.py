@@ -1,0 +1,174 @@
+"""Another plan takes over what does not change, without Spark: pipelines go on as they are, and
+epochs wait only while the store gets the plan.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving.bench import DEFINITIONS, plan_of
+
+from headrace.compile.plan import Plan
+from headrace.core.errors import DiskFull
+from headrace.core.watchdog import Watchdog
+from headrace.define.project import Project
+from headrace.run.deployment import Deployment, Ground
+from headrace.run.schedule import Schedule
+from headrace.run.starts import Starts
+from headrace.run.tables import Tables
+from headrace.serving.hub import Hub
+from headrace.serving.sqlite_store import SqliteStore
+
+from .stopped import make_stopped
+
+CHANGED = DEFINITIONS + "CREATE VIEW slow AS SELECT page, max(ms) AS slowest FROM clicks GROUP BY 1"
+
+
+class Speed:
+    def __init__(self) -> None:
+        self.between_epochs = threading.Lock()
+
+
+@dataclass
+class Kept:
+    """A pipeline that runs on under any plan."""
+
+    store: SqliteStore
+    speed: Speed = field(default_factory=Speed)
+    archives: tuple[Any, ...] = ()
+    done: list[str] = field(default_factory=list)
+    fails: Exception | None = None
+    built: Any = None
+    starting: bool = False
+
+    def serves(self, plan: Plan, flow: Any) -> bool:
+        return "stop" not in self.done
+
+    def adopt(self, plan: Plan) -> None:
+        self.done.append(f"adopt {len(plan.views)}")
+
+    def has_new_views(self) -> bool:
+        return any(version.state == "building" for version in self.store.versions("clicks"))
+
+    def catch_up(self) -> None:
+        self.done.append(f"build, epochs held: {self.speed.between_epochs.locked()}")
+        if self.fails is not None:
+            raise self.fails
+
+    def mend(self) -> None:
+        """It is well."""
+
+    def archive(self) -> int:
+        return 0
+
+    def stop(self) -> None:
+        self.done.append("stop")
+
+
+class Quiet:
+    """Lineage that nobody asks for."""
+
+    def deploy(self, plan: Plan) -> None:
+        """Nothing to tell."""
+
+    def built(self, stream: str, began_us: int, problem: str = "") -> None:
+        """Nothing to tell."""
+
+
+@dataclass
+class Bench:
+    project: Project
+    store: SqliteStore
+    ground: Ground
+    pipeline: Kept
+    before: Deployment
+    held: list[bool] = field(default_factory=list)
+
+    def change(self, plan: Plan, shapes: set[str]) -> Callable[[], None]:
+        self.held.append(self.pipeline.speed.between_epochs.locked())
+        self.store.deploy(plan)
+        return lambda: self.pipeline.done.append("rules are noted")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    project = make_stopped(tmp_path / "project")
+    store = SqliteStore(project.folder / ".headrace" / "serving.db")
+    store.take_over()
+    plan, pipeline = plan_of(), Kept(store)
+    store.deploy(plan)
+    hub: Any = Hub(store.db, project.settings.subscribe, None)  # type: ignore[arg-type]
+    nothing: Any = lambda *_: None  # noqa: E731
+    lineage: Any = Quiet()
+    shared = Watchdog(), Starts()
+    ground = Ground(None, store, {}, hub, lineage, nothing, nothing, nothing, *shared)
+    pipelines: Any = {"clicks": pipeline}
+    tables = Tables((), project.folder, pipelines, store)
+    schedule = Schedule(pipelines, {}, project.settings, nothing, tables=tables)
+    parts: list[Any] = [Idle(), Idle(), Idle()]
+    before = Deployment(project, plan, store, pipelines, schedule, *parts, tables)
+    schedule.start()
+    yield Bench(project, store, ground, pipeline, before)
+    schedule.stop()
+    store.close()
+
+
+class Idle:
+    def __init__(self) -> None:
+        self.stops = 0
+        self.problems: dict[str, str] = {}
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+def replaced(bench: Bench, plan: Plan) -> Deployment:
+    return bench.before.replaced(
+        bench.ground, bench.project, plan, lambda shapes: bench.change(plan, shapes)
+    )
+
+
+def test_a_flow_keeps_its_running_query_when_a_view_is_added(bench: Bench) -> None:
+    after = replaced(bench, plan_of(CHANGED))
+    assert bench.held == [True], "epochs are held while the store gets the plan"
+    assert bench.pipeline.done == ["adopt 6", "build, epochs held: False", "rules are noted"]
+    assert after.pipelines == {"clicks": bench.pipeline}
+    assert (after.schedule, after.sinks) == (bench.before.schedule, bench.before.sinks)
+    assert after.alerts is not bench.before.alerts
+    assert after.schedule._worker.alive
+
+
+def test_nothing_is_built_where_no_view_is_new(bench: Bench) -> None:
+    replaced(bench, plan_of())
+    assert bench.pipeline.done == ["adopt 5", "rules are noted"]
+
+
+def test_what_fails_is_taken_back_and_the_query_runs_on(bench: Bench) -> None:
+    bench.pipeline.fails = DiskFull("the disk is full")
+    with pytest.raises(DiskFull):
+        replaced(bench, plan_of(CHANGED))
+    assert "rules are noted" not in bench.pipeline.done
+    bench.pipeline.fails = None
+    after = replaced(bench, bench.before.plan)
+    assert "stop" not in bench.pipeline.done
+    assert after.pipelines == {"clicks": bench.pipeline}
+    assert [view.name for view in bench.store.deployed().views] == [  # type: ignore[union-attr]
+        view.name for view in bench.before.plan.views
+    ]
+
+
+def test_a_step_that_has_begun_is_waited_for(bench: Bench) -> None:
+    """A build that is promoted while the store gets another plan would be of the old one."""
+    done = threading.Event()
+    with bench.before.schedule.paused():
+        changing = threading.Thread(target=lambda: (replaced(bench, plan_of()), done.set()))
+        changing.start()
+        assert not done.wait(0.2)
+        assert bench.held == []
+    changing.join(10)
+    assert done.is_set()

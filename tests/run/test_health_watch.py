@@ -1,0 +1,39 @@
+"""What nobody has reported is reported once, and again when it has been well meanwhile."""
+
+from __future__ import annotations
+
+import threading
+
+from headrace.api.service import Problem
+from headrace.run.health_watch import LOOK_S, SHARE, HealthWatch
+
+LATE = Problem("speed:clicks", "events of 'clicks' have waited for speed for more than 1m", "bad")
+SLOW = Problem("speed:orders", "an epoch of 'orders' takes longer than its trigger", "warn")
+SAID = Problem("master:clicks", "archive of stream 'clicks' failed: no room", "bad")
+
+
+def test_only_what_is_bad_and_new_and_not_said_by_others_is_reported() -> None:
+    found, told = [LATE, SLOW, SAID], list[object]()
+    watch = HealthWatch(
+        lambda: list(found),
+        lambda: [SAID.message],
+        threading.Event(),
+        lambda kind, fields: told.append((kind, fields["message"])),
+    )
+    for _ in range(3):
+        watch.turn()
+    assert told == [("problem", LATE.message)]
+    assert list(watch.known) == found
+    found.clear()
+    watch.turn()
+    assert list(watch.known) == []
+    found.append(LATE)
+    watch.turn()
+    assert len(told) == 2
+
+
+def test_a_slow_look_is_taken_less_often() -> None:
+    times = iter([0.0, 0.01, 10.0, 12.0])
+    watch = HealthWatch(list, list, threading.Event(), lambda kind, fields: None, times.__next__)
+    assert watch.turn() == LOOK_S
+    assert watch.turn() == SHARE * 2.0

@@ -1,0 +1,106 @@
+"""A run without Spark: it handles signals from its first report on, and waits at its end for what
+was not computed, and reports what is missing then.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headrace.core.errors import AlreadyRunning
+from headrace.core.position import Position
+from headrace.run import loop
+from headrace.run.deployment import Deployment
+from headrace.run.instance import Instance
+
+from .stopped import make_stopped
+from .test_instance import Idle, made_of
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[Instance]:
+    """Ten events in the log, of which speed has taken fewer; more may come in."""
+    made = Instance(make_stopped(tmp_path / "project"), lambda kind, fields: None)
+    made.open()
+    schedule: Any = Idle()
+    schedule.differences, schedule.events, schedule.generations = Counter[str](), 0, 0
+    made.deployment = made_of(made, {"clicks": Pipeline(made)}, schedule)
+    yield made
+    made.close()
+
+
+class Pipeline:
+    """The end of a stream's log."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._topic = instance.inlets.topics["clicks"]
+        self.starter = SimpleNamespace(problem=None, started=True)
+
+    def end(self) -> Position:
+        return self._topic.end()
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+def taken(instance: Instance) -> int:
+    return sum(instance.store.stream("clicks").position.offsets)
+
+
+def test_what_speed_has_not_taken_in_time_is_counted(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "DRAIN_SECONDS_MAX", 0.2)
+    left = 10 - taken(instance)
+    assert left > 0
+    assert loop._drain(instance, threading.Event()) == left
+
+
+def test_what_comes_in_after_the_end_is_not_waited_for(instance: Instance) -> None:
+    deployment: Deployment = instance.working()
+    ends = {"clicks": instance.store.stream("clicks").position}
+    assert deployment.behind(ends) == 0
+    assert deployment.behind(deployment.ends()) == 10 - taken(instance)
+
+
+def test_who_interrupts_a_run_does_not_wait_for_speed(instance: Instance) -> None:
+    stop = threading.Event()
+    stop.set()
+    assert loop._drain(instance, stop) == 0
+
+
+def test_a_run_that_left_events_uncomputed_is_not_ok(instance: Instance) -> None:
+    timing = loop.Timing(time.monotonic())
+    assert loop._summary(instance, timing, 0, audited=False).ok
+    left = loop._summary(instance, timing, 4, audited=False)
+    assert (left.ok, left.behind) == (False, 4)
+
+
+def test_a_signal_after_the_first_report_does_not_kill_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers: list[Any] = []
+
+    def report(kind: str, fields: dict[str, object]) -> None:
+        handlers.append((kind, signal.getsignal(signal.SIGTERM)))
+
+    def refused(*_: object) -> None:
+        raise AlreadyRunning("this project is already running")
+
+    monkeypatch.setattr(loop, "Instance", refused)
+    monkeypatch.setattr(loop, "keep_journal", lambda *_: None)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(AlreadyRunning):
+        loop.run(make_stopped(tmp_path / "project"), report=report)
+    ((kind, handler),) = handlers
+    assert kind == "starting"
+    assert handler not in {before, signal.SIG_DFL}
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -1,0 +1,77 @@
+"""A state that was put together of parts of different moments is refused, with a sentence."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import BadProject
+from headrace.define.project import Project
+from headrace.log.topic import Topic
+from headrace.run.instance import Instance
+from headrace.run.layout import Layout
+from headrace.run.parts import check_parts, topics_of
+
+from .stopped import make_stopped
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_stopped(tmp_path / "project")
+
+
+def refused(project: Project) -> str:
+    with pytest.raises(BadProject) as caught:
+        check_parts(Layout.of(project), project.streams)
+    return f"{caught.value.message}; {caught.value.detail}"
+
+
+def begin_log_again(project: Project) -> None:
+    shutil.rmtree(log := Layout.of(project).log("clicks"))
+    Topic.open(log, 2, segment_bytes_max=1 << 20).close()
+
+
+def test_a_whole_state_is_taken(project: Project) -> None:
+    check_parts(Layout.of(project), project.streams)
+    assert topics_of(Layout.of(project)) == {"clicks": 2}
+
+
+def test_a_log_that_is_older_than_the_master_is_refused(project: Project) -> None:
+    begin_log_again(project)
+    Layout.of(project).store.unlink()
+    assert refused(project) == (
+        "the parts of the state do not go together: the master has records that the log does not "
+        "have yet; stream 'clicks', partition 0, offsets [0, 3)."
+    )
+
+
+def test_a_log_that_is_older_than_the_store_is_refused(project: Project) -> None:
+    begin_log_again(project)
+    shutil.rmtree(Layout.of(project).master("clicks"))
+    assert "the store has records that the log does not have yet" in refused(project)
+
+
+def test_a_master_that_is_older_than_what_the_log_still_has_is_refused(project: Project) -> None:
+    layout = Layout.of(project)
+    for partition in ("0", "1"):
+        (segment,) = (layout.log("clicks") / partition).glob("*.seg")
+        segment.rename(segment.with_name(f"{7:020d}.seg"))
+    assert "the log begins after the end of the master" in refused(project)
+
+
+def test_a_store_that_was_deleted_may_be_made_again(project: Project) -> None:
+    Layout.of(project).store.unlink()
+    check_parts(Layout.of(project), project.streams)
+
+
+def test_a_run_refuses_before_anything_is_written(project: Project) -> None:
+    with closing(sqlite3.connect(Layout.of(project).store)) as db, db:
+        db.execute("UPDATE _progress SET next_offset = 99")
+    instance = Instance(project, lambda kind, fields: None)
+    with pytest.raises(BadProject, match="the store has records that the log does not have yet"):
+        instance.open()
+    instance.close()

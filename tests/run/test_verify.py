@@ -1,0 +1,130 @@
+"""`headrace verify` reads all that is kept, names what is damaged, and repairs what can be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from master.test_damage import flip
+from typer.testing import CliRunner
+
+from headrace.access.access import Access
+from headrace.cli.main import app
+from headrace.compile.passes import stream_plan
+from headrace.core.errors import AlreadyRunning
+from headrace.define.project import Project
+from headrace.run.layout import Layout
+from headrace.run.lock import RunLock
+from headrace.run.offline import Offline
+from headrace.run.verify import Verified, verify
+
+from .stopped import make_stopped
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = make_stopped(tmp_path / "project")
+    Access(Layout.of(made).access, "stopped").close()
+    return made
+
+
+def mend(project: Project) -> Verified:
+    plans = {name: stream_plan(said, project) for name, said in project.streams.items()}
+    return verify(Layout.of(project), plans)
+
+
+def master_file(project: Project) -> Path:
+    return min(Layout.of(project).master("clicks").rglob("*.parquet"))
+
+
+def say(project: Project, *options: str) -> tuple[int, dict[str, Any]]:
+    arguments = ["verify", "--project", str(project.folder), "--json", *options]
+    result = CliRunner().invoke(app, arguments)
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_a_sound_project_is_read_whole(project: Project) -> None:
+    result = verify(Layout.of(project))
+    assert result.damages == ()
+    # Of ten records in the log six are in the master.
+    assert (result.log_events, result.master_records) == (10, 6)
+    assert result.log_bytes > 0
+    assert result.master_bytes > 0
+    shown = CliRunner().invoke(app, ["verify", "--project", str(project.folder)])
+    assert shown.exit_code == 0
+    assert "10 events of the log" in shown.stdout
+    assert "6 records of the master in 2 files" in shown.stdout
+    assert "all sound" in shown.stdout
+
+
+def test_a_damaged_file_of_the_master_is_named_and_repaired(project: Project) -> None:
+    path = master_file(project)
+    before = path.read_bytes()
+    flip(str(path), 100)
+    code, said = say(project)
+    assert (code, said["ok"]) == (1, False)
+    (damage,) = said["damages"]
+    assert damage["path"] == str(path)
+    assert damage["problem"] == "its bytes have changed"
+    assert (damage["stream"], damage["partition"], damage["repaired"]) == ("clicks", 0, False)
+    assert damage["offsets"][0] == 0
+    code, said = say(project, "--repair")
+    assert (code, said["ok"], said["damages"][0]["repaired"]) == (0, True, True)
+    assert path.read_bytes() == before
+    assert say(project)[1]["damages"] == []
+
+
+def test_a_damaged_block_of_the_log_is_named(project: Project) -> None:
+    segment = min((Layout.of(project).log("clicks") / "0").glob("*.seg"))
+    flip(str(segment), 60)
+    damages = verify(Layout.of(project)).damages
+    assert [(d.part, d.path, d.stream, d.partition) for d in damages] == [
+        ("log", str(segment), "clicks", 0)
+    ]
+    assert "offset 0 of the log is damaged" in damages[0].problem
+    # The log cannot be repaired from itself.
+    assert not mend(project).sound
+
+
+@pytest.mark.parametrize("name", ["serving.db", "access.db"])
+def test_a_damaged_database_is_named(project: Project, name: str) -> None:
+    path = Layout.of(project).state / name
+    data = bytearray(path.read_bytes())
+    data[4096:] = bytes(byte ^ 0xFF for byte in data[4096:])
+    path.write_bytes(data)
+    assert [damage.path for damage in verify(Layout.of(project)).damages] == [str(path)]
+
+
+def test_a_log_that_is_older_than_the_master_is_told(project: Project) -> None:
+    import shutil
+
+    from headrace.log.topic import Topic
+
+    log = Layout.of(project).log("clicks")
+    shutil.rmtree(log)
+    Topic.open(log, 2, segment_bytes_max=1 << 20).close()
+    found = [(d.problem, d.partition, d.offsets) for d in verify(Layout.of(project)).damages]
+    master, store = (
+        f"the {part} has records that the log does not have yet" for part in ("master", "store")
+    )
+    assert found == [(told, n, (0, 3)) for n in (0, 1) for told in (master, store)]
+
+
+def test_a_running_project_is_verified_and_not_repaired(project: Project) -> None:
+    lock = RunLock(Layout.of(project))
+    lock.take()
+    assert verify(Layout.of(project)).sound
+    with pytest.raises(AlreadyRunning):
+        mend(project)
+    lock.release()
+
+
+def test_a_damaged_master_is_no_answer(project: Project) -> None:
+    """The audit reads the master with another engine, and refuses what an answer may not use."""
+    flip(str(master_file(project)), 100)
+    service = Offline(project)
+    with pytest.raises(Exception, match="is damaged: its bytes have changed"):
+        service.audit(None)
+    service.close()
