@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headrace.core.errors import NotFound
 from headrace.core.files import copy_file, sync
-from headrace.log.mark import Mark, mark_path, published
+from headrace.log.mark import Mark, MarkOf, mark_path, published
 from headrace.log.segment import Segment, list_segments
 from headrace.log.topic import read_description
 
@@ -26,16 +26,16 @@ class LogSnapshot:
     parts: tuple[tuple[Mark, tuple[Segment, ...]], ...]
 
 
-def snapshot(path: Path) -> LogSnapshot:
+def snapshot(path: Path, mark_of: MarkOf = published) -> LogSnapshot:
     """What a topic has published now; this takes no time."""
     partitions = read_description(path)
     if partitions is None:
         raise NotFound(f"there is no log at {path}")
-    return LogSnapshot(path, tuple(_part(path / str(n)) for n in range(partitions)))
+    return LogSnapshot(path, tuple(_part(path / str(n), mark_of) for n in range(partitions)))
 
 
-def _part(folder: Path) -> tuple[Mark, tuple[Segment, ...]]:
-    mark = published(folder)
+def _part(folder: Path, mark_of: MarkOf) -> tuple[Mark, tuple[Segment, ...]]:
+    mark = mark_of(folder)
     return mark, tuple(s for s in list_segments(folder) if s.first_offset <= mark.segment)
 
 

@@ -1,7 +1,8 @@
 """The durable mark of a partition: how far its log is synced, and so how far others may read.
 
-It is rewritten in place after each fdatasync and not synced itself. After the death of the process
-it is exact; after a power cut it may be older than the data, never newer, so it is a lower bound.
+It is rewritten in place after each fdatasync, and synced itself only when a segment is begun. After
+the death of the process it is exact; after a power cut it may be older than the data, never newer,
+so it is a lower bound, and names the last segment or the one before it, which retention leaves.
 tests/log/test_recovery.py opens a log with each kind of mark.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -44,6 +46,10 @@ class Mark:
             return None
         _, segment, length, next_offset, crc = _LAYOUT.unpack(data)
         return Mark(segment, length, next_offset) if crc == crc32(data[:-4]) else None
+
+
+# Where the log of a partition's folder ends.
+MarkOf = Callable[[Path], Mark]
 
 
 def mark_path(folder: Path) -> Path:

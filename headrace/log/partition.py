@@ -183,6 +183,8 @@ class PartitionWriter:
         # that is not there, nor of bytes that are already cut off.
         self._files.fsync_dir(self.folder)
         write_mark(self._files, self._mark_fd, mark)
+        # Once a segment: a mark that a power cut brings back must not name one that is removed.
+        self._files.fsync(self._mark_fd)
         self._files.truncate(self._segment_fd, mark.length)
         self._files.fsync(self._segment_fd)
 

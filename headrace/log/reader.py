@@ -1,7 +1,9 @@
 """Reading a topic from any process, beside its writer, without a lock.
 
 The durable mark is the published end: no byte behind it is read, so a reader sees only events that
-were acknowledged or are about to be. Every block is verified; damage is CorruptLog, never a gap.
+were acknowledged or are about to be. Whoever knows that nobody writes may take the end from the
+blocks instead (`recovered_mark`), because a power cut leaves an older or a torn mark.
+Every block is verified; damage is CorruptLog, never a gap.
 tests/log/test_reader.py reads from another process while a topic is written.
 """
 
@@ -15,7 +17,7 @@ from headrace.core.errors import NotFound
 from headrace.core.position import Interval, Position
 from headrace.log.block import Block, BlockError
 from headrace.log.index import seek
-from headrace.log.mark import Mark, published
+from headrace.log.mark import Mark, MarkOf, published
 from headrace.log.segment import Segment, corrupt, list_segments, read_sound_blocks
 from headrace.log.topic import read_description
 
@@ -34,13 +36,13 @@ class TopicReader:
     >>> topic.close(); folder.cleanup()
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mark_of: MarkOf = published) -> None:
         partitions = read_description(path)
         if partitions is None:
             raise NotFound(
                 f"there is no log at {path}", hint="it is made when its stream first runs."
             )
-        self.path = path
+        self.path, self._mark_of = path, mark_of
         self.partitions = partitions
 
     def __reduce__(self) -> tuple[type[TopicReader], tuple[Path]]:
@@ -52,7 +54,7 @@ class TopicReader:
 
     def end(self) -> Position:
         """The position after the last published event."""
-        return Position(tuple(published(folder).next_offset for folder in self._folders()))
+        return Position(tuple(self._mark_of(folder).next_offset for folder in self._folders()))
 
     def blocks(self, partition: int, interval: Interval) -> Iterator[Block]:
         """Exactly the events with these offsets, in order; the first and last block are trimmed."""
@@ -60,7 +62,7 @@ class TopicReader:
             return
         folder = self.path / str(partition)
         # The mark is read before the names: all that it speaks of is there, or was and is archived.
-        mark = published(folder)
+        mark = self._mark_of(folder)
         segments = list_segments(folder)
         self._check_held(partition, interval, Interval(segments[0].first_offset, mark.next_offset))
         for segment, end in _held(segments, mark):
@@ -70,14 +72,16 @@ class TopicReader:
     def segments(self, partition: int) -> list[tuple[Path, Interval]]:
         """The published segment files and the offsets that each of them holds."""
         folder = self.path / str(partition)
-        mark = published(folder)
+        mark = self._mark_of(folder)
         return [
             (s.path, Interval(s.first_offset, end)) for s, end in _held(list_segments(folder), mark)
         ]
 
     def position_at(self, time_us: int) -> Position:
         """The first event of each partition that arrived at or after this time."""
-        return Position(tuple(_offset_at(folder, time_us) for folder in self._folders()))
+        return Position(
+            tuple(_offset_at(folder, self._mark_of(folder), time_us) for folder in self._folders())
+        )
 
     def _folders(self) -> list[Path]:
         return [self.path / str(partition) for partition in range(self.partitions)]
@@ -127,8 +131,7 @@ def _blocks_of(segment: Segment, mark: Mark, interval: Interval, end: int) -> It
         raise corrupt(segment, at, offset, BlockError("the blocks at its end are missing"))
 
 
-def _offset_at(folder: Path, time_us: int) -> int:
-    mark = published(folder)
+def _offset_at(folder: Path, mark: Mark, time_us: int) -> int:
     held = [segment for segment, _ in _held(list_segments(folder), mark)]
     later = bisect_left(held, time_us, key=lambda segment: _first_arrival(segment, mark))
     if later == 0:

@@ -49,6 +49,19 @@ def recover(folder: Path) -> Recovered:
     return _with_mark(segments, mark)
 
 
+def recovered_mark(folder: Path) -> Mark:
+    """The end of a log that nobody writes; of a damaged one what its mark says, if there is one, so
+    that whoever reads its blocks can tell the damage.
+    """
+    try:
+        return recover(folder).mark
+    except CorruptLog:
+        mark = load_mark(folder)
+        if mark is None:
+            raise
+        return mark
+
+
 def last_arrival(segment: Segment, limit: int) -> int:
     """When the last block before byte `limit` arrived; 0 if there is none."""
     at, offset = seek(segment, limit, "offset", 1 << 62)

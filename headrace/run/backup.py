@@ -29,7 +29,7 @@ from headrace.master.copy import copy_master
 from headrace.master.version import found_version
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
-from headrace.run.parts import topics_of
+from headrace.run.parts import marks_of, topics_of
 from headrace.run.verify import Verified, verify
 
 MANIFEST, FORMAT = "manifest.json", 1
@@ -77,7 +77,7 @@ def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
         _copy_database(source, goal)
     versions = {name: found_version(layout.master(name), n) for name, n in topics.items()}
     with held_still(layout.ingest, PATIENCE_S):
-        logs = {name: snapshot(layout.log(name)) for name in topics}
+        logs = {name: snapshot(layout.log(name), marks_of(layout)) for name in topics}
         for file in sorted(layout.ingest.glob("*.json")):
             copy_file(file, copy.ingest / file.name)
     for name, version in versions.items():

@@ -18,10 +18,13 @@ from headrace.core.errors import BadProject, NotFound
 from headrace.core.position import Position
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.progress import progress_path
+from headrace.log.mark import MarkOf, published
 from headrace.log.reader import TopicReader
+from headrace.log.recover import recovered_mark
 from headrace.log.topic import read_description
 from headrace.master.version import MasterVersion, found_version
 from headrace.run.layout import Layout
+from headrace.run.lock import holder
 
 _HINT = "restore a whole backup with `headrace restore`; copies of parts do not go together."
 
@@ -43,10 +46,17 @@ def topics_of(layout: Layout) -> dict[str, int]:
     return {name: partitions for name, partitions in found if partitions is not None}
 
 
+def marks_of(layout: Layout) -> MarkOf:
+    """How the ends of the logs are found: a running project publishes them. Without one the blocks
+    tell, because after a power cut a mark may be older than what is durable, or torn.
+    """
+    return recovered_mark if holder(layout) is None else published
+
+
 def check_parts(layout: Layout, streams: Mapping[str, StreamDefinition]) -> None:
-    """Refuse a state whose parts are not of one moment."""
+    """Refuse a state whose parts are not of one moment; the caller holds the run lock."""
     for name, partitions in topics_of(layout).items():
-        for found in contradictions(layout, name, partitions):
+        for found in contradictions(layout, name, partitions, recovered_mark):
             raise BadProject(
                 f"the parts of the state do not go together: {found.problem}",
                 detail=f"stream '{name}', partition {found.partition}, "
@@ -61,7 +71,7 @@ def _check_progress(layout: Layout, name: str, definition: StreamDefinition) -> 
     """Without its progress a stream would import its files again; with an id it may."""
     if definition.source != "files" or definition.id is not None:
         return
-    reader = _opened(layout.log(name))
+    reader = _opened(layout.log(name), recovered_mark)
     path = progress_path(layout.ingest, name)
     if reader and sum(reader.end().offsets) and not path.exists():
         raise BadProject(
@@ -71,11 +81,13 @@ def _check_progress(layout: Layout, name: str, definition: StreamDefinition) -> 
         )
 
 
-def contradictions(layout: Layout, stream: str, partitions: int) -> Iterator[Contradiction]:
+def contradictions(
+    layout: Layout, stream: str, partitions: int, mark_of: MarkOf
+) -> Iterator[Contradiction]:
     """What log, master and store say differently. Of a running project the log's beginning is read
     first and its end last: both move on, and never over what the others have.
     """
-    reader = _opened(layout.log(stream))
+    reader = _opened(layout.log(stream), mark_of)
     if reader is None:
         return
     first = reader.start()
@@ -93,9 +105,9 @@ def contradictions(layout: Layout, stream: str, partitions: int) -> Iterator[Con
                 yield Contradiction(stream, partition, (ends, place), told)
 
 
-def _opened(path: Path) -> TopicReader | None:
+def _opened(path: Path, mark_of: MarkOf) -> TopicReader | None:
     try:
-        return TopicReader(path)
+        return TopicReader(path, mark_of)
     except NotFound:
         return None
 

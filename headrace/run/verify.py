@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -20,7 +21,9 @@ from headrace.compile.plan import StreamPlan
 from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFound
 from headrace.core.event import OFFSET
 from headrace.core.position import Interval
+from headrace.log.mark import MarkOf
 from headrace.log.reader import TopicReader
+from headrace.log.recover import recovered_mark
 from headrace.master.archive import declared_schema
 from headrace.master.parquet import damage_of
 from headrace.master.repair import repair
@@ -28,7 +31,7 @@ from headrace.master.table import MasterTable
 from headrace.master.version import MasterFile, found_version
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
-from headrace.run.parts import contradictions, topics_of
+from headrace.run.parts import contradictions, marks_of, topics_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +71,42 @@ def verify(layout: Layout, mend: Mapping[str, StreamPlan] | None = None) -> Veri
     master again.
     """
     if mend is None:
-        return _verify(layout, {})
+        return _verify(layout, {}, marks_of(layout))
     lock = RunLock(layout)
     lock.take()
     try:
-        return _verify(layout, mend)
+        return _verify(layout, mend, recovered_mark)
     finally:
         lock.release()
 
 
-def _verify(layout: Layout, mend: Mapping[str, StreamPlan]) -> Verified:
+def _verify(layout: Layout, mend: Mapping[str, StreamPlan], mark_of: MarkOf) -> Verified:
     result = Verified()
     for name, partitions in topics_of(layout).items():
-        result = _verify_log(result, name, layout.log(name))
+        # To find the end of a stopped project's log takes as long as to read its last segment.
+        ends = cache(mark_of) if mark_of is recovered_mark else mark_of
+        try:
+            result = _verify_log(result, name, layout.log(name), ends)
+            result = result.with_damage(*_contradictions(layout, name, partitions, ends))
+        except CorruptLog as error:
+            problem = f"{error.message}: {error.detail}"
+            result = result.with_damage(Damage("log", str(error.origin), problem, name))
         result = _verify_master(result, layout, name, partitions, mend.get(name))
-        for found in contradictions(layout, name, partitions):
-            where = str(layout.log(name))
-            damage = Damage("log", where, found.problem, name, found.partition, found.offsets)
-            result = result.with_damage(damage)
     for part, path in (("store", layout.store), ("users", layout.access)):
         result = result.with_damage(*_verify_database(part, path))
     return result
 
 
-def _verify_log(result: Verified, stream: str, path: Path) -> Verified:
-    reader = TopicReader(path)
+def _contradictions(
+    layout: Layout, stream: str, partitions: int, mark_of: MarkOf
+) -> Iterator[Damage]:
+    path = str(layout.log(stream))
+    for found in contradictions(layout, stream, partitions, mark_of):
+        yield Damage("log", path, found.problem, stream, found.partition, found.offsets)
+
+
+def _verify_log(result: Verified, stream: str, path: Path, mark_of: MarkOf) -> Verified:
+    reader = TopicReader(path, mark_of)
     for partition in range(reader.partitions):
         for segment, held in reader.segments(partition):
             try:

@@ -84,3 +84,7 @@ class NotingFiles(OsFiles):
     def fdatasync(self, fd: int) -> None:
         self._note("sync", fd)
         super().fdatasync(fd)
+
+    def fsync(self, fd: int) -> None:
+        self._note("sync", fd)
+        super().fsync(fd)

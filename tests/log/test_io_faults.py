@@ -177,3 +177,16 @@ def test_a_block_is_synced_before_its_mark_is_written(tmp_path: Path) -> None:
     topic.close()
     assert (segment[0], synced, mark[0]) == ("write", ("sync", segment[1]), "write")
     assert mark[1] != segment[1]
+
+
+def test_the_mark_is_synced_when_a_segment_is_begun(tmp_path: Path) -> None:
+    """An older mark that a power cut brings back never names a segment that retention removes."""
+    files = NotingFiles()
+    topic = Topic.open(tmp_path / "log", 1, segment_bytes_max=1, files=files)
+    put(topic, b"one")
+    files.done.clear()
+    put(topic, b"two")
+    topic.close()
+    first = f"{1:020d}.seg"
+    begun = files.done[: files.done.index(("write", first))]
+    assert begun.index(("write", "durable")) < begun.index(("sync", "durable"))

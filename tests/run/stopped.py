@@ -11,6 +11,7 @@ from serving.bench import CLICKS, DEFINITIONS, Bench, plan_of
 
 from headrace.core.event import Status
 from headrace.define.project import Project, load_project
+from headrace.log.mark import Mark
 from headrace.log.topic import Topic
 from headrace.master.archive import Archive
 from headrace.run.layout import Layout
@@ -61,5 +62,12 @@ def _fill_log(project: Project) -> None:
     topic.close()
 
 
+def cut_power(project: Project, mark: bytes) -> None:
+    """Leave the marks of the log as a power cut may: older than the synced blocks, or torn."""
+    for path in Layout.of(project).log("clicks").glob("*/durable"):
+        path.write_bytes(mark)
+
+
+OLD_MARKS = [Mark(0, 0, 0).encoded(), b"", b"torn"]
 # The arrival of every event above.
 ARRIVED_US = CLICKS[0].at_us + 600_000_000

@@ -34,7 +34,7 @@ from headrace.run.offline import Offline
 from headrace.run.parts import check_parts
 from headrace.run.verify import verify
 
-from .stopped import make_stopped
+from .stopped import OLD_MARKS, cut_power, make_stopped
 
 SETTINGS = 'name = "shop"\n[log]\nfree_bytes_min = 0\npartitions = 1\n'
 FILES = "CREATE STREAM clicks (n BIGINT) WITH (source = 'files', path = 'inbox/*', poll = '1 ms');"
@@ -203,6 +203,14 @@ def test_answers_users_and_what_people_did_are_restored(tmp_path: Path) -> None:
     service = Offline(project)
     assert service.view("total").rows[0]["n"] == 6
     service.close()
+
+
+@pytest.mark.parametrize("mark", OLD_MARKS)
+def test_a_project_is_backed_up_after_a_power_cut(tmp_path: Path, mark: bytes) -> None:
+    project = make_stopped(tmp_path / "project")
+    cut_power(project, mark)
+    backup(Layout.of(project), "stopped", tmp_path / "copy")
+    assert TopicReader(tmp_path / "copy/log/clicks").end() == Position((5, 5))
 
 
 def test_the_master_is_restored_with_its_position_and_event_times(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from headrace.run.instance import Instance
 from headrace.run.layout import Layout
 from headrace.run.parts import check_parts, topics_of
 
-from .stopped import make_stopped
+from .stopped import OLD_MARKS, cut_power, make_stopped
 
 
 @pytest.fixture
@@ -38,6 +38,15 @@ def begin_log_again(project: Project) -> None:
 def test_a_whole_state_is_taken(project: Project) -> None:
     check_parts(Layout.of(project), project.streams)
     assert topics_of(Layout.of(project)) == {"clicks": 2}
+
+
+@pytest.mark.parametrize("mark", OLD_MARKS)
+def test_a_state_after_a_power_cut_is_whole(project: Project, mark: bytes) -> None:
+    cut_power(project, mark)
+    instance = Instance(project, lambda kind, fields: None)
+    instance.open()
+    assert instance.log_end("clicks").offsets == (5, 5)
+    instance.close()
 
 
 def test_a_log_that_is_older_than_the_master_is_refused(project: Project) -> None:

@@ -20,7 +20,7 @@ from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 from headrace.run.verify import Verified, verify
 
-from .stopped import make_stopped
+from .stopped import OLD_MARKS, cut_power, make_stopped
 
 
 @pytest.fixture
@@ -95,6 +95,21 @@ def test_a_damaged_database_is_named(project: Project, name: str) -> None:
     data[4096:] = bytes(byte ^ 0xFF for byte in data[4096:])
     path.write_bytes(data)
     assert [damage.path for damage in verify(Layout.of(project)).damages] == [str(path)]
+
+
+@pytest.mark.parametrize("mark", OLD_MARKS)
+def test_a_power_cut_is_no_damage(project: Project, mark: bytes) -> None:
+    cut_power(project, mark)
+    result = verify(Layout.of(project))
+    assert (result.damages, result.log_events) == ((), 10)
+
+
+def test_a_damaged_log_that_has_lost_its_mark_is_named(project: Project) -> None:
+    cut_power(project, b"")
+    segment = min((Layout.of(project).log("clicks") / "0").glob("*.seg"))
+    flip(str(segment), 60)
+    (damage,) = verify(Layout.of(project)).damages
+    assert (damage.part, damage.path, damage.stream) == ("log", str(segment), "clicks")
 
 
 def test_a_log_that_is_older_than_the_master_is_told(project: Project) -> None:
