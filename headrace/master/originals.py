@@ -1,7 +1,9 @@
 """The records of a master that were no duplicates when they were accepted, with their bytes.
 
 A record that could not be read later is a dead letter here and was an event in the log, where its
-id was taken. Only a conflict was none. tests/master/test_originals.py compares with the log.
+id was taken. Only a conflict was none. A master that does not go as far as the range is refused: an
+id that was not read would be taken for a new one.
+tests/master/test_originals.py compares with the log.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from headrace.core.errors import CorruptMaster
 from headrace.core.event import OFFSET, RAW, REASON, Status
 from headrace.core.position import Interval
 from headrace.log.decode import CONFLICT
@@ -26,8 +29,16 @@ def originals(
 ) -> Iterator[tuple[Sequence[bytes], int]]:
     """The originals of a partition's range, in batches; with the last one comes its end."""
     version = found_version(path, partitions)
-    files = version.files if version else ()
-    wanted = [file for file in files if _wanted(file, partition, interval)]
+    held = version.position.offsets[partition] if version else 0
+    if version is None or held < interval.upper:
+        raise CorruptMaster(
+            f"the master of '{path.name}' ends at offset {held} of partition {partition}, and the "
+            f"log begins at {interval.upper}",
+            detail="the ids of the records between are not known, so they could be counted twice.",
+            hint="restore a whole backup with `headrace restore`.",
+            origin=str(path),
+        )
+    wanted = [file for file in version.files if _wanted(file, partition, interval)]
     sound(wanted)
     offset = ds.field(OFFSET)
     inside = (offset >= interval.lower) & (offset < interval.upper)

@@ -1,7 +1,8 @@
 """A project that does not run: questions are answered from its files, and events can be appended
 to its log.
 
-Whatever writes takes the run lock for that time, so it cannot get in the way of a start.
+Whatever writes takes the run lock for that time, so it cannot get in the way of a start, and is
+refused where a start would be: in a state whose parts do not go together.
 tests/run/test_offline.py checks each method.
 """
 
@@ -12,7 +13,7 @@ from concurrent.futures import Future
 
 from headrace.api.service import Rebuilt, Status
 from headrace.compile.plan import WatchPlan
-from headrace.core.errors import Unavailable
+from headrace.core.errors import HeadraceError, Unavailable
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
@@ -20,6 +21,7 @@ from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
+from headrace.run.parts import check_parts
 from headrace.run.project_service import ProjectService, stopped_status
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
@@ -50,6 +52,11 @@ class Offline(ProjectService):
         if self._lock is None:
             lock = RunLock(self.layout)
             lock.take()
+            try:
+                check_parts(self.layout, self.project.streams)
+            except HeadraceError:
+                lock.release()
+                raise
             self._lock = lock
 
     def writing(self) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from headrace.core.errors import CorruptMaster
 from headrace.core.event import Status
 from headrace.core.position import Interval
 from headrace.master.originals import originals
@@ -25,5 +28,14 @@ def test_events_and_unreadable_ones_are_originals_and_duplicates_and_conflicts_a
     assert all(after == 1 for _, after in found[:-1])
 
 
-def test_without_a_master_there_is_nothing(bench: Bench) -> None:
-    assert list(originals(bench.table.path / "none", 2, 0, Interval(0, 5))) == [([], 5)]
+@pytest.mark.parametrize(("name", "held"), [("none", 0), ("master", 2)])
+def test_a_master_that_ends_before_the_log_begins_is_refused(
+    bench: Bench, name: str, held: int
+) -> None:
+    bench.send(0, click("ann"), click("bob"))
+    bench.archive.step(100)
+    with pytest.raises(CorruptMaster) as caught:
+        list(originals(bench.table.path.with_name(name), 2, 0, Interval(1, 5)))
+    assert caught.value.message == (
+        f"the master of '{name}' ends at offset {held} of partition 0, and the log begins at 5"
+    )

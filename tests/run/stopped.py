@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from master.bench import InProcess
 from serving.bench import CLICKS, DEFINITIONS, Bench, plan_of
 
@@ -68,6 +69,10 @@ def cut_power(project: Project, mark: bytes) -> None:
         path.write_bytes(mark)
 
 
-OLD_MARKS = [Mark(0, 0, 0).encoded(), b"", b"torn"]
+OLD_MARKS = [
+    pytest.param(Mark(0, 0, 0).encoded(), id="old"),
+    pytest.param(b"", id="empty"),
+    pytest.param(b"torn", id="torn"),
+]
 # The arrival of every event above.
 ARRIVED_US = CLICKS[0].at_us + 600_000_000

@@ -14,6 +14,8 @@ from headrace.define.project import Project
 from headrace.log.topic import Topic
 from headrace.run.instance import Instance
 from headrace.run.layout import Layout
+from headrace.run.lock import RunLock
+from headrace.run.offline import Offline
 from headrace.run.parts import check_parts, topics_of
 
 from .stopped import OLD_MARKS, cut_power, make_stopped
@@ -84,3 +86,15 @@ def test_a_run_refuses_before_anything_is_written(project: Project) -> None:
     with pytest.raises(BadProject, match="the store has records that the log does not have yet"):
         instance.open()
     instance.close()
+
+
+def test_nothing_is_sent_into_a_state_of_different_moments(project: Project) -> None:
+    begin_log_again(project)
+    offline = Offline(project)
+    for _ in range(2):
+        with pytest.raises(BadProject, match="records that the log does not have yet"):
+            offline.submit("clicks", [b"{}"])
+    offline.close()
+    lock = RunLock(Layout.of(project))
+    lock.take()
+    lock.release()
