@@ -3,7 +3,7 @@
 The index says how far it goes: the ids of all events before `position` are in it. It is made of the
 log and can be made of it again: one that is missing, damaged, of another field or ahead of the log
 is begun anew. Runs of about the same size are merged, four at a time, so an id is moved a few times
-and a lookup asks few runs.
+and a lookup asks few runs. What cannot be written is an OSError, and leaves no file behind.
 tests/ingest/test_id_index.py checks it against a set.
 """
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -90,9 +91,20 @@ class IdIndex:
 
     def _written(self, parts: Sequence[tuple[Hashes, Hashes]]) -> tuple[KeptRun, Run]:
         name, self._next = str(self._next), self._next + 1
-        run, crc = write_run(self._path(name), parts)
+        with self._removed_on_failure([name]):
+            run, crc = write_run(self._path(name), parts)
         failpoint("ids.written")
         return KeptRun(name, len(run), crc), run
+
+    @contextmanager
+    def _removed_on_failure(self, names: Iterable[str]) -> Iterator[None]:
+        """Give the room of runs back that no manifest names: on a full disk others need it."""
+        try:
+            yield
+        except OSError:
+            for name in names:
+                self._path(name).unlink(missing_ok=True)
+            raise
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.run"
@@ -127,15 +139,19 @@ class IdIndex:
 
     def _save(self, kept: list[KeptRun], runs: list[Run], position: Position) -> _Manifest:
         manifest = _Manifest(self._field, self.key, _probe(self.key), str(position), kept)
+        with self._removed_on_failure({run.name for run in kept} - {r.name for r in self._kept}):
+            self._write(manifest)
+        failpoint("ids.saved")
+        self._kept, self._runs, self.position = kept, runs, position
+        return manifest
+
+    def _write(self, manifest: _Manifest) -> None:
         draft = self.folder / f"{_MANIFEST}.new"
         with draft.open("wb") as file:
             file.write(msgspec.json.encode(manifest))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.folder / _MANIFEST)
-        failpoint("ids.saved")
-        self._kept, self._runs, self.position = kept, runs, position
-        return manifest
 
 
 def _probe(key: str) -> int:

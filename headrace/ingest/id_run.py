@@ -11,6 +11,7 @@ tests/ingest/test_id_index.py looks up what is there and what is not.
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +105,8 @@ def _mapped(path: Path, count: int, *, new: bool = False) -> Run:
     size = 16 * count + _filter_bytes(count)
     with path.open("w+b" if new else "rb") as file:
         if new:
-            file.truncate(size)
+            # A page of a sparse file that the disk has no room for kills whoever writes to it.
+            os.posix_fallocate(file.fileno(), 0, size)
         access = mmap.ACCESS_WRITE if new else mmap.ACCESS_READ
         # A plain array over the mapping: numpy's own kind costs more at each small call.
         whole = np.frombuffer(mmap.mmap(file.fileno(), size, access=access), np.uint8)
@@ -113,7 +115,8 @@ def _mapped(path: Path, count: int, *, new: bool = False) -> Run:
 
 
 def write_run(path: Path, parts: Sequence[tuple[Hashes, Hashes]]) -> tuple[Run, int]:
-    """Make a run of ids and their bodies, sorted or not, and make it durable; and its checksum.
+    """Make a run of ids and their bodies, sorted or not, and make it durable; and its checksum. A
+    disk without room for it is an OSError.
 
     Ids are spread evenly over all numbers, so what lies between two numbers is a small piece.
     """

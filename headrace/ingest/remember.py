@@ -37,7 +37,9 @@ def no_history(partition: int, interval: Interval) -> Iterator[Batch]:
 def remember(
     memory: IdMemory, path: Path, fields: FieldReader, history: History, most: int
 ) -> None:
-    """Learn the ids of all events that the index does not have; `most` are held at a time."""
+    """Learn the ids of all events that the index does not have; `most` are held at a time, if
+    the disk has room for the others.
+    """
     reader = TopicReader(path)
     known, first, end = memory.index.position, reader.start(), reader.end()
     if (missing := end - known) > most:
@@ -70,8 +72,13 @@ def _learn(
 
 
 def put_ready(memory: IdMemory) -> None:
-    """Put what is ready into the index, where nobody else uses the memory."""
+    """Put what is ready into the index, where nobody else uses the memory. Without room on the disk
+    the ids stay in memory, and what was not merged is merged later.
+    """
     ready = memory.get_ready()
-    memory.index.add(ready.ids, ready.bodies, ready.position)
-    memory.indexed(ready)
-    memory.index.merge()
+    try:
+        memory.index.add(ready.ids, ready.bodies, ready.position)
+        memory.indexed(ready)
+        memory.index.merge()
+    except OSError as error:
+        _log.warning("ids were not written", index=str(memory.index.folder), reason=str(error))

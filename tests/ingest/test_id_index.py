@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +123,65 @@ def test_a_merge_leaves_no_files_behind(tmp_path: Path) -> None:
     index.merge()
     assert len(list((tmp_path / "ids").glob("*.run"))) == 1
     assert len(opened(tmp_path)) == 5 * MERGED
+
+
+def no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left on device")
+
+
+@pytest.mark.parametrize("failing", ["posix_fallocate", "fsync"])
+def test_what_cannot_be_written_leaves_no_file_and_can_be_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    index = opened(tmp_path)
+    for step in range(MERGED - 1):
+        index.add(numbers(step, 5), numbers(9, 5), Position((step + 1,)))
+    before = sorted((tmp_path / "ids").glob("*.run"))
+    monkeypatch.setattr(os, failing, no_room)
+    with pytest.raises(OSError, match="no space left"):
+        index.add(numbers(7, 5), numbers(9, 5), Position((9,)))
+    assert sorted((tmp_path / "ids").glob("*.run")) == before
+    monkeypatch.undo()
+    index.add(numbers(7, 5), numbers(9, 5), Position((9,)))
+    merged = sorted((tmp_path / "ids").glob("*.run"))
+    monkeypatch.setattr(os, failing, no_room)
+    with pytest.raises(OSError, match="no space left"):
+        index.merge()
+    assert sorted((tmp_path / "ids").glob("*.run")) == merged
+    monkeypatch.undo()
+    index.merge()
+    assert len(opened(tmp_path)) == 5 * MERGED
+
+
+FULL_DISK = """
+import errno, sys
+from pathlib import Path
+import numpy as np
+from headrace.core.position import Position
+from headrace.ingest.id_index import IdIndex
+index = IdIndex(Path(sys.argv[1]), "event_id", Position((1_000_000,)))
+ids = np.arange(500_000, dtype=np.uint64)
+try:
+    index.add(ids, ids, Position((500_000,)))
+except OSError as error:
+    print(errno.errorcode[error.errno], *sorted(p.name for p in index.folder.iterdir()))
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MiB; to mount it takes the right to."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], check=True)
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.prove
+@pytest.mark.process
+def test_a_full_disk_is_an_error_and_does_not_kill_the_process(small_disk: Path) -> None:
+    """A page of a mapped file that the disk cannot hold would be a SIGBUS."""
+    command = [sys.executable, "-c", FULL_DISK, str(small_disk / "ids")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ENOSPC index.json\n"), done.stderr

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from headrace.core.position import Interval, Position
+from headrace.ingest.id_index import IdIndex
 
 from .conftest import Bench
 
@@ -69,6 +70,24 @@ def test_what_retention_has_removed_is_read_from_the_master(bench: Bench, lost: 
     assert all_are_known(bench)
     assert bool(asked) == lost
     assert first <= Position(archived.offsets)
+
+
+def test_a_full_disk_does_not_keep_a_stream_from_its_start(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(bench)
+    bench.close()
+    shutil.rmtree(bench.folder / "topic" / "ids")
+
+    def no_room(*_: object) -> None:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(IdIndex, "add", no_room)
+    intake = bench.intake(id="event_id", key="user", changes=SMALL)
+    assert intake.ids_remembered == 200
+    assert intake.accept([event(n) for n in range(200)]).duplicates == 200
+    monkeypatch.undo()
+    assert all_are_known(bench)
 
 
 def test_a_duplicate_is_not_taken_for_an_original(bench: Bench) -> None:
