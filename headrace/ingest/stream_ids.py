@@ -61,10 +61,19 @@ class StreamIds:
             return
         with lock:
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._put, args=(lock,), name=f"ids-{self._name}", daemon=True
-                )
-                self._thread.start()
+                self._thread = self._started(lock)
+
+    def _started(self, lock: threading.Lock) -> threading.Thread | None:
+        """The thread that writes, which waits for the lock; None if the system has none to give."""
+        thread = threading.Thread(
+            target=self._put, args=(lock,), name=f"ids-{self._name}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            _log.warning("ids were not written", stream=self._name, reason=str(error))
+            return None
+        return thread
 
     def _put(self, lock: threading.Lock) -> None:
         memory = self.memory

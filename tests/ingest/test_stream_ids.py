@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from headrace.core.position import Position
@@ -49,3 +51,20 @@ def test_a_stream_without_an_id_keeps_nothing(bench: Bench) -> None:
     intake.accept(events(0, 10))
     assert intake.ids_remembered == 0
     assert not (bench.folder / "topic" / "ids").exists()
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_system_without_threads_to_give_keeps_nobody_waiting(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intake = bench.intake(id="event_id", partitions=1, changes=SMALL)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    for start in range(0, 30, 10):
+        receipt = intake.submit(events(start, start + 10)).result(timeout=10)
+        assert receipt.accepted == 10
+    monkeypatch.undo()
+    intake.accept(events(30, 40))
+    wait_for(lambda: len(intake._ids.memory.index) >= 30)
