@@ -22,6 +22,14 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, whose names are durable."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
+
+
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file."""
     with path.open("rb") as file:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from headrace.core.failpoint import failpoint
 from headrace.master.parquet import FileWriter, read_in_order, sound
-from headrace.master.table import KEPT_HOURS, MasterTable
+from headrace.master.table import MasterTable
 from headrace.master.version import MasterFile
 
 SMALL_BYTES = 16 << 20
@@ -52,10 +52,7 @@ def compact(spark: Any, table: MasterTable, files_max: int) -> bool:
     merged = spark.sparkContext.parallelize(tasks, 1).map(merge).collect()
     table.replace(version, [file for run in runs for file in run], merged)
     failpoint("archive.compacted")
-    # All that no version names, also what a process had written when it was killed.
-    table.newest().delta.vacuum(
-        retention_hours=KEPT_HOURS, enforce_retention_duration=False, dry_run=False, full=True
-    )
+    table.vacuum()
     return True
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from headrace.core.errors import CorruptMaster
 from headrace.core.event import OFFSET, STATUS
-from headrace.core.files import digest_of, sync
+from headrace.core.files import digest_of, make_folder, sync
 from headrace.master.version import DAY, LANE, MasterFile
 
 _VERIFIED = ds.ParquetFileFormat(
@@ -37,7 +37,7 @@ class FileWriter:
         self._folder = f"{STATUS}={status}/{DAY}={day}/{LANE}={partition}"
         # The name must be one that a vacuum finds, should this process be killed.
         self._draft = master / self._folder / f"{uuid.uuid4().hex}.parquet"
-        self._draft.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._draft.parent)
         self._writer = pq.ParquetWriter(
             self._draft, schema, compression="zstd", write_page_checksum=True
         )

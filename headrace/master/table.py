@@ -6,6 +6,8 @@ duplicate or dead_letter. So one commit moves a range, and the balance
     archived = events + duplicates + dead letters
 can be read from one version's file list. The position is kept as the table's application
 transactions, one a log partition, in the same commit as the files.
+Delta syncs nothing, so each commit is synced here before its files may stand for anything else, and
+Delta's summary of its log before the commits that it stands for are removed.
 tests/master/test_table.py checks this, and that a range is never appended twice.
 """
 
@@ -16,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from headrace.core.event import (
@@ -30,6 +33,7 @@ from headrace.core.event import (
     Status,
 )
 from headrace.core.failpoint import failpoint
+from headrace.core.files import make_folder, sync
 from headrace.core.position import PositionRange
 from headrace.core.time import now_us
 from headrace.master.version import DAY, LANE, MasterFile, MasterVersion, found_version
@@ -46,6 +50,7 @@ _CONFIGURATION = {
     # Of other columns nothing is asked; and of many columns Delta would leave this one out.
     "delta.dataSkippingStatsColumns": OFFSET,
 }
+_SUMMARY = "_last_checkpoint"
 _APART = [STATUS, DAY, LANE]
 _HIDDEN = [
     (PARTITION, pa.int32()),
@@ -76,6 +81,7 @@ class MasterTable:
     def __init__(self, path: Path, declared: pa.Schema, partitions: int) -> None:
         self.path, self.partitions = path, partitions
         self.schema = file_schema(declared)
+        self._log, self._synced = path / "_delta_log", -1
         self._last: MasterVersion | None = None
         apart = pa.schema([pa.field(name, pa.string()) for name in _APART])
         self._table_schema = pa.unify_schemas([self.schema, apart])
@@ -95,12 +101,48 @@ class MasterTable:
         added = [field for field in self._table_schema if field.name not in version.columns]
         if not added:
             return version
-        version.delta.alter.add_columns(list(Schema.from_arrow(pa.schema(added)).fields))
-        return self.newest()
+        version.delta.alter.add_columns(
+            list(Schema.from_arrow(pa.schema(added)).fields), post_commithook_properties=_no_hooks()
+        )
+        return self._committed()
+
+    def durable(self) -> MasterVersion:
+        """The newest version after a sync: what it has may be removed elsewhere."""
+        version = self.newest()
+        if (number := version.delta.version()) > self._synced:
+            for commit in self._log.glob("*.json"):
+                if int(commit.stem) > self._synced:
+                    sync(commit)
+            sync(self._log)
+            sync(self.path)
+            self._synced = number
+        return version
+
+    def _committed(self) -> MasterVersion:
+        """The newest version, durable, after a commit; from time to time the log is summed up."""
+        version = self.durable()
+        if version.delta.version() - self._summed_up() >= CHECKPOINT_COMMITS:
+            self._sum_up(version)
+        return version
+
+    def _summed_up(self) -> int:
+        """The last version up to which Delta's log is summed up."""
+        try:
+            return int(msgspec.json.decode((self._log / _SUMMARY).read_bytes())["version"])
+        except FileNotFoundError:
+            return -1
+
+    def _sum_up(self, version: MasterVersion) -> None:
+        version.delta.create_checkpoint()
+        sync(self._log / f"{version.delta.version():020}.checkpoint.parquet")
+        sync(self._log / _SUMMARY)
+        sync(self._log)
+        version.delta.cleanup_metadata()
 
     def _made(self) -> MasterVersion:
         from deltalake import DeltaTable, Schema
 
+        make_folder(self.path)
         DeltaTable.create(
             str(self.path),
             Schema.from_arrow(self._table_schema),
@@ -108,6 +150,7 @@ class MasterTable:
             name=self.path.name,
             mode="ignore",  # somebody else may have made it meanwhile
             configuration=_CONFIGURATION,
+            post_commithook_properties=_no_hooks(),
         )
         return self.newest()
 
@@ -132,8 +175,10 @@ class MasterTable:
             self._table_schema,
             partition_by=_APART,
             commit_properties=CommitProperties(app_transactions=marks),
+            post_commithook_properties=_no_hooks(),
         )
         failpoint("archive.committed")
+        self._committed()
 
     def replace(
         self, version: MasterVersion, old: Sequence[MasterFile], new: Sequence[MasterFile]
@@ -148,7 +193,20 @@ class MasterTable:
             "append",
             self._table_schema,
             partition_by=_APART,
+            post_commithook_properties=_no_hooks(),
         )
+        self._committed()
+
+    def vacuum(self) -> None:
+        """Remove all files that no version names, also what a killed process had written."""
+        self.durable().delta.vacuum(
+            retention_hours=KEPT_HOURS,
+            enforce_retention_duration=False,
+            dry_run=False,
+            post_commithook_properties=_no_hooks(),
+            full=True,
+        )
+        self._committed()
 
 
 def event_files(
@@ -172,6 +230,13 @@ def counts(files: Iterable[MasterFile]) -> dict[str, int]:
     for file in files:
         totals[file.status] += file.rows
     return totals
+
+
+def _no_hooks() -> Any:
+    """Delta would sum up its log and remove commits on its own, before either is durable."""
+    from deltalake import PostCommitHookProperties
+
+    return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 def _added(file: MasterFile, data_change: bool) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from deltalake import DeltaTable
 
 from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
@@ -178,6 +179,49 @@ def test_few_files_of_the_log_have_to_be_read_however_many_commits_there_were(be
     summed = max(int(file.name.split(".")[0]) for file in log.glob("*.checkpoint.parquet"))
     assert commits == 3 * CHECKPOINT_COMMITS
     assert commits - summed < CHECKPOINT_COMMITS
+
+
+class Synced:
+    """Notes each sync of a master, and what is in Delta's log when commits are to be removed."""
+
+    def __init__(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.log, self.paths, self.removals = bench.table.path / "_delta_log", set[Path](), 0
+        cleanup = DeltaTable.cleanup_metadata
+        monkeypatch.setattr("headrace.master.table.sync", self.paths.add)
+
+        def removing(delta: DeltaTable) -> None:
+            self.removals += 1
+            assert self.is_whole()
+            cleanup(delta)
+
+        monkeypatch.setattr(DeltaTable, "cleanup_metadata", removing)
+
+    def is_whole(self) -> bool:
+        return {self.log, *self.log.iterdir()} <= self.paths
+
+
+def test_each_commit_is_durable_before_it_stands_for_anything(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = Synced(bench, monkeypatch)
+    for _ in range(2 * CHECKPOINT_COMMITS):
+        _commit(bench, 1)
+        assert synced.is_whole()
+    assert bench.compact(files_max=2)
+    assert synced.is_whole()
+    assert synced.removals == 2
+
+
+def test_a_commit_that_a_killed_process_left_is_durable_before_the_log_is_removed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _commit(bench, 3)
+    other = MasterTable(bench.table.path, declared_schema(CLICKS), 2)
+    synced = Synced(bench, monkeypatch)
+    assert other.newest().position == Position((3, 0))
+    assert synced.paths == set()
+    assert other.durable().position == Position((3, 0))
+    assert synced.is_whole()
 
 
 def _commit(bench: Bench, times: int) -> None:
