@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from headrace.batch.build import Builder, Promoted
-from headrace.compile.flow import FlowPlan, whole
+from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.plan import Plan, TablePlan
 from headrace.core import meters
 from headrace.core.position import Position
@@ -78,7 +78,7 @@ class Pipeline:
         )
         self.starter = Starter(flow.name, self.speed, starts, clock)
         self._registered = set(plan.tables)
-        self._tables = tables_of_flow(plan, flow)
+        self._tables, self._flows = tables_of_flow(plan, flow), flows_of(plan)
         self.built: Built = _nobody
         self.pace = Pace()
         # Counted from zero, so that the first failure is an increase.
@@ -93,7 +93,7 @@ class Pipeline:
 
     def adopt(self, plan: Plan) -> None:
         """Run the views of a plan that it serves."""
-        self._tables = tables_of_flow(plan, self.flow)
+        self._tables, self._flows = tables_of_flow(plan, self.flow), flows_of(plan)
 
     @property
     def starting(self) -> bool:
@@ -181,8 +181,15 @@ class Pipeline:
         return self.build()
 
     def needs_catch_up(self) -> bool:
-        """Whether batch is the faster way to the log's end, or a view has no generation yet."""
-        return self.has_new_views() or self.lag_events() > self.settings.speed.catch_up_events
+        """Whether batch is the faster way to the log's end, or the only one: a view has no
+        generation yet, or the log begins after what speed has to read.
+        """
+        behind = self.lag_events() > self.settings.speed.catch_up_events
+        return behind or self.has_new_views() or not self._log_reaches_back()
+
+    def _log_reaches_back(self) -> bool:
+        first, state = whole(f.start() for f in self.feeds), self.store.stream(self.flow.name)
+        return first <= state.position and first <= state.boundary
 
     def has_new_views(self) -> bool:
         """Whether a view has no generation yet."""
@@ -213,11 +220,16 @@ class Pipeline:
             topic.retain(self._kept(archive), self.settings.log.retention_us)
 
     def _kept(self, archive: Archive) -> Position:
-        """The log keeps what is not archived, and what speed may have to go back to."""
-        archived = archive.table.newest().position
-        if self.flow.joined:
-            return archived
-        return archived.earliest(self.store.stream(self.flow.name).boundary)
+        """The log keeps what is not archived, and what speed may have to go back to in any flow
+        that reads the stream.
+        """
+        kept = archive.table.durable().position
+        for flow in self._flows:
+            boundary = flow.positions(self.store.stream(flow.name).boundary)
+            for stream, reached in zip(flow.streams, boundary, strict=True):
+                if stream.name == archive.stream.name:
+                    kept = kept.earliest(reached)
+        return kept
 
     def mend(self) -> None:
         """Start the query when it is its turn, and again if it has failed."""

@@ -29,6 +29,10 @@ class Feed:
     log: Path
     table: MasterTable
 
+    def start(self) -> Position:
+        """The oldest event that the log still has."""
+        return TopicReader(self.log).start()
+
     def end(self) -> Position:
         return TopicReader(self.log).end()
 
