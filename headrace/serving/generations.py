@@ -23,6 +23,7 @@ from headrace.serving.catalog import (
     advance,
     go_live,
     provisional,
+    read_groups,
     read_plan,
     read_stream,
     read_tables,
@@ -107,6 +108,7 @@ def promote(
     """Make staged builds the answer up to there, inside the caller's transaction."""
     state, boundary = read_stream(db, stream), str(reached.position)
     _check_current(db, state, since, staged)
+    _check_cut(db, state, reached.position, group)
     ahead = reached <= state.reached and reached != state.reached
     number = state.generation + 1
     for build in staged:
@@ -160,6 +162,16 @@ def _check_current(
     deployed = {version.id for version in read_versions(db, stream)}
     if gone := [build.version.name for build in staged if build.version.id not in deployed]:
         raise Superseded(f"{stream}: built for versions that are not deployed any more: {gone}")
+
+
+def _check_cut(db: sqlite3.Connection, state: StreamState, boundary: Position, group: int) -> None:
+    """The rows of later groups stay beside the generation, so they must begin where it ends."""
+    groups = read_groups(db, state.plan.name)
+    ends = {state.boundary, *(one.reached.position for one in groups if one.number == group)}
+    if boundary not in ends and any(one.number > group for one in groups):
+        raise Superseded(
+            f"{state.plan.name}: built to {boundary} without speed, which has moved on since"
+        )
 
 
 def _forget_shed(db: sqlite3.Connection, stream: str, boundary: Position) -> None:

@@ -269,6 +269,6 @@ class Store(Protocol):
         audits: Sequence[AuditResult],
     ) -> int:
         """Make staged builds the generation that follows `since`, and drop speed's rows up to
-        `group`; the new number. `Superseded` if another build was promoted meanwhile, or a staged
-        version is not deployed any more.
+        `group`; the new number. `Superseded` if another build was promoted meanwhile, a staged
+        version is not deployed any more, or later groups do not begin where the builds end.
         """

@@ -59,6 +59,20 @@ def test_a_build_of_a_version_that_is_gone_is_not_promoted(bench: Bench) -> None
         bench.store.promote("clicks", state.generation, state.reached, 1, [staged], [])
 
 
+def test_a_build_without_speed_is_not_promoted_when_speed_has_moved_on(bench: Bench) -> None:
+    bench.send(*CLICKS[:2])
+    bench.store.close_group("clicks")
+    state, archived = bench.store.stream("clicks"), bench.reached(CLICKS)
+    version = next(v for v in bench.store.versions("clicks") if v.name == "total")
+    staged = bench.store.stage(version, True, lifted("total", CLICKS), [])
+    bench.send(*CLICKS[2:5])
+    with pytest.raises(Superseded, match="built to 5,3 without speed, which has moved on since"):
+        bench.store.promote("clicks", state.generation, archived, 1, [staged], [])
+    bench.clicks = list(CLICKS)
+    bench.build()
+    assert bench.rows("total") == bench.expected("total")
+
+
 def test_a_value_counted_by_an_earlier_build_is_not_counted_again(bench: Bench) -> None:
     for second, user in enumerate(["ann", "bob", "ann", None, "ann", "cid"]):
         bench.send(Click("/a", user, second))
