@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.api.service import DeadLetter
-from headrace.cli.folder import asked, kept_here, loaded, named_job
+from headrace.cli.folder import asked, kept_here, named_job
 from headrace.cli.rebuilding import rebuilt
 from headrace.cli.report import Report, bad, dim, good, waiting
 from headrace.client.table import table
@@ -24,7 +24,6 @@ from headrace.core.errors import BadRequest
 from headrace.serving.store import AuditResult
 
 if TYPE_CHECKING:
-    from headrace.compile.plan import StreamPlan
     from headrace.run.verify import Verified
 
 
@@ -65,23 +64,15 @@ def verify(folder: Path, mend: bool) -> Report:
     from headrace.run.verify import verify
 
     layout, _ = kept_here(folder)
-    with waiting("reading the log and the master"):
-        result = verify(layout, _plans(folder) if mend else None)
-    document = {"ok": result.sound, **msgspec.to_builtins(result)}
-    return Report(document, _verified(result), 0 if result.sound else 1)
-
-
-def _plans(folder: Path) -> dict[str, StreamPlan]:
-    """How the streams of the project in a folder are read."""
-    from headrace.compile.passes import stream_plan
-
-    if job := named_job():
+    if mend and (job := named_job()):
         raise BadRequest(
             f"'{job}' is a job of a server, and its files are not repaired from here",
             hint="put them into a folder with its project, and repair them there.",
         )
-    project = loaded(folder)
-    return {name: stream_plan(said, project) for name, said in project.streams.items()}
+    with waiting("reading the log and the master"):
+        result = verify(layout, mend=mend)
+    document = {"ok": result.sound, **msgspec.to_builtins(result)}
+    return Report(document, _verified(result), 0 if result.sound else 1)
 
 
 def _verified(result: Verified) -> list[RenderableType]:

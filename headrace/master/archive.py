@@ -43,8 +43,12 @@ def decoder_of(stream: StreamPlan) -> Decoder:
 
 
 def declared_schema(stream: StreamPlan) -> pa.Schema:
-    names = stream.schema.names
-    schema = decoder_of(stream).arrow_schema(raw=False, columns=names)
+    return declared_of(decoder_of(stream))
+
+
+def declared_of(decoder: Decoder) -> pa.Schema:
+    names = decoder.schema.names
+    schema = decoder.arrow_schema(raw=False, columns=names)
     return pa.schema([schema.field(name) for name in names])
 
 
@@ -145,9 +149,7 @@ class _Writers:
 
     def __init__(self, task: ArchiveTask) -> None:
         self.task = task
-        declared = task.decoder.arrow_schema(raw=False, columns=task.decoder.schema.names)
-        names = task.decoder.schema.names
-        self.schema = file_schema(pa.schema([declared.field(name) for name in names]))
+        self.schema = file_schema(declared_of(task.decoder))
         self.open: dict[int, FileWriter] = {}
 
     def write(self, table: pa.Table) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from headrace.core.files import copy_file
 from headrace.core.position import Position, PositionRange
 from headrace.master.parquet import corrupt
-from headrace.master.table import MasterTable, declared_fields
+from headrace.master.table import MasterTable, added_fields, declared_fields
 from headrace.master.version import MasterVersion
 
 
@@ -29,9 +29,17 @@ def copy_master(version: MasterVersion, target: Path) -> None:
         if digest != file.digest:
             raise corrupt(file, "its bytes have changed")
     partitions = len(version.position.offsets)
-    table = MasterTable(target, declared_fields(pa.schema(version.delta.schema())), partitions)
+    table = _made(pa.schema(version.delta.schema()), target, partitions)
     if table.newest().position != version.position:
         whole = PositionRange(Position.start(partitions), version.position)
         table.append(
             whole, [replace(file, path=version.name_of(file)) for file in files], version.highs
         )
+
+
+def _made(schema: pa.Schema, target: Path, partitions: int) -> MasterTable:
+    """A table whose columns were added in the same order, which a repair asks for."""
+    declared, added = declared_fields(schema), added_fields(schema)
+    first = pa.schema([field for field in declared if field.name not in added])
+    MasterTable(target, first, partitions).newest()
+    return MasterTable(target, declared, partitions)

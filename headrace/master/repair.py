@@ -2,7 +2,9 @@
 
 The files of one status, day and partition do not overlap, so the records of a file are exactly
 those of its range with its status and day. Lateness was decided by the highest event time before
-them, which the files before it have. If the number of records is another one, nothing changes.
+them, which the files before it have. A column that was added later is NULL in older rows: the name
+of the file says with which columns its bytes were written. Where none give that name, or the number
+of records is another one, nothing changes.
 tests/master/test_repair.py compares every row with what was there before.
 """
 
@@ -13,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from msgspec.structs import replace
 
 from headrace.compile.plan import StreamPlan
 from headrace.core.errors import CorruptMaster
@@ -20,33 +23,77 @@ from headrace.core.event import ARRIVED_AT, OFFSET, STATUS, Status
 from headrace.core.position import Interval
 from headrace.core.time import DAY as DAY_US
 from headrace.core.time import from_iso
-from headrace.master.archive import ArchiveTask, decoded_parts, decoder_of
+from headrace.master.archive import (
+    ArchiveTask,
+    declared_of,
+    declared_schema,
+    decoded_parts,
+    decoder_of,
+)
 from headrace.master.parquet import FileWriter, read_rows, sound
-from headrace.master.table import MasterTable
-from headrace.master.version import MasterFile, MasterVersion
+from headrace.master.table import MasterTable, added_fields, file_schema
+from headrace.master.version import MasterFile, MasterVersion, found_version
 
 
-def repair(stream: StreamPlan, log: Path, table: MasterTable, file: MasterFile) -> None:
+def repair(stream: StreamPlan, log: Path, master: Path, file: MasterFile) -> None:
     """Write a file of the newest version again; CorruptMaster, CorruptLog or NotFound if the log
-    does not have its records.
+    does not have its records. `stream` is as it was deployed.
     """
-    version = table.newest()
+    version = found_version(master, stream.partitions)
+    assert version is not None, "a file of a version has a table"
+    forms = _forms(stream, version)
+    # The table as it is: a column that was deployed and is in no file yet is not added here.
+    table = MasterTable(master, declared_schema(forms[0]), stream.partitions)
     interval = Interval(file.first_offset, file.next_offset)
     high = _high_before(stream, table, version, file)
-    task = ArchiveTask(log, table.path, decoder_of(stream), file.partition, interval, high)
-    made = _written(task, table.schema, file)
-    if made.rows != file.rows:
-        raise CorruptMaster(
-            f"the log has {made.rows} of the {file.rows} records of a damaged file",
-            hint="restore a backup.",
-            origin=file.path,
-        )
+    tasks = [
+        ArchiveTask(log, master, decoder_of(form), file.partition, interval, high) for form in forms
+    ]
+    made = _remade(tasks, file)
     # The same rows written in the same parts are the same bytes, which have the same name.
     if made.digest != file.digest:
         table.replace(version, [file], [made])
 
 
-def _written(task: ArchiveTask, schema: pa.Schema, file: MasterFile) -> MasterFile:
+def _forms(stream: StreamPlan, version: MasterVersion) -> list[StreamPlan]:
+    """The stream with the columns that the table has had, the newest form first."""
+    added = added_fields(pa.schema(version.delta.schema()))
+    had = [version.columns - set(added[many:]) for many in range(len(added), -1, -1)]
+    return [
+        replace(stream, columns=tuple(column for column in stream.columns if column[0] in names))
+        for names in had
+    ]
+
+
+def _remade(tasks: list[ArchiveTask], file: MasterFile) -> MasterFile:
+    """The file as one of the forms writes it. Without its own bytes it is certain only if there was
+    one form: then a compaction has cut the same rows into other parts. What another form has
+    written stays for a vacuum, because a file of an older version may have that name.
+    """
+    rows = 0
+    for task in tasks:
+        made = _written(task, file)
+        if made.digest == file.digest or (len(tasks) == 1 and made.rows == file.rows):
+            return made
+        rows = max(rows, made.rows)
+    if len(tasks) == 1 or rows < file.rows:
+        raise CorruptMaster(
+            f"the log has {rows} of the {file.rows} records of a damaged file",
+            hint="restore a backup.",
+            origin=file.path,
+        )
+    raise CorruptMaster(
+        "columns were added to the stream, and which rows of a damaged file are older than they "
+        "is not known",
+        detail="older rows have NULL there, and the file was compacted or written by an older "
+        "library.",
+        hint="restore a backup.",
+        origin=file.path,
+    )
+
+
+def _written(task: ArchiveTask, file: MasterFile) -> MasterFile:
+    schema = file_schema(declared_of(task.decoder))
     writer = FileWriter(task.master, schema, (file.status, file.day, file.partition))
     status = next(status for status in Status if status.word == file.status)
     day = from_iso(f"{file.day}T00:00:00Z") // DAY_US

@@ -75,6 +75,14 @@ def declared_fields(table: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in table if field.name not in own])
 
 
+def added_fields(table: pa.Schema) -> list[str]:
+    """The declared columns that were added to a table, in that order: Delta has put them behind the
+    hidden ones.
+    """
+    first = table.names.index(PARTITION)
+    return [name for name in declared_fields(table).names if table.names.index(name) > first]
+
+
 class MasterTable:
     """The master dataset of one stream."""
 

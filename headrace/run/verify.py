@@ -3,7 +3,8 @@ of the master, and the databases.
 
 Damage is told with the file and the offsets in it, and the rest is read all the same. Verifying
 changes nothing and may be done beside a running project. A repair writes what the log still has
-into the master again, and needs the project stopped. tests/run/test_verify.py damages each part.
+into the master again, read as the project was last deployed, whatever its files say now, and needs
+the project stopped. tests/run/test_verify.py damages each part.
 """
 
 from __future__ import annotations
@@ -24,14 +25,13 @@ from headrace.core.position import Interval
 from headrace.log.mark import MarkOf
 from headrace.log.reader import TopicReader
 from headrace.log.recover import recovered_mark
-from headrace.master.archive import declared_schema
 from headrace.master.parquet import damage_of
 from headrace.master.repair import repair
-from headrace.master.table import MasterTable
 from headrace.master.version import MasterFile, found_version
 from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.parts import contradictions, marks_of, topics_of
+from headrace.serving.catalog import read_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +66,33 @@ class Verified:
         return replace(self, damages=(*self.damages, *damages))
 
 
-def verify(layout: Layout, mend: Mapping[str, StreamPlan] | None = None) -> Verified:
-    """Read all that a project keeps; with the plans of its streams, write damaged files of the
-    master again.
+def verify(layout: Layout, *, mend: bool = False) -> Verified:
+    """Read all that a project keeps; if it is to be mended, write damaged files of the master
+    again.
     """
-    if mend is None:
-        return _verify(layout, {}, marks_of(layout))
+    if not mend:
+        return _verify(layout, None, marks_of(layout))
     lock = RunLock(layout)
     lock.take()
     try:
-        return _verify(layout, mend, recovered_mark)
+        return _verify(layout, _deployed(layout), recovered_mark)
     finally:
         lock.release()
 
 
-def _verify(layout: Layout, mend: Mapping[str, StreamPlan], mark_of: MarkOf) -> Verified:
+def _deployed(layout: Layout) -> dict[str, StreamPlan]:
+    """How the records of each stream were read when they were archived."""
+    if not layout.store.is_file():
+        return {}
+    try:
+        with closing(sqlite3.connect(f"{layout.store.as_uri()}?mode=ro", uri=True)) as db:
+            plan = read_plan(db)
+    except sqlite3.DatabaseError:
+        return {}  # a damaged store is told of below
+    return {stream.name: stream for stream in plan.streams} if plan else {}
+
+
+def _verify(layout: Layout, mend: Mapping[str, StreamPlan] | None, mark_of: MarkOf) -> Verified:
     result = Verified()
     for name, partitions in topics_of(layout).items():
         # To find the end of a stopped project's log takes as long as to read its last segment.
@@ -91,7 +103,7 @@ def _verify(layout: Layout, mend: Mapping[str, StreamPlan], mark_of: MarkOf) -> 
         except CorruptLog as error:
             problem = f"{error.message}: {error.detail}"
             result = result.with_damage(Damage("log", str(error.origin), problem, name))
-        result = _verify_master(result, layout, name, partitions, mend.get(name))
+        result = _verify_master(result, layout, name, partitions, mend)
     for part, path in (("store", layout.store), ("users", layout.access)):
         result = result.with_damage(*_verify_database(part, path))
     return result
@@ -128,7 +140,11 @@ def _verify_log(result: Verified, stream: str, path: Path, mark_of: MarkOf) -> V
 
 
 def _verify_master(
-    result: Verified, layout: Layout, stream: str, partitions: int, plan: StreamPlan | None
+    result: Verified,
+    layout: Layout,
+    stream: str,
+    partitions: int,
+    mend: Mapping[str, StreamPlan] | None,
 ) -> Verified:
     try:
         version = found_version(layout.master(stream), partitions)
@@ -139,7 +155,9 @@ def _verify_master(
         if problem := damage_of(file) or _contradiction(file):
             offsets = (file.first_offset, file.next_offset)
             damage = Damage("master", file.path, problem, stream, file.partition, offsets)
-            result = result.with_damage(_mended(layout, plan, file, damage))
+            if mend is not None:
+                damage = _mended(layout, mend.get(stream), file, damage)
+            result = result.with_damage(damage)
         else:
             result = replace(
                 result,
@@ -167,12 +185,10 @@ def _contradiction(file: MasterFile) -> str | None:
 
 
 def _mended(layout: Layout, plan: StreamPlan | None, file: MasterFile, damage: Damage) -> Damage:
-    if plan is None:
-        return damage
-    log, master = layout.log(plan.name), layout.master(plan.name)
-    table = MasterTable(master, declared_schema(plan), plan.partitions)
     try:
-        repair(plan, log, table, file)
+        if plan is None:
+            raise NotFound("the store does not say how the stream was deployed")
+        repair(plan, layout.log(plan.name), layout.master(plan.name), file)
     except HeadraceError as error:
         return replace(damage, problem=f"{damage.problem}; not repaired: {error.message}")
     return replace(damage, repaired=True)

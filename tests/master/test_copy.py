@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from headrace.core.errors import CorruptMaster
 from headrace.master.archive import declared_schema
 from headrace.master.copy import copy_master
-from headrace.master.table import MasterTable
+from headrace.master.table import MasterTable, added_fields
 
 from .bench import CLICKS, Bench, InProcess, click
 from .test_damage import flip
@@ -58,6 +59,8 @@ def test_a_column_that_was_added_is_in_the_copy(filled: Bench, tmp_path: Path) -
     filled.topic.close()
     again = Bench(tmp_path, InProcess(), wider)
     copy_master(again.table.newest(), tmp_path / "copy")
+    copy = pa.schema(opened(tmp_path / "copy").newest().delta.schema())
+    assert added_fields(copy) == ["more"]
     assert "more" in opened(tmp_path / "copy").newest().columns
     again.topic.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from headrace.core.errors import CorruptMaster, NotFound
@@ -12,7 +13,7 @@ from headrace.master.parquet import damage_of, sound
 from headrace.master.repair import repair
 from headrace.master.version import MasterFile
 
-from .bench import CLICKS, Bench, click
+from .bench import Bench, InProcess, click
 from .test_damage import flip
 
 DAY_US = 86_400_000_000
@@ -35,7 +36,7 @@ def filled(tmp_path: Path) -> Bench:
 
 
 def mend(bench: Bench, file: MasterFile) -> None:
-    repair(CLICKS, bench.archive.log, bench.table, file)
+    repair(bench.archive.stream, bench.archive.log, bench.table.path, file)
 
 
 def damaged(bench: Bench) -> list[MasterFile]:
@@ -93,3 +94,64 @@ def test_lateness_is_not_guessed_where_a_file_before_is_damaged(filled: Bench) -
     mend(filled, first)
     mend(filled, last)
     assert sound(filled.table.newest().files)
+
+
+def with_column(bench: Bench, name: str, type: str) -> Bench:
+    """The same stream after a column was added to its definition, as its second one."""
+    bench.topic.close()
+    first, *rest = bench.archive.stream.columns
+    columns = (first, (name, type, True), *rest)
+    stream = msgspec.structs.replace(bench.archive.stream, columns=columns)
+    return Bench(bench.table.path.parent, InProcess(), stream, segment_bytes_max=1)
+
+
+@pytest.fixture
+def widened(tmp_path: Path) -> Bench:
+    """Three steps, with a column more in each; every event has values for all of them, and the
+    first ones not of the type that was declared later.
+    """
+    bench = Bench(tmp_path, segment_bytes_max=1)
+    for name, type in ((None, ""), ("referrer", "STRING"), ("code", "BIGINT")):
+        bench = with_column(bench, name, type) if name else bench
+        code = 7 if name == "code" else "seven"
+        bench.send(0, click("ann", referrer="/x", code=code), b"no json")
+        bench.archive.step(100)
+    bench.topic.close()
+    return bench
+
+
+def test_rows_older_than_a_column_are_made_again_without_it(widened: Bench) -> None:
+    rows = widened.rows()
+    events = [row for row in rows if row["_status"] == "event"]
+    assert [row.get("referrer") for row in events] == [None, "/x", "/x"]
+    assert [row.get("code") for row in events] == [None, None, 7]
+    for file in widened.table.newest().files:
+        flip(file.path, file.bytes // 2)
+    for file in sorted(widened.table.newest().files, key=lambda file: file.first_offset):
+        mend(widened, file)
+    assert widened.rows() == rows
+
+
+def test_which_rows_of_a_compacted_file_are_older_than_a_column_is_not_guessed(
+    widened: Bench,
+) -> None:
+    assert widened.compact(files_max=2)
+    (file,) = [one for one in widened.table.newest().files if one.status == "event"]
+    flip(file.path, file.bytes // 2)
+    before = set(widened.table.path.rglob("*.parquet"))
+    with pytest.raises(CorruptMaster, match="which rows of a damaged file are older than they"):
+        mend(widened, file)
+    assert before <= set(widened.table.path.rglob("*.parquet"))
+    assert file in widened.table.newest().files
+
+
+def test_a_column_that_is_in_no_file_yet_is_not_added_by_a_repair(filled: Bench) -> None:
+    rows, columns = filled.rows(), filled.table.newest().columns
+    wider = with_column(filled, "referrer", "STRING")
+    for file in filled.table.newest().files:
+        flip(file.path, file.bytes // 2)
+    for file in sorted(filled.table.newest().files, key=lambda f: (f.partition, f.first_offset)):
+        mend(wider, file)
+    wider.topic.close()
+    assert filled.table.newest().columns == columns
+    assert filled.rows() == rows

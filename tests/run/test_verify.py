@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from headrace.access.access import Access
 from headrace.cli.main import app
-from headrace.compile.passes import stream_plan
 from headrace.core.errors import AlreadyRunning
 from headrace.define.project import Project
 from headrace.run.layout import Layout
@@ -31,8 +30,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def mend(project: Project) -> Verified:
-    plans = {name: stream_plan(said, project) for name, said in project.streams.items()}
-    return verify(Layout.of(project), plans)
+    return verify(Layout.of(project), mend=True)
 
 
 def master_file(project: Project) -> Path:
@@ -74,6 +72,35 @@ def test_a_damaged_file_of_the_master_is_named_and_repaired(project: Project) ->
     assert (code, said["ok"], said["damages"][0]["repaired"]) == (0, True, True)
     assert path.read_bytes() == before
     assert say(project)[1]["damages"] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [("INTERVAL 10 SECONDS", "INTERVAL 1 HOUR"), ("ms BIGINT", "ms STRING")],
+)
+def test_a_repair_reads_events_as_they_were_deployed_whatever_the_files_say_now(
+    project: Project, said: str, instead: str
+) -> None:
+    definitions = project.folder / "bench.sql"
+    before = {p: p.read_bytes() for p in Layout.of(project).master("clicks").rglob("*.parquet")}
+    for path in before:
+        flip(str(path), 100)
+    text = definitions.read_text().replace(said, instead)
+    assert text != definitions.read_text()
+    definitions.write_text(text)
+    code, document = say(project, "--repair")
+    assert (code, document["ok"]) == (0, True)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_without_a_store_nothing_is_repaired(project: Project) -> None:
+    Layout.of(project).store.unlink()
+    flip(str(master_file(project)), 100)
+    (damage,) = mend(project).damages
+    assert damage.problem == (
+        "its bytes have changed; not repaired: the store does not say how the stream was deployed"
+    )
+    assert not damage.repaired
 
 
 def test_a_damaged_block_of_the_log_is_named(project: Project) -> None:
