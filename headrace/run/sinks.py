@@ -15,7 +15,7 @@ import threading
 from functools import partial
 
 from headrace.compile.plan import Plan, SinkPlan, digest
-from headrace.core.errors import Fenced, NotReady, Unavailable
+from headrace.core.errors import Conflict, Fenced, NotReady, Unavailable
 from headrace.core.failpoint import failpoint
 from headrace.core.problems import Problems, reason_of
 from headrace.core.report import Report
@@ -73,9 +73,17 @@ class Sink:
             failpoint("sink.marked")
             self.target.write(waiting, self.outbox.begun)
         else:
-            self.target.write(waiting, self.outbox.begun)
+            self._write(waiting)
             failpoint("sink.delivered")
             self.outbox.mark(newest)
+
+    def _write(self, waiting: Waiting) -> None:
+        try:
+            self.target.write(waiting, self.outbox.begun)
+        except Conflict:
+            # The next try delivers them under other ids: some twice rather than one never.
+            self.outbox.begin_again()
+            raise
 
 
 class Sinks:

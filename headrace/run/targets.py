@@ -4,7 +4,8 @@ A line ends the file only if it is whole: what a kill has left of a torn line is
 file is opened. `resume` says the number of the last pane that is there, so that exactly once goes
 on after it. Into a stream, the event's id is the sink's name, what tells its numbers from those of
 an earlier sink of that name, and the pane's number, by which the intake knows a pane that is sent
-again. tests/run/test_sinks.py checks both.
+again. A pane whose id belongs to another event is not delivered: the intake has refused it.
+tests/run/test_sinks.py checks both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import msgspec
 
 from headrace.compile.plan import SinkPlan
-from headrace.core.errors import Unavailable
+from headrace.core.errors import Conflict, Unavailable
 from headrace.core.files import sync
 from headrace.core.subscription import Guarantee
 from headrace.define.paths import output_file
@@ -101,7 +102,13 @@ class StreamTarget:
 
     def write(self, panes: Waiting, begun: str) -> None:
         events = [msgspec.json.encode(self._event(pane, begun)) for _, pane in panes]
-        self.submit(self.sink.target, events).result(SUBMIT_S_MAX)
+        receipt = self.submit(self.sink.target, events).result(SUBMIT_S_MAX)
+        if receipt.conflicts:
+            raise Conflict(
+                f"stream '{self.sink.target}' has other events with the ids of "
+                f"{receipt.conflicts} panes",
+                hint="they are sent again with new ids.",
+            )
 
     def _event(self, encoded: bytes, begun: str) -> dict[str, Any]:
         pane = msgspec.json.decode(encoded)

@@ -2,11 +2,14 @@
 
 The account after a look and the look's panes are saved in one transaction, before anything is
 delivered. So a pane is decided once: after a kill it is found here with its number, and is never
-computed again from an answer that has moved on. What is delivered is marked and dropped.
+computed again from an answer that has moved on. What is delivered is marked and dropped. After a
+restore the numbers go on where the copy was, so later panes are told from those by another `begun`.
 tests/run/test_sinks.py checks it, tests/run/test_sinks_killed.py with kills.
 """
 
 from __future__ import annotations
+
+import sqlite3
 
 import msgspec
 
@@ -15,6 +18,7 @@ from headrace.serving.account import Account, Look, Told
 from headrace.serving.sqlite import Sqlite
 
 Waiting = list[tuple[int, bytes]]  # sequence and pane
+_DRAWN = "lower(hex(randomblob(4)))"
 
 
 class Outbox:
@@ -31,8 +35,7 @@ class Outbox:
         """
         with self.db.write() as db:
             db.execute(
-                "INSERT OR IGNORE INTO _sinks "
-                "VALUES (?, ?, 0, 0, NULL, 0, lower(hex(randomblob(4))))",
+                f"INSERT OR IGNORE INTO _sinks VALUES (?, ?, 0, 0, NULL, 0, {_DRAWN})",
                 (self.sink, fingerprint),
             )
             known, sequence, watermark, dropped, self.begun = db.execute(
@@ -93,6 +96,18 @@ class Outbox:
                 "DELETE FROM _outbox WHERE sink = ? AND sequence <= ?", (self.sink, sequence)
             )
             db.execute("UPDATE _sinks SET delivered = ? WHERE name = ?", (sequence, self.sink))
+
+    def begin_again(self) -> None:
+        """Give new ids to all that is delivered from now on."""
+        with self.db.write() as db:
+            draw_begun(db, self.sink)
+            sql = "SELECT begun FROM _sinks WHERE name = ?"
+            (self.begun,) = db.execute(sql, (self.sink,)).fetchone()
+
+
+def draw_begun(db: sqlite3.Connection, sink: str | None = None) -> None:
+    """Tell the panes of a sink, or of all, from those that had the same numbers."""
+    db.execute(f"UPDATE _sinks SET begun = {_DRAWN} WHERE ?1 IS NULL OR name = ?1", (sink,))
 
 
 def forget_others(db: Sqlite, sinks: set[str]) -> None:

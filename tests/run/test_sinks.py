@@ -147,6 +147,41 @@ def test_a_sink_that_begins_anew_does_not_repeat_the_ids_of_the_old_one(
     assert len(set(ids)) == 2
 
 
+def test_a_pane_whose_id_another_event_has_is_sent_again_with_a_new_id(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """As after a restore of an older store beside a newer log."""
+    taken: dict[str, Any] = {}
+
+    def submit(stream: str, events: Any) -> Future[Receipt]:
+        rows = {row["event_id"]: row for row in map(json.loads, events)}
+        conflicts = sum(taken.get(name, row) != row for name, row in rows.items())
+        taken.update({name: row for name, row in rows.items() if name not in taken})
+        done: Future[Receipt] = Future()
+        done.set_result(Receipt(len(rows), 0, conflicts, ()))
+        return done
+
+    sql = "CREATE STREAM told (page STRING) WITH (id = 'event_id');"
+    sql += " CREATE SINK s FROM hits INTO STREAM told"
+    bench.send(Click("/a", "ann", 5, 7))
+    running = sinks(bench, tmp_path, sql, submit=submit)
+    running.drain()
+    with bench.store.db.write() as db:
+        for table in ("_sink_rows", "_outbox"):
+            db.execute(f"DELETE FROM {table}")
+        db.execute("UPDATE _sinks SET sequence = 0, delivered = 0")
+    bench.send(Click("/b", "bob", 6, 8), Click("/a", "bob", 6, 8))
+    again = sinks(bench, tmp_path, sql, submit=submit)
+    again.drain()
+    assert again.problems["sink s"] == (
+        "sink 's' failed: stream 'told' has other events with the ids of 1 panes"
+    )
+    again.drain()
+    assert again.problems == {}
+    newest = {(row["page"], row["n"]) for name, row in taken.items()}
+    assert {("/a", 2), ("/b", 1)} <= newest
+
+
 def test_file_of_another_state_folder_is_not_gone_on_with(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "panes.jsonl").write_text('{"sequence": 40}\n')
