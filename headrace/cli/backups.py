@@ -29,7 +29,7 @@ def restore(folder: Path, source: Path) -> Report:
     """Make a backup the state of a project that has none."""
     from headrace.run.backup import restore
 
-    layout, _ = kept_here(folder)
+    layout, _ = kept_here(folder, empty=True)
     with waiting("copying"):
         manifest = restore(layout, source)
     return _report("restored from", source, manifest)

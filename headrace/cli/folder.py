@@ -29,9 +29,9 @@ def loaded(folder: Path) -> Project:
     return load_project(folder)
 
 
-def kept_here(folder: Path) -> tuple[Layout, str]:
+def kept_here(folder: Path, *, empty: bool = False) -> tuple[Layout, str]:
     """Where the files of the project in a folder, or of the job that was named, are, and its name;
-    for commands that work on files.
+    for commands that work on files. With `empty` a job may have no state yet.
     """
     from headrace.run.layout import Layout
 
@@ -42,7 +42,7 @@ def kept_here(folder: Path) -> tuple[Layout, str]:
     from headrace.server.home import Home, found_home
 
     layout = Home(found_home(None)).state(job)
-    if not layout.state.is_dir():
+    if not (layout.state.parent if empty else layout.state).is_dir():
         raise NotFound(
             f"the files of the job '{job}' are not on this machine: {layout.state}",
             hint="run this where its server is, with HEADRACE_HOME.",

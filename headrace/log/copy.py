@@ -2,7 +2,8 @@
 
 The moment is that of the durable marks: what they vouch for is copied, and nothing behind them.
 Segments only grow and are removed oldest first, so what a snapshot names stays as it is, unless
-retention removes it: then its events are archived, and the copy begins after them.
+retention removes it: then its events are archived, and the copy begins after them. If all is
+removed that a snapshot names, there is no copy of it any more.
 tests/log/test_copy.py copies a topic that goes on.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.core.errors import NotFound
+from headrace.core.errors import NotFound, Unavailable
 from headrace.core.files import copy_file, sync
 from headrace.log.mark import Mark, MarkOf, mark_path, published
 from headrace.log.segment import Segment, list_segments
@@ -48,7 +49,13 @@ def copy_log(log: LogSnapshot, target: Path) -> None:
             length = mark.length if segment.first_offset == mark.segment else None
             try:
                 copy_file(segment.path, folder / segment.path.name, length)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if segment.first_offset == mark.segment:
+                    raise Unavailable(
+                        f"retention has removed the end of the log at {log.path} while it was "
+                        "copied",
+                        hint="try again, or keep the log for longer with log.retention.",
+                    ) from error
                 # Retention removes the oldest first, so all before it are gone or going too.
                 for copied in list_segments(folder):
                     copied.path.unlink()

@@ -1,11 +1,14 @@
 """A copy of one version of a master: a table of its own, with one commit, and the same files.
 
 Files are named by their digests, which are compared while they are copied, so damage is never
-backed up. tests/master/test_copy.py reads the copy.
+backed up. A copy may take longer than replaced files are kept: links hold those of the version.
+tests/master/test_copy.py reads the copy.
 """
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +21,26 @@ from headrace.master.table import MasterTable, added_fields, declared_fields
 from headrace.master.version import MasterVersion
 
 
-def copy_master(version: MasterVersion, target: Path) -> None:
-    """Make a table at `target` that has the rows, position and event times of a version."""
+def link_files(version: MasterVersion, links: Path) -> None:
+    """Hold the files of a version, whatever a vacuum removes; where the disk has no links, they are
+    copied from where they are.
+    """
+    for file in version.files:
+        with suppress(OSError):
+            links.mkdir(parents=True, exist_ok=True)
+            os.link(file.path, links / file.digest)
+
+
+def copy_master(version: MasterVersion, target: Path, links: Path) -> None:
+    """Make a table at `target` that has the rows, position and event times of a version, from files
+    that are linked in a folder, or else from their own.
+    """
     files = version.files
     for file in files:
+        linked = links / file.digest
         try:
-            digest = copy_file(Path(file.path), target / version.name_of(file))
+            source = linked if linked.exists() else Path(file.path)
+            digest = copy_file(source, target / version.name_of(file))
         except FileNotFoundError:
             raise corrupt(file, "it is missing") from None
         if digest != file.digest:

@@ -1,15 +1,18 @@
 """A backup: a copy of all that a project keeps, as it was at one moment, made while it runs.
 
-The store is copied first, then a version of the master is chosen, then the ends of the logs, and
-with them, in one step, the progress of imports. So nothing in the copy is ahead of its log, and no
-file of an import is taken again or passed over. What lies between store and log is counted after a
-restore as after a restart. The copy is read back, and only then gets its manifest: a folder without
-one is no backup. A restore is all or nothing: one rename.
+The store is copied first, then a version of the master is chosen, whose files are held by links,
+then the ends of the logs, and with them, in one step, the progress of imports. The logs are copied
+at once, before retention removes what was chosen, and the masters after them, which take long. So
+nothing in the copy is ahead of its log, and no file of an import is taken again or passed over.
+What lies between store and log is counted after a restore as after a restart. The copy is read
+back, and only then gets its manifest: a folder without one is no backup. A restore is all or
+nothing: one rename.
 tests/run/test_backup.py restores what was copied while events came in.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -25,17 +28,27 @@ from headrace.core.time import Clock, iso, now_us
 from headrace.core.version import __version__
 from headrace.ingest.progress import held_still
 from headrace.log.copy import copy_log, snapshot
-from headrace.master.copy import copy_master
+from headrace.master.copy import copy_master, link_files
 from headrace.master.version import found_version
 from headrace.run.layout import Layout
-from headrace.run.lock import RunLock
+from headrace.run.lock import RunLock, started_at
 from headrace.run.parts import marks_of, topics_of
 from headrace.run.verify import Verified, verify
+from headrace.serving.outbox import draw_begun
 
 MANIFEST, FORMAT = "manifest.json", 1
 PATIENCE_S = 60.0
-# What is made anew when it is missing; a restore may be done over it.
-_PASSING = ("lock", "run.json", "run.token", "work", "headrace.log", "headrace.log.1")
+# What is made anew when it is missing; a restore may be done over it. The lock is the last to go:
+# no run begins in a state that is about to be replaced.
+_PASSING = (
+    "run.json",
+    "run.token",
+    "server.key",
+    "work",
+    "headrace.log",
+    "headrace.log.1",
+    "lock",
+)
 
 
 class CopiedFile(msgspec.Struct, frozen=True):
@@ -75,15 +88,32 @@ def backup(layout: Layout, project: str, target: Path, clock: Clock = now_us) ->
 def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
     for source, goal in ((layout.store, copy.store), (layout.access, copy.access)):
         _copy_database(source, goal)
-    versions = {name: found_version(layout.master(name), n) for name, n in topics.items()}
-    with held_still(layout.ingest, PATIENCE_S):
-        logs = {name: snapshot(layout.log(name), marks_of(layout)) for name in topics}
-        for file in sorted(layout.ingest.glob("*.json")):
-            copy_file(file, copy.ingest / file.name)
-    for name, version in versions.items():
-        copy_log(logs[name], copy.log(name))
-        if version is not None:
-            copy_master(version, copy.master(name))
+    found = {name: found_version(layout.master(name), n) for name, n in topics.items()}
+    versions = {name: version for name, version in found.items() if version is not None}
+    with _links(layout) as links:
+        for name, version in versions.items():
+            link_files(version, links / name)
+        with held_still(layout.ingest, PATIENCE_S):
+            logs = {name: snapshot(layout.log(name), marks_of(layout)) for name in topics}
+            for file in sorted(layout.ingest.glob("*.json")):
+                copy_file(file, copy.ingest / file.name)
+        for name, log in logs.items():
+            copy_log(log, copy.log(name))
+        for name, version in versions.items():
+            copy_master(version, copy.master(name), links / name)
+
+
+@contextmanager
+def _links(layout: Layout) -> Iterator[Path]:
+    """A folder for links, on the disk of the state; those of backups that were killed go."""
+    folder = layout.work(f"backup-{os.getpid()}")
+    for left in folder.parent.glob("backup-*"):
+        if left == folder or started_at(int(left.name.rpartition("-")[2])) is None:
+            shutil.rmtree(left, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -163,14 +193,38 @@ def restore(layout: Layout, source: Path) -> Manifest:
         with _removed_on_failure(fresh):
             for name, file in manifest.files.items():
                 _copy_checked(source / name, fresh / name, file)
+            _tell_sinks_apart(Layout(fresh).store)
             fresh.chmod(0o700)
-        for name in _PASSING:
-            _remove(layout.state / name)
-        fresh.replace(layout.state)  # over a folder that is empty now, or not at all
+            _put_in_place(fresh, layout.state)
         sync(layout.state.parent)
     finally:
         lock.release()
     return manifest
+
+
+def _tell_sinks_apart(store: Path) -> None:
+    """What the project decided after the copy of its store is in the copy of its log: panes that
+    are decided again have other rows, and would be conflicts under the same ids.
+    """
+    if store.exists():
+        with closing(sqlite3.connect(store)) as db, db:
+            draw_begun(db)
+
+
+def _put_in_place(fresh: Path, state: Path) -> None:
+    for name in _PASSING:
+        _remove(state / name)
+    try:
+        fresh.replace(state)  # over a folder that is empty now, or not at all
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        raise Unavailable(
+            f"{state} cannot be replaced, because it is a mount point",
+            detail="nothing was restored.",
+            hint="mount the volume one folder higher, or unmount it, restore, and copy the state "
+            "into it.",
+        ) from error
 
 
 def _read(source: Path) -> Manifest:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import NotFound
+from headrace.core.errors import NotFound, Unavailable
 from headrace.core.position import Interval, Position
 from headrace.log.copy import copy_log, snapshot
 from headrace.log.reader import TopicReader
@@ -52,6 +52,22 @@ def test_what_retention_removes_meanwhile_is_left_out(tmp_path: Path) -> None:
     copy_log(taken, tmp_path / "copy")
     topic.close()
     assert records(tmp_path / "copy") == [b"3", b"4"]
+
+
+def test_a_snapshot_of_which_nothing_is_left_says_so(tmp_path: Path) -> None:
+    now = [0]
+    topic = Topic.open(tmp_path / "log", 1, segment_bytes_max=1, clock=lambda: now[0])
+    append(topic, 1, 2)
+    taken = snapshot(tmp_path / "log")
+    append(topic, 3, 4)
+    now[0] = 10
+    topic.retain(Position((3,)), 0)
+    with pytest.raises(Unavailable) as caught:
+        copy_log(taken, tmp_path / "copy")
+    topic.close()
+    assert caught.value.message == (
+        f"retention has removed the end of the log at {tmp_path / 'log'} while it was copied"
+    )
 
 
 def test_a_log_that_is_not_there_has_no_snapshot(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -19,10 +22,18 @@ from headrace.access.access import Access
 from headrace.access.audit_log import By
 from headrace.cli.main import app
 from headrace.compile.passes import stream_plan
-from headrace.core.errors import BadBackup, BadProject, Conflict, HeadraceError, NotFound
+from headrace.core.errors import (
+    BadBackup,
+    BadProject,
+    Conflict,
+    HeadraceError,
+    NotFound,
+    Unavailable,
+)
 from headrace.core.position import Interval, Position
 from headrace.define.project import Project, load_project
 from headrace.ingest.files import FilesConnector
+from headrace.log.copy import LogSnapshot
 from headrace.log.reader import TopicReader
 from headrace.master.archive import Archive, declared_schema
 from headrace.master.table import MasterTable
@@ -30,9 +41,12 @@ from headrace.run import backup as backing
 from headrace.run.backup import backup, restore
 from headrace.run.inlets import Inlets
 from headrace.run.layout import Layout
+from headrace.run.lock import holder
 from headrace.run.offline import Offline
 from headrace.run.parts import check_parts
+from headrace.run.server_key import made_key
 from headrace.run.verify import verify
+from headrace.server.home import Home
 
 from .stopped import OLD_MARKS, cut_power, make_stopped
 
@@ -286,6 +300,88 @@ def test_a_restore_does_not_go_into_a_state_that_is_there(project: Project, tmp_
     ]
 
 
+def test_no_run_begins_in_a_state_that_is_about_to_be_replaced(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup(Layout.of(project), "shop", tmp_path / "copy")
+    layout = Layout.of(moved(project, tmp_path / "elsewhere"))
+    remove, gone = backing._remove, list[str]()
+
+    def watched(path: Path) -> None:
+        assert holder(layout) is not None, f"the lock was gone before {path.name}"
+        remove(path)
+        gone.append(path.name)
+
+    monkeypatch.setattr(backing, "_remove", watched)
+    restore(layout, tmp_path / "copy")
+    assert gone[-1] == "lock"
+
+
+@pytest.mark.parametrize("code", [errno.EBUSY, errno.EXDEV])
+def test_a_state_that_is_a_mount_point_is_told_and_nothing_is_left(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    backup(Layout.of(project), "shop", tmp_path / "copy")
+    again = moved(project, tmp_path / "elsewhere")
+
+    def mounted(path: Path, target: Path) -> Path:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "replace", mounted)
+    with pytest.raises(Unavailable) as caught:
+        restore(Layout.of(again), tmp_path / "copy")
+    assert caught.value.message == (
+        f"{again.state} cannot be replaced, because it is a mount point"
+    )
+    assert not again.state.with_name(".headrace.restoring").exists()
+
+
+@pytest.mark.prove
+@pytest.mark.process
+def test_a_state_that_is_mounted_is_not_restored_into(project: Project, tmp_path: Path) -> None:
+    backup(Layout.of(project), "shop", tmp_path / "copy")
+    again = moved(project, tmp_path / "elsewhere")
+    again.state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", again.state], check=True)
+    try:
+        with pytest.raises(Unavailable, match="because it is a mount point"):
+            restore(Layout.of(again), tmp_path / "copy")
+        assert not again.state.with_name(".headrace.restoring").exists()
+    finally:
+        subprocess.run(["umount", "-l", again.state], check=True)
+
+
+@pytest.mark.parametrize("moved_away", [False, True])
+def test_the_state_of_a_job_is_restored(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved_away: bool
+) -> None:
+    """Its server has left a key there, or somebody has moved the whole folder away."""
+    copy, state = tmp_path / "copy", Home(tmp_path / "home").state("shop")
+    backup(Layout.of(project), "shop", copy)
+    state.state.parent.mkdir(parents=True)
+    if not moved_away:
+        made_key(state)
+    monkeypatch.setenv("HEADRACE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HEADRACE_JOB", "shop")
+    said = CliRunner().invoke(app, ["restore", str(copy)])
+    assert said.exit_code == 0, said.output
+    assert TopicReader(state.log("clicks")).end() == Position((100,))
+
+
+def test_a_restored_sink_does_not_repeat_the_ids_of_panes_that_the_log_has(tmp_path: Path) -> None:
+    project = make_stopped(tmp_path / "project")
+    store = Layout.of(project).store
+    with closing(sqlite3.connect(store)) as db, db:
+        for name in ("a", "b"):
+            db.execute("INSERT INTO _sinks VALUES (?, 'f', 7, 7, NULL, 0, 'begun')", (name,))
+    backup(Layout.of(project), "stopped", tmp_path / "copy")
+    shutil.rmtree(project.state)
+    restore(Layout.of(project), tmp_path / "copy")
+    sinks = rows_of(store)["_sinks"]
+    assert [sink[:4] for sink in sinks] == [("a", "f", 7, 7), ("b", "f", 7, 7)]
+    assert len({"begun", *(sink[-1] for sink in sinks)}) == 3
+
+
 def test_a_restore_that_was_killed_is_begun_again(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +403,25 @@ def test_a_restore_that_was_killed_is_begun_again(
     assert not Layout.of(again).ingest.exists()
     restore(Layout.of(again), tmp_path / "copy")
     assert logged(again) == list(range(100))
+
+
+def test_a_backup_takes_as_long_as_it_takes(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile compactions replace the master's files and a vacuum removes them."""
+    copy_log = backing.copy_log
+
+    def slow(log: LogSnapshot, target: Path) -> None:
+        copy_log(log, target)
+        for path in Layout.of(project).master("clicks").rglob("*.parquet"):
+            path.unlink()
+
+    monkeypatch.setattr(backing, "copy_log", slow)
+    killed = Layout.of(project).work(f"backup-{1 << 30}")
+    killed.mkdir(parents=True)
+    backup(Layout.of(project), "shop", tmp_path / "copy")
+    assert verify(Layout(tmp_path / "copy")).master_records == 100
+    assert list(killed.parent.iterdir()) == []
 
 
 def test_a_damaged_project_is_not_backed_up(project: Project, tmp_path: Path) -> None:
