@@ -4,6 +4,7 @@ processes.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -76,8 +77,9 @@ class ProjectService:
         self.project = with_watches(with_rules(project, rules.values()), store)
         self.questions = Questions(project, store)
         self.traces = Traces(project, store)
-        self.rulebook = StoreRulebook(project, store, self)
-        self.watchbook = StoreWatchbook(project, store, self)
+        changing = threading.Lock()
+        self.rulebook = StoreRulebook(project, store, self, changing)
+        self.watchbook = StoreWatchbook(project, store, self, changing)
         self.observatory = StoreObservatory(self)
         self._masters: dict[StreamPlan, MasterTable] = {}
 

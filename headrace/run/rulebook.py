@@ -17,7 +17,7 @@ from headrace.api.rulebook import Muted, RuleStatus
 from headrace.core.errors import BadDefinition, BadRequest, NotFound
 from headrace.core.time import duration_us, iso
 from headrace.define.definitions import RuleDefinition
-from headrace.define.project import Project
+from headrace.define.project import Project, repeats
 from headrace.run.added import read_added
 from headrace.run.reading import check_definitions
 from headrace.run.rules import kept_rules, read_kept
@@ -41,10 +41,13 @@ class Deployer(Protocol):
 class StoreRulebook:
     """`Rulebook` of a project whose store is at hand."""
 
-    def __init__(self, files: Project, store: SqliteStore, deployer: Deployer) -> None:
+    def __init__(
+        self, files: Project, store: SqliteStore, deployer: Deployer, changing: threading.Lock
+    ) -> None:
         self.files, self.store, self.deployer = files, store, deployer
-        # What is kept is read and replaced by one at a time.
-        self._changing = threading.Lock()
+        # Held from the reading of what is kept until it is replaced. The watchbook has the same
+        # lock, because a watch of a new shape replaces the kept rules too.
+        self._changing = changing
 
     def rules(self) -> list[RuleStatus]:
         with self.store.db.read() as db:
@@ -69,6 +72,8 @@ class StoreRulebook:
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
         read = read_added(text, RuleDefinition, self.files.settings.query)
+        for mistake in repeats(read):
+            raise mistake
         said = {rule.name: rule for rule in read}
         check_definitions(caller, self.store.deployed(), said.values())
         with self._changing:

@@ -43,9 +43,11 @@ class WatchDeployer(Protocol):
 class StoreWatchbook:
     """`Watchbook` of a project whose store is at hand."""
 
-    def __init__(self, files: Project, store: SqliteStore, deployer: WatchDeployer) -> None:
+    def __init__(
+        self, files: Project, store: SqliteStore, deployer: WatchDeployer, changing: threading.Lock
+    ) -> None:
         self.files, self.store, self.deployer = files, store, deployer
-        self._changing = threading.Lock()
+        self._changing = changing  # the rulebook's too
 
     def watches(self, state: str | None = None) -> list[WatchStatus]:
         with self.store.db.read() as db:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Any, StoreRulebook, httpx.Client]]:
     bench.look()
     bench.send(Click("/a", "ann", 5, 99), Click("/b", "bob", 6, 98))
     bench.look()
-    book = StoreRulebook(rule_project(Path(), SLOW), bench.store, Deployer(bench))
+    book = StoreRulebook(rule_project(Path(), SLOW), bench.store, Deployer(bench), threading.Lock())
     access, token = open_access(tmp_path)
     server = HttpServer(Service(book), HttpSettings(port=0), access)  # type: ignore[arg-type]
     server.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ class Service:
 def served(tmp_path: Path) -> Iterator[tuple[Any, StoreWatchbook, httpx.Client]]:
     bench = WatchBench(tmp_path / "serving.db", said=watch("said", 10, "AFTER 9 MATCHES"))
     bench.build()
-    book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench))
+    book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench), threading.Lock())
     access, token = open_access(tmp_path)
     server = HttpServer(Service(book), HttpSettings(port=0), access)  # type: ignore[arg-type]
     server.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ def bench(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     made.look()
     made.send(Click("/a", "ann", 5, 99))
     made.look()
-    book = StoreRulebook(rule_project(Path(), SLOW), made.store, Deployer(made))
+    book = StoreRulebook(rule_project(Path(), SLOW), made.store, Deployer(made), threading.Lock())
     monkeypatch.setattr("headrace.run.connect.connect", lambda project: Service(book))
     yield made
     made.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     bench.build()
     bench.send(Click("/a", "ann", 5, 99))
     bench.look()
-    book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench))
+    book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench), threading.Lock())
 
     @contextmanager
     def asked(_: Any) -> Iterator[Service]:

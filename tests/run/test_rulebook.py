@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def bench(tmp_path: Path) -> Iterator[RuleBench]:
 
 @pytest.fixture
 def book(bench: RuleBench) -> StoreRulebook:
-    return StoreRulebook(rule_project(Path(), SLOW), bench.store, Deployer(bench))
+    return StoreRulebook(rule_project(Path(), SLOW), bench.store, Deployer(bench), threading.Lock())
 
 
 def test_rules_say_their_state_and_numbers(book: StoreRulebook) -> None:
@@ -186,3 +187,10 @@ def test_what_no_rule_names_any_more_is_not_tried_again(
     fail(bench)
     bench.redeploy(f"{SLOW} NOTIFY FILE 'b.ndjson'")
     assert book.retry() == 0
+
+
+def test_a_rule_that_is_defined_twice_in_one_text_is_refused(book: StoreRulebook) -> None:
+    with pytest.raises(BadDefinition) as refused:
+        book.add(f"{OTHER}; {OTHER.replace('low', 'high')}", "bob")
+    assert refused.value.message == "'other' is defined twice"
+    assert kept_rules(book.store) == {}

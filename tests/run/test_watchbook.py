@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def deployer(bench: WatchBench) -> WatchDeployer:
 
 @pytest.fixture
 def book(bench: WatchBench, deployer: WatchDeployer) -> StoreWatchbook:
-    return StoreWatchbook(bench.project, bench.store, deployer)
+    return StoreWatchbook(bench.project, bench.store, deployer, threading.Lock())
 
 
 def test_a_watch_of_a_known_shape_deploys_nothing(

@@ -1,0 +1,65 @@
+"""The rulebook and the watchbook of a project change what is kept one after the other, because a
+watch of a new shape replaces the kept rules with those that it has read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.define.definitions import WatchDefinition
+from headrace.define.project import Project
+from headrace.run.offline import Offline
+from headrace.run.rulebook import Kept
+from headrace.run.rules import kept_rules
+from headrace.serving.rules import keep_rules
+from tests.serving.rule_bench import SELECT
+from tests.serving.watch_bench import watch
+
+from .stopped import make_stopped
+
+
+class SlowToBuild(Offline):
+    """As a running project does, deploys one at a time, and keeps rules when they are built."""
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project)
+        self.building, self.built = threading.Event(), threading.Event()
+        self._deploying = threading.Lock()
+
+    def redeploy(self, kept: Kept, who: str, watches: tuple[WatchDefinition, ...] = ()) -> None:
+        self.writing()
+        with self._deploying:
+            if not watches:
+                self.building.set()
+                assert self.built.wait(10)
+            with self.store.db.write() as db:
+                keep_rules(db, {name: rule.text for name, rule in kept.items()}, who, 1)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[SlowToBuild]:
+    made = SlowToBuild(make_stopped(tmp_path / "project"))
+    yield made
+    made.close()
+
+
+def test_a_watch_that_is_added_during_the_build_of_a_rule_does_not_remove_it(
+    service: SlowToBuild,
+) -> None:
+    rule = f"CREATE RULE other AS {SELECT}"
+    first = threading.Thread(target=service.rulebook.add, args=(rule, "ann"))
+    first.start()
+    assert service.building.wait(10)
+    text = watch("w", 40, "AFTER 1 MATCH")
+    second = threading.Thread(target=service.watchbook.add, args=(text, "bob"))
+    second.start()
+    second.join(0.3)  # long enough to read the rules, if it did not wait
+    service.built.set()
+    for thread in (first, second):
+        thread.join(10)
+    assert list(kept_rules(service.store)) == ["other"]
+    assert service.watchbook.watch("w").state == "active"
