@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError
 from headrace.api.observed.about import Rebuild
 from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
+from headrace.core.errors import Conflict
 from headrace.core.position import Position
 from headrace.core.report import Report
 from headrace.core.watchdog import Watchdog
@@ -200,7 +201,14 @@ class Deployment:
     # Watches
 
     def renew(self, shapes: set[str], change: Callable[[], None] = lambda: None) -> None:
-        """Give shapes of watches other constants, from the next epoch on."""
+        """Give shapes of watches other constants, from the next epoch on. A shape that is not
+        deployed is refused before anything changes: its watches would never begin.
+        """
+        if unknown := shapes - {shape.name for shape in self.plan.shapes}:
+            raise Conflict(
+                f"watches of shape {min(unknown)} cannot begin, because it is not deployed",
+                hint="add them again.",
+            )
 
         def renew() -> None:
             change()

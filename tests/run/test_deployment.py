@@ -14,7 +14,7 @@ import pytest
 from serving.bench import DEFINITIONS, plan_of
 
 from headrace.compile.plan import Plan
-from headrace.core.errors import DiskFull
+from headrace.core.errors import Conflict, DiskFull
 from headrace.core.watchdog import Watchdog
 from headrace.define.project import Project
 from headrace.run.deployment import Deployment, Ground
@@ -172,3 +172,13 @@ def test_a_step_that_has_begun_is_waited_for(bench: Bench) -> None:
         assert bench.held == []
     changing.join(10)
     assert done.is_set()
+
+
+def test_a_watch_whose_shape_is_not_deployed_is_refused_and_not_added(bench: Bench) -> None:
+    added = list[str]()
+    with pytest.raises(Conflict) as refused:
+        bench.before.renew({"abc"}, lambda: added.append("w"))
+    assert refused.value.message == (
+        "watches of shape abc cannot begin, because it is not deployed"
+    )
+    assert added == []
