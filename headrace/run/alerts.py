@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from headrace.compile.plan import ActionPlan, Plan, RulePlan
+from headrace.core.deadline import Deadline
 from headrace.core.errors import BadSetting, Fenced
 from headrace.core.problems import Problems, reason_of
 from headrace.core.report import Report
@@ -51,14 +52,12 @@ class Alerts:
         report: Report,
         clock: Clock = now_us,
     ) -> None:
-        self.plan = plan
+        self.plan, self.db, self.clock = plan, db, clock
         self.lookout = Lookout(db, clock)
         self.deliveries = [
             Deliveries(action, made, db, project.settings.notify, clock)
             for action, made in actions_of(plan, project, submit)
         ]
-        if plan.rules:
-            forget_other_actions(db, plan.rules, clock())
         self._problems = Problems("rule", report)
         self._held: frozenset[str] = frozenset()
         self._stop = threading.Event()
@@ -81,24 +80,43 @@ class Alerts:
                 worker.start()
 
     def release(self) -> None:
+        """The plan's views have been built: look for all rules, and end what waits for an action
+        that none of them names. Not before, because a plan that cannot be built is taken back.
+        """
         self._held = frozenset()
+        forget_other_actions(self.db, self.plan.rules, self.clock())
+
+    def halt(self) -> None:
+        """Raise what there is, and end; what waits is delivered by whoever continues the queues."""
+        self._stop.set()
+        deadline = Deadline(STOP_S_MAX)
+        for worker in (self._looking, *self._delivering):
+            worker.join(deadline.left_s)
+        self.look()
 
     def stop(self) -> None:
-        """Raise and deliver what there is, and end; what cannot be delivered now waits."""
-        self._stop.set()
-        for worker in (self._looking, *self._delivering):
-            worker.join(STOP_S_MAX)
-        self.look()
+        """Raise what there is, deliver for no longer than STOP_S_MAX, and end; the rest waits."""
+        self.halt()
+        deadline = Deadline(STOP_S_MAX)
         for deliveries, worker in zip(self.deliveries, self._delivering, strict=True):
             # An action that hangs or fails is not waited for a second time.
             if not worker.alive and deliveries.problem is None:
-                deliveries.drain()
+                self._deliver_last(deliveries, deadline)
 
-    def drain(self) -> None:
+    def _deliver_last(self, deliveries: Deliveries, deadline: Deadline) -> None:
+        """A failure is noted and no more, because the rest of the project is to be stopped too."""
+        name = deliveries.plan.name
+        try:
+            deliveries.drain(deadline.passed)
+        except Exception as error:
+            sentence = f"{name} was not notified: {reason_of(error)}"
+            self._problems.note(f"action {name}", sentence, error)
+
+    def drain(self, ended: Callable[[], bool] = lambda: False) -> None:
         """One look for each rule, and all that is due until an action fails."""
         self.look()
         for deliveries in self.deliveries:
-            deliveries.drain()
+            deliveries.drain(ended)
 
     def look(self) -> None:
         for rule in self.plan.rules:

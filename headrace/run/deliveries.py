@@ -9,7 +9,7 @@ with the reason. tests/run/test_deliveries.py drives it with a held clock.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -48,9 +48,9 @@ class Deliveries:
             pass
         return TURN_S
 
-    def drain(self) -> None:
-        """All that is due, until something fails."""
-        while self.step() and self.problem is None:
+    def drain(self, ended: Callable[[], bool] = lambda: False) -> None:
+        """All that is due, until something fails or the time for it has ended."""
+        while not ended() and self.step() and self.problem is None:
             pass
 
     def step(self) -> bool:

@@ -114,8 +114,9 @@ class Deployment:
             for name, pipeline in self.pipelines.items():
                 if name not in kept:
                     pipeline.stop()
-            self.alerts.stop()
-            self.watches.stop()
+            # Their queues are continued by those of the other plan.
+            self.alerts.halt()
+            self.watches.halt()
             with between_epochs(kept.values()):
                 built = change(begun_in(plan, kept))
             made = self._with(ground, project, plan, kept)
@@ -126,11 +127,11 @@ class Deployment:
             try:
                 made.build(only=lambda pipeline: pipeline.has_new_views())
                 built()
+                made.alerts.release()
             except Exception:
-                made.alerts.stop()
-                made.watches.stop()
+                made.alerts.halt()
+                made.watches.halt()
                 raise
-            made.alerts.release()
             self.schedule.replace(made.pipelines, made.tables)
             return made
 
@@ -178,10 +179,11 @@ class Deployment:
         for part in (self.sinks, self.alerts, self.watches):
             part.stop()
 
-    def drain(self) -> None:
-        """Send all that waits to be sent."""
+    def drain(self, ended: Callable[[], bool] = lambda: False) -> None:
+        """Send all that waits to be sent, until the time for it has ended."""
         self.sinks.drain()
-        self.alerts.drain()
+        self.alerts.drain(ended)
+        self.watches.drain(ended)
 
     # Batch
 

@@ -193,6 +193,7 @@ class Instance(ProjectService):
         self.deployment = Deployment.of(self._ground(), self.project, plan)
         self.deployment.build(only=lambda pipeline: pipeline.needs_catch_up())
         note_rules()
+        self.deployment.alerts.release()
 
     def _store_plan(self, plan: Plan, who: str, shapes: set[str]) -> Callable[[], None]:
         """Make a plan the deployed one; watches of these shapes begin. No epoch may run. What is

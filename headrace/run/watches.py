@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
 import structlog
 
 from headrace.compile.plan import ActionPlan, Plan
+from headrace.core.deadline import Deadline
 from headrace.core.errors import BadDefinition, Fenced
 from headrace.core.problems import Problems, reason_of
 from headrace.core.report import Report
@@ -23,7 +24,7 @@ from headrace.core.worker import Worker, problems_of
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
 from headrace.run.added import read_kind
-from headrace.run.alerts import action_of
+from headrace.run.alerts import STOP_S_MAX, action_of
 from headrace.run.deliveries import Deliveries
 from headrace.run.targets import Submit
 from headrace.serving import watches
@@ -78,7 +79,7 @@ class Watches:
         self.others = {action.name for rule in plan.rules for action in rule.actions}
         self._problems = Problems("watch", report)
         self._deliveries: dict[str, Deliveries] = {}
-        self._busy: set[str] = set()
+        self._busy: dict[str, Future[None]] = {}  # what is delivered now, by action
         self._closed_at = 0
         self._stop = threading.Event()
         self._worker = Worker("watches", self._turn, self._stop, report)
@@ -89,23 +90,34 @@ class Watches:
         return problems_of([self._worker]) | self._problems
 
     def start(self) -> None:
-        if self.plan.shapes:
-            self._worker.start()
+        """Start, also without shapes: watches that have ended may still have notices that wait."""
+        self._worker.start()
+
+    def halt(self) -> None:
+        """Raise what there is, and end; what waits is delivered by whoever continues the queues."""
+        self._stop.set()
+        deadline = Deadline(STOP_S_MAX)
+        self._worker.join(deadline.left_s)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        wait(tuple(self._busy.values()), deadline.left_s)
+        self.look()
 
     def stop(self) -> None:
-        """Raise and deliver what there is, and end; what cannot be delivered now waits."""
-        self._stop.set()
-        self._worker.join()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        if self.plan.shapes:
-            self._busy.clear()
-            self.drain()
+        """Raise what there is, deliver for no longer than STOP_S_MAX, and end; the rest waits."""
+        self.halt()
+        self._deliver_due(Deadline(STOP_S_MAX).passed)
 
-    def drain(self) -> None:
+    def drain(self, ended: Callable[[], bool] = lambda: False) -> None:
         """One look at each shape, and all that is due until an action fails."""
         self.look()
-        for name in self._due():
-            self._deliver(name)
+        self._deliver_due(ended)
+
+    def _deliver_due(self, ended: Callable[[], bool]) -> None:
+        def deliver() -> None:
+            for name in self._due():
+                self._deliver(name, ended)
+
+        self._tried("the delivery of watches", deliver)
 
     def look(self) -> None:
         """Raise what is new, then end what is due: what came before the end still counts."""
@@ -122,8 +134,11 @@ class Watches:
 
     def _send(self) -> None:
         for name in self._due():
-            self._busy.add(name)
-            self._pool.submit(self._deliver, name)
+            self._busy[name] = sent = self._pool.submit(self._deliver, name, self._stop.is_set)
+            sent.add_done_callback(partial(self._delivered, name))
+
+    def _delivered(self, name: str, sent: Future[None]) -> None:
+        del self._busy[name]
 
     def _close(self) -> None:
         """Ended watches are compared no more; not at each end, because Spark reads anew."""
@@ -138,7 +153,7 @@ class Watches:
     def _due(self) -> list[str]:
         with self.db.read() as db:
             waiting = due_actions(db, self.clock())
-            unknown = set(waiting) - self._busy - self.others - set(self._deliveries)
+            unknown = set(waiting) - self.others - set(self._deliveries)
             plans = watches.actions_of(db) if unknown else {}
         for name in unknown & set(plans):
             self._tried(f"action {name}", partial(self._make, plans[name]))
@@ -149,16 +164,14 @@ class Watches:
         settings = self.project.settings.notify
         self._deliveries[plan.name] = Deliveries(plan, action, self.db, settings, self.clock)
 
-    def _deliver(self, name: str) -> None:
+    def _deliver(self, name: str, ended: Callable[[], bool]) -> None:
         deliveries = self._deliveries[name]
         try:
-            while deliveries.step() and deliveries.problem is None:
-                pass
+            deliveries.drain(ended)
         except Exception as error:
             # The store cannot be written now; what was delivered will come again.
             log.warning("watch.not_delivered", action=name, reason=repr(error))
         finally:
-            self._busy.discard(name)
             self._problems.over(f"action {name}")
             if deliveries.problem:
                 self._problems[f"action {name}"] = deliveries.problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from headrace.core.errors import BadSetting
+from headrace.core.errors import BadSetting, DiskFull
 from headrace.core.time import MILLISECOND, SECOND
 from headrace.ingest.intake import Receipt
+from headrace.run import alerts as module
 from headrace.run.alerts import Alerts
 from headrace.serving.ledger import Alert, alert, numbers
 from tests.run.waiting import wait
@@ -162,6 +164,53 @@ def test_notification_that_is_refused_is_kept_with_the_reason(
     assert count(bench).failed == 1
 
 
+def slow_webhook(running: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[RuleBench, Alerts]:
+    """A hundred notices, of which each takes 50 ms."""
+    bench, alerts = running(f"{SLOW} NOTIFY FILE 'alerts.ndjson'")
+    bench.send(*clicks(100))
+    (deliveries,) = alerts.deliveries
+    action = deliveries.action
+    monkeypatch.setattr(action, "at_once", 1, raising=False)
+    monkeypatch.setattr(action, "deliver", lambda due: time.sleep(0.05))
+    return bench, alerts
+
+
+def test_the_end_waits_for_a_slow_action_no_longer_than_it_says(
+    running: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STOP_S_MAX", 0.3)
+    bench, alerts = slow_webhook(running, monkeypatch)
+    began = time.monotonic()
+    alerts.stop()
+    assert time.monotonic() - began < 3
+    assert 0 < count(bench).waiting < 100
+
+
+def test_who_is_continued_by_others_delivers_nothing_at_its_end(
+    running: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, alerts = slow_webhook(running, monkeypatch)
+    alerts.halt()
+    assert (count(bench).alerts, count(bench).waiting) == (100, 100)
+
+
+def test_a_store_that_cannot_be_written_does_not_keep_the_rest_from_stopping(
+    running: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, alerts = running(f"{SLOW} NOTIFY FILE 'alerts.ndjson'")
+    bench.send(*clicks(1))
+
+    def full(*_: object) -> None:
+        raise DiskFull("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(alerts.deliveries[0].queue, "delivered", full)
+        alerts.stop()
+    said = "file alerts.ndjson was not notified: the disk is full"
+    assert alerts.problems == {"action file alerts.ndjson": said}
+    assert count(bench).waiting == 1
+
+
 def test_attempts_have_an_end(running: Run, receiver: Receiver) -> None:
     bench, alerts = running(f"{SLOW} NOTIFY '{receiver.url}'", attempts_max=3, pause_us=1)
     receiver.mood = "500"
@@ -221,6 +270,10 @@ def test_what_waits_for_an_action_that_is_gone_has_failed(
     rules = f"{SLOW} NOTIFY FILE 'alerts.ndjson'"
     bench.redeploy(rules)
     project = rule_project(tmp_path, rules, **NOTIFY)
-    Alerts(bench.plan, project, bench.store.db, refuse, lambda *_: None)
+    after = Alerts(bench.plan, project, bench.store.db, refuse, lambda *_: None)
+    after.start(hold=())
+    assert count(bench).failed == 0, "before its views are built, the other plan may be taken back"
+    after.release()
+    after.halt()
     (delivery,) = shown(bench).deliveries
     assert (delivery.state, delivery.reason) == ("failed", "the rule does not name it any more")

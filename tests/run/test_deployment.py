@@ -119,12 +119,13 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 class Idle:
+    """Ends without delivering, since whoever takes over continues."""
+
     def __init__(self) -> None:
-        self.stops = 0
         self.problems: dict[str, str] = {}
 
-    def stop(self) -> None:
-        self.stops += 1
+    def halt(self) -> None:
+        """Nothing runs."""
 
 
 def replaced(bench: Bench, plan: Plan) -> Deployment:

@@ -210,12 +210,14 @@ def test_rules_are_kept_only_after_their_first_build(
         if not works:
             raise ConnectionError("Spark is gone")
 
-    made = SimpleNamespace(build=build, stop=lambda: None, problems=dict, speed_problems=dict)
+    alerts = SimpleNamespace(release=lambda: done.append("released"))
+    said = {"problems": dict, "speed_problems": dict}
+    made = SimpleNamespace(build=build, stop=lambda: None, alerts=alerts, **said)
     monkeypatch.setattr(Deployment, "of", lambda *args: made)
     monkeypatch.setattr(instance.store, "deploy_rules", lambda *args: done.append("kept"))
     with nullcontext() if works else pytest.raises(ConnectionError):
         instance._deploy(instance.deployed(), "ann")
-    assert done == (["built", "kept"] if works else ["built"])
+    assert done == (["built", "kept", "released"] if works else ["built"])
 
 
 def test_what_fails_because_spark_has_died_says_so(
