@@ -102,7 +102,8 @@ class Pipeline:
 
     @property
     def speed_runs(self) -> bool:
-        return self.speed.query is not None
+        """Whether speed was started and commits epochs; not any more once it is to stop."""
+        return self.speed.query is not None and not self.speed.stopping
 
     @property
     def speed_works(self) -> bool:

@@ -36,6 +36,8 @@ from headrace.run.connect import connect
 from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
 from headrace.run.offline import Offline
+from headrace.run.pipeline import Pipeline as RealPipeline
+from headrace.speed.query import SpeedQuery
 
 from . import asking
 from .stopped import make_stopped
@@ -307,6 +309,27 @@ def test_a_producer_is_slowed_by_the_lag_of_speed_once_it_runs(project: Project)
         )
     finally:
         instance.close()
+
+
+class Stopped(RealPipeline):
+    """A stream's pipeline in a redeploy that does not keep it."""
+
+    def __init__(self, stopping: bool) -> None:
+        self.speed = cast(SpeedQuery, SimpleNamespace(query=object(), stopping=stopping))
+
+    def lag_events(self) -> int:
+        return 5
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+@pytest.mark.parametrize("stopping", [True, False])
+def test_a_producer_is_not_slowed_by_speed_that_was_stopped(
+    instance: Instance, stopping: bool
+) -> None:
+    deployment = made_of(instance, {"clicks": Stopped(stopping)})
+    assert deployment.lag_of("clicks") == (0 if stopping else 5)
 
 
 def test_no_error_of_a_running_project_says_where_it_lies(project: Project) -> None:
