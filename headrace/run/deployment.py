@@ -108,9 +108,12 @@ class Deployment:
 
         Archive steps and builds wait meanwhile, and alerts for the change of the store. Epochs wait
         only for that too, but for those of flows that cannot be kept: the schedule starts these.
+        A query that runs and fails during the build is started again; one that does not run yet is
+        started after it, because without speed a build ends where no epoch has.
         """
         with self.schedule.paused():
             kept = self._kept(plan)
+            self.schedule.mend_only({name: p for name, p in kept.items() if p.speed_runs})
             for name, pipeline in self.pipelines.items():
                 if name not in kept:
                     pipeline.stop()

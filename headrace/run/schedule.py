@@ -1,7 +1,7 @@
 """What happens again and again: archive, build, mend, reload, tidy. One thread, one step at a time.
 
 A step that fails is reported and tried again at its next turn; it never stops the others. While the
-speed of streams is being started, the rest waits.
+speed of streams is being started, the rest waits; while the steps are paused, queries are mended.
 `rebuild` asks for a full build of all that was acknowledged by then: it waits until speed has taken
 that, while the other steps go on; `rebuilding` tells how far it is.
 tests/run/test_schedule.py drives it with a held clock.
@@ -82,6 +82,7 @@ class Schedule:
         self._wishes: list[Wish] = []  # that are not done yet
         self._lock = threading.Lock()
         self._steps = threading.Lock()  # held while steps are done
+        self._mended, self._mending = pipelines, threading.Lock()
         self._due = _Due(self.clock(), settings)
         self._worker = Worker("schedule", self._turn, self._stop, report)
 
@@ -99,15 +100,26 @@ class Schedule:
         self._end()
 
     def paused(self) -> AbstractContextManager[object]:
-        """No step is done meanwhile; one that has begun is waited for."""
+        """No step is done meanwhile, except that queries are mended; one that has begun is waited
+        for.
+        """
         return self._steps
+
+    def mend_only(self, pipelines: dict[str, Pipeline]) -> None:
+        """Mend no other queries until the pipelines are replaced; a start in progress is waited
+        for.
+        """
+        with self._mending:
+            self._mended = pipelines
 
     def replace(self, pipelines: dict[str, Pipeline], tables: Tables) -> None:
         """Work for other pipelines from the next turn on."""
-        for name in self.pipelines.keys() - pipelines.keys():
-            for key in [key for key in self._problems if key.endswith(f" {name}")]:
-                self._problems.over(key)
-        self.pipelines, self.tables = pipelines, tables
+        with self._mending:
+            for name in self.pipelines.keys() - pipelines.keys():
+                for key in [key for key in self._problems if key.endswith(f" {name}")]:
+                    self._problems.over(key)
+            self.pipelines, self.tables = pipelines, tables
+            self._mended = pipelines
         self._due.started_by = self.clock() + START_US_MAX
 
     def rebuild(self, stream: str, view: str) -> Future[Promoted]:
@@ -136,14 +148,19 @@ class Schedule:
             wish.done.set_exception(Unavailable(reason))
 
     def _turn(self) -> float:
-        with self._steps:
-            self._do_due()
+        with self._mending:
+            self._each("speed", lambda name, pipeline: pipeline.mend(), self._mended)
+        # Whoever has paused the steps may build for hours, and queries that fail are mended.
+        if self._steps.acquire(blocking=False):
+            try:
+                self._do_due()
+            finally:
+                self._steps.release()
         return TICK_S
 
     def _do_due(self) -> None:
         """All that is due now."""
         due, now, settings = self._due, self.clock(), self.settings
-        self._each("speed", lambda name, pipeline: pipeline.mend())
         if now < due.started_by and any(p.starting for p in self.pipelines.values()):
             return  # an archive step of many streams would hold up the next start
         self._grant_wishes()
@@ -165,8 +182,13 @@ class Schedule:
         if self.retention:
             self._alone("ledger", "the ledger was not tidied", self.retention.tidy)
 
-    def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
-        for name, pipeline in self.pipelines.items():
+    def _each(
+        self,
+        what: str,
+        action: Callable[[str, Pipeline], object],
+        pipelines: dict[str, Pipeline] | None = None,
+    ) -> None:
+        for name, pipeline in (self.pipelines if pipelines is None else pipelines).items():
             key = f"{what} {name}"
             try:
                 action(name, pipeline)

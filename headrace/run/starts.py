@@ -33,7 +33,7 @@ def starts_max(cores: int | None = None) -> int:
 
 
 class Starts:
-    """The starts in progress. Only the schedule enters and leaves, and who has paused it."""
+    """The starts in progress. Only the schedule enters; whoever stops a query leaves for it."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most or starts_max()

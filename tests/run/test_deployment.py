@@ -5,6 +5,7 @@ epochs wait only while the store gets the plan.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
 
 from .stopped import make_stopped
+from .waiting import wait
 
 CHANGED = DEFINITIONS + "CREATE VIEW slow AS SELECT page, max(ms) AS slowest FROM clicks GROUP BY 1"
 
@@ -45,6 +47,9 @@ class Kept:
     fails: Exception | None = None
     built: Any = None
     starting: bool = False
+    speed_runs: bool = True
+    mends: int = 0
+    during_build: Callable[[], object] = lambda: None
 
     def serves(self, plan: Plan, flow: Any) -> bool:
         return "stop" not in self.done
@@ -57,11 +62,12 @@ class Kept:
 
     def catch_up(self) -> None:
         self.done.append(f"build, epochs held: {self.speed.between_epochs.locked()}")
+        self.during_build()
         if self.fails is not None:
             raise self.fails
 
     def mend(self) -> None:
-        """It is well."""
+        self.mends += 1
 
     def archive(self) -> int:
         return 0
@@ -183,3 +189,28 @@ def test_a_watch_whose_shape_is_not_deployed_is_refused_and_not_added(bench: Ben
         "watches of shape abc cannot begin, because it is not deployed"
     )
     assert added == []
+
+
+def test_a_query_that_fails_during_the_build_is_mended(bench: Bench) -> None:
+    def fail() -> None:
+        before = bench.pipeline.mends
+        wait(lambda: bench.pipeline.mends > before, 10)
+
+    bench.pipeline.during_build = fail
+    replaced(bench, plan_of(CHANGED))
+    assert "rules are noted" in bench.pipeline.done
+
+
+def test_a_query_that_does_not_run_yet_is_not_started_during_the_build(bench: Bench) -> None:
+    mends = list[int]()
+
+    def count() -> None:
+        before = bench.pipeline.mends
+        time.sleep(0.3)  # three turns of the schedule
+        mends.append(bench.pipeline.mends - before)
+
+    bench.pipeline.speed_runs, bench.pipeline.during_build = False, count
+    replaced(bench, plan_of(CHANGED))
+    assert mends == [0]
+    before = bench.pipeline.mends
+    wait(lambda: bench.pipeline.mends > before, 10)

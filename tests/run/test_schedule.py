@@ -150,6 +150,21 @@ def test_while_speed_is_started_the_rest_waits_but_not_for_ever(bench: Bench) ->
     assert bench.streams["a"].times("build") > 1
 
 
+def test_queries_are_mended_while_the_steps_are_paused(bench: Bench) -> None:
+    bench.start()
+    a, b = bench.streams["a"], bench.streams["b"]
+    with bench.schedule.paused():
+        archived = b.times("archive")
+        bench.pass_s(5)
+        assert b.times("archive") == archived
+        bench.schedule.mend_only({"b": b})  # type: ignore[dict-item]
+        mended = a.times("mend")
+        bench.pass_s(0)
+        assert a.times("mend") == mended
+    bench.pass_s(0)
+    assert b.times("archive") == archived + 1
+
+
 class Tidied:
     """A ledger that cannot be tidied as long as it is told so."""
 
