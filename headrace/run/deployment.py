@@ -190,11 +190,20 @@ class Deployment:
 
     # Batch
 
-    def build(self, only: Callable[[Pipeline], bool] = lambda pipeline: True) -> None:
-        """Bring the views of every stream, or of some, to all that is in the log now."""
+    def build(
+        self,
+        only: Callable[[Pipeline], bool] = lambda pipeline: True,
+        ended: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Bring the views of every stream, or of some, to all that is in the log now; whether it
+        was done for all of them before the time for it had ended.
+        """
         for pipeline in self.pipelines.values():
+            if ended():
+                return False
             if only(pipeline) and (promoted := pipeline.catch_up()):
                 self.schedule.note_promoted(promoted)
+        return True
 
     def rebuild_of(self, flow: str, view: str) -> Rebuild | None:
         """How far a rebuild of a view is; None if none is wanted."""

@@ -159,8 +159,10 @@ class Instance(ProjectService):
             self.report("exposed", {"host": http.host})
         return url
 
-    def start_engine(self) -> None:
-        """Start Spark, deploy the project, and bring every view to its first generation."""
+    def start_engine(self, stop: threading.Event) -> bool:
+        """Start Spark, deploy the project, and bring every view to its first generation; whether
+        that was done before the run was told to stop.
+        """
         from headrace.spark.session import start_session
 
         self.reason = "Spark is starting"
@@ -173,7 +175,7 @@ class Instance(ProjectService):
         self.reason = "the project is being compiled"
         plan = self._planned(self.project)
         self.reason = "views are being built"
-        self._deploy(plan, os_user())
+        return self._deploy(plan, os_user(), stop)
 
     def _planned(self, project: Project) -> Plan:
         """The plan of a project, whose actions can all be done; else it is refused, and nothing has
@@ -185,15 +187,17 @@ class Instance(ProjectService):
         actions_of(plan, project, self.submit)
         return plan
 
-    def _deploy(self, plan: Plan, who: str) -> None:
+    def _deploy(self, plan: Plan, who: str, stop: threading.Event) -> bool:
         """Make a plan the first deployed one, with all that runs it, and bring its views to their
-        first generation; nothing is started.
+        first generation; nothing is started. Rules are noted only if all were built.
         """
         note_rules = self._store_plan(plan, who, begun_in(plan))
         self.deployment = Deployment.of(self._ground(), self.project, plan)
-        self.deployment.build(only=lambda pipeline: pipeline.needs_catch_up())
-        note_rules()
-        self.deployment.alerts.release()
+        built = self.deployment.build(lambda pipeline: pipeline.needs_catch_up(), stop.is_set)
+        if built:
+            note_rules()
+            self.deployment.alerts.release()
+        return built
 
     def _store_plan(self, plan: Plan, who: str, shapes: set[str]) -> Callable[[], None]:
         """Make a plan the deployed one; watches of these shapes begin. No epoch may run. What is
@@ -257,6 +261,8 @@ class Instance(ProjectService):
 
     def _running(self) -> Deployment:
         """What may be changed now; NotReady while it is started or stopped."""
+        if self.state == "stopping":
+            raise NotReady("the project is stopping", hint="start it again.")
         if self.state != "running":
             raise NotReady("the project is still starting", hint="try again in a moment.")
         return self.working()
@@ -326,10 +332,14 @@ class Instance(ProjectService):
         for worker in self._connectors:
             worker.join(timeout=10)
 
+    def begin_stop(self) -> None:
+        """Change no rules and watches any more; a change that has begun is finished."""
+        with self._changing:
+            self.state, self.reason = "stopping", "the project is stopping"
+
     def close(self) -> None:
         """Stop everything, in the opposite order of the start."""
-        with self._changing:  # a change that has begun is finished
-            self.state = "stopping"
+        self.begin_stop()
         self.stop_sources()
         self.health_watch.worker.join()
         self.hub.stop()

@@ -86,24 +86,42 @@ def _ran(
     seconds: float | None,
     until_idle: bool,
 ) -> Summary:
-    report = instance.report
     instance.open()
     if until_idle:
-        behind = _work_through(instance, timing)
-    else:
-        url = instance.serve(port)
-        instance.start_sources()
-        instance.start_engine()
-        instance.start_flow(stop)
-        views = [view.name for view in instance.deployed().shown_views]
-        taken = timing.ready()
-        report("ready", {"seconds": taken, "url": url, "views": views, "for": seconds})
-        _watch(instance, stop, seconds, report)
+        behind = _work_through(instance, timing, stop)
+        return _summary(instance, timing, behind, audited=True)
+    behind, ready = 0, _start(instance, timing, stop, port, seconds)
+    if ready:
+        _watch(instance, stop, seconds, instance.report)
         timing.ended()
         behind = _drain(instance, stop) if seconds is not None else 0
-        report("stopping", {})
-        instance.working().schedule.stop()
-    return _summary(instance, timing, behind, audited=seconds is not None or until_idle)
+    instance.report("stopping", {})
+    # The views are built once more below, and two builds of one flow may not run at a time.
+    instance.begin_stop()
+    instance.working().schedule.stop()
+    return _summary(instance, timing, behind, audited=ready and seconds is not None)
+
+
+def _start(
+    instance: Instance,
+    timing: Timing,
+    stop: threading.Event,
+    port: int | None,
+    seconds: float | None,
+) -> bool:
+    """Whether it is ready; not if it was told to stop before all views had been built."""
+    url = instance.serve(port)
+    instance.start_sources()
+    built = instance.start_engine(stop)
+    if built:
+        instance.start_flow(stop)
+    taken = timing.ready()
+    timing.ended()
+    if built:
+        views = [view.name for view in instance.deployed().shown_views]
+        fields = {"seconds": taken, "url": url, "views": views, "for": seconds}
+        instance.report("ready", fields)
+    return built
 
 
 class Timing:
@@ -127,7 +145,7 @@ class Timing:
         return start, run, stop
 
 
-def _work_through(instance: Instance, timing: Timing) -> int:
+def _work_through(instance: Instance, timing: Timing, stop: threading.Event) -> int:
     """All of the log through batch; how many events were left."""
     for name, definition in instance.project.streams.items():
         make = connectors.get(definition.source)
@@ -140,11 +158,13 @@ def _work_through(instance: Instance, timing: Timing) -> int:
             instance.layout.ingest,
         )
         assert isinstance(connector, FilesConnector)
-        connector.look(threading.Event())
-    instance.start_engine()
+        connector.look(stop)
+    if stop.is_set() or not instance.start_engine(stop):
+        raise _unfinished()
     timing.ready()
-    instance.working().build()
-    instance.working().drain()
+    if not instance.working().build(ended=stop.is_set):
+        raise _unfinished()
+    instance.working().drain(stop.is_set)
     timing.ended()
     return instance.lag_events()
 
@@ -243,9 +263,11 @@ def _interrupt() -> Iterator[threading.Event]:
     try:
         yield stop
     except KeyboardInterrupt as error:
-        raise HeadraceError(
-            "stopped before it was finished", hint="the log and the store are whole."
-        ) from error
+        raise _unfinished() from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _unfinished() -> HeadraceError:
+    return HeadraceError("stopped before it was finished", hint="the log and the store are whole.")

@@ -214,3 +214,10 @@ def test_a_query_that_does_not_run_yet_is_not_started_during_the_build(bench: Be
     assert mends == [0]
     before = bench.pipeline.mends
     wait(lambda: bench.pipeline.mends > before, 10)
+
+
+def test_a_run_that_is_to_stop_builds_no_further_stream(bench: Bench) -> None:
+    assert bench.before.build(ended=lambda: True) is False
+    assert bench.pipeline.done == []
+    assert bench.before.build() is True
+    assert bench.pipeline.done == ["build, epochs held: False"]

@@ -5,6 +5,7 @@ leaves nothing that the next start could miss. tests/run/test_runs.py runs an in
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -202,15 +203,19 @@ def made_of(
 
 
 @pytest.mark.parametrize("works", [True, False])
+@pytest.mark.parametrize("stopped", [True, False])
 def test_rules_are_kept_only_after_their_first_build(
-    instance: Instance, monkeypatch: pytest.MonkeyPatch, works: bool
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, works: bool, stopped: bool
 ) -> None:
-    done = list[str]()
+    done, stop = list[str](), threading.Event()
+    if stopped:
+        stop.set()
 
-    def build(only: Any) -> None:
+    def build(only: Any, ended: Any) -> bool:
         done.append("built")
         if not works:
             raise ConnectionError("Spark is gone")
+        return not ended()
 
     alerts = SimpleNamespace(release=lambda: done.append("released"))
     said = {"problems": dict, "speed_problems": dict}
@@ -218,8 +223,8 @@ def test_rules_are_kept_only_after_their_first_build(
     monkeypatch.setattr(Deployment, "of", lambda *args: made)
     monkeypatch.setattr(instance.store, "deploy_rules", lambda *args: done.append("kept"))
     with nullcontext() if works else pytest.raises(ConnectionError):
-        instance._deploy(instance.deployed(), "ann")
-    assert done == (["built", "kept", "released"] if works else ["built"])
+        assert instance._deploy(instance.deployed(), "ann", stop) is not stopped
+    assert done == (["built", "kept", "released"] if works and not stopped else ["built"])
 
 
 def test_what_fails_because_spark_has_died_says_so(

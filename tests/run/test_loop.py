@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from headrace.core.errors import AlreadyRunning
+from headrace.core.errors import AlreadyRunning, HeadraceError, NotReady
 from headrace.core.position import Position
+from headrace.define.project import load_project
 from headrace.run import loop
 from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
@@ -75,6 +76,75 @@ def test_who_interrupts_a_run_does_not_wait_for_speed(instance: Instance) -> Non
     stop = threading.Event()
     stop.set()
     assert loop._drain(instance, stop) == 0
+
+
+class Started:
+    """What a run asks of an instance until its summary, without Spark."""
+
+    def __init__(
+        self, instance: Instance, monkeypatch: pytest.MonkeyPatch, built: bool = True
+    ) -> None:
+        self.instance, self.reports, self.audited = instance, list[str](), list[bool]()
+        self.refusals = list[str]()
+        instance.report = lambda kind, fields: self.reports.append(kind)
+        monkeypatch.setattr(instance, "open", lambda: None)
+        monkeypatch.setattr(instance, "serve", lambda port: "http://here")
+        monkeypatch.setattr(instance, "start_engine", lambda *_: built)
+        monkeypatch.setattr(instance, "start_flow", self._flow)
+        monkeypatch.setattr(loop, "_drain", lambda *_: 0)
+        monkeypatch.setattr(loop, "_summary", self._summary)
+
+    def run(self, stop: threading.Event, seconds: float | None) -> None:
+        loop._ran(self.instance, loop.Timing(time.monotonic()), stop, None, seconds, False)
+
+    def _flow(self, stop: threading.Event) -> None:
+        self.instance.state, self.instance.reason = "running", ""
+
+    def _summary(self, *_: object, audited: bool) -> Any:
+        self.audited.append(audited)
+        with pytest.raises(NotReady) as refused:
+            self.instance.redeploy({}, "ann")
+        self.refusals.append(refused.value.message)
+
+
+def test_no_rule_is_added_while_a_run_builds_for_the_last_time(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = Started(instance, monkeypatch)
+    monkeypatch.setattr(instance, "_planned", lambda project: pytest.fail("it is compiled"))
+    started.run(threading.Event(), 0.0)
+    assert (started.refusals, started.audited) == (["the project is stopping"], [True])
+    assert started.reports == ["ready", "stopping"]
+
+
+def test_a_run_that_is_stopped_in_its_first_builds_ends_without_being_ready(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, stop = Started(instance, monkeypatch, built=False), threading.Event()
+    stop.set()
+    started.run(stop, 60.0)
+    assert (started.reports, started.audited) == (["stopping"], [False])
+    assert instance.state == "stopping"
+
+
+def test_who_interrupts_an_import_does_not_wait_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "headrace.toml").write_text('name = "imports"\n')
+    (tmp_path / "imports.sql").write_text(
+        "CREATE STREAM lines (n INT) WITH (source = 'files', path = '*.ndjson');"
+    )
+    (tmp_path / "lines.ndjson").write_text('{"n": 1}\n' * 100)
+    instance, stop = Instance(load_project(tmp_path), lambda kind, fields: None), threading.Event()
+    monkeypatch.setattr(instance, "start_engine", lambda *_: pytest.fail("Spark is started"))
+    stop.set()
+    try:
+        instance.open()
+        with pytest.raises(HeadraceError, match="stopped before it was finished"):
+            loop._work_through(instance, loop.Timing(time.monotonic()), stop)
+        assert instance.events_in() == 0
+    finally:
+        instance.close()
 
 
 def test_a_run_that_left_events_uncomputed_is_not_ok(instance: Instance) -> None:
