@@ -26,9 +26,10 @@ from headrace.api.server import HttpServer
 from headrace.api.service import Problem, Rebuilt, Status
 from headrace.api.tls import exposed, with_paths
 from headrace.compile.plan import Plan, WatchPlan
-from headrace.core.errors import HeadraceError, NotFound, NotReady
+from headrace.core.errors import HeadraceError, NotFound, NotReady, Unavailable
 from headrace.core.paths import hide_paths
 from headrace.core.position import Position
+from headrace.core.problems import reason_of
 from headrace.core.report import Report
 from headrace.core.time import iso, now_us
 from headrace.core.user import os_user
@@ -110,6 +111,7 @@ class Instance(ProjectService):
             self.health, lambda: self._problems_said().values(), self._stop, report
         )
         self._changing = threading.Lock()
+        self._failure: HeadraceError | None = None  # that only another process can mend
         self.sources: list[Connector] = []
         self._connectors: list[Worker] = []
 
@@ -252,8 +254,23 @@ class Instance(ProjectService):
             except Exception:
                 self.project, self.kept = old
                 self.check_engine()  # without it there is nothing to go back to
-                self.deployment = self._replaced(running, running.plan, who)
+                self._go_back(running, who)
                 raise
+
+    def _go_back(self, running: Deployment, who: str) -> None:
+        """Run again what ran before. If that fails too, rules, watches and flows that were stopped
+        stay so; whoever supervises this process starts another, which deploys all of them.
+        """
+        try:
+            self.deployment = self._replaced(running, running.plan, who)
+        except Exception as error:
+            self._failure = Unavailable(
+                "the project could not be changed, nor brought back to what ran before",
+                detail=reason_of(error),
+                hint="start it again; the log and the store are whole.",
+            )
+            self.state, self.reason = "stopping", self._failure.message
+            raise self._failure from error
 
     def _replaced(self, running: Deployment, plan: Plan, who: str) -> Deployment:
         change = partial(self._store_plan, plan, who)
@@ -297,9 +314,13 @@ class Instance(ProjectService):
         """A running project is the writer."""
 
     def check_engine(self) -> None:
-        """Fail if Spark is gone: whoever supervises this process starts another."""
+        """Fail if Spark is gone, or what runs is not whole: whoever supervises this process starts
+        another.
+        """
         from headrace.spark.session import check_alive
 
+        if self._failure is not None:
+            raise self._failure
         check_alive(self.watchdog.suspects)
 
     @contextmanager

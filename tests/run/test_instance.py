@@ -25,10 +25,13 @@ from headrace.core.errors import (
     AlreadyRunning,
     BadDefinition,
     BadProject,
+    DiskFull,
     EngineFailed,
     Fenced,
+    HeadraceError,
     NotFound,
     NotReady,
+    Unavailable,
 )
 from headrace.core.time import DAY
 from headrace.define.project import Project, load_project
@@ -225,6 +228,28 @@ def test_rules_are_kept_only_after_their_first_build(
     with nullcontext() if works else pytest.raises(ConnectionError):
         assert instance._deploy(instance.deployed(), "ann", stop) is not stopped
     assert done == (["built", "kept", "released"] if works and not stopped else ["built"])
+
+
+def test_a_run_ends_when_a_change_can_be_neither_made_nor_taken_back(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise DiskFull("the disk is full")
+
+    instance.state, instance.reason = "running", ""
+    instance.deployment = made_of(instance, {})
+    monkeypatch.setattr(instance, "_planned", lambda project: instance.deployed())
+    monkeypatch.setattr(instance, "_replaced", full)
+    with pytest.raises(HeadraceError) as refused:
+        instance.redeploy({}, "ann")
+    said = "the project could not be changed, nor brought back to what ran before"
+    assert (refused.value.message, refused.value.detail) == (said, "the disk is full")
+    assert instance.ready() == (False, said)
+    assert instance.status().reason == said
+    with pytest.raises(Unavailable, match=said):
+        instance.check_engine()
+    with pytest.raises(NotReady, match="the project is stopping"):
+        instance.redeploy({}, "ann")
 
 
 def test_what_fails_because_spark_has_died_says_so(
