@@ -363,13 +363,14 @@ class Instance(ProjectService):
         self.begin_stop()
         self.stop_sources()
         self.health_watch.worker.join()
+        # Before whoever waits for an answer is waited for.
+        self.close_questions()
         self.hub.stop()
         self.seen.stop()
         if self.server is not None:
             self.server.stop()
         if self.deployment is not None:
             self.deployment.stop()
-        self.close_questions()
         self.lineage.stop()
         if self.spark is not None:
             from headrace.spark.session import stop_session

@@ -5,7 +5,8 @@ headrace/spark/query_pool.py says whose. A query that passes its time is ended b
 worker's whole process group, which works whatever the query does; the next query starts a new
 worker. The worker dies when this process does.
 This page imports no pyspark: the API may hold a client without a JVM.
-tests/spark/test_query_worker.py checks all of this with a real worker.
+tests/spark/test_query_worker.py checks all of this with a real worker, and
+tests/spark/test_query_client.py ends one at the worst moment.
 """
 
 from __future__ import annotations
@@ -91,9 +92,14 @@ class _Worker:
     def send(self, message: Any) -> None:
         pipe = self.process.stdin
         assert pipe is not None
-        with contextlib.suppress(BrokenPipeError):  # its end is seen when the answer is read
+        # Of a worker that has ended, or was killed meanwhile, the end is seen when it is read.
+        with contextlib.suppress(BrokenPipeError, ValueError):
             pipe.write(msgspec.json.encode(message) + b"\n")
             pipe.flush()
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -121,11 +127,13 @@ class QueryClient:
         self._work, self._command = work, command
         self._seconds_max = query_settings.seconds_max
         self._worker: _Worker | None = None
+        self._ended = False
 
     @property
     def alive(self) -> bool:
         """Whether its worker runs."""
-        return self._worker is not None and self._worker.process.poll() is None
+        worker = self._worker  # read once, because another thread may close it
+        return worker is not None and worker.alive
 
     def run(self, request: QueryRequest, stopping: Stopping | None = None) -> QueryResult:
         """Answer the query. `stopping` ends it from another thread."""
@@ -139,10 +147,20 @@ class QueryClient:
         self._ready_worker()
 
     def close(self) -> None:
-        """End the worker, and with it a query that runs."""
+        """End the worker, and with it a query that runs; the next query starts another."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
+
+    def end(self) -> None:
+        """Close it for good."""
+        self._ended = True
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._ended:
+            self.close()
+            raise Unavailable("the project is stopping")
 
     def _ask(self, request: QueryRequest, stopping: Stopping) -> Reply:
         try:
@@ -163,10 +181,13 @@ class QueryClient:
             ) from None
 
     def _ready_worker(self) -> _Worker:
-        if self._worker is not None and self.alive:
-            return self._worker
+        worker = self._worker
+        if worker is not None and worker.alive:
+            return worker
         self.close()
+        self._check_open()
         self._worker = worker = _start(self._command, self._work)
+        self._check_open()  # again, because `end` may have come before there was a worker to kill
         worker.send(self._hello)
         try:
             self._read(worker, _START_SECONDS_MAX)
@@ -182,6 +203,7 @@ class QueryClient:
         line = worker.lines.get(timeout=seconds_max)
         if not line:
             self.close()
+            self._check_open()
             raise Unavailable(
                 "the process for ad-hoc queries ended before it answered",
                 detail="most often it ran out of memory.",

@@ -47,6 +47,7 @@ class QueryPool:
         self._idle = list(self._clients)
         self._retiring: dict[QueryClient, threading.Timer] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     def run(
         self, request: QueryRequest, stopping: Stopping | None = None, user: str = SUBSCRIPTIONS
@@ -62,13 +63,20 @@ class QueryPool:
         return sum(client.alive for client in self._clients)
 
     def close(self) -> None:
-        """End the processes, and with them the queries that run."""
+        """End the processes, and with them the queries that run; those that wait are refused, and
+        so are all that come later.
+        """
         with self._lock:
+            self._closed = True
             for timer in self._retiring.values():
                 timer.cancel()
             self._retiring.clear()
         for client in self._clients:
-            client.close()
+            client.end()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the project is stopping")
 
     # Turns
 
@@ -89,6 +97,7 @@ class QueryPool:
         deadline = time.monotonic() + seconds
         while not woken.wait(_LOOK_S):
             stopping.check()
+            self._check_open()
             if time.monotonic() > deadline:
                 raise Unavailable(
                     f"no turn for this ad-hoc query came within {seconds:g} seconds",
@@ -115,6 +124,7 @@ class QueryPool:
     def _client(self) -> Iterator[QueryClient]:
         """One that nobody uses: of those whose process runs already, if there is any."""
         with self._lock:
+            self._check_open()
             client = max(self._idle, key=lambda idle: idle.alive)
             self._idle.remove(client)
             if client in self._retiring:

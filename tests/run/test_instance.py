@@ -41,6 +41,7 @@ from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
 from headrace.run.offline import Offline
 from headrace.run.pipeline import Pipeline as RealPipeline
+from headrace.spark.query_client import QueryRequest
 from headrace.speed.query import SpeedQuery
 
 from . import asking
@@ -339,6 +340,29 @@ def test_a_producer_is_slowed_by_the_lag_of_speed_once_it_runs(project: Project)
         )
     finally:
         instance.close()
+
+
+def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
+    project: Project,
+) -> None:
+    instance = Instance(project, lambda kind, fields: None)
+    pool, refused = instance.questions.pool, list[str]()
+    for user in ("ada", "bob"):
+        pool._turns.enter(user, lambda: None)  # and never leaves
+
+    def read() -> None:
+        with pytest.raises(Unavailable) as told:
+            pool.run(QueryRequest("SELECT 1"))
+        refused.append(told.value.message)
+
+    reading = threading.Thread(target=read)
+    instance.hub.streams._threads.add(reading)
+    reading.start()
+    wait(lambda: pool._turns.waiting == 1, 10)
+    began = time.monotonic()
+    instance.close()
+    assert time.monotonic() - began < 10
+    assert refused == ["the project is stopping"]
 
 
 class Stopped(RealPipeline):

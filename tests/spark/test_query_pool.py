@@ -181,6 +181,20 @@ def test_whoever_waits_can_be_stopped_and_whoever_runs_too(users: Make) -> None:
     assert asks.queue() == (0, 0)
 
 
+def test_the_end_refuses_whoever_waits_and_starts_no_process_for_them(users: Make) -> None:
+    asks = users(replace(PATIENT, workers=1))
+    running = asks.slow("ada")
+    until(lambda: asks.queue() == (1, 0))
+    waiting = asks.quick("bob")
+    until(lambda: asks.queue() == (1, 1))
+    asks.pool.close()
+    for future in (running, waiting, asks.quick("cid")):
+        with pytest.raises(Unavailable) as refused:
+            future.result(10)
+        assert refused.value.message == "the project is stopping"
+    assert asks.pool.processes == 0
+
+
 def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
