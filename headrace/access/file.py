@@ -67,10 +67,12 @@ class AccessFile:
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
+                self._writer.execute("COMMIT")
             except BaseException:
-                self._writer.execute("ROLLBACK")
+                # SQLite has rolled back some failures itself, of a full disk for one.
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
                 raise
-            self._writer.execute("COMMIT")
 
     def close(self) -> None:
         with self._reading, self._searching, self._writing:

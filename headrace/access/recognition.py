@@ -10,6 +10,8 @@ tests/access/test_access.py and tests/access/test_failures.py check it.
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -97,8 +99,9 @@ class Recognition:
             found = token.token(db, id)
             granted = user.allowances(db, found.user)
         if used_at is not None and now - used_at >= idle // 20:
-            # Not at each request: every write waits for the disk.
-            with self._file.write() as db:
+            # Not at each request: every write waits for the disk. On a full one the session is
+            # still valid, and ends earlier at worst.
+            with contextlib.suppress(sqlite3.OperationalError), self._file.write() as db:
                 touch_session(db, key, now)
         may = frozenset[Operation]().union(*map(operations_of, found.may))
         on = tuple(map(read_object, found.on))

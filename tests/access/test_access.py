@@ -114,6 +114,36 @@ def test_a_session_ends_when_it_is_not_used(access: Access, clock: HeldClock) ->
         access.who_browses(used)
 
 
+class FullDisk:
+    """The connection that writes, of which no change can be committed."""
+
+    def __init__(self, writer: sqlite3.Connection) -> None:
+        self.writer = writer
+
+    def execute(self, sql: str, *given: Any) -> Any:
+        if sql == "COMMIT":
+            raise sqlite3.OperationalError("database or disk is full")
+        return self.writer.execute(sql, *given)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.writer.in_transaction
+
+
+def test_a_session_is_valid_while_the_disk_is_full(
+    access: Access, clock: HeldClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = access.open_session(access.who(token_of(access, "ada")).token, TEST)
+    with monkeypatch.context() as patch:
+        patch.setattr(access._file, "_writer", FullDisk(access._file._writer))
+        for _ in range(2):
+            clock.now += AccessPolicy().session_idle_us // 10
+            assert access.who_browses(session).user == "ada"
+    access.end_session(session, TEST)  # nothing was left open
+    with pytest.raises(Unauthenticated):
+        access.who_browses(session)
+
+
 def test_a_session_that_is_used_ends_with_its_life(access: Access, clock: HeldClock) -> None:
     token = access.who(token_of(access, "ada", "viewer")).token
     secret = access.open_session(token, TEST)
