@@ -95,8 +95,8 @@ class Instance(ProjectService):
         self.spark: Any = None
         self.deployment: Deployment | None = None
         streams = Streams(Following(project, self.questions.pool.run))
-        self.hub = Hub(self.store.db, project.settings.subscribe, streams)
-        self.observatory = self.seen = LiveObservatory(self)
+        self.hub = Hub(self.store.db, project.settings.subscribe, streams, report=report)
+        self.observatory = self.seen = LiveObservatory(self, report)
         self.access = Access(
             layout.access,
             project.settings.name,
@@ -105,7 +105,7 @@ class Instance(ProjectService):
         )
         self.served = server_key is not None
         self.server: HttpServer | None = None
-        self.lineage = lineage_of(project)
+        self.lineage = lineage_of(project, report)
         self._stop = threading.Event()
         self.health_watch = HealthWatch(
             self.health, lambda: self._problems_said().values(), self._stop, report

@@ -21,6 +21,7 @@ import structlog
 
 from headrace.compile.plan import Plan
 from headrace.core.errors import BadSetting
+from headrace.core.report import Report
 from headrace.core.time import Clock, now_us
 from headrace.core.worker import Worker
 from headrace.define.paths import output_file
@@ -50,11 +51,12 @@ class Lineage:
         actions: Sequence[Action],
         clock: Clock = now_us,
         sleep: Callable[[float], None] = time.sleep,
+        report: Report = lambda kind, fields: None,
     ) -> None:
         self._actions, self._clock, self._sleep = actions, clock, sleep
         self._plan: Plan | None = None
         self._waiting: queue.Queue[Event | None] = queue.Queue(WAITING_MAX)
-        self.worker = Worker("lineage", self._turn, threading.Event())
+        self.worker = Worker("lineage", self._turn, threading.Event(), report)
         if actions:
             self.worker.start()
 
@@ -113,14 +115,14 @@ def _run_id() -> str:
     return str(uuid.uuid4())
 
 
-def lineage_of(project: Project) -> Lineage:
+def lineage_of(project: Project, report: Report = lambda kind, fields: None) -> Lineage:
     """Lineage as the settings say; none is told without them."""
     said, actions = project.settings.lineage, list[Action]()
     if said.file:
         actions.append(FileAction(output_file(project, said.file, "lineage.file")))
     if said.url:
         actions.append(_webhook(project))
-    return Lineage(actions)
+    return Lineage(actions, report=report)
 
 
 def _webhook(project: Project) -> WebhookAction:

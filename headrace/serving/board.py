@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from headrace.core.errors import HeadraceError, InternalError, Overloaded, Unavailable
+from headrace.core.report import Report
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.core.worker import Worker
 from headrace.define.settings import LiveSettings
@@ -51,9 +52,13 @@ class Board:
     """Who hears which topics. `topic_of` knows them by name, and refuses those that are none."""
 
     def __init__(
-        self, settings: LiveSettings, topic_of: Callable[[str], Topic], clock: Clock = now_us
+        self,
+        settings: LiveSettings,
+        topic_of: Callable[[str], Topic],
+        clock: Clock = now_us,
+        report: Report = lambda kind, fields: None,
     ) -> None:
-        self.settings, self.clock = settings, clock
+        self.settings, self.clock, self._report = settings, clock, report
         self._topic_of = topic_of
         self._channels: dict[str, _Channel] = {}
         self._number = clock()
@@ -114,8 +119,8 @@ class Board:
 
     def _start(self) -> None:
         if self.worker is None:
-            first_s = self.settings.interval_us / SECOND
-            self.worker = Worker("live", self._paced_turn, self._stop, first_s=first_s)
+            given = "live", self._paced_turn, self._stop, self._report
+            self.worker = Worker(*given, first_s=self.settings.interval_us / SECOND)
             self.worker.start()
 
     def _paced_turn(self) -> float:

@@ -18,6 +18,7 @@ from headrace.compile.follow import is_stream
 from headrace.compile.plan import Plan
 from headrace.compile.subscribe import shape_of
 from headrace.core.errors import NotReady, Overloaded, Unavailable
+from headrace.core.report import Report
 from headrace.core.subscription import Subscription
 from headrace.core.time import Clock, now_us
 from headrace.core.worker import Worker
@@ -41,9 +42,14 @@ class Hub:
     """Who hears what."""
 
     def __init__(
-        self, db: Sqlite, settings: SubscribeSettings, streams: Streams, clock: Clock = now_us
+        self,
+        db: Sqlite,
+        settings: SubscribeSettings,
+        streams: Streams,
+        clock: Clock = now_us,
+        report: Report = lambda kind, fields: None,
     ) -> None:
-        self.settings, self.streams, self.clock = settings, streams, clock
+        self.settings, self.streams, self.clock, self._report = settings, streams, clock, report
         self.reader = Reader(db, rows_max=settings.rows_max, clock=clock)
         self._feeds: dict[Subscription, Feed] = {}
         self._lock = threading.Lock()
@@ -110,7 +116,8 @@ class Hub:
 
     def _start(self) -> None:
         if self.worker is None:
-            self.worker = Worker("subscriptions", self.turn, self._stop, first_s=TURN_S)
+            given = "subscriptions", self.turn, self._stop, self._report
+            self.worker = Worker(*given, first_s=TURN_S)
             self.worker.start()
 
     def turn(self) -> float:

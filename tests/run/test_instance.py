@@ -274,6 +274,27 @@ def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> Non
     assert "the compilation of the project has not ended within -1us" in said
 
 
+def test_problems_of_all_workers_are_reported(project: Project) -> None:
+    reports = list[tuple[str, dict[str, object]]]()
+    instance = Instance(project, lambda kind, fields: reports.append((kind, fields)))
+    hub, board = instance.hub, instance.seen.board
+    hub._start()
+    board._start()
+
+    def fail() -> None:
+        raise ValueError("broken")
+
+    shared = instance.seen.sampler.worker, instance.lineage.worker
+    for one in (hub.worker, board.worker, *shared):
+        assert one is not None
+        one._turn = fail
+        one._tried()
+    instance.close()
+    said = {str(fields["message"]) for kind, fields in reports if kind == "problem"}
+    names = "subscriptions", "live", "samples", "lineage"
+    assert said == {f"{name} failed: ValueError: broken" for name in names}
+
+
 def test_epochs_are_told_without_phases_when_the_jvm_is_gone(
     instance: Instance,
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from headrace.api.shapes import StatusReport
 from headrace.compile.subscribe import streams_of
 from headrace.core.errors import NotFound
+from headrace.core.report import Report
 from headrace.core.time import MILLISECOND, SECOND
 from headrace.run.observatory.counting import count
 from headrace.run.observatory.disk import Growth
@@ -34,16 +35,18 @@ VIEW = "view:"
 class LiveObservatory(StoreObservatory):
     """Looks at a project that runs in this process, and tells what changes."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, report: Report = lambda kind, fields: None) -> None:
         super().__init__(subject)
         self.growth = growth = Growth()
         self.sampler = Sampler(
             partial(count, subject),
             lambda now: growth.add(now, subject.layout),
             subject.store.clock,
+            report,
         )
         self.samples = self.sampler.samples
-        self.board = Board(subject.project.settings.live, self.topic, subject.store.clock)
+        live = subject.project.settings.live
+        self.board = Board(live, self.topic, subject.store.clock, report)
 
     def start(self) -> None:
         self.sampler.start()

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from headrace.core.report import Report
 from headrace.core.time import MINUTE, SECOND, Clock
 from headrace.core.worker import Worker
 
@@ -41,13 +42,17 @@ class Sampler:
     """Takes samples from a thread of its own, and now and then measures the disk."""
 
     def __init__(
-        self, count: Callable[[], Counters], measure: Callable[[int], None], clock: Clock
+        self,
+        count: Callable[[], Counters],
+        measure: Callable[[int], None],
+        clock: Clock,
+        report: Report = lambda kind, fields: None,
     ) -> None:
         self.samples = Samples()
         self._count, self._measure, self._clock = count, measure, clock
         self._measured_at = 0
         self._stop = threading.Event()
-        self.worker = Worker("samples", self.turn, self._stop, first_s=SAMPLE_S)
+        self.worker = Worker("samples", self.turn, self._stop, report, first_s=SAMPLE_S)
 
     def start(self) -> None:
         self.worker.start()
