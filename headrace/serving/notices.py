@@ -20,6 +20,16 @@ from headrace.core.time import iso
 from headrace.serving.sqlite import Sqlite
 
 RAISED, MISSED, WITHDRAWN, ENDED = "raised", "missed", "withdrawn", "ended"
+_DUE_ACTIONS = """
+WITH RECURSIVE queues(action) AS (
+  SELECT min(action) FROM _notices WHERE state = 'waiting'
+  UNION ALL
+  SELECT (SELECT min(action) FROM _notices WHERE state = 'waiting' AND action > queues.action)
+  FROM queues WHERE action IS NOT NULL)
+SELECT action FROM queues WHERE EXISTS (
+  SELECT 1 FROM _notices n
+  WHERE n.action = queues.action AND n.state = 'waiting' AND n.due_at <= ?)
+"""
 
 
 class Notifier(Protocol):
@@ -138,11 +148,10 @@ class Queue:
 
 
 def due_actions(db: sqlite3.Connection, now_us: int) -> list[str]:
-    """The actions that have something to try now."""
-    rows = db.execute(
-        "SELECT DISTINCT action FROM _notices WHERE state = 'waiting' AND due_at <= ?", (now_us,)
-    )
-    return [action for (action,) in rows]
+    """The actions that have something to try now. It is asked ten times a second, so the index is
+    searched once for each action: reading all that waits takes 80 ms for 200,000 notices.
+    """
+    return [action for (action,) in db.execute(_DUE_ACTIONS, (now_us,))]
 
 
 def _named(db: sqlite3.Connection, rules: Sequence[RulePlan]) -> set[tuple[str, str]]:

@@ -12,7 +12,7 @@ from headrace.core.time import MINUTE, SECOND
 from headrace.define.settings import NotifySettings
 from headrace.run.actions.protocol import Undeliverable
 from headrace.run.deliveries import Deliveries
-from headrace.serving.notices import Notice
+from headrace.serving.notices import _DUE_ACTIONS, Notice, due_actions
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, RuleBench
 
@@ -83,6 +83,27 @@ def test_pauses_double_up_to_a_limit_and_attempts_end(bench: RuleBench) -> None:
     assert states(bench) == [("failed", 9, "it answered 500")] * 3
     assert queue.problem == "file a.ndjson was not notified: it answered 500"
     assert bench.clock() > began
+
+
+def test_actions_with_something_due_are_found_without_reading_all_that_waits(
+    bench: RuleBench,
+) -> None:
+    now = bench.clock()
+    with bench.store.db.write() as db:
+        db.executemany(
+            "INSERT INTO _notices SELECT NULL, ?1, key, rule, alerts, body, ?2, 0, ?3, NULL, NULL, "
+            "queued_at FROM _notices WHERE action = 'file a.ndjson'",
+            [
+                ("call later", "waiting", now + 1),
+                ("call now", "waiting", now),
+                ("stream done", "delivered", now),
+            ],
+        )
+        assert due_actions(db, now) == ["call now", "file a.ndjson"]
+        steps = db.execute(f"EXPLAIN QUERY PLAN {_DUE_ACTIONS}", (now,)).fetchall()
+        assert not [step for *_, step in steps if step.startswith("SCAN _notices")]
+        db.execute("DELETE FROM _notices")
+        assert due_actions(db, now) == []
 
 
 def test_one_that_waits_does_not_hold_up_others(bench: RuleBench) -> None:
