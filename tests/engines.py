@@ -47,7 +47,8 @@ from headrace.define.subscribing import read_subscription
 from headrace.ingest.intake import Intake
 from headrace.log.reader import TopicReader
 from headrace.log.topic import Topic
-from headrace.master.archive import Archive, decoder_of
+from headrace.master.archive import Archive
+from headrace.master.decoding import decoder_of
 from headrace.run.constants import begin_watches, write_constants
 from headrace.run.sinks import Sink
 from headrace.serving.ledger import Wanted, alerts
@@ -569,5 +570,5 @@ class QueryEngine(SpeedEngine):
             self.compiled.processors,
         )
         running = query.start(available_now=True)
-        assert running.awaitTermination(60), "the query did not end"
+        assert running.awaitTermination(300), "the query did not end"
         query.stop()

@@ -25,7 +25,7 @@ from headrace.core.event import (
 )
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
-from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import sound
 from headrace.master.table import MasterTable, event_files
 from headrace.master.version import MasterFile

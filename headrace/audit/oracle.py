@@ -26,8 +26,9 @@ from headrace.core.errors import NotReady
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
 from headrace.serving.carried import unfit
-from headrace.serving.catalog import provisional, read_stream, tables_of
+from headrace.serving.catalog import provisional, tables_of
 from headrace.serving.finish import typed_sql
+from headrace.serving.progress import read_stream
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, Shed, StreamState

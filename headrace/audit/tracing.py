@@ -25,8 +25,8 @@ from headrace.core.errors import Unsupported
 from headrace.core.event import OFFSET, PARTITION, STATUS, Status
 from headrace.define.functions import FunctionDefinition
 from headrace.serving.answer import AsOf, as_of
-from headrace.serving.catalog import read_stream
 from headrace.serving.conditions import Keys
+from headrace.serving.progress import read_stream
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Shed, StreamState

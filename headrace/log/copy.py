@@ -14,9 +14,9 @@ from pathlib import Path
 
 from headrace.core.errors import NotFound, Unavailable
 from headrace.core.files import copy_file, sync
+from headrace.log.description import read_description
 from headrace.log.mark import Mark, MarkOf, mark_path, published
 from headrace.log.segment import Segment, list_segments
-from headrace.log.topic import read_description
 
 
 @dataclass(frozen=True, slots=True)

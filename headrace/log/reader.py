@@ -16,10 +16,10 @@ from pathlib import Path
 from headrace.core.errors import NotFound
 from headrace.core.position import Interval, Position
 from headrace.log.block import Block, BlockError
+from headrace.log.description import read_description
 from headrace.log.index import seek
 from headrace.log.mark import Mark, MarkOf, published
 from headrace.log.segment import Segment, corrupt, list_segments, read_sound_blocks
-from headrace.log.topic import read_description
 
 
 class TopicReader:

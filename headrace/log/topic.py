@@ -17,15 +17,14 @@ from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
-from headrace.core.errors import AlreadyRunning, BadDefinition, BadProject
+from headrace.core.errors import AlreadyRunning, BadDefinition
 from headrace.core.position import Interval, Position
 from headrace.core.time import Clock, now_us
+from headrace.log.description import VERSION, read_description
 from headrace.log.files import OS_FILES, Files, refusal, write_file
 from headrace.log.partition import PartitionWriter
 from headrace.log.recover import last_arrival
 from headrace.log.segment import Segment, list_segments
-
-VERSION = 1
 
 
 class Topic:
@@ -133,23 +132,6 @@ class Topic:
         if segment not in self._last_arrivals:
             self._last_arrivals[segment] = last_arrival(segment, segment.size)
         return self._last_arrivals[segment]
-
-
-def read_description(path: Path) -> int | None:
-    """How many partitions the topic has; None if there is no topic."""
-    try:
-        described = json.loads((path / "topic.json").read_text("utf-8"))
-        version, partitions = described["version"], int(described["partitions"])
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadProject(f"{path / 'topic.json'} cannot be read", detail=str(error)) from error
-    if version != VERSION:
-        raise BadProject(
-            f"the log at {path} has format {version}, and this Headrace reads format {VERSION}",
-            hint="run the Headrace that wrote it, or a newer one.",
-        )
-    return partitions
 
 
 def _check_partitions(path: Path, partitions: int) -> None:

@@ -25,31 +25,16 @@ from headrace.core.meters import DEAD_LETTERS
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.core.time import DAY as DAY_US
 from headrace.core.time import iso
-from headrace.define.definitions import Watermark
 from headrace.log.block import Block
 from headrace.log.decode import Decoded, Decoder
 from headrace.log.reader import TopicReader
 from headrace.log.refusals import kind_of
+from headrace.master.decoding import declared_of, declared_schema, decoder_of
 from headrace.master.parquet import FileWriter
 from headrace.master.table import MasterTable, file_schema
 from headrace.master.version import MasterFile
 
 CHUNK_EVENTS = 65_536
-
-
-def decoder_of(stream: StreamPlan) -> Decoder:
-    mark = Watermark(*stream.watermark, stream.ahead_us) if stream.watermark else None
-    return Decoder(stream.schema, stream.format, mark)
-
-
-def declared_schema(stream: StreamPlan) -> pa.Schema:
-    return declared_of(decoder_of(stream))
-
-
-def declared_of(decoder: Decoder) -> pa.Schema:
-    names = decoder.schema.names
-    schema = decoder.arrow_schema(raw=False, columns=names)
-    return pa.schema([schema.field(name) for name in names])
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,8 @@ from headrace.core.event import ARRIVED_AT, OFFSET, STATUS, Status
 from headrace.core.position import Interval
 from headrace.core.time import DAY as DAY_US
 from headrace.core.time import from_iso
-from headrace.master.archive import (
-    ArchiveTask,
-    declared_of,
-    declared_schema,
-    decoded_parts,
-    decoder_of,
-)
+from headrace.master.archive import ArchiveTask, decoded_parts
+from headrace.master.decoding import declared_of, declared_schema, decoder_of
 from headrace.master.parquet import FileWriter, read_rows, sound
 from headrace.master.table import MasterTable, added_fields, file_schema
 from headrace.master.version import MasterFile, MasterVersion, found_version

@@ -23,7 +23,7 @@ from headrace.core.event import OFFSET, PARTITION, STATUS, Status
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.log.decode import Decoder
 from headrace.log.reader import TopicReader
-from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import read_rows, sound
 from headrace.master.table import MasterTable, event_files
 from headrace.master.version import MasterFile, MasterVersion

@@ -15,7 +15,7 @@ import msgspec
 
 from headrace.compile.plan import Plan, ShapePlan
 from headrace.core.position import Position
-from headrace.serving.catalog import read_stream
+from headrace.serving.progress import read_stream
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import begin, constants
 

@@ -17,7 +17,7 @@ from headrace.compile.resolve import HIDDEN
 from headrace.core.errors import NotFound
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
-from headrace.master.archive import declared_schema, decoder_of
+from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import sound
 from headrace.master.stretch import events_schema, logged_events
 from headrace.master.table import MasterTable, event_files

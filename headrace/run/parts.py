@@ -18,10 +18,10 @@ from headrace.core.errors import BadProject, NotFound
 from headrace.core.position import Position
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.progress import progress_path
+from headrace.log.description import read_description
 from headrace.log.mark import MarkOf, published
 from headrace.log.reader import TopicReader
 from headrace.log.recover import recovered_mark
-from headrace.log.topic import read_description
 from headrace.master.version import MasterVersion, found_version
 from headrace.run.layout import Layout
 from headrace.run.lock import holder

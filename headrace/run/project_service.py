@@ -39,8 +39,8 @@ from headrace.define.following import subscribed_name
 from headrace.define.pace import paced
 from headrace.define.project import Project
 from headrace.log.reader import TopicReader
-from headrace.master.archive import declared_schema, decoder_of
 from headrace.master.balance import balance, letters
+from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.health import with_health

@@ -22,8 +22,9 @@ from headrace.compile.translate import Result, typed_name
 from headrace.core.position import Position
 from headrace.core.rule import hidden
 from headrace.serving.answer import rows_as_objects
-from headrace.serving.catalog import read_plan, read_stream, stored_times, tables_of
+from headrace.serving.catalog import read_plan, tables_of
 from headrace.serving.finish import quoted
+from headrace.serving.progress import read_stream, stored_times
 from headrace.serving.watermark import Times
 
 CHUNK = 1_000

@@ -16,14 +16,9 @@ from collections.abc import Sequence
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
 from headrace.serving.carried import commit_states
-from headrace.serving.catalog import (
-    advance,
-    read_stream,
-    read_versions,
-    stored_times,
-    tables_of,
-)
+from headrace.serving.catalog import read_versions, tables_of
 from headrace.serving.merge import columns_of, upsert
+from headrace.serving.progress import advance, read_stream, stored_times
 from headrace.serving.rows import stored_rows
 from headrace.serving.shed import note_shed
 from headrace.serving.store import NOW, Epoch, Row, Superseded, Version

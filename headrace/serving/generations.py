@@ -20,16 +20,12 @@ from headrace.core.aggregate import Merge
 from headrace.core.position import Position
 from headrace.serving.carried import fits, promote_states, stage_states
 from headrace.serving.catalog import (
-    advance,
     go_live,
     provisional,
-    read_groups,
     read_plan,
-    read_stream,
     read_tables,
     read_versions,
     refresh_readable_views,
-    stored_times,
     tables_of,
 )
 from headrace.serving.merge import (
@@ -40,6 +36,7 @@ from headrace.serving.merge import (
     staged_name,
     upsert,
 )
+from headrace.serving.progress import advance, read_groups, read_stream, stored_times
 from headrace.serving.rows import stored_rows, with_key
 from headrace.serving.shed import forget_shed
 from headrace.serving.states import STATES

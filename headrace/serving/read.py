@@ -26,18 +26,13 @@ from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
 from headrace.serving.carried import set_aside, unfit
-from headrace.serving.catalog import (
-    provisional,
-    read_plan,
-    read_stream,
-    read_tables,
-    tables_of,
-)
+from headrace.serving.catalog import provisional, read_plan, read_tables, tables_of
 from headrace.serving.conditions import Condition, Keys, asked, inside, pushed, span
 from headrace.serving.empty import windows_of
 from headrace.serving.finish import quoted, typed_sql
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
 from headrace.serving.order import ordered
+from headrace.serving.progress import read_stream
 from headrace.serving.sqlite import Sqlite
 
 ROWS_MAX = 10_000

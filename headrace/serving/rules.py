@@ -19,7 +19,7 @@ from headrace.compile.plan import Plan, RulePlan
 from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import iso
-from headrace.serving.catalog import read_stream, read_times
+from headrace.serving.progress import read_stream, read_times
 from headrace.serving.watermark import Times
 
 ENABLED, DISABLED, REMOVED = "enabled", "disabled", "removed"

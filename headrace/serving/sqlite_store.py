@@ -9,7 +9,7 @@ from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
-from headrace.serving import carried, catalog, epochs, generations, rules
+from headrace.serving import carried, catalog, epochs, generations, progress, rules
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
@@ -44,7 +44,7 @@ class SqliteStore:
     def take_over(self) -> None:
         self.db.take_over()
         with self.db.write() as db:
-            catalog.listen_again(db, self.clock())
+            progress.listen_again(db, self.clock())
 
     def deploy(self, plan: Plan) -> list[Change]:
         with self.db.write() as db:
@@ -67,7 +67,7 @@ class SqliteStore:
 
     def stream(self, name: str) -> StreamState:
         with self.db.read() as db:
-            return catalog.read_stream(db, name)
+            return progress.read_stream(db, name)
 
     def note_table(self, name: str, version: str) -> None:
         with self.db.write() as db:
@@ -90,7 +90,7 @@ class SqliteStore:
 
     def shed(self, stream: str) -> list[Shed]:
         with self.db.read() as db:
-            return list(shed_epochs(db, stream, catalog.read_stream(db, stream).boundary))
+            return list(shed_epochs(db, stream, progress.read_stream(db, stream).boundary))
 
     def close_group(self, stream: str) -> None:
         with self.db.write() as db:
@@ -102,12 +102,12 @@ class SqliteStore:
 
     def closed_groups(self, stream: str) -> list[GroupState]:
         with self.db.read() as db:
-            return catalog.read_groups(db, stream, closed=True)
+            return progress.read_groups(db, stream, closed=True)
 
     def groups(self, stream: str) -> list[GroupState]:
         with self.db.read() as db:
-            built = catalog.read_stream(db, stream).built
-            found = catalog.read_groups(db, stream)
+            built = progress.read_stream(db, stream).built
+            found = progress.read_groups(db, stream)
             return [group for group in found if not group.reached <= built]
 
     def states_count(self, version: Version) -> int:

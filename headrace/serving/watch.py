@@ -14,9 +14,10 @@ from headrace.core.subscription import Shape, Subscription
 from headrace.core.time import from_iso
 from headrace.serving.account import Account, Look, Seen
 from headrace.serving.answer import Answer, AsOf, as_of
-from headrace.serving.catalog import read_plan, read_stream
+from headrace.serving.catalog import read_plan
 from headrace.serving.ledger import changes
 from headrace.serving.panes import look
+from headrace.serving.progress import read_stream
 from headrace.serving.read import Reader
 
 

@@ -19,6 +19,8 @@ from pyspark.errors import (
     PySparkException,
 )
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, UnknownName
 from headrace.core.origin import Origin
@@ -35,7 +37,8 @@ class SparkAnalyser:
         self.spark = spark.newSession()
 
     def relation(self, name: str, ddl: str) -> None:
-        self.spark.createDataFrame([], ddl).createOrReplaceTempView(f"`{name}`")
+        empty = to_arrow_schema(StructType.fromDDL(ddl), timezone="UTC").empty_table()
+        self.spark.createDataFrame(empty).createOrReplaceTempView(f"`{name}`")
 
     def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
         try:

@@ -41,10 +41,10 @@ class Feed:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         paths = sound(event_files(self.table.newest().files, range))
-        schema = from_arrow_schema(self.table.schema)
         if not paths:
-            return spark.createDataFrame([], schema)
-        frame = spark.read.schema(schema).parquet(*paths)
+            # As Arrow, because Spark then knows that it is empty and runs no job.
+            return spark.createDataFrame(self.table.schema.empty_table())
+        frame = spark.read.schema(from_arrow_schema(self.table.schema)).parquet(*paths)
         conditions = [
             f"({PARTITION} = {partition} "
             f"AND {OFFSET} >= {interval.lower} AND {OFFSET} < {interval.upper})"

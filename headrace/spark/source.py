@@ -35,11 +35,12 @@ from headrace.core.time import now_us
 from headrace.define.definitions import Pace
 from headrace.log.decode import Decoded, Decoder
 from headrace.log.reader import TopicReader
-from headrace.master.archive import CHUNK_EVENTS, decoder_of
-from headrace.serving.catalog import glance
+from headrace.master.decoding import decoder_of
+from headrace.serving.progress import glance
 from headrace.serving.store import StreamState
 
 FORMAT = "headrace_log"
+BATCH_EVENTS = 65_536
 
 
 class LogSource(DataSource):
@@ -113,7 +114,7 @@ class LogReader(DataSourceReader):
 
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
         decoded = _decoded(self.log, self.decoder, part, self.columns)
-        yield from decoded.table.to_batches(max_chunksize=CHUNK_EVENTS)
+        yield from decoded.table.to_batches(max_chunksize=BATCH_EVENTS)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -183,7 +184,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
         decoded = _decoded(self.log, self.decoder, part, self.columns)
         table = _taken(decoded, part, self._time()) if part.shedding else decoded.table
-        yield from table.to_batches(max_chunksize=CHUNK_EVENTS)
+        yield from table.to_batches(max_chunksize=BATCH_EVENTS)
 
     def _time(self) -> str | None:
         """The column of the event time, as the stream declares it."""

@@ -46,7 +46,9 @@ def yaml_of(text: str) -> Any:
     """Plain YAML, except that a moment stays the text that it is."""
     import yaml  # only transcripts need it, so only they must have it installed
 
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where it was built
+
+    class Loader(base):  # type: ignore[misc, valid-type]
         yaml_implicit_resolvers = {  # noqa: RUF012
             first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
             for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()

@@ -51,7 +51,12 @@ class Folding:
         self.spark, self.closed = spark, closed
         self.carried = _compiled(analyser, case, closed)
         events = [_event(number, row) for number, row in enumerate(rows)]
-        spark.createDataFrame(events, DDL).createOrReplaceTempView("s")
+        schema = to_arrow_schema(StructType.fromDDL(DDL), timezone="UTC")
+        by_column = zip(*events, strict=True) if events else [()] * len(schema)
+        columns = [
+            pa.array(column, field.type) for column, field in zip(by_column, schema, strict=True)
+        ]
+        spark.createDataFrame(pa.table(columns, schema=schema)).createOrReplaceTempView("s")
         found = spark.sql(self.carried.plan.sql).toArrow()
         empty = {CUT: pa.array([0] * len(found), pa.int32()), STATE: pa.nulls(len(found), "binary")}
         self.events = pa.table(

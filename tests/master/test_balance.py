@@ -9,8 +9,8 @@ import pytest
 from headrace.core.event import Status
 from headrace.core.position import Position
 from headrace.log.reader import TopicReader
-from headrace.master.archive import decoder_of
 from headrace.master.balance import balance, letters
+from headrace.master.decoding import decoder_of
 
 from .bench import CLICKS, Bench, click
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.core.errors import CorruptMaster
-from headrace.master.archive import declared_schema
 from headrace.master.copy import copy_master, link_files
+from headrace.master.decoding import declared_schema
 from headrace.master.table import MasterTable, added_fields
 
 from .bench import CLICKS, Bench, InProcess, click

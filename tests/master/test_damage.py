@@ -17,8 +17,8 @@ from headrace.audit.events import every, register_records
 from headrace.core.errors import CorruptMaster
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
-from headrace.master.archive import decoder_of
 from headrace.master.balance import letters
+from headrace.master.decoding import decoder_of
 from headrace.master.stretch import Stretches
 from headrace.master.version import MasterFile
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
-from headrace.master.archive import declared_schema
+from headrace.master.decoding import declared_schema
 from headrace.master.table import CHECKPOINT_COMMITS, KEPT_HOURS, MasterTable, counts, event_files
 
 from .bench import CLICKS, Bench, InProcess, click

@@ -35,7 +35,8 @@ from headrace.define.project import Project, load_project
 from headrace.ingest.files import FilesConnector
 from headrace.log.copy import LogSnapshot
 from headrace.log.reader import TopicReader
-from headrace.master.archive import Archive, declared_schema
+from headrace.master.archive import Archive
+from headrace.master.decoding import declared_schema
 from headrace.master.table import MasterTable
 from headrace.run import backup as backing
 from headrace.run.backup import backup, restore

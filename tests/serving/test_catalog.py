@@ -8,7 +8,8 @@ import pytest
 
 from headrace.core.errors import BadDefinition, NotFound, NotReady
 from headrace.core.position import Position
-from headrace.serving.catalog import changes_of, check_histories, glance
+from headrace.serving.catalog import changes_of, check_histories
+from headrace.serving.progress import glance
 
 from .bench import CLICKS, PLAN, STREAM, VIEWS, Bench, definitions, plan_of
 

@@ -21,7 +21,7 @@ from headrace.core.position import Position
 from headrace.core.time import SECOND, iso
 from headrace.define.definitions import Pace
 from headrace.log.topic import Topic
-from headrace.master.archive import decoder_of
+from headrace.master.decoding import decoder_of
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.source import FORMAT, LogSource, LogStreamReader
 
@@ -83,7 +83,7 @@ class Live:
         writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
         query = writer.trigger(availableNow=True).start()
         try:
-            assert query.awaitTermination(60), "the query did not end"
+            assert query.awaitTermination(300), "the query did not end"
         finally:
             query.stop()
         return batches

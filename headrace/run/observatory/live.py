@@ -22,9 +22,10 @@ from headrace.run.observatory.samples import Sampler
 from headrace.run.observatory.subject import Subject
 from headrace.serving import ledger
 from headrace.serving.board import Board, Topic
-from headrace.serving.catalog import read_plan, read_stream
+from headrace.serving.catalog import read_plan
 from headrace.serving.hearer import Hearer
 from headrace.serving.ledger import Alerts, Wanted
+from headrace.serving.progress import read_stream
 
 STATUS_US = SECOND  # reading the master's version costs more than the store
 # Twice a second. A little less, because a look that comes a moment too early would be left out.

@@ -26,8 +26,8 @@ from headrace.compile.plan import StreamPlan
 from headrace.core.event import LATENESS, RAW, STATUS, Status
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
-from headrace.master.archive import decoder_of
 from headrace.master.balance import letters
+from headrace.master.decoding import decoder_of
 from headrace.run.observatory.records import Records, log_end, records_of, shown_value
 from headrace.run.observatory.subject import Subject
 

@@ -1,0 +1,103 @@
+"""How far each flow has come: position, highest event times and watermarks, of speed and of batch.
+
+Processes that follow a flow read it from the file of the store, so this module imports little: a
+reader of the log is started for each stream.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+
+from headrace.compile.flow import FlowPlan
+from headrace.core.errors import NotFound
+from headrace.core.learned import learn
+from headrace.core.position import Position
+from headrace.serving.shed import shed_epochs
+from headrace.serving.store import GroupState, StreamState
+from headrace.serving.watermark import Reached, Times
+
+learn(FlowPlan, Times)
+
+
+def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
+    row = db.execute(
+        "SELECT plan, generation, committed_at, promoted_at, marks, "
+        "boundary, boundary_highs, boundary_marks FROM _streams WHERE name = ?",
+        (name,),
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no stream '{name}'")
+    progress = db.execute(
+        "SELECT next_offset, high_us, heard_at FROM _progress WHERE stream = ? ORDER BY partition",
+        (name,),
+    ).fetchall()
+    offsets, highs, heard_at = zip(*progress, strict=True)
+    built = _reached(*row[5:])
+    return StreamState(
+        msgspec.json.decode(row[0], type=FlowPlan),
+        Reached(Position(offsets), highs, read_times(row[4])),
+        built,
+        row[1],
+        heard_at,
+        committed_at=row[2],
+        promoted_at=row[3],
+        shed=sum(shed.events for shed in shed_epochs(db, name, built.position)),
+    )
+
+
+def glance(path: Path, flow: str) -> StreamState:
+    """How far a flow has come, for a process that has no store open."""
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
+    try:
+        return read_stream(db, flow)
+    finally:
+        db.close()
+
+
+def read_groups(db: sqlite3.Connection, stream: str, *, closed: bool = False) -> list[GroupState]:
+    """The groups of a stream, or those that are closed."""
+    rows = db.execute(
+        "SELECT number, upper, highs, marks FROM _groups WHERE stream = ? AND closed >= ? "
+        "ORDER BY number",
+        (stream, closed),
+    )
+    return [GroupState(number, _reached(*said)) for number, *said in rows]
+
+
+def advance(db: sqlite3.Connection, before: StreamState, reached: Reached, now_us: int) -> None:
+    """Bring the progress of a stream to what was reached, with all up to there heard now."""
+    columns = (reached.position.offsets, reached.highs, before.heard(reached.position, now_us))
+    for partition, values in enumerate(zip(*columns, strict=True)):
+        db.execute(
+            "UPDATE _progress SET next_offset = ?, high_us = ?, heard_at = ? "
+            "WHERE stream = ? AND partition = ?",
+            (*values, before.plan.name, partition),
+        )
+    db.execute(
+        "UPDATE _streams SET marks = ?, listened_at = ? WHERE name = ?",
+        (stored_times(reached.marks), now_us, before.plan.name),
+    )
+
+
+def listen_again(db: sqlite3.Connection, now_us: int) -> None:
+    """While nobody listens, nobody is silent: a process that begins goes on with the silence of
+    each partition as it was at the newest commit.
+    """
+    since = "SELECT listened_at FROM _streams WHERE name = stream"
+    db.execute(f"UPDATE _progress SET heard_at = heard_at + ? - ({since})", (now_us,))
+    db.execute("UPDATE _streams SET listened_at = ? WHERE listened_at IS NOT NULL", (now_us,))
+
+
+def stored_times(times: Times) -> str:
+    return msgspec.json.encode(times).decode()
+
+
+def read_times(text: str) -> Times:
+    return msgspec.json.decode(text, type=Times)
+
+
+def _reached(position: str, highs: str, marks: str) -> Reached:
+    return Reached(Position.parse(position), read_times(highs), read_times(marks))
