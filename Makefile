@@ -12,6 +12,9 @@ CONSOLE_SOURCES := $(shell find console -name node_modules -prune -o -name tests
 
 SHARD ?= 1/1
 
+# A run of the tests starts some hundred Python processes, which would each compile all modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup console wheel run test test-fast prove check static lint format types contracts pages wire bench flink lock clean
 
 help: ## Show this list

@@ -30,12 +30,17 @@ os.environ.pop("COLUMNS", None)
 # A JVM of the tests lives for minutes: the second compiler and a collector for large heaps take
 # more of the cores than they give back. What Spark computes is the same.
 os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Most queries of the tests are run once, over a few rows: compiling them costs more than they do.
-# `make prove`, and every project that a test starts, has Spark as the product has it.
-INTERPRETED = {
+# Most queries of the tests are run once, over a few rows: compiling and distributing them costs
+# more than they do. `make prove`, and every project that a test starts, has Spark as the product
+# has it.
+SMALL = {
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+# Folders whose tests share a project that runs, and a file whose tests share nothing.
+SHARED = {"tests/console", "tests/run/shared"}
+APART = {"tests/run/test_kills.py"}
 STORIES = {path.stem for path in (Path(__file__).parent / "transcripts").glob("*.yaml")}
 NEEDS = ("spark", "browser", "process")
 _unmarked: pytest.Item | None = None  # the test that runs, if it needs none of these
@@ -67,11 +72,16 @@ class Groups(LoadScopeScheduling):
 
 
 def unit_of(nodeid: str) -> str:
-    """What stays with one worker and in one shard: a story, or else a file."""
+    """What stays with one worker and in one shard: a story, what shares a project, or a file."""
     path, _, rest = nodeid.partition("::")
+    if path in APART:
+        return nodeid
     parameters = rest.partition("[")[2].removesuffix("]").split("-")
     story = next((part for part in parameters if part in STORIES), None)
-    return story if Path(path).parent.name == "transcripts" and story else path
+    folder = str(Path(path).parent)
+    if folder in SHARED:
+        return folder
+    return story if folder == "tests/transcripts" and story else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
@@ -150,7 +160,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from headrace.spark.session import start_session, stop_session
 
     work = tmp_path_factory.mktemp("spark")
-    settings = SparkSettings(conf={} if PROVE else INTERPRETED)
+    settings = SparkSettings(conf={} if PROVE else SMALL)
     session = start_session(settings, app_name="tests", work=work)
     yield session
     stop_session(session)

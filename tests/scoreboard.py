@@ -23,7 +23,7 @@ MEANINGS = {
     "answers": "answers read while a project was killed again and again, each checked",
     "steps killed": "steps of one process that were killed at a failpoint",
     "stories": "stories played from beginning to end on Spark",
-    "orders": "orders of store calls by speed, batch, a redeploy and the lookout for alerts",
+    "orders": "orders of the store calls of all that runs at the same time",
     "requests": "HTTP requests made out of the OpenAPI document",
     "examples": "examples that Hypothesis made of laws",
     "patterns": "random patterns compared with an enumeration",

@@ -45,7 +45,7 @@ class Harbour:
     login: str | None = None
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
     """A project in which each screen has something to show.
 
@@ -71,7 +71,7 @@ def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
         running._close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if not found:

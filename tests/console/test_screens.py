@@ -42,12 +42,10 @@ SCRIPT = "<img src=x onerror='window.ran=1'><script>window.ran=1</script>"
 PAINT_MS_MAX = 1000
 UPDATES_A_SECOND = 1.9  # two, within what a browser's timers are late
 
-every_screen = pytest.mark.parametrize("name", SCREENS)
 
-
-@every_screen
+@pytest.mark.parametrize("name", SCREENS)
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_screen_is_drawn_without_a_serious_finding(
+def test_a_screen_is_drawn_without_a_serious_finding_and_fits_a_narrow_one(
     visiting: Visiting, name: str, theme: str
 ) -> None:
     fragment, text = SCREENS[name]
@@ -57,17 +55,11 @@ def test_a_screen_is_drawn_without_a_serious_finding(
         visit.page.wait_for_timeout(300)
         visit.shot(f"{name}-{theme}")
         assert visit.findings() == []
-        assert visit.complaints == []
-
-
-@every_screen
-def test_a_narrow_screen_is_not_cut_off(visiting: Visiting, name: str) -> None:
-    fragment, text = SCREENS[name]
-    with visiting(width=390, height=844) as visit:
-        visit.go(fragment)
+        visit.page.set_viewport_size({"width": 390, "height": 844})
         visit.see(text)
-        visit.shot(f"{name}-narrow")
+        visit.shot(f"{name}-{theme}-narrow")
         assert visit.cut_off() == 0
+        assert visit.complaints == []
 
 
 def test_the_landing_page_shows_the_flow_and_live_charts(visit: Visit) -> None:

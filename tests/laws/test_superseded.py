@@ -83,6 +83,7 @@ class Story:
         return [v for v in VIEWS if self.parts.reader.view(v).as_of["clicks"].provisional]
 
 
+@pytest.mark.prove
 def test_a_running_query_computes_it_again(
     compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

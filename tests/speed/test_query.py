@@ -88,7 +88,7 @@ def _query(parts: Parts, settings: SpeedSettings, clock: Clock = now_us) -> Spee
 def _run(parts: Parts, events_max: int = 200_000) -> Seen:
     query = _query(parts, SpeedSettings(epoch_events_max=events_max), parts.clock)
     running = query.start(available_now=True)
-    assert running.awaitTermination(60), "the query did not end"
+    assert running.awaitTermination(300), "the query did not end"
     assert running.exception() is None
     query.stop()
     rows = parts.reader.view("pages").rows
