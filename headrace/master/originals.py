@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from headrace.core.errors import CorruptMaster
 from headrace.core.event import OFFSET, RAW, REASON, Status
@@ -40,7 +39,7 @@ def originals(
         )
     wanted = [file for file in version.files if _wanted(file, partition, interval)]
     sound(wanted)
-    offset = ds.field(OFFSET)
+    offset = pc.field(OFFSET)
     inside = (offset >= interval.lower) & (offset < interval.upper)
     for batch in read_in_order(wanted, [RAW, REASON], inside) if wanted else ():
         conflicts = pc.equal(batch.column(REASON), CONFLICT).fill_null(False)

@@ -13,19 +13,16 @@ import contextlib
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headrace.core.errors import CorruptMaster
 from headrace.core.event import OFFSET, STATUS
 from headrace.core.files import digest_of, make_folder, sync
 from headrace.master.version import DAY, LANE, MasterFile
-
-_VERIFIED = ds.ParquetFileFormat(
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-)
 
 
 class FileWriter:
@@ -97,7 +94,7 @@ def read_rows(
     files: Sequence[MasterFile],
     schema: pa.Schema,
     columns: Sequence[str],
-    where: ds.Expression | None = None,
+    where: pc.Expression | None = None,
 ) -> pa.Table:
     """Rows of these files. A file from before a column was declared lacks it, and gives nulls."""
     with _told(files):
@@ -107,7 +104,7 @@ def read_rows(
 def read_in_order(
     files: Sequence[MasterFile],
     columns: pa.Schema | list[str],
-    where: ds.Expression | None = None,
+    where: pc.Expression | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of these files, one file after the other, without holding them all: the columns of a
     schema, or some that every file has.
@@ -120,8 +117,13 @@ def read_in_order(
         )
 
 
-def _dataset(files: Sequence[MasterFile], schema: pa.Schema | None) -> ds.Dataset:
-    return ds.dataset([file.path for file in files], schema=schema, format=_VERIFIED)
+def _dataset(files: Sequence[MasterFile], schema: pa.Schema | None) -> Any:
+    # It imports pandas, which takes half a second that most processes need not spend.
+    import pyarrow.dataset as ds
+
+    options = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    verified = ds.ParquetFileFormat(default_fragment_scan_options=options)
+    return ds.dataset([file.path for file in files], schema=schema, format=verified)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from msgspec.structs import replace
 
 from headrace.compile.plan import StreamPlan
@@ -116,7 +115,7 @@ def _high_before(
     sound(files)
     column = stream.schema.find(stream.watermark[0])
     assert column is not None
-    before = ds.field(OFFSET) < file.first_offset
+    before = pc.field(OFFSET) < file.first_offset
     rows = read_rows(files, table.schema, [column.name, ARRIVED_AT], before)
     times, arrived = (rows[name].cast(pa.int64()) for name in (column.name, ARRIVED_AT))
     moving = pc.less_equal(times, pc.add(arrived, stream.ahead_us))

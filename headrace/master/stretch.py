@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from headrace.compile.plan import StreamPlan
 from headrace.compile.resolve import HIDDEN
@@ -132,7 +131,7 @@ def logged_events(
     return decoded.table.filter(events), decoded.high_us
 
 
-def _within(partition: int, interval: Interval) -> ds.Expression:
-    offset = ds.field(OFFSET)
+def _within(partition: int, interval: Interval) -> pc.Expression:
+    offset = pc.field(OFFSET)
     inside = (offset >= interval.lower) & (offset < interval.upper)
-    return (ds.field(PARTITION) == partition) & inside
+    return (pc.field(PARTITION) == partition) & inside
