@@ -222,12 +222,12 @@ class Intake:
                 ends = [(piece.partition, piece.appended.result().upper) for piece in taken]
                 self._ids.memory.settle(decision.arrival, hashed.ids_at(lost), ends)
             self._counters = _added(self._counters, _receipt(taken))
+        # Before the answer, so that `close` waits for what the last answered request has begun.
+        self._ids.put_ready(self._state)
         if error:
             durable.set_exception(error)
         else:
             durable.set_result(None)
-        # Last, because nobody's answer may depend on it.
-        self._ids.put_ready(self._state)
 
     def close(self) -> None:
         """Wait for what is being written beside the log."""

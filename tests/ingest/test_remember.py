@@ -24,6 +24,7 @@ def fill(bench: Bench, many: int = 200) -> None:
     for start in range(0, many, 10):
         bench.clock.now_us += 1
         intake.accept([event(n) for n in range(start, start + 10)])
+        intake.close()  # which waits until the index has them
 
 
 def all_are_known(bench: Bench, many: int = 200) -> bool:
