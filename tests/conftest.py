@@ -90,6 +90,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.core.global_force_seed = SEED  # type: ignore[attr-defined]
+    # An example may take long on a busy machine; pytest's own limit ends one that hangs.
+    hypothesis.settings.register_profile("headrace", deadline=None)
+    hypothesis.settings.load_profile("headrace")
     record = os.environ.get("HEADRACE_RECORD")
     if record:
         config.pluginmanager.register(Recording(Path(record), hasattr(config, "workerinput")))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.carry.fold import fold
@@ -58,7 +58,6 @@ def values(rows: Rows) -> dict[tuple[str, int], tuple[int, int]]:
     return {(row[KEY], row[SEQ]): (row["w0"], row["w1"]) for row in rows}
 
 
-@settings(deadline=None)
 @given(
     keys=st.lists(st.sampled_from("abc"), min_size=1, max_size=12),
     cut=st.integers(0, 12),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.carry.match import NOTHING, match
@@ -197,7 +197,6 @@ def test_a_late_event_of_a_key_that_is_set_aside_is_told() -> None:
     assert (state[STATE], state[TIME], state[SEQ], state[DISORDERED]) == (SET_ASIDE, 7, 7, True)
 
 
-@settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, 45), max_size=6))
 def test_what_is_set_aside_does_not_depend_on_cuts(cuts: list[int]) -> None:
     events = [event("a", 0), event("b", 1), *(event("a", time) for time in range(2, 30))]

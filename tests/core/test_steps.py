@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.steps import ORDINAL, PUNCTUATION, STEPS, Step
@@ -29,7 +29,6 @@ def stored(state: Any) -> Any:
 
 
 @rows
-@settings(deadline=None)
 @given(
     events=st.lists(st.tuples(st.integers(0, 100), VALUES), min_size=1).map(
         lambda found: sorted(found, key=lambda event: event[0])

@@ -247,9 +247,10 @@ class Order:
         path = folder / "serving.db"
         self.store = SqliteStore(path, group_us=30, clock=self.clock)
         self.store.take_over()
-        # A lookout reads while others write, so it has connections of its own.
-        self.database = Sqlite(path)
-        self.database.token = self.store.db.token
+        # Actors stop inside of transactions, so each has connections of its own.
+        self.databases = {name: Sqlite(path) for name in ("lookout", "subscriber", "retention")}
+        for database in self.databases.values():
+            database.token = self.store.db.token
         self.reader = Reader(self.store.db, clock=self.clock)
         stepped: Any = Stepped(self.store)
         flow = self.store.stream("clicks").plan
@@ -265,8 +266,11 @@ class Order:
         asked = read_subscription(SUBSCRIPTION)
         shape = shape_of(scene.before.plan, asked)
         plan = SinkPlan("sink", asked, shape, "file", "", Guarantee.AT_LEAST_ONCE)
-        stepped_reader: Any = Reader(SteppedDatabase(self.database), clock=self.clock)  # type: ignore[arg-type]
+        stepped_reader: Any = Reader(self.stepping("subscriber"), clock=self.clock)
         self.sink = Sink(plan, "", stepped_reader, self.sent)
+
+    def stepping(self, actor: str) -> Any:
+        return SteppedDatabase(self.databases[actor])
 
     def actors(self) -> dict[str, Callable[[], None]]:
         return {
@@ -309,7 +313,7 @@ class Order:
             self.builder.build(speed_runs=True, full=frozenset(full))
 
     def look(self) -> None:
-        lookout: Any = Lookout(SteppedDatabase(self.database), self.clock)  # type: ignore[arg-type]
+        lookout: Any = Lookout(self.stepping("lookout"), self.clock)
         for _ in BATCHES:
             for rule in self.scene.before.plan.rules:
                 lookout.look(rule)
@@ -320,7 +324,7 @@ class Order:
 
     def retain(self) -> None:
         """Remove from the log what batch has taken, as `Pipeline.tidy` does, and old alerts."""
-        retention = Retention(SteppedDatabase(self.database), self.keep_us, self.clock)  # type: ignore[arg-type]
+        retention = Retention(self.stepping("retention"), self.keep_us, self.clock)
         for _ in BATCHES:
             [boundary] = self.stepped.stream("clicks").boundary.offsets
             step("remove segments")
@@ -372,7 +376,8 @@ class Order:
         return wrong + ([] if numbers == sorted(set(numbers)) else [f"panes {numbers}"])
 
     def close(self) -> None:
-        self.database.close()
+        for database in self.databases.values():
+            database.close()
         self.store.close()
 
 

@@ -125,7 +125,7 @@ NOTHING = Past([], [])
 
 
 @pytest.mark.parametrize("kind", JOINS)
-@settings(max_examples=examples(15, 600), deadline=None)
+@settings(max_examples=examples(15, 600))
 @given(old=pasts, new=pasts)
 def test_old_rows_and_new_rows_are_all_rows_but_for_those_withdrawn(
     kind: str, old: Past, new: Past
@@ -140,7 +140,7 @@ def test_old_rows_and_new_rows_are_all_rows_but_for_those_withdrawn(
 
 
 @pytest.mark.parametrize("kind", JOINS)
-@settings(max_examples=examples(15, 600), deadline=None)
+@settings(max_examples=examples(15, 600))
 @given(old=pasts, new=pasts)
 def test_what_memory_has_forgotten_would_change_nothing(kind: str, old: Past, new: Past) -> None:
     duck = Duck(kind)

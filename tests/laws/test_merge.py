@@ -331,7 +331,7 @@ def nothing(case: Case) -> Row:
 
 
 @every_case
-@settings(max_examples=examples(60, 2_000), deadline=None, print_blob=True)
+@settings(max_examples=examples(60, 2_000), print_blob=True)
 @given(data=st.data())
 def test_pieces_merge_to_the_whole_in_any_order_and_in_both_forms(
     db: sqlite3.Connection, case: Case, data: st.DataObject
@@ -344,7 +344,7 @@ def test_pieces_merge_to_the_whole_in_any_order_and_in_both_forms(
 
 
 @every_case
-@settings(max_examples=examples(25, 500), deadline=None, print_blob=True)
+@settings(max_examples=examples(25, 500), print_blob=True)
 @given(data=st.data())
 def test_it_does_not_matter_which_are_merged_first(
     db: sqlite3.Connection, case: Case, data: st.DataObject
@@ -359,7 +359,7 @@ def test_it_does_not_matter_which_are_merged_first(
 
 
 @every_case
-@settings(max_examples=examples(25, 500), deadline=None, print_blob=True)
+@settings(max_examples=examples(25, 500), print_blob=True)
 @given(data=st.data())
 def test_null_is_zero(db: sqlite3.Connection, case: Case, data: st.DataObject) -> None:
     events, _ = pieces_of(data, case)
@@ -369,7 +369,7 @@ def test_null_is_zero(db: sqlite3.Connection, case: Case, data: st.DataObject) -
         assert case.same(partial, all_at_once(db, case, partials))
 
 
-@settings(max_examples=examples(60, 2_000), deadline=None, print_blob=True)
+@settings(max_examples=examples(60, 2_000), print_blob=True)
 @given(value=st.floats(-1e150, 1e150), counts=st.lists(st.integers(1, 9), min_size=2, max_size=6))
 def test_equal_values_have_no_spread_however_they_are_cut(
     db: sqlite3.Connection, value: float, counts: list[int]

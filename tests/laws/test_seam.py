@@ -220,7 +220,6 @@ def folder() -> Iterator[Path]:
     max_examples=examples(1, 250 // LOGS),
     # Shrinking would take an hour of Spark.
     phases=tuple(Phase) if PROVE else (Phase.explicit, Phase.reuse, Phase.generate),
-    deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

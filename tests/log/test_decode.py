@@ -136,7 +136,7 @@ FRAGMENT = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(ANY_RECORD | FRAGMENT, max_size=8))
 def test_an_event_means_the_same_whatever_its_neighbours(records: list[bytes]) -> None:
     together = rows(JSON, *records)
@@ -150,7 +150,7 @@ TIMES = st.integers(0, 7200).map(
 )
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.tuples(TIMES | ANY_RECORD, st.integers(0, 2)), min_size=1, max_size=12),
     st.lists(st.integers(0, 12), max_size=3),

@@ -41,7 +41,7 @@ PATTERNS = [
 ]
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(letters=st.text("abc", max_size=14), cuts=st.lists(st.integers(1, 20)), data=st.data())
 def test_rounds_give_what_one_round_gives(letters: str, cuts: list[int], data: Any) -> None:
     one = data.draw(st.sampled_from(PATTERNS))
@@ -49,7 +49,7 @@ def test_rounds_give_what_one_round_gives(letters: str, cuts: list[int], data: A
     assert in_rounds(one, rows, sorted(cuts)) == in_rounds(one, rows, [])
 
 
-@settings(deadline=None, max_examples=examples(200))
+@settings(max_examples=examples(200))
 @given(seed=st.integers(), cuts=st.lists(st.integers(1, 30)))
 def test_rounds_of_any_pattern_give_what_one_round_gives(seed: int, cuts: list[int]) -> None:
     chance = Random(seed)

@@ -89,7 +89,7 @@ def test_steps_spent_are_remembered_between_rounds() -> None:
     assert whole.given_up == search.given_up
 
 
-@settings(deadline=None, max_examples=examples(300))
+@settings(max_examples=examples(300))
 @given(
     seed=st.integers(),
     steps_max=st.integers(1, 60),

@@ -84,7 +84,7 @@ class Fuzz:
 
         @hypothesis.seed(seed)
         @settings(
-            max_examples=many, database=None, deadline=None,
+            max_examples=many, database=None,
             phases=[Phase.generate], suppress_health_check=list(HealthCheck),
         )  # fmt: skip
         @given(made, st.sampled_from(self.tokens), st.sampled_from(ACCEPTED), st.data())

@@ -1,7 +1,7 @@
 """Every route of a project that runs, asked with thousands of requests that nobody would think of:
 no answer is an unexpected 5xx, and each is as the OpenAPI document says.
 
-300 requests, and 20,000 in `make prove`.
+200 requests, and 20,000 in `make prove`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.run.waiting import wait
 
 pytestmark = pytest.mark.process
 
-CASES = examples(150, 20_000)
+CASES = examples(100, 20_000)
 SETTINGS = """
 name = "fuzzed"
 [speed]

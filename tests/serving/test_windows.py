@@ -58,7 +58,7 @@ def check(bench: Bench, since: str | None, until: str | None) -> None:
                 assert alike(bench.reader.sql(sql).rows) == alike(wanted)
 
 
-@settings(deadline=None, max_examples=examples(25))
+@settings(max_examples=examples(25))
 @given(pieces=st.tuples(CLICKS, CLICKS, CLICKS, CLICKS), since=MOMENTS, until=MOMENTS)
 @example(  # the second generation makes one session of three, and the epoch lengthens it
     pieces=(

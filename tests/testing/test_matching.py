@@ -114,7 +114,7 @@ _PATTERNS = st.recursive(
 )
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(pattern=_PATTERNS, letters=st.text("abc", min_size=1, max_size=6))
 def test_where_conditions_are_letters_it_is_a_regular_expression(
     pattern: str, letters: str

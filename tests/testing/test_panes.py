@@ -53,7 +53,7 @@ def row(key: str, window: int, n: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(moments=MOMENTS)
 def test_engine_and_reference_say_the_same(text: str, moments: list[Any]) -> None:
     asked, account = read_subscription(f"SUBSCRIBE TO v {text}"), Account()

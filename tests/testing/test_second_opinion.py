@@ -83,7 +83,7 @@ def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
          f" / nullif(s - last_value(CASE WHEN x IS NOT NULL THEN s END IGNORE NULLS) {BEFORE}, 0)"),
     ],
 )  # fmt: skip
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(15))
 @given(said=events)
 def test_running_values(ours: str, theirs: str, said: list[Event]) -> None:
     query = f"SELECT k, x, {ours} OVER (PARTITION BY k ORDER BY ts) AS y FROM t"
@@ -93,7 +93,7 @@ def test_running_values(ours: str, theirs: str, said: list[Event]) -> None:
 NUMBERED = "(SELECT *, row_number() OVER (PARTITION BY k ORDER BY s, place) - 1 AS n FROM t)"
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(said=events, n=st.integers(1, 4), slide=st.integers(1, 4))
 def test_count_windows(said: list[Event], n: int, slide: int) -> None:
     call = f"count_window({n}, {min(n, slide)})"
@@ -104,7 +104,7 @@ def test_count_windows(said: list[Event], n: int, slide: int) -> None:
     assert same(answer(query, t=said), duck(theirs, t=said))
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(said=events)
 def test_punctuated_windows(said: list[Event]) -> None:
     call = "punctuated_window(x > 6)"
@@ -114,7 +114,7 @@ def test_punctuated_windows(said: list[Event]) -> None:
     assert same(answer(query, t=said), duck(theirs, t=said))
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(said=events, gap=st.integers(1, 6))
 def test_sessions(said: list[Event], gap: int) -> None:
     call = f"session_window(ts, '{gap} seconds')"
@@ -143,7 +143,7 @@ JOINS["FULL"] = JOINS["LEFT"] + " UNION ALL " + JOINS["RIGHT"].partition("UNION 
 
 
 @pytest.mark.parametrize("kind", JOINS)
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(left=crowded, right=crowded)
 def test_joins(kind: str, left: list[Event], right: list[Event]) -> None:
     right_item = "CAST(NULL AS INT)" if kind == "LEFT SEMI" else "r.x"
