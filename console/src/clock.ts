@@ -1,6 +1,6 @@
 /** The server's clock, by which what it dates is read: the browser's may be wrong by minutes.
  *
- * The date of an answer is in whole seconds, so a difference that small is none.
+ * The date of an answer is in whole seconds, so a difference that small is ignored.
  * tests/clock.test.ts checks it.
  */
 

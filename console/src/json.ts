@@ -32,7 +32,7 @@ export function stringify(value: unknown): string {
   return `{${fields.join(",")}}`;
 }
 
-/** A text of JSON with indentation; one that is no JSON as it is. */
+/** A text of JSON with indentation; one that is not valid JSON is unchanged. */
 export function pretty(raw: string): string {
   let depth = 0;
   let before = "";
@@ -49,7 +49,7 @@ export function pretty(raw: string): string {
   return laid;
 }
 
-/** A text of JSON on one line; one that is no JSON as it is. */
+/** A text of JSON on one line; one that is not valid JSON is unchanged. */
 export const compact = (raw: string): string => tokens(raw)?.join("") ?? raw;
 
 function tokens(raw: string): string[] | null {

@@ -6,7 +6,7 @@
 
 const PREFIX = "headrace.kept.";
 
-/** The value of this name; `first` where there is none. */
+/** The value of this name; `first` if it is missing. */
 export function kept<T>(name: string, first: T, place: Storage = localStorage): T {
   try {
     const text = place.getItem(PREFIX + name);

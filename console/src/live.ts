@@ -79,7 +79,7 @@ function hearAll(topics: string): void {
   listening = listen(address("live", { topics }), { message: hear, open, refused });
 }
 
-/** While nothing is heard, ask; one question at a time. */
+/** Poll while no message arrives; one request at a time. */
 async function ask(project: boolean): Promise<void> {
   if (asking || link.get().state === "live" || session.get() !== "open" || document.hidden) return;
   asking = true;
@@ -124,7 +124,7 @@ function hear({ event, data }: Message): void {
     alertsHeard.update((seen) => known(told as Told<Alerts>, null, () => null)?.alerts ?? seen);
 }
 
-/** What is told, or of what could not be made now what still holds of the last. */
+/** The new state; where a part could not be computed now, that part of the last one. */
 function known<T>(
   told: Told<T>,
   seen: T | null,

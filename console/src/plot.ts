@@ -50,7 +50,7 @@ export function windowColumn(columns: Record<string, ColumnInfo>): string | null
   return Object.keys(columns).find((name) => columns[name]!.type === "WINDOW") ?? null;
 }
 
-/** What rows are told apart by: their keys, or texts where a query has none. */
+/** The columns that identify a row: its keys, or its texts where a query has no keys. */
 export function groupColumns(columns: Record<string, ColumnInfo>): string[] {
   const all = Object.keys(columns).filter((name) => columns[name]!.type !== "WINDOW");
   const keys = all.filter((name) => columns[name]!.key);

@@ -41,7 +41,7 @@ export async function readView(
 
 const cut = (answer: Answer): boolean => (answer.total ?? 0) > answer.rows.length;
 
-/** Only windows whose rows are all there; if there is none, the largest rows of the newest. */
+/** Only windows whose rows are all there; without such a window, the largest rows of the newest. */
 async function whole(
   answer: Answer,
   window: string,

@@ -341,7 +341,7 @@ function SendForm({
     event.preventDefault();
     setProblem(null);
     try {
-      // One event is one line; a text that is no JSON is sent as it is.
+      // One event is one line; a text that is not valid JSON is sent unchanged.
       const receipt = await api.send(stream, compact(text));
       const [at] = receipt.offsets;
       say(

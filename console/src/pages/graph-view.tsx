@@ -159,7 +159,7 @@ function useScale(box: { current: HTMLElement | null }, laid: { width: number; h
   return { scale, zoom, fit };
 }
 
-/** Dragging scrolls the graph; a wheel with Ctrl, as a pinch is told, zooms it. */
+/** Dragging scrolls the graph; a wheel with Ctrl, as browsers report a pinch, zooms it. */
 function useDrag(box: { current: HTMLElement | null }, zoom: (factor: number) => void) {
   const [dragged, setDragged] = useState(false);
   const from = useRef<{ x: number; y: number } | null>(null);
