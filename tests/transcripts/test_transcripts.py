@@ -2,7 +2,7 @@
 killed.
 
 `reference` is the interpreter that says what is right; the others are the product (see
-tests/engines.py). In each run of the tests two thirds of the stories are drawn, and a third of the
+tests/engines.py). In each run of the tests half of the stories are drawn, and a third of the
 two kinds that take longest. Each is cut at one drawn place and killed at another, and then batch
 must find what speed had served. `make prove` takes all stories, and cuts and kills at every place.
 """
@@ -72,7 +72,7 @@ def is_long(path: Path) -> bool:
     return path.stem.startswith(LONG)
 
 
-DRAWN = [p for p in BUILT if PROVE or drawn(p.stem).randrange(3) < (1 if is_long(p) else 2)]
+DRAWN = [p for p in BUILT if PROVE or drawn(p.stem).random() < (1 / 3 if is_long(p) else 1 / 2)]
 Record = Callable[[str, object], None]
 stories = pytest.mark.parametrize("path", BUILT, ids=lambda path: path.stem)
 

@@ -172,7 +172,7 @@ def test_every_hostile_expression_is_refused_in_a_condition(shared_url: str) -> 
 
 @pytest.mark.process
 def test_what_a_file_says_may_not_be_said_after_it(shared_url: str) -> None:
-    text = DEFINITIONS[DEFINITIONS.index("CREATE WATCH") :].partition(";")[0]
+    text = DEFINITIONS[DEFINITIONS.index("CREATE WATCH of_files") :].partition(";")[0]
     body = {"sql": text.replace("of_files", "mine").replace("'a'", "'b'")}
     answer = asking.post(f"{shared_url}/v1/watches", json=body, timeout=200)
     assert (answer.status_code, answer.json()["message"]) == (
@@ -195,7 +195,7 @@ def test_no_definition_of_the_network_writes_outside_the_output_folder(shared_ur
 @pytest.mark.timeout(300)
 def test_rules_that_compute_are_added_with_patterns_and_thresholds(shared_url: str) -> None:
     text = """
-    CREATE RULE slow AS SELECT user, upper(url) AS page FROM clicks WHERE ms > 900;
+    CREATE RULE slower AS SELECT user, upper(url) AS page FROM clicks WHERE ms > 900;
     CREATE RULE many AS count(DISTINCT lower(url)) >= 3 WITHIN INTERVAL 1 MINUTE PER user
       FROM clicks WHERE ms > 1;
     CREATE RULE up AS SELECT * FROM clicks MATCH_RECOGNIZE (PARTITION BY user ORDER BY ts
@@ -203,4 +203,4 @@ def test_rules_that_compute_are_added_with_patterns_and_thresholds(shared_url: s
     """
     answer = asking.post(f"{shared_url}/v1/rules", json={"sql": text}, timeout=200)
     assert answer.status_code == 200, answer.text
-    assert [rule["name"] for rule in answer.json()["rules"]] == ["slow", "many", "up"]
+    assert [rule["name"] for rule in answer.json()["rules"]] == ["slower", "many", "up"]

@@ -25,7 +25,7 @@ def test_a_rebuild_counts_a_late_event_that_was_acknowledged_before_it(shared_ur
 
 def send(url: str, n: int, time: str) -> None:
     event = {"event_id": str(n), "n": n, "page": "a", "ts": f"2026-01-01T{time}Z"}
-    assert asking.post(f"{url}/v1/streams/visits/events", json=event).json()["accepted"] == 1
+    assert asking.post(f"{url}/v1/streams/laps/events", json=event).json()["accepted"] == 1
 
 
 def rebuild(url: str) -> dict[str, Any]:
