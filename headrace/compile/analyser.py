@@ -1,5 +1,5 @@
-"""What the compiler asks Spark: names and types, and nothing else. It is handed in, so that
-compiling needs no JVM of its own.
+"""What the compiler asks Spark: names, types, and whether a query gives the same each time. It is
+handed in, so that compiling needs no JVM of its own.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from headrace.core.origin import Origin
 
 
 class Analyser(Protocol):
-    """Spark, asked only about names and types."""
+    """Spark, asked about queries that it does not run."""
 
     def relation(self, name: str, ddl: str) -> None:
         """Make an empty relation known."""
 
     def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
         """The columns of a query, as (name, Spark type); with `name`, make the query known by
-        it.
+        it. One that would give something else at another time is refused.
         """

@@ -15,7 +15,7 @@ from sqlglot import exp
 from headrace.compile.calls import aggregates_in
 from headrace.compile.cases import Branch, field_items
 from headrace.compile.cell_sql import cell_sql
-from headrace.compile.resolve import Resolved, uncertain
+from headrace.compile.resolve import Resolved, refuse_moving_moments
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, sql_of
@@ -97,10 +97,10 @@ def _parsed(sql: Sql) -> str:
         raise _only_its_row(sql, "OVER", "have running values in a CREATE STREAM … AS before.")
     if aggregates_in(item):
         raise _only_its_row(sql, "an aggregate", "aggregate in a CREATE VIEW that reads the rules.")
-    if what := uncertain(item):
-        raise _only_its_row(
-            sql, f"{what}, which gives another value each time", "a rule speaks of its event only."
-        )
+    try:
+        refuse_moving_moments(item, sql.origin)
+    except Unsupported as error:
+        raise _told(error, sql) from error
     return sql_of(item)
 
 

@@ -16,7 +16,7 @@ import msgspec
 from sqlglot import exp
 
 from headrace.compile.plan import DerivedPlan, Plan, StreamPlan, TablePlan
-from headrace.compile.resolve import HIDDEN, uncertain
+from headrace.compile.resolve import HIDDEN, refuse_moving_moments
 from headrace.core.errors import NotFound, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.subscription import StreamSubscription
@@ -57,7 +57,9 @@ def is_stream(plan: Plan, name: str) -> bool:
 
 def followed(plan: Plan, asked: StreamSubscription) -> Followed:
     """What the subscription is about; an error says why it cannot be told."""
-    _check_certain(asked)
+    if asked.condition:
+        # Whether the rest of it is certain, Spark says.
+        refuse_moving_moments(parse_query(f"SELECT 1 WHERE {asked.condition}", _ORIGIN), None)
     stream = _named(plan.streams, asked.stream)
     if stream is not None:
         return Followed(stream.name, stream, condition=asked.condition)
@@ -75,15 +77,6 @@ def followed(plan: Plan, asked: StreamSubscription) -> Followed:
 
 def _named(known: Iterable[T], name: str) -> T | None:
     return next((each for each in known if each.name.lower() == name.lower()), None)
-
-
-def _check_certain(asked: StreamSubscription) -> None:
-    condition = f"SELECT 1 WHERE {asked.condition or 'true'}"
-    if what := uncertain(parse_query(condition, _ORIGIN)):
-        raise Unsupported(
-            f"the condition uses {what}, which gives another value each time",
-            hint="a subscription to a stream can be resumed, so it speaks of the events only.",
-        )
 
 
 def _check_one_by_one(plan: Plan, derived: DerivedPlan) -> None:

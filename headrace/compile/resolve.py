@@ -8,6 +8,7 @@ hold what is refused, each beside its sentence.
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -15,6 +16,7 @@ from sqlglot import exp
 from headrace.compile.rules import check_names, in_words_of_rules, rule_queries
 from headrace.core.errors import BadDefinition, UnknownName, Unsupported
 from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
+from headrace.core.origin import Origin
 from headrace.core.rule import hidden
 from headrace.define.definitions import QueryDefinition
 from headrace.define.dialect import parse_query, sql_of
@@ -89,7 +91,7 @@ def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
         raise _unsupported(
             query, f"{query.kind} '{query.name}' reads nothing", "add FROM a stream."
         )
-    _check_certain(query, select)
+    refuse_moving_moments(select, query.query_origin)
     if select.find(exp.TableSample):
         raise _unsupported(query, "TABLESAMPLE is not supported in a definition")
     sources = [(_find(project, query, table.name), table) for table in select.find_all(exp.Table)]
@@ -169,38 +171,18 @@ def _check_joins(query: QueryDefinition, select: exp.Select, streams: list[exp.T
         )
 
 
-_UNCERTAIN = {
-    "current_timestamp", "now", "current_date", "curdate", "localtimestamp", "current_time", "rand",
-    "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id",
-    "input_file_name", "randstr", "uniform",
-}  # fmt: skip
-_UNCERTAIN_NODES = (
-    exp.CurrentTimestamp,
-    exp.CurrentDate,
-    exp.CurrentTime,
-    exp.Rand,
-    exp.Randn,
-    exp.Uuid,
-)
+_MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE)
 
 
-def _check_certain(query: QueryDefinition, select: exp.Select) -> None:
-    """Batch and speed compute at different times, so a definition may speak only of its events."""
-    if what := uncertain(select):
-        raise _unsupported(
-            query,
-            f"'{query.name}' uses {what}, which gives another value each time",
-            "a definition speaks of its events only; ask about the present in a query.",
-        )
-
-
-def uncertain(tree: exp.Expr) -> str | None:
-    """The first call in a tree that gives another value each time."""
-    for node in tree.walk():
-        called = isinstance(node, exp.Anonymous) and node.name.lower() in _UNCERTAIN
-        if called or isinstance(node, _UNCERTAIN_NODES):
-            return sql_of(node).lower()
-    return None
+def refuse_moving_moments(tree: exp.Expr, origin: Origin | None) -> None:
+    """TIMESTAMP 'now' is the moment at which Spark reads it, and no trace is left of the word."""
+    for cast in tree.find_all(exp.Cast):
+        if isinstance(cast.this, exp.Literal) and _MOMENT.fullmatch(cast.this.name):
+            raise Unsupported(
+                f"{sql_of(cast.this)} gives another value each time",
+                hint="a definition speaks of its events only; ask about the present in a query.",
+                origin=origin,
+            )
 
 
 _READS = (

@@ -103,8 +103,10 @@ class Asked:
             write_events(path, events.schema, [events])
             functions = self.of.project.functions_file
             relations = self._relations(path)
+            path_of_functions = str(functions) if functions else None
+            # A subscription can be resumed, so it must find the same rows again.
             result = self.of.ask(
-                QueryRequest(self._sql, relations, str(functions) if functions else None)
+                QueryRequest(self._sql, relations, path_of_functions, certain=True)
             )
         if result.truncated:
             raise LimitReached(

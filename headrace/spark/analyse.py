@@ -1,5 +1,5 @@
-"""Spark's analyser as the authority on names and types, with its errors at the user's file and
-line.
+"""Spark's analyser as the authority on names, types and certainty, with its errors at the user's
+file and line.
 
 Relations are empty: nothing is read while a project is compiled.
 tests/plans checks the sentences; tests/spark/test_analyse.py the types.
@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, UnknownName
 from headrace.core.origin import Origin
+from headrace.spark.certain import refuse_uncertain, refused
 
 # PySpark logs each analysis error with its Java stack; the error itself says it all.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -47,6 +48,7 @@ class SparkAnalyser:
                 frame.createOrReplaceTempView(f"`{name}`")
         except (AnalysisException, ParseException, IllegalArgumentException) as error:
             raise translated(error, origin) from error
+        refuse_uncertain(frame, origin)
         return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
 
 
@@ -73,6 +75,9 @@ def translated(error: PySparkException, origin: Origin) -> HeadraceError:
             hint="Spark's functions are available, and those that functions.py gives.",
             origin=where,
         )
+    if "DETERMINISTIC" in condition:
+        said = str(parameters.get("sqlExpr") or parameters.get("filterExpr") or "").strip('"')
+        return refused(said or "a part of it", where)
     return BadDefinition(sentence(error), detail=condition or None, origin=where)
 
 

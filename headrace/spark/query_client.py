@@ -54,6 +54,7 @@ class QueryRequest(msgspec.Struct, frozen=True):
     relations: list[Relation] = []
     functions_file: str | None = None
     explain: bool = False  # Spark's plan is the answer, and nothing is run
+    certain: bool = False  # refused unless it gives the same each time
 
 
 class ResultColumn(msgspec.Struct, frozen=True):

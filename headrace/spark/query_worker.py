@@ -27,6 +27,7 @@ from headrace.core.errors import BadQuery, EngineFailed, HeadraceError, LimitRea
 from headrace.define.functions import FunctionDefinition, load_functions
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.asked import MATCHES, asks_for_matches, matches
+from headrace.spark.certain import refuse_uncertain
 from headrace.spark.fence import bad_query, check
 from headrace.spark.fence_text import FenceLimits
 from headrace.spark.functions import register_functions
@@ -105,8 +106,10 @@ class Queries:
             for relation in request.relations:
                 relation_frame(self._spark, relation).createOrReplaceTempView(f"`{relation.name}`")
             shown = [relation.name for relation in request.relations if not relation.hidden]
-            ask = self._explain if request.explain else self._run
-            return Reply(result=ask(request.sql, shown))
+            frame = self._frame(request.sql, shown)
+            if request.certain:
+                refuse_uncertain(frame)
+            return Reply(result=self._explain(frame) if request.explain else self._run(frame))
         except HeadraceError as error:
             return Reply(error=error.as_dict())
         except (PySparkException, Py4JError, OSError, ValueError) as error:
@@ -136,17 +139,15 @@ class Queries:
         fence(sql)
         return self._spark.sql(sql)
 
-    def _run(self, sql: str, names: list[str]) -> QueryResult:
-        frame = self._frame(sql, names)
+    def _run(self, frame: DataFrame) -> QueryResult:
         columns = [ResultColumn(f.name, f.dataType.simpleString()) for f in frame.schema.fields]
         rows_max = self._settings.rows_max
         rows = json_rows(as_text_columns(frame).limit(rows_max + 1).toArrow(), frame.schema)
         result = QueryResult(columns, rows[:rows_max], len(rows) > rows_max)
         return _within(result, self._settings.bytes_max)
 
-    def _explain(self, sql: str, names: list[str]) -> QueryResult:
+    def _explain(self, frame: DataFrame) -> QueryResult:
         """Spark's plan as text, in one row."""
-        frame = self._frame(sql, names)
         execution, jvm = frame._jdf.queryExecution(), self._spark._jvm
         text = str(jvm.PythonSQLUtils.explainString(execution, "formatted"))
         return _within(

@@ -36,8 +36,8 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
     "bought": (
         Unsupported, "stream 'bought' joins two streams, so it has no position to subscribe from",
     ),
-    "clicks WHERE rand() < 0.5": (
-        Unsupported, "the condition uses rand(), which gives another value each time",
+    "clicks WHERE ts > TIMESTAMP 'now'": (
+        Unsupported, "'now' gives another value each time",
     ),
 }  # fmt: skip
 

@@ -1,0 +1,81 @@
+"""Whether a query gives the same rows each time that it is computed over the same events.
+
+Spark's analyser knows: of each expression whether it is deterministic, which ones speak of the
+present (the clock, the user, the session), and which texts are moments that move, such as 'now'.
+Batch and speed compute at different times, so a definition may have none of these.
+tests/spark/test_certain.py asks about each of Spark's functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame
+
+from headrace.core.errors import Unsupported
+from headrace.core.origin import Origin
+
+# Rules of Spark's optimizer, the first of which makes the second see what is written shorter.
+_RULES = ("ReplaceExpressions", "SpecialDatetimeValues")
+
+
+def refuse_uncertain(frame: DataFrame, origin: Origin | None = None) -> None:
+    if what := uncertain(frame):
+        raise refused(what, origin)
+
+
+def refused(what: str, origin: Origin | None) -> Unsupported:
+    return Unsupported(
+        f"{what} gives another value each time",
+        hint="a definition speaks of its events only; ask about the present in a query.",
+        origin=origin,
+    )
+
+
+def uncertain(frame: DataFrame) -> str | None:
+    """The first part of a query that gives another value each time, as one would write it."""
+    jvm: Any = frame.sparkSession._jvm
+    plan: JavaObject = frame._jdf.queryExecution().analyzed()
+    present = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+    if plan.containsPattern(present):
+        return _innermost(plan, lambda part: bool(part.containsPattern(present)))
+    if not all(node.deterministic() for node in _nodes(plan)):
+        return _innermost(plan, lambda part: not part.deterministic())
+    plain, settled = (_rule(jvm, name) for name in _RULES)
+    written_out = plain.apply(plan)
+    return None if settled.apply(written_out).fastEquals(written_out) else "a text such as 'now'"
+
+
+def _innermost(plan: JavaObject, is_so: Callable[[JavaObject], bool]) -> str:
+    """The call for which it is so, and for nothing in it."""
+    found = next(e for node in _nodes(plan) for e in _elements(node.expressions()) if is_so(e))
+    while inner := next(filter(is_so, _inside(found)), None):
+        found = inner
+    return f"{found.prettyName().lower()}()"
+
+
+def _inside(expression: JavaObject) -> Iterator[JavaObject]:
+    yield from _elements(expression.children())
+    if "subquery" in expression.prettyName():
+        for node in _nodes(expression.plan()):
+            yield from _elements(node.expressions())
+
+
+def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
+    yield plan
+    for child in _elements(plan.children()):
+        yield from _nodes(child)
+
+
+def _elements(items: JavaObject) -> Iterator[Any]:
+    iterator = items.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def _rule(jvm: Any, name: str) -> JavaObject:
+    """The one instance of a Scala object."""
+    found = jvm.java.lang.Class.forName(f"org.apache.spark.sql.catalyst.optimizer.{name}$")
+    return found.getField("MODULE$").get(None)

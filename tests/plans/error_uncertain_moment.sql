@@ -1,0 +1,2 @@
+CREATE STREAM clicks (user STRING, url STRING, ms INT, tags ARRAY<STRING>, ts TIMESTAMP);
+CREATE STREAM recent AS SELECT url FROM clicks WHERE ts > TIMESTAMP 'Yesterday';
