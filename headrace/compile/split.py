@@ -54,6 +54,7 @@ class _Splitter:
     def __init__(self, select: exp.Select, columns: set[str], origin: Origin) -> None:
         self.select, self.columns, self.origin = select, columns, origin
         self.parts = Split()
+        self.grouped: list[exp.Expr] = []  # the expressions of the groups
         self.aliases: dict[str, exp.Expr] = {
             item.alias.lower(): item.this
             for item in select.expressions
@@ -64,6 +65,7 @@ class _Splitter:
         self.refuse_other_clauses()
         for expression in self.group_expressions():
             self.parts.groups.append(self.group(expression))
+            self.grouped.append(expression)
         for item in self.select.expressions:
             if item.is_star:
                 raise self.unsupported(
@@ -133,7 +135,7 @@ class _Splitter:
     def group(self, expression: exp.Expr) -> Group:
         number = len(self.parts.groups)
         named = [
-            i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)
+            i.alias_or_name for i in self.select.expressions if same(i.unalias(), expression)
         ]
         name = (named[0] if named else "") or f"key_{number}"
         if word := ordered_name(expression):
@@ -151,7 +153,7 @@ class _Splitter:
     def finish(self, expression: exp.Expr) -> exp.Expr:
         """The expression with each aggregate and each group key replaced by its placeholder."""
         for number, group in enumerate(self.parts.groups):
-            if self.is_group(expression, group):
+            if self.is_group(expression, number):
                 return exp.column(f"key_{number}")
             if group.window and not group.ordered and (edge := window_edge(expression)):
                 # In parentheses it is a moment; a bare key would be the window itself.
@@ -193,14 +195,11 @@ class _Splitter:
         copy.set("this", self.finish(expression))
         return copy
 
-    def is_group(self, expression: exp.Expr, group: Group) -> bool:
+    def is_group(self, expression: exp.Expr, number: int) -> bool:
+        group, grouped = self.parts.groups[number], self.grouped[number]
         if group.window and not group.ordered:
             return bool(window_name(expression)) and sql_of(expression.expressions[0]) == group.sql
-        return _same_text(sql_of(expression), group.sql)
-
-    @staticmethod
-    def same(one: exp.Expr, other: exp.Expr) -> bool:
-        return _same_text(sql_of(one), sql_of(other))
+        return same(expression, grouped)
 
     @staticmethod
     def name_of(item: exp.Expr) -> str:
@@ -211,14 +210,20 @@ class _Splitter:
         return Unsupported(message, hint=hint, origin=self.origin)
 
 
-def _name(expression: exp.Expr) -> str:
-    return expression.name.lower() if isinstance(expression, exp.Anonymous) else ""
+def same(one: exp.Expr, other: exp.Expr) -> bool:
+    """Whether two expressions are one: equal but for the case of names, and for a qualifier that
+    only one of them has. The case of a text matters: 'MM' is the month, and 'mm' the minute.
+    """
+    both = isinstance(one, exp.Column) and isinstance(other, exp.Column)
+    if both and not (one.table and other.table):
+        return one.name.lower() == other.name.lower()
+    return _in_lower_case(one) == _in_lower_case(other)
 
 
-def _same_text(one: str, other: str) -> bool:
-    """Equal but for case, and for a qualifier that only one of them has."""
-    one, other = one.lower(), other.lower()
-    if one == other:
-        return True
-    short, long = sorted((one, other), key=len)
-    return "." not in short and short.isidentifier() and long.endswith("." + short)
+def _in_lower_case(expression: exp.Expr) -> exp.Expr:
+    """The expression with its names, and no texts, in lower case."""
+    copy = expression.copy()
+    for name in copy.find_all(exp.Identifier, exp.Var, exp.Anonymous):
+        name.set("this", name.name.lower())
+        name.set("quoted", None)
+    return copy

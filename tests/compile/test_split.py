@@ -69,6 +69,16 @@ def test_group_is_meant_by_expression_name_or_place(
     assert list(items(found).values()) == ["key_0", "call_0"]
 
 
+def test_keys_that_differ_in_the_case_of_a_text_are_two() -> None:
+    month, minute = "date_format(ts, 'MM')", "date_format(TS, 'mm')"
+    found = parts(
+        f"SELECT {month} AS m, {minute} AS n, url = 'a' AS a, url = 'A' AS b, count(*) AS c "
+        f"FROM clicks GROUP BY {month}, {minute}, URL = 'a', Url = 'A'"
+    )
+    assert [group.name for group in found.groups] == ["m", "n", "a", "b"]
+    assert list(items(found).values()) == ["key_0", "key_1", "key_2", "key_3", "call_0"]
+
+
 def test_key_need_not_be_selected() -> None:
     found = parts("SELECT count(*) AS n FROM clicks GROUP BY url, ms")
     assert found.groups == [Group("key_0", "url", None), Group("key_1", "ms", None)]
