@@ -134,9 +134,7 @@ class _Splitter:
 
     def group(self, expression: exp.Expr) -> Group:
         number = len(self.parts.groups)
-        named = [
-            i.alias_or_name for i in self.select.expressions if same(i.unalias(), expression)
-        ]
+        named = [i.alias_or_name for i in self.select.expressions if same(i.unalias(), expression)]
         name = (named[0] if named else "") or f"key_{number}"
         if word := ordered_name(expression):
             ordered = read_ordered(expression, self.origin)

@@ -16,6 +16,9 @@ Clock = Callable[[], int]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND, MILLISECOND, SECOND = 1, 1_000, 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
+# The first and the last moment that can be written: the years 1 to 9999.
+FIRST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 # The longest duration: now and so much later is still a moment that can be written.
 DURATION_MAX = 1_000 * 365 * DAY
 
@@ -90,12 +93,14 @@ def duration_text(us: int) -> str:
 
 
 def iso(us: int) -> str:
-    """ISO 8601 in UTC, with a fraction only where there is one.
+    """ISO 8601 in UTC, with a fraction only where there is one. The window of an event at an end
+    of time reaches beyond it, and is clipped there.
 
-    >>> iso(0), iso(1_500_000)
-    ('1970-01-01T00:00:00Z', '1970-01-01T00:00:01.500000Z')
+    >>> iso(0), iso(1_500_000), iso(LAST + 1)
+    ('1970-01-01T00:00:00Z', '1970-01-01T00:00:01.500000Z', '9999-12-31T23:59:59.999999Z')
     """
-    return (_EPOCH + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
+    moment = _EPOCH + timedelta(microseconds=min(max(us, FIRST), LAST))
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def from_iso(text: str) -> int:

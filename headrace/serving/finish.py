@@ -14,6 +14,7 @@ from sqlglot import exp
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.compile.windows import Span
 from headrace.core.origin import Origin
+from headrace.core.time import FIRST, LAST
 from headrace.define.dialect import parse_query
 from headrace.serving.merge import in_windows, merged, source
 
@@ -63,8 +64,9 @@ def _readable(type: str, column: str) -> str:
         return f"date({column} * 86400, 'unixepoch')"
     if type not in {"TIMESTAMP", WINDOW}:
         return column
-    fraction = f"((({column} % 1000000) + 1000000) % 1000000)"
-    second = f"strftime('%Y-%m-%dT%H:%M:%S', ({column} - {fraction}) / 1000000, 'unixepoch')"
+    clipped = f"min(max({column}, {FIRST}), {LAST})"
+    fraction = f"((({clipped} % 1000000) + 1000000) % 1000000)"
+    second = f"strftime('%Y-%m-%dT%H:%M:%S', ({clipped} - {fraction}) / 1000000, 'unixepoch')"
     return f"{second} || CASE {fraction} WHEN 0 THEN 'Z' ELSE printf('.%06dZ', {fraction}) END"
 
 
