@@ -41,6 +41,7 @@ from headrace.run.watches import Watches
 from headrace.serving.hub import Hub
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.spark.jobs import BatchJobs
 
 # Gives a plan to the store; what it returns is called when the plan's views have been built.
 Change = Callable[[set[str]], Callable[[], None]]
@@ -95,7 +96,13 @@ class Deployment:
         tables = Tables(plan.tables, project.folder, pipelines, store)
         retention = Retention(store.db, project.settings.alerts.keep_us)
         schedule = Schedule(
-            pipelines, ground.topics, project.settings, report, tables=tables, retention=retention
+            pipelines,
+            ground.topics,
+            project.settings,
+            report,
+            tables=tables,
+            retention=retention,
+            jobs=BatchJobs(ground.spark),
         )
         sinks = Sinks(plan, project, ground.hub.reader, submit, report)
         parts = _alerts(ground, project, plan), _watches(ground, project, plan)

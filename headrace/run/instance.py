@@ -56,6 +56,7 @@ from headrace.run.observatory.subject import Signs
 from headrace.run.once import begun_in, rebuilt
 from headrace.run.outlet import lineage_of
 from headrace.run.parts import check_parts
+from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
@@ -66,6 +67,7 @@ from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.streams import Streams
 from headrace.serving.watches import add, deploy_files, remove
+from headrace.spark.jobs import BatchJobs
 
 REBUILD_SECONDS_MAX, START_LOOK_S = 3_600, 0.05
 
@@ -195,11 +197,21 @@ class Instance(ProjectService):
         """
         note_rules = self._store_plan(plan, who, begun_in(plan))
         self.deployment = Deployment.of(self._ground(), self.project, plan)
-        built = self.deployment.build(lambda pipeline: pipeline.needs_catch_up(), stop.is_set)
+        built = self.build(stop, lambda pipeline: pipeline.needs_catch_up())
         if built:
             note_rules()
             self.deployment.alerts.release()
         return built
+
+    def build(
+        self, stop: threading.Event, only: Callable[[Pipeline], bool] = lambda pipeline: True
+    ) -> bool:
+        """Bring the views of every stream, or of some, to all that is in the log now; whether that
+        was done before the run was told to stop.
+        """
+        with BatchJobs(self.spark).cancelled_by(stop):
+            return self.working().build(only, stop.is_set)
+        return False
 
     def _store_plan(self, plan: Plan, who: str, shapes: set[str]) -> Callable[[], None]:
         """Make a plan the deployed one; watches of these shapes begin. No epoch may run. What is

@@ -162,7 +162,7 @@ def _work_through(instance: Instance, timing: Timing, stop: threading.Event) -> 
     if stop.is_set() or not instance.start_engine(stop):
         raise _unfinished()
     timing.ready()
-    if not instance.working().build(ended=stop.is_set):
+    if not instance.build(stop):
         raise _unfinished()
     instance.working().drain(stop.is_set)
     timing.ended()

@@ -3,7 +3,7 @@
 A step that fails is reported and tried again at its next turn; it never stops the others. While the
 speed of streams is being started, the rest waits; while the steps are paused, queries are mended.
 `rebuild` asks for a full build of all that was acknowledged by then: it waits until speed has taken
-that, while the other steps go on; `rebuilding` tells how far it is.
+that, while the other steps go on; `rebuilding` tells how far it is. `stop` ends the step that runs.
 tests/run/test_schedule.py drives it with a held clock.
 """
 
@@ -29,8 +29,10 @@ from headrace.log.topic import Topic
 from headrace.run.pipeline import Pipeline
 from headrace.run.tables import Tables
 from headrace.serving.retention import Retention
+from headrace.spark.jobs import LOOK_S, BatchJobs
 
 TICK_S = 0.1
+PATIENCE_S = 2.0  # for the step that runs when all is to stop, before it is cancelled
 TIDY_US, START_US_MAX = 60 * SECOND, 300 * SECOND
 
 
@@ -69,10 +71,11 @@ class Schedule:
         clock: Clock = now_us,
         tables: Tables | None = None,
         retention: Retention | None = None,
+        jobs: BatchJobs | None = None,
     ) -> None:
         self.pipelines, self.topics, self.settings = pipelines, topics, settings
         self.report, self.clock, self.tables = report, clock, tables
-        self.retention = retention
+        self.retention, self._jobs, self._joined = retention, jobs, False
         self.generations = 0
         self.events = 0
         self.differences: Counter[str] = Counter()  # by view
@@ -96,6 +99,10 @@ class Schedule:
 
     def stop(self) -> None:
         self._stop.set()
+        self._worker.join(PATIENCE_S)
+        while self._jobs and self._worker.alive:
+            self._jobs.cancel()
+            self._worker.join(LOOK_S)
         self._worker.join()
         self._end()
 
@@ -148,6 +155,9 @@ class Schedule:
             wish.done.set_exception(Unavailable(reason))
 
     def _turn(self) -> float:
+        if self._jobs and not self._joined:
+            self._jobs.join()
+            self._joined = True
         with self._mending:
             self._each("speed", lambda name, pipeline: pipeline.mend(), self._mended)
         # Whoever has paused the steps may build for hours, and queries that fail are mended.
@@ -194,6 +204,8 @@ class Schedule:
                 action(name, pipeline)
                 self._problems.over(key)
             except Exception as error:
+                if self._stop.is_set():
+                    return  # it was cancelled
                 sentence = f"{what} of stream '{name}' failed: {reason_of(error)}"
                 self._problems.note(key, sentence, error)
                 if isinstance(error, Fenced):
@@ -212,6 +224,8 @@ class Schedule:
             action()
             self._problems.over(key)
         except Exception as error:
+            if self._stop.is_set():
+                return  # it was cancelled
             self._problems.note(key, f"{failed}: {reason_of(error)}", error)
 
     def _build(self, name: str, pipeline: Pipeline) -> None:
@@ -252,6 +266,8 @@ class Schedule:
                 wish.started_at_us = self.clock()
                 promoted = self._rebuilt(wish)
             except Exception as error:
+                if self._stop.is_set():
+                    return  # it was cancelled, and all wishes are refused
                 self._forget(wish)
                 wish.done.set_exception(error)
             else:

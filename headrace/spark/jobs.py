@@ -1,0 +1,52 @@
+"""The Spark jobs of batch, which end when the run is told to stop.
+
+A build of a long history takes hours, and nothing of it is needed: what it has staged is thrown
+away by the next one. A job that is cancelled raises in the thread that waits for it.
+tests/spark/test_jobs.py cancels a job that would not end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LOOK_S = 0.5
+_GROUP = "batch"
+
+
+class BatchJobs:
+    """The jobs of the threads that have joined the group."""
+
+    def __init__(self, spark: Any) -> None:
+        self._context = spark.sparkContext
+
+    def join(self) -> None:
+        """The jobs of this thread belong to the group from now on."""
+        self._context.setJobGroup(_GROUP, "archive and builds")
+
+    def cancel(self) -> None:
+        self._context.cancelJobGroup(_GROUP)
+
+    @contextmanager
+    def cancelled_by(self, stop: threading.Event) -> Iterator[None]:
+        """What is done in it ends soon after `stop` is set, and is no failure then."""
+        self.join()
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(LOOK_S):
+                if stop.is_set():
+                    self.cancel()
+
+        watcher = threading.Thread(target=watch, name="cancel batch", daemon=True)
+        watcher.start()
+        try:
+            yield
+        except Exception:
+            if not stop.is_set():
+                raise
+        finally:
+            done.set()
+            watcher.join()
