@@ -24,8 +24,8 @@ from headrace.compile.translate import Result
 from headrace.core.errors import BadRequest, NotFound, Unsupported
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
-from headrace.core.time import from_iso, iso
-from headrace.define.dialect import parse_query, sql_of, tokens_of
+from headrace.core.time import LAST, from_iso, iso
+from headrace.define.dialect import parse_translatable, sql_of, tokens_of
 from headrace.define.tokens import word_of
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.conditions import Keys, asked
@@ -188,10 +188,9 @@ def _moment(text: str) -> int:
 
 def _next(window: str) -> str:
     """The moment after the start of a window."""
-    try:
-        return iso(_moment(window) + 1)
-    except OverflowError as error:
-        raise BadRequest(f"no window starts at '{window}', the end of time") from error
+    if (moment := _moment(window)) == LAST:
+        raise BadRequest(f"no window starts at '{window}', the end of time")
+    return iso(moment + 1)
 
 
 # Where the events lie
@@ -225,7 +224,7 @@ def placed_rows(view: ViewPlan, relaxed: str = "") -> tuple[str, str]:
     """DuckDB's SQL: the keys of a row and the place of each event that counts in it; and the names
     of its columns, k0 the first key.
     """
-    tree = parse_query(view.definition, Origin("plan", 1))
+    tree = parse_translatable(view.definition, Origin("plan", 1))
     for select in list(tree.find_all(exp.Select)) if relaxed else ():
         select.set("where", None)
         if relaxed == "joins":

@@ -22,7 +22,7 @@ from headrace.audit.ordered import (
 from headrace.audit.windows import NAMES, Windows, is_window, windows_of
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.origin import Origin
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_translatable
 
 _BIGINT = (
     "CASE WHEN {0} BETWEEN -9223372036854775808 AND 9223372036854775807 "
@@ -36,7 +36,7 @@ def oracle_sql(
     """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
     comparison. `time` is the column of the stream's event time; an outer join of streams asks for
     their watermarks."""
-    select = parse_query(plan.definition, Origin("plan", 1))
+    select = parse_translatable(plan.definition, Origin("plan", 1))
     assert isinstance(select, exp.Select)
     select.transform(lambda node: _from_the_beginning(node, watermarks), copy=False)
     if plan.carry:

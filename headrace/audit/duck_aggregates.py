@@ -14,7 +14,7 @@ from sqlglot import exp
 from headrace.compile.calls import Call, read_call
 from headrace.core.aggregate import AGGREGATES
 from headrace.core.origin import Origin
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_translatable
 
 SEQ = "_offset * 65536 + _partition"
 _ORIGIN = Origin("plan", 1)
@@ -50,7 +50,7 @@ def _when(call: Call, time: str | None) -> str:
 
 
 def _sql(text: str) -> str:
-    return str(parse_query(f"SELECT {text}", _ORIGIN).expressions[0].sql(dialect="duckdb"))
+    return str(parse_translatable(f"SELECT {text}", _ORIGIN).expressions[0].sql(dialect="duckdb"))
 
 
 def _end(pick: str) -> Form:

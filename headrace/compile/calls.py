@@ -34,8 +34,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
     exp.Any: "bool_or",
-    exp.ArgMax: "max_by",
-    exp.ArgMin: "min_by",
     exp.ApproxDistinct: "approx_count_distinct",
     exp.First: "first",
     exp.FirstValue: "first",
@@ -70,9 +68,17 @@ def called(node: exp.Expr) -> str | None:
     return name if name in AGGREGATES and name != "count_distinct" else None
 
 
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether the node itself calls an aggregate, one of ours or another of Spark's."""
+    if isinstance(node, exp.Anonymous):
+        known = exp.FUNCTION_BY_NAME.get(node.name.upper())
+        return called(node) is not None or bool(known and issubclass(known, exp.AggFunc))
+    return isinstance(node, exp.AggFunc) or called(node) is not None
+
+
 def aggregates_in(expression: exp.Expr) -> bool:
     """Whether an aggregate is called anywhere in the expression."""
-    return any(isinstance(node, exp.AggFunc) or called(node) for node in expression.walk())
+    return any(map(is_aggregate, expression.walk()))
 
 
 def read_call(expression: exp.Expr, origin: Origin) -> Call | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 from sqlglot import exp
 
-from headrace.core.aggregate import AGGREGATES, SYNONYMS
+from headrace.compile.calls import is_aggregate
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
@@ -92,7 +92,7 @@ class Leaves:
         """Refuse an aggregate that a pattern does not know, which Spark would take for one of its
         own over all matches."""
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
-        if isinstance(node, exp.AggFunc) or name in AGGREGATES or name in SYNONYMS:
+        if is_aggregate(node):
             raise self.refused(
                 f"a pattern does not know the aggregate {name}",
                 f"it knows {', '.join(MATCH_AGGREGATES)}.",

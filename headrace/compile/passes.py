@@ -76,7 +76,7 @@ from headrace.core.origin import Origin
 from headrace.core.rule import ALERTS, matches_of, stream_of, view_of, watched_of
 from headrace.core.schema import Schema
 from headrace.define.definitions import QueryDefinition, StreamDefinition
-from headrace.define.dialect import sql_of
+from headrace.define.dialect import parse_translatable, sql_of
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.project import Project
 
@@ -335,7 +335,8 @@ class _Compiler:
     def add_read(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
         origin = resolved.definition.query_origin
         relations = {name: self.views[name].outputs for name in resolved.views}
-        translated = translate(resolved.select, relations, origin)
+        select = parse_translatable(sql_of(resolved.select), origin)
+        translated = translate(select, relations, origin)
         outputs = tuple(
             OutputPlan(
                 result.name,

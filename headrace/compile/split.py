@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from headrace.compile.calls import AGGREGATE_NAMES, Call, aggregates_in, read_call
+from headrace.compile.calls import AGGREGATE_NAMES, Call, aggregates_in, is_aggregate, read_call
 from headrace.compile.ordered import OrderedWindow, ordered_name, read_ordered
 from headrace.compile.window_words import read_window, window_edge, window_name, window_word
 from headrace.compile.windows import WindowPlan
@@ -160,7 +160,7 @@ class _Splitter:
             if call not in self.parts.calls:
                 self.parts.calls.append(call)
             return exp.column(f"call_{self.parts.calls.index(call)}")
-        if isinstance(expression, exp.AggFunc) or window_word(expression):
+        if is_aggregate(expression) or window_word(expression):
             raise self.unsupported(
                 f"{sql_of(expression)} is not supported here", f"aggregates are {AGGREGATE_NAMES}."
             )
@@ -212,8 +212,8 @@ def same(one: exp.Expr, other: exp.Expr) -> bool:
     """Whether two expressions are one: equal but for the case of names, and for a qualifier that
     only one of them has. The case of a text matters: 'MM' is the month, and 'mm' the minute.
     """
-    both = isinstance(one, exp.Column) and isinstance(other, exp.Column)
-    if both and not (one.table and other.table):
+    columns = [part for part in (one, other) if isinstance(part, exp.Column)]
+    if len(columns) == 2 and not all(column.table for column in columns):
         return one.name.lower() == other.name.lower()
     return _in_lower_case(one) == _in_lower_case(other)
 

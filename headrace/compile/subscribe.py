@@ -20,7 +20,7 @@ from headrace.core.aggregate import Merge
 from headrace.core.errors import BadRequest, NotFound, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.subscription import Form, Mode, Shape, Subscription
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_translatable, sql_of
 
 _WHOLE = re.compile(r"CASE WHEN (p\d+) \+ \(shiftright\((p\d+), 32\)\) BETWEEN .* END", re.I)
 _COUNT = re.compile(r"coalesce\((p\d+), 0\)", re.I)
@@ -47,7 +47,7 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
     )
     _check_keys(view, asked)
     if query := query_of(view, asked):
-        translate(parse_query(query, Origin("subscription", 1)), {view.name: view.outputs})
+        translate(parse_translatable(query, Origin("subscription", 1)), {view.name: view.outputs})
     _check_time(plan, shape, asked)
     _check_values(view, shape, asked)
     return shape

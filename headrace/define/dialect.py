@@ -1,9 +1,13 @@
-"""Headrace's SQL is Spark's; this dialect mends what sqlglot misreads in it.
+"""Headrace's SQL is Spark's, and Spark reads it as it was written.
 
+sqlglot knows several hundred functions and writes them again in its own way: it drops a format, or
+an argument that it never heard of. Here it knows the structure of SQL and the few functions to
+which the compiler gives a meaning; every other call is a name with arguments. `Translatable` is
+for SQL that is said again in another engine's words, which needs the functions.
 sqlglot takes `window` for the keyword of a named window, so `GROUP BY window(ts, '1 hour')` fails.
-Here it is a plain name, and so are collect_list and collect_set. Spark's own parser stays the
-authority on what is valid.
-tests/define/test_dialect.py checks the forms that were misread.
+Here it is a plain name, and so are collect_list and collect_set.
+tests/define/test_dialect.py checks the forms that were misread, tests/spark/test_verbatim.py all
+examples of Spark's own pages.
 """
 
 from __future__ import annotations
@@ -11,14 +15,31 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.define.mistakes import no_select, unclosed, unread
+
+_UNDERSTOOD = {
+    "ABS", "ANY_VALUE", "APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "APPROX_TOP_K", "ARRAY_AGG",
+    "AVG", "BOOL_AND", "BOOL_OR", "COALESCE", "CONCAT", "CORR", "COUNT", "COUNT_IF", "COVAR_POP",
+    "COVAR_SAMP", "CUME_DIST", "DENSE_RANK", "EXPLODE", "FIRST", "FIRST_VALUE", "GREATEST", "IF",
+    "IFNULL", "KURTOSIS", "LAG", "LAST", "LAST_VALUE", "LCASE", "LEAD", "LEAST", "LENGTH", "LOWER",
+    "MAX", "MEDIAN", "MIN", "NTH_VALUE", "NTILE", "NULLIF", "NVL",
+    "PERCENT_RANK", "PERCENTILE_APPROX", "RANK", "ROUND", "ROW_NUMBER", "SKEWNESS", "STDDEV",
+    "STDDEV_POP", "STDDEV_SAMP", "SUM", "UCASE", "UPPER", "VARIANCE", "VAR_POP", "VAR_SAMP",
+}  # fmt: skip
+# Calls whose arguments are not separated by commas alone.
+_SYNTAX = {
+    "APPROX_PERCENTILE", "CAST", "EXTRACT", "OVERLAY", "PERCENTILE_APPROX",
+    "POSITION", "SUBSTR", "SUBSTRING", "TRIM", "TRY_CAST",
+}  # fmt: skip
 
 
 class Headrace(Spark):
@@ -28,6 +49,24 @@ class Headrace(Spark):
         KEYWORDS: ClassVar[dict[str, Any]] = {
             word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
         }
+
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            name: build for name, build in SparkParser.FUNCTIONS.items() if name in _UNDERSTOOD
+        }
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in _SYNTAX
+        }
+
+    class Generator(SparkGenerator):
+        TYPE_MAPPING: ClassVar[dict[Any, str]] = {
+            **SparkGenerator.TYPE_MAPPING,
+            exp.DType.TIME: "TIME",
+        }
+
+
+class Translatable(Headrace):
+    """The same text with all functions known, so that it can be said in another dialect."""
 
     class Parser(SparkParser):
         # Ours take a limit, which sqlglot would drop.
@@ -40,10 +79,19 @@ class Headrace(Spark):
 
 def parse_query(text: str, origin: Origin) -> exp.Query:
     """The structure of a SELECT, or an error at the right line of the user's file."""
+    return _parsed(text, origin, Headrace())
+
+
+def parse_translatable(text: str, origin: Origin) -> exp.Query:
+    """A SELECT that another engine is to run."""
+    return _parsed(text, origin, Translatable())
+
+
+def _parsed(text: str, origin: Origin, dialect: Dialect) -> exp.Query:
     tokens = tokens_of(text, origin)
     first = tokens[0].text if tokens else ""
     try:
-        tree = Headrace().parser().parse(tokens, text)
+        tree = dialect.parser().parse(tokens, text)
     except ParseError as error:
         raise unread(error, first, origin) from error
     statements = [statement for statement in tree if statement is not None]

@@ -15,7 +15,7 @@ from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.compile.windows import Span
 from headrace.core.origin import Origin
 from headrace.core.time import FIRST, LAST
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_translatable
 from headrace.serving.merge import in_windows, merged, source
 
 
@@ -73,7 +73,7 @@ def _readable(type: str, column: str) -> str:
 @lru_cache(maxsize=10_000)  # every read of a view asks for the same expressions again
 def store_sql(text: str) -> str:
     """A finish expression, or one of ORDER BY, in the store's SQL."""
-    tree = parse_query(f"SELECT 1 ORDER BY {text}", Origin("plan", 1))
+    tree = parse_translatable(f"SELECT 1 ORDER BY {text}", Origin("plan", 1))
     ordered: exp.Ordered = tree.args["order"].expressions[0]
     return ordered.sql(dialect="sqlite")
 

@@ -18,7 +18,7 @@ from headrace.core.aggregate import Estimate
 from headrace.core.errors import BadQuery, HeadraceError, UnknownColumn, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.time import HOUR, from_iso
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_translatable
 from headrace.serving.answer import rows_as_objects
 from headrace.testing import differences
 from headrace.testing.reference import Reference, Timestamp, Window
@@ -68,7 +68,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]
 
 
 def translated(sql: str) -> Translated:
-    return translate(parse_query(sql, Origin("query", 1)), RELATIONS)
+    return translate(parse_translatable(sql, Origin("query", 1)), RELATIONS)
 
 
 def answer(db: sqlite3.Connection, sql: str) -> list[dict[str, Any]]:
@@ -279,14 +279,17 @@ def test_what_is_not_known_is_refused(
 
 
 def test_refusal_of_a_definition_is_told_at_its_place() -> None:
-    query, origin = parse_query("SELECT ulr FROM hits", Origin("a.sql", 1)), Origin("a.sql", 7)
+    query, origin = (
+        parse_translatable("SELECT ulr FROM hits", Origin("a.sql", 1)),
+        Origin("a.sql", 7),
+    )
     with pytest.raises(UnknownColumn) as caught:
         translate(query, RELATIONS, origin)
     assert caught.value.origin == origin
 
 
 def test_translating_leaves_the_query_as_it_was() -> None:
-    query = parse_query("SELECT url, n FROM hits ORDER BY 2", Origin("query", 1))
+    query = parse_translatable("SELECT url, n FROM hits ORDER BY 2", Origin("query", 1))
     before = query.sql()
     translate(query, RELATIONS)
     assert query.sql() == before
