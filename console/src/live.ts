@@ -1,9 +1,8 @@
-/** What the server says by itself: one connection, shared by all screens.
+/** The live connection: one event stream from the server, shared by all screens.
  *
- * While there is none, as behind a proxy that holds streams back, the server is asked every two
- * seconds; so is a server of jobs, which says nothing by itself. When it does not answer either,
- * what was heard is no longer shown as the present. A view that is looked at is asked for again
- * when a stream has moved: `moved` tells it.
+ * Without one, as behind a proxy that buffers streams, the server is polled every two seconds; so is
+ * a server of jobs, which has no event stream. If polling fails too, the last state is no longer
+ * shown as current. A view on the screen is requested again after a commit: `moved` announces it.
  */
 
 import { address, api, Problem, session } from "./api";

@@ -116,8 +116,9 @@ export interface AuditQuestion {
   view?: string | null;
 }
 
-/** What a comparison found. A difference that is expected is none; `note` says why, and
- *     `changed` counts it, of a build from the beginning, too: rows that are not what was served.
+/** The result of a comparison. Expected differences are not counted in `differences`; `note`
+ *     gives their reason, and `changed` counts all rows of a full build that differ from what was
+ *     served.
  */
 export interface AuditResult {
   view: string;

@@ -25,7 +25,7 @@ _OPENS, _CLOSES = {"(", "CASE"}, {")", "END"}
 def read_rules(tokens: Tokens, name: str, folder: Path) -> tuple[Sql, Rules]:
     """What is read, as it may stand after FROM, and the rules."""
     tokens.expect("ON")
-    source = _stretch(tokens, f"rules '{name}'", "the stream after ON", _clause)
+    source = _text_until(tokens, f"rules '{name}'", "the stream after ON", _clause)
     every, column = _matching(tokens)
     if tokens.took("FROM"):
         origin, location = tokens.origin, tokens.literal()
@@ -78,7 +78,7 @@ class _Reader:
         name = self.tokens.name("the rule")
         where = f"rule '{name}'"
         self.tokens.expect("WHEN")
-        condition = _stretch(self.tokens, where, "the condition after WHEN", _then)
+        condition = _text_until(self.tokens, where, "the condition after WHEN", _then)
         self.tokens.expect("THEN")
         return Rule(name, (condition,), self._sets(where), place)
 
@@ -89,13 +89,13 @@ class _Reader:
         while more:
             field = self.tokens.name("a field")
             self.tokens.expect("=")
-            value = _stretch(self.tokens, where, f"the value of '{field}'", _next_field)
+            value = _text_until(self.tokens, where, f"the value of '{field}'", _next_field)
             found.append((field, value))
             more = self.tokens.took(",")
         return tuple(found)
 
 
-def _stretch(tokens: Tokens, where: str, what: str, ends: Callable[[Tokens], bool]) -> Sql:
+def _text_until(tokens: Tokens, where: str, what: str, ends: Callable[[Tokens], bool]) -> Sql:
     """The text up to where it ends, outside parentheses and CASE."""
     first, origin, depth = tokens.at, tokens.origin, 0
     while not tokens.done and (depth or not ends(tokens)):

@@ -23,7 +23,7 @@ from headrace.core.event import OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
 from headrace.define.project import Project
 from headrace.log.shown import shown_rows
-from headrace.master.stretch import Stretches
+from headrace.master.range_reader import RangeReader
 from headrace.run.history import table_relation, write_events
 from headrace.run.layout import Layout
 from headrace.serving.channel import EVENTS_MAX, Placed, Source
@@ -40,7 +40,7 @@ class Following:
 
     def __call__(self, known: Followed) -> Source:
         name = known.stream.name
-        events = Stretches(known.stream, self.layout.log(name), self.layout.master(name))
+        events = RangeReader(known.stream, self.layout.log(name), self.layout.master(name))
         if known.plain:
             return Plain(known, events)
         made = Asked(known, events, self)
@@ -51,7 +51,7 @@ class Following:
 class Plain:
     """The events of a declared stream, all of them."""
 
-    def __init__(self, known: Followed, events: Stretches) -> None:
+    def __init__(self, known: Followed, events: RangeReader) -> None:
         self.known, self.events = known, events
 
     def end(self) -> Position:
@@ -67,7 +67,7 @@ class Plain:
 class Asked:
     """What Spark makes of a stream's events: a derived stream, a condition, or both."""
 
-    def __init__(self, known: Followed, events: Stretches, of: Following) -> None:
+    def __init__(self, known: Followed, events: RangeReader, of: Following) -> None:
         self.known, self.events, self.of = known, events, of
         self._events_max = EVENTS_MAX
 

@@ -19,7 +19,7 @@ from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import sound
-from headrace.master.stretch import events_schema, logged_events
+from headrace.master.range_reader import events_schema, logged_events
 from headrace.master.table import MasterTable, event_files
 from headrace.run.layout import Layout
 from headrace.spark.query_client import Relation

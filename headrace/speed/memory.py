@@ -74,7 +74,7 @@ def moments(
     """Of each stream the moment since which its old events matter.
 
     A new event dated t (from `lows` on, or on time, so after its stream's watermark) looks for
-    partners in a stretch around t. An old one that it finds, or that still waits for a partner,
+    partners in an interval around t. An old one that it finds, or that still waits for a partner,
     must be seen together with its own old partners.
     """
     found = [min(_earliest(mark, low), 2**62) for mark, low in zip(watermarks, lows, strict=True)]

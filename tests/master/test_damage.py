@@ -19,7 +19,7 @@ from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.balance import letters
 from headrace.master.decoding import decoder_of
-from headrace.master.stretch import Stretches
+from headrace.master.range_reader import RangeReader
 from headrace.master.version import MasterFile
 
 from .bench import CLICKS, Bench, click
@@ -61,7 +61,7 @@ WHOLE = PositionRange(Position((0, 0)), Position((1002, 0)))
 
 
 def by_range(bench: Bench, state: Path) -> object:
-    return Stretches(CLICKS, state / "log/clicks", bench.table.path).read(WHOLE).to_pylist()
+    return RangeReader(CLICKS, state / "log/clicks", bench.table.path).read(WHOLE).to_pylist()
 
 
 def by_duckdb(bench: Bench, state: Path) -> object:
@@ -116,7 +116,7 @@ def test_every_reader_refuses_a_missing_file(
 def test_pages_are_verified_by_one_who_has_hashed_the_file_before(
     filled: Bench, state: Path
 ) -> None:
-    ranges = Stretches(CLICKS, state / "log/clicks", filled.table.path)
+    ranges = RangeReader(CLICKS, state / "log/clicks", filled.table.path)
     assert len(ranges.read(WHOLE)) == 1000
     file = file_of(filled)
     group = pq.ParquetFile(file.path).metadata.row_group(0)
@@ -152,7 +152,7 @@ def test_a_delta_log_whose_numbers_contradict_each_other_is_refused(
         change(action)
     newest.write_text("\n".join(map(json.dumps, actions)))
     with pytest.raises(CorruptMaster) as caught:
-        Stretches(CLICKS, state / "log/clicks", filled.table.path).read(WHOLE)
+        RangeReader(CLICKS, state / "log/clicks", filled.table.path).read(WHOLE)
     assert "the Delta log of the master of 'clicks' contradicts itself: " in caught.value.message
     assert caught.value.message.endswith(told)
 

@@ -12,7 +12,7 @@ import pytest
 from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
 from headrace.master.archive import Archive
-from headrace.master.stretch import Stretches
+from headrace.master.range_reader import RangeReader
 from headrace.master.table import MasterTable
 
 from .bench import CLICKS, Bench, InProcess, click
@@ -31,18 +31,18 @@ def filled(bench: Bench) -> Bench:
     return bench
 
 
-def stretches(bench: Bench) -> Stretches:
-    return Stretches(CLICKS, bench.archive.log, bench.table.path)
+def range_reader(bench: Bench) -> RangeReader:
+    return RangeReader(CLICKS, bench.archive.log, bench.table.path)
 
 
-def rows(found: Stretches, range: PositionRange = WHOLE) -> list[dict[str, Any]]:
+def rows(found: RangeReader, range: PositionRange = WHOLE) -> list[dict[str, Any]]:
     return [dict(row) for row in found.read(range).to_pylist()]
 
 
 def test_events_come_partition_by_partition_without_duplicates_and_dead_letters(
     filled: Bench,
 ) -> None:
-    found = rows(stretches(filled))
+    found = rows(range_reader(filled))
     assert [row["user"] for row in found] == [
         "ann",
         "bob",
@@ -54,25 +54,25 @@ def test_events_come_partition_by_partition_without_duplicates_and_dead_letters(
         "hal",
     ]
     assert [row["user"] for row in found if row["_late"]] == ["bob", "dan", "hal"]
-    assert stretches(filled).end() == WHOLE.upper
+    assert range_reader(filled).end() == WHOLE.upper
 
 
 @pytest.mark.parametrize("archived", range(11))
 def test_it_does_not_matter_how_much_is_archived(filled: Bench, archived: int) -> None:
     """A step takes from both partitions, so the master ends at another place each time."""
-    expected = rows(stretches(filled))
+    expected = rows(range_reader(filled))
     if archived:
         filled.archive.step(archived)
-    assert rows(stretches(filled)) == expected
+    assert rows(range_reader(filled)) == expected
 
 
 @pytest.mark.parametrize("archived", [0, 4, 10])
 @pytest.mark.parametrize("size", [1, 2, 3, 10])
 def test_ranges_one_after_another_are_the_whole(filled: Bench, archived: int, size: int) -> None:
-    expected = rows(stretches(filled))
+    expected = rows(range_reader(filled))
     if archived:
         filled.archive.step(archived)
-    found, reader, lower = [], stretches(filled), WHOLE.lower
+    found, reader, lower = [], range_reader(filled), WHOLE.lower
     while lower != WHOLE.upper:
         step = PositionRange(lower, WHOLE.upper).limited(size)
         found += rows(reader, step)
@@ -82,10 +82,10 @@ def test_ranges_one_after_another_are_the_whole(filled: Bench, archived: int, si
 
 
 def test_who_reads_on_reads_the_log_alone(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = stretches(filled)
+    reader = range_reader(filled)
     filled.archive.step(4)
     cuts = [Position((5, 2)), Position((6, 2)), WHOLE.upper]
-    expected = [rows(stretches(filled), PositionRange(*pair)) for pair in pairwise(cuts)]
+    expected = [rows(range_reader(filled), PositionRange(*pair)) for pair in pairwise(cuts)]
     rows(reader, PositionRange(WHOLE.lower, cuts[0]))
 
     def asked(table: MasterTable) -> None:
@@ -103,7 +103,7 @@ def test_what_retention_has_taken_from_the_log_is_read_from_the_master(
     from headrace.core.errors import NotFound
     from headrace.log.reader import TopicReader
 
-    reader, expected = stretches(filled), rows(stretches(filled))
+    reader, expected = range_reader(filled), rows(range_reader(filled))
     rows(reader, PositionRange(WHOLE.lower, WHOLE.lower))
     filled.archive.step(100)
 
@@ -118,12 +118,12 @@ def test_a_column_that_came_later_is_null_in_what_is_older(filled: Bench) -> Non
     filled.archive.step(100)
     more = msgspec.structs.replace(CLICKS, columns=(*CLICKS.columns, ("page", "STRING", True)))
     Archive(InProcess(), more, filled.archive.log, filled.table.path).table.newest()
-    found = Stretches(more, filled.archive.log, filled.table.path).read(WHOLE)
+    found = RangeReader(more, filled.archive.log, filled.table.path).read(WHOLE)
     assert set(found["page"].to_pylist()) == {None}
-    assert found["user"].to_pylist() == [row["user"] for row in rows(stretches(filled))]
+    assert found["user"].to_pylist() == [row["user"] for row in rows(range_reader(filled))]
 
 
 def test_a_stream_without_a_master_is_read_from_its_log(filled: Bench, tmp_path: Path) -> None:
-    found = Stretches(CLICKS, filled.archive.log, tmp_path / "nowhere")
-    assert rows(found) == rows(stretches(filled))
+    found = RangeReader(CLICKS, filled.archive.log, tmp_path / "nowhere")
+    assert rows(found) == rows(range_reader(filled))
     assert not (tmp_path / "nowhere").exists(), "a reader makes nothing"

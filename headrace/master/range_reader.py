@@ -4,7 +4,7 @@ Both give the same rows for the same range, whatever the archive or retention do
 an event is late depends on those before it. The master knows it of its events, and what the log
 has beyond is decoded from there on. Who reads on where a range before ended need not go back,
 because the highest event times there are remembered; then the log alone is read.
-tests/master/test_stretch.py reads ranges across the place where they meet.
+tests/master/test_range_reader.py reads ranges across the place where they meet.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SOUND_MAX = 10_000
 Highs = tuple[int | None, ...]
 
 
-class Stretches:
+class RangeReader:
     """The events of one stream, by ranges of positions."""
 
     def __init__(self, stream: StreamPlan, log: Path, master: Path) -> None:
