@@ -3,8 +3,8 @@
 NULL is None, and truth has three values. A function is given closures, one for each argument, and
 makes of them a closure for the call, so that AND, OR, CASE and COALESCE ask for no more than they
 need, from the left. Where Spark differs from the standard we follow Spark, which computes the same
-conditions elsewhere: LEAST and GREATEST leave NULLs out. tests/pattern/test_evaluate.py has a line
-for each function.
+conditions elsewhere: LEAST and GREATEST leave NULLs out, NaN equals itself and is above every other
+number, and whole numbers have 64 bits. tests/pattern/test_evaluate.py has a line for each function.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
-from functools import lru_cache
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 Closure = Callable[[Any], Any]
+_HALF = 1 << 63
+_EXACT = Context(prec=800)  # digits, of which a double has at most 767
+_WHOLE = re.compile(r"\s*([+-]?)(\d+)(?:\.\d*)?\s*|\s*([+-]?)(\.\d+)\s*", re.ASCII)
 
 
 class Function(NamedTuple):
@@ -80,22 +83,25 @@ def _in(value: Closure, *candidates: Closure) -> Closure:
 
 
 def _between(value: Closure, lower: Closure, upper: Closure) -> Closure:
-    return _and(_strict2(operator.ge)(value, lower), _AT_MOST(value, upper))
+    return _and(_strict2(_at_least)(value, lower), _strict2(_at_most)(value, upper))
 
 
 def _same(left: Closure, right: Closure) -> Closure:
     def same(at: Any) -> bool:
         x, y = left(at), right(at)
-        return x is y if x is None or y is None else operator.eq(*_met(x, y))
+        return x is y if x is None or y is None else _equal(*_met(x, y))
 
     return same
 
 
-def _extreme(choose: Callable[..., Any]) -> Callable[..., Closure]:
+def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[..., Closure]:
+    def better(x: Any, y: Any) -> Any:
+        if x is None or y is None:
+            return y if x is None else x
+        return y if is_better(*_met(y, x)) else x
+
     def build(*parts: Closure) -> Closure:
-        return lambda at: choose(
-            (value for part in parts if (value := part(at)) is not None), default=None
-        )
+        return lambda at: reduce(better, (part(at) for part in parts))
 
     return build
 
@@ -141,6 +147,45 @@ def _met(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
+# Only NaN differs from itself.
+
+
+def _equal(x: Any, y: Any) -> bool:
+    return bool(x == y or (x != x and y != y))
+
+
+def _unequal(x: Any, y: Any) -> bool:
+    return not _equal(x, y)
+
+
+def _below(x: Any, y: Any) -> bool:
+    return bool(x < y or (y != y and x == x))
+
+
+def _above(x: Any, y: Any) -> bool:
+    return _below(y, x)
+
+
+def _at_most(x: Any, y: Any) -> bool:
+    return bool(x <= y or y != y)
+
+
+def _at_least(x: Any, y: Any) -> bool:
+    return _at_most(y, x)
+
+
+def _wrapping(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """A computation whose whole numbers go from the largest on to the smallest."""
+
+    def wrapped(*values: Any) -> Any:
+        made = compute(*values)
+        if type(made) is int and not -_HALF <= made < _HALF:
+            return (made + _HALF) % (2 * _HALF) - _HALF
+        return made
+
+    return wrapped
+
+
 def _divided(x: Any, y: Any) -> float | None:
     return None if y == 0 else float(x) / float(y)
 
@@ -150,7 +195,7 @@ def _remainder(x: Any, y: Any) -> Any:
     if y == 0:
         return None
     if isinstance(x, float) or isinstance(y, float):
-        return math.fmod(x, y)
+        return math.nan if math.isinf(x) else math.fmod(x, y)
     if isinstance(x, Decimal) or isinstance(y, Decimal):
         return x % y  # decimals do it so already
     return abs(x) % abs(y) * (-1 if x < 0 else 1)
@@ -173,23 +218,31 @@ def _rounded(x: Any, places: int = 0) -> Any:
     if isinstance(x, float) and not math.isfinite(x):
         return x
     unit = Decimal(1).scaleb(-places)
-    rounded = Decimal(repr(x) if isinstance(x, float) else x).quantize(unit, ROUND_HALF_UP)
+    exact = Decimal(repr(x) if isinstance(x, float) else x)
+    rounded = exact.quantize(unit, ROUND_HALF_UP, _EXACT)
     return rounded if isinstance(x, Decimal) else type(x)(rounded)
 
 
 def _double(x: Any) -> float | None:
     try:
-        return float(x)
+        return None if isinstance(x, str) and "_" in x else float(x)
     except ValueError:
         return None
 
 
 def _bigint(x: Any) -> int | None:
-    """Towards zero."""
-    try:
-        return int(Decimal(x.strip()) if isinstance(x, str) else x)
-    except (ValueError, OverflowError, InvalidOperation):
-        return None
+    """Towards zero. A double that does not fit is the nearest that does; a text is then NULL."""
+    if isinstance(x, str):
+        found = _WHOLE.fullmatch(x)
+        number = int(found[1] + found[2]) if found and found[2] else 0
+        return number if found and -_HALF <= number < _HALF else None
+    if x != x:
+        return 0
+    return int(min(max(x, -_HALF), _HALF - 1)) if math.isfinite(x) else _limit(x)
+
+
+def _limit(x: float) -> int:
+    return _HALF - 1 if x > 0 else -_HALF
 
 
 def _string(x: Any) -> str:
@@ -207,41 +260,40 @@ def _concat(*values: Any) -> str:
     return "".join(map(_string, values))
 
 
-_EQUAL = _strict2(operator.eq)
-_AT_MOST = _strict2(operator.le)
+_EQUAL = _strict2(_equal)
 
 FUNCTIONS: dict[str, Function] = {
     "and": Function(_and, 1, None),
     "or": Function(_or, 1, None),
     "not": Function(_strict1(operator.not_), 1, 1),
     "=": Function(_EQUAL, 2, 2),
-    "<>": Function(_strict2(operator.ne), 2, 2),
-    "<": Function(_strict2(operator.lt), 2, 2),
-    "<=": Function(_AT_MOST, 2, 2),
-    ">": Function(_strict2(operator.gt), 2, 2),
-    ">=": Function(_strict2(operator.ge), 2, 2),
+    "<>": Function(_strict2(_unequal), 2, 2),
+    "<": Function(_strict2(_below), 2, 2),
+    "<=": Function(_strict2(_at_most), 2, 2),
+    ">": Function(_strict2(_above), 2, 2),
+    ">=": Function(_strict2(_at_least), 2, 2),
     "<=>": Function(_same, 2, 2),
-    "+": Function(_strict2(operator.add), 2, 2),
-    "-": Function(_strict2(operator.sub), 2, 2),
-    "*": Function(_strict2(operator.mul), 2, 2),
+    "+": Function(_strict2(_wrapping(operator.add)), 2, 2),
+    "-": Function(_strict2(_wrapping(operator.sub)), 2, 2),
+    "*": Function(_strict2(_wrapping(operator.mul)), 2, 2),
     "/": Function(_strict2(_divided), 2, 2),
     "%": Function(_strict2(_remainder), 2, 2),
-    "neg": Function(_strict1(operator.neg), 1, 1),
+    "neg": Function(_strict1(_wrapping(operator.neg)), 1, 1),
     "is_null": Function(lambda part: lambda at: part(at) is None, 1, 1),
     "coalesce": Function(_coalesce, 1, None),
     "case": Function(_case, 2, None),
     "if": Function(_case, 3, 3),
     "in": Function(_in, 2, None),
     "between": Function(_between, 3, 3),
-    "abs": Function(_strict1(abs), 1, 1),
-    "least": Function(_extreme(min), 1, None),
-    "greatest": Function(_extreme(max), 1, None),
+    "abs": Function(_strict1(_wrapping(abs)), 1, 1),
+    "least": Function(_extreme(_below), 1, None),
+    "greatest": Function(_extreme(_above), 1, None),
     "concat": Function(_strict(_concat), 1, None),
     "like": Function(_strict2(_like), 2, 2),
     "upper": Function(_strict1(str.upper), 1, 1),
     "lower": Function(_strict1(str.lower), 1, 1),
     "length": Function(_strict1(len), 1, 1),
-    "round": Function(_strict(_rounded), 1, 2),
+    "round": Function(_strict(_wrapping(_rounded)), 1, 2),
     "cast_double": Function(_strict1(_double), 1, 1),
     "cast_bigint": Function(_strict1(_bigint), 1, 1),
     "cast_string": Function(_strict1(_string), 1, 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ from headrace.pattern.evaluate import FUNCTIONS, Scope
 from headrace.pattern.trail import Needs, NotRipe, Trail
 from tests.pattern.letters import lettered
 
+NAN, LARGEST = math.nan, 2**63 - 1
 CALLS = [
     ("and", [True, True], True),
     ("and", [True, None], None),
@@ -33,6 +35,35 @@ CALLS = [
     ("<=>", [None, None], True),
     ("<=>", [None, 1], False),
     ("<=>", [1, 1], True),
+    ("=", [NAN, NAN], True),
+    ("=", [0.0, -0.0], True),
+    ("<>", [NAN, NAN], False),
+    ("<", [math.inf, NAN], True),
+    ("<", [NAN, NAN], False),
+    ("<=", [NAN, NAN], True),
+    (">", [NAN, math.inf], True),
+    (">", [1.0, NAN], False),
+    (">=", [NAN, 1.0], True),
+    ("<=>", [NAN, NAN], True),
+    ("between", [NAN, 1.0, NAN], True),
+    ("in", [NAN, 1.0, NAN], True),
+    ("least", [NAN, 1.0, None], 1.0),
+    ("+", [LARGEST, 1], -LARGEST - 1),
+    ("-", [-LARGEST - 1, 1], LARGEST),
+    ("*", [LARGEST, 2], -2),
+    ("neg", [-LARGEST - 1], -LARGEST - 1),
+    ("abs", [-LARGEST - 1], -LARGEST - 1),
+    ("round", [1e300], 1e300),
+    ("round", [LARGEST, -1], -LARGEST + 1),
+    ("cast_bigint", [NAN], 0),
+    ("cast_bigint", [1e30], LARGEST),
+    ("cast_bigint", [-math.inf], -LARGEST - 1),
+    ("cast_bigint", [" -7.9 "], -7),
+    ("cast_bigint", [".5"], 0),
+    ("cast_bigint", ["1e3"], None),
+    ("cast_bigint", ["1_000"], None),
+    ("cast_bigint", ["9223372036854775808"], None),
+    ("cast_double", ["1_0"], None),
     ("+", [1, 0.5], 1.5),
     ("+", [Decimal("0.5"), 0.5], 1.0),
     ("-", [1, None], None),
@@ -86,7 +117,7 @@ CALLS = [
     ("cast_bigint", [-1.9], -1),
     ("cast_bigint", [" 12 "], 12),
     ("cast_bigint", ["x"], None),
-    ("cast_bigint", [float("inf")], None),
+    ("cast_bigint", [float("inf")], LARGEST),
     ("cast_string", [False], "false"),
     ("cast_string", [1.5], "1.5"),
     ("cast_string", [12345678.9], "1.23456789E7"),

@@ -12,7 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import cmp_to_key, reduce
 from typing import Any
 
@@ -88,7 +88,9 @@ def _remainder(a: Any, b: Any) -> Value:
     """With the sign of the dividend, as Java's."""
     if not b:
         return None
-    return math.fmod(a, b) if not _whole(a, b) else (-1 if a < 0 else 1) * (abs(a) % abs(b))
+    if not _whole(a, b):
+        return math.nan if math.isinf(a) else math.fmod(a, b)
+    return (-1 if a < 0 else 1) * (abs(a) % abs(b))
 
 
 def _whole(a: Value, b: Value) -> bool:
@@ -108,7 +110,8 @@ def _round(value: Value, places: int = 0) -> Value:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return value
     unit = Decimal(1).scaleb(-places)
-    exact = (Decimal(repr(value)) / unit).quantize(Decimal(1), ROUND_HALF_UP) * unit
+    with localcontext(prec=800):  # of which a double needs at most 767
+        exact = (Decimal(repr(value)) / unit).quantize(Decimal(1), ROUND_HALF_UP) * unit
     return int(exact) if isinstance(value, int) else float(exact)
 
 
