@@ -117,7 +117,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _place(item: pytest.Item) -> int:
-    """Spark's tests in front, those of other processes at the back, and the fast between."""
+    """Spark's tests in front, those of other processes at the back, and the fast between; last what
+    takes longest, because two workers begin there.
+    """
+    path = item.nodeid.partition("::")[0]
+    if path in APART or str(Path(path).parent) in SHARED:
+        return 3
     if item.get_closest_marker("process") or item.get_closest_marker("browser"):
         return 2
     return 0 if item.get_closest_marker("spark") else 1

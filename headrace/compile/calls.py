@@ -48,6 +48,11 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Skewness: "skewness",
     exp.Kurtosis: "kurtosis",
 }
+# Aggregates of Spark that sqlglot has not heard of; those of sketches have `_agg` in their names.
+_SPARKS = {
+    "bit_and", "bit_or", "bit_xor", "collect_union", "count_min_sketch", "histogram_numeric",
+    "listagg", "measure", "percentile", "try_avg", "try_sum",
+}  # fmt: skip
 _AS_THEY_ARE = {"min", "max", "bool_and", "bool_or"}  # DISTINCT changes nothing
 
 
@@ -70,10 +75,10 @@ def called(node: exp.Expr) -> str | None:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether the node itself calls an aggregate, one of ours or another of Spark's."""
-    if isinstance(node, exp.Anonymous):
-        known = exp.FUNCTION_BY_NAME.get(node.name.upper())
-        return called(node) is not None or bool(known and issubclass(known, exp.AggFunc))
-    return isinstance(node, exp.AggFunc) or called(node) is not None
+    if called(node) or not isinstance(node, exp.Anonymous):
+        return called(node) is not None or isinstance(node, exp.AggFunc)
+    name, known = node.name.lower(), exp.FUNCTION_BY_NAME.get(node.name.upper())
+    return name in _SPARKS or "_agg" in name or bool(known and issubclass(known, exp.AggFunc))
 
 
 def aggregates_in(expression: exp.Expr) -> bool:

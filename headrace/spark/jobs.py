@@ -20,14 +20,14 @@ class BatchJobs:
     """The jobs of the threads that have joined the group."""
 
     def __init__(self, spark: Any) -> None:
-        self._context = spark.sparkContext
+        self._spark = spark
 
     def join(self) -> None:
         """The jobs of this thread belong to the group from now on."""
-        self._context.setJobGroup(_GROUP, "archive and builds")
+        self._spark.sparkContext.setJobGroup(_GROUP, "archive and builds")
 
     def cancel(self) -> None:
-        self._context.cancelJobGroup(_GROUP)
+        self._spark.sparkContext.cancelJobGroup(_GROUP)
 
     @contextmanager
     def cancelled_by(self, stop: threading.Event) -> Iterator[None]:

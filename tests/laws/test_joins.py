@@ -23,7 +23,7 @@ from headrace.compile.flow import FlowPlan
 from headrace.compile.join import Side, StreamJoin, changed, join_plan
 from headrace.compile.plan import StreamPlan
 from headrace.core.origin import Origin
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_translatable, sql_of
 from headrace.speed.memory import moments
 
 LOWER, UPPER, DELAY = -1, 3, 1
@@ -55,7 +55,9 @@ PAIR = FlowPlan("a+b", (stream("a"), stream("b")), joined=True)
 def joined(kind: str) -> tuple[exp.Select, StreamJoin]:
     on = f"l.k = r.k AND r.ts - l.ts BETWEEN {LOWER} AND {UPPER}"
     items = "l._offset AS x" if kind == "SEMI" else "l._offset AS x, r._offset AS y"
-    tree = parse_query(f"SELECT {items} FROM a AS l {JOINS[kind]} b AS r ON {on}", Origin("x", 1))
+    tree = parse_translatable(
+        f"SELECT {items} FROM a AS l {JOINS[kind]} b AS r ON {on}", Origin("x", 1)
+    )
     assert isinstance(tree, exp.Select)
     return tree, StreamJoin(kind, Side("l", "a", "ts"), Side("r", "b", "ts"), LOWER, UPPER)
 
@@ -70,7 +72,7 @@ class Duck:
         select, join = joined(kind)
         self.plan = join_plan(select, join)
         changed(select, join)
-        self.rows_sql = select.sql(dialect="duckdb")
+        self.rows_sql = parse_translatable(sql_of(select), Origin("x", 1)).sql(dialect="duckdb")
 
     def ask(self, sql: str, marks: dict[str, int | None]) -> list[Any]:
         # DuckDB takes only the parameters that are there.
@@ -99,7 +101,9 @@ class Duck:
         marks = {f"before_{n}": mark for n, mark in enumerate(watermarks(old))}
         marks |= {f"after_{n}": mark for n, mark in enumerate(watermarks(both))}
         rows = Counter(self.ask(self.rows_sql, marks))
-        translated = (parse_query(sql, Origin("x", 1)).sql("duckdb") for sql in self.plan.withdrawn)
+        translated = (
+            parse_translatable(sql, Origin("x", 1)).sql("duckdb") for sql in self.plan.withdrawn
+        )
         return rows, sum(self.ask(sql, marks)[0][0] for sql in translated)
 
 

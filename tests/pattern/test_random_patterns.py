@@ -26,6 +26,7 @@ SEED = DRAWN if PROVE else 20240607
 GROUPS, CASES = 20, examples(100, 2_500)
 
 
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_matcher_finds_what_the_oracle_says(
     group: int, record_property: Callable[[str, object], None]
