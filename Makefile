@@ -50,9 +50,9 @@ wheel: setup ## Build a wheel with the console in it, into dist
 run: setup ## Run the demo with live events; FOR=60s stops it 60 s after it is ready, with a summary
 	@$(BIN)/headrace run examples/shop --port $(PORT) $(if $(FOR),--for $(FOR))
 
-# Three workers: tests of other processes wait for them while Spark's need a core.
+# Four workers: tests of other processes wait for them while Spark's need a core.
 test: setup $(VENV)/.java ## Run all tests, also with the bundled Java
-	@$(BIN)/python -m pytest -q -n 3
+	@$(BIN)/python -m pytest -q -n 4
 
 test-fast: setup ## Run the tests without Spark, browser and processes, in minutes
 	@$(BIN)/python -m pytest -q -n 2 -m "not spark and not browser and not process"

@@ -50,8 +50,8 @@ class Groups(LoadScopeScheduling):
     """Shares tests out by unit.
 
     Tests of Spark are in front, the stories last among them, and tests of other processes at the
-    back. The first worker begins in front and the others at the back. A third worker ends where
-    the stories begin: a JVM of its own would first have to become warm, on two cores that two JVMs
+    back. The first worker begins in front and the others at the back. More than two end where
+    the stories begin: a JVM of their own would first have to become warm, on two cores that two JVMs
     keep busy.
     """
 

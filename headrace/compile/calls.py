@@ -7,6 +7,7 @@ tests/compile/test_split.py checks the forms and the sentences of what is refuse
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -48,11 +49,12 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Skewness: "skewness",
     exp.Kurtosis: "kurtosis",
 }
-# Aggregates of Spark that sqlglot has not heard of; those of sketches have `_agg` in their names.
+# Aggregates of Spark that sqlglot has not heard of, beside those of sketches.
 _SPARKS = {
     "bit_and", "bit_or", "bit_xor", "collect_union", "count_min_sketch", "histogram_numeric",
     "listagg", "measure", "percentile", "try_avg", "try_sum",
 }  # fmt: skip
+_OF_SKETCHES = re.compile(r"\w+_agg(_bigint|_integer|_double|_float)?")
 _AS_THEY_ARE = {"min", "max", "bool_and", "bool_or"}  # DISTINCT changes nothing
 
 
@@ -78,7 +80,9 @@ def is_aggregate(node: exp.Expr) -> bool:
     if called(node) or not isinstance(node, exp.Anonymous):
         return called(node) is not None or isinstance(node, exp.AggFunc)
     name, known = node.name.lower(), exp.FUNCTION_BY_NAME.get(node.name.upper())
-    return name in _SPARKS or "_agg" in name or bool(known and issubclass(known, exp.AggFunc))
+    if name in _SPARKS or _OF_SKETCHES.fullmatch(name):
+        return True
+    return known is not None and issubclass(known, exp.AggFunc)
 
 
 def aggregates_in(expression: exp.Expr) -> bool:
