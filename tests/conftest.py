@@ -50,9 +50,8 @@ class Groups(LoadScopeScheduling):
     """Shares tests out by unit.
 
     Tests of Spark are in front, the stories last among them, and tests of other processes at the
-    back. The first worker begins in front and the others at the back. More than two end where
-    the stories begin: a JVM of their own would first have to become warm, on two cores that two JVMs
-    keep busy.
+    back. The first worker begins in front and the others at the back. More than two end where the
+    stories begin: their JVMs would first have to become warm, on two cores that two JVMs keep busy.
     """
 
     def _split_scope(self, nodeid: str) -> str:

@@ -45,7 +45,7 @@ def test_a_live_run_with_bad_events_ends_with_an_exact_balance_and_no_difference
     project = make_project(tmp_path / "live", settings, GENERATED)
     rows = "\n".join(f'{{"url": "url-{n}", "section": "s{n % 3}"}}' for n in range(40))
     (project / "sections.json").write_text(rows)
-    running = Running(project, "--for", "15s")
+    running = Running(project, "--for", "10s")
     summary = running.finish()
     balance = summary["balance"]["clicks"]
     assert summary["ok"]
@@ -54,13 +54,13 @@ def test_a_live_run_with_bad_events_ends_with_an_exact_balance_and_no_difference
     # The start is slow and does not count.
     (ready,) = [report for report in running.reports if report["kind"] == "ready"]
     assert summary["start_seconds"] == ready["seconds"]
-    assert 15 <= summary["run_seconds"] < 20
+    assert 10 <= summary["run_seconds"] < 15
     assert summary["accepted"] == balance["accepted"]
     assert 0 < summary["events_built"] <= balance["accepted"]
     assert summary["epochs"] > 0
     assert summary["generations"] >= 2
     assert balance["off"] == 0
-    assert balance["accepted"] > 3_000
+    assert balance["accepted"] > 2_000
     assert balance["duplicates"] > 0
     assert readable_by_others(project / ".headrace") == []
 

@@ -16,7 +16,7 @@ from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, sql_of
 from headrace.spark.certain import uncertain
 
-SOME = 150
+SOME = 80
 # What sqlglot cannot read, or reads in another way: no definition can have a VALUES clause, and
 # TIME is no type of ours.
 UNREAD = re.compile(r">>>|\b[Xx] '|TIME'|VALUES '")
