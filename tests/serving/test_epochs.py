@@ -66,6 +66,15 @@ def test_an_epoch_without_rows_for_a_version_is_refused(bench: Bench) -> None:
     assert bench.rows("total")[0]["n"] == 0
 
 
+def test_an_epoch_that_was_computed_beside_another_generation_is_refused(bench: Bench) -> None:
+    bench.build()
+    epoch = bench.epoch(*CLICKS)
+    for generation in (epoch.generation - 1, epoch.generation + 1):
+        with pytest.raises(Superseded, match=f"computed beside generation {generation}"):
+            bench.store.commit_epoch(replace(epoch, generation=generation))
+    assert bench.rows("total")[0]["n"] == 0
+
+
 def test_the_rows_of_a_version_that_is_gone_are_left_out(bench: Bench) -> None:
     bench.build()
     epoch = bench.epoch(*CLICKS)
