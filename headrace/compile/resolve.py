@@ -178,11 +178,15 @@ def refuse_moving_moments(tree: exp.Expr, origin: Origin | None) -> None:
     """TIMESTAMP 'now' is the moment at which Spark reads it, and no trace is left of the word."""
     for cast in tree.find_all(exp.Cast):
         if isinstance(cast.this, exp.Literal) and _MOMENT.fullmatch(cast.this.name):
-            raise Unsupported(
-                f"{sql_of(cast.this)} gives another value each time",
-                hint="a definition speaks of its events only; ask about the present in a query.",
-                origin=origin,
-            )
+            raise not_deterministic(sql_of(cast.this), origin)
+
+
+def not_deterministic(what: str, origin: Origin | None) -> Unsupported:
+    return Unsupported(
+        f"{what} gives another value each time",
+        hint="a definition speaks of its events only; ask about the present in a query.",
+        origin=origin,
+    )
 
 
 _READS = (

@@ -61,6 +61,7 @@ class Headrace(Spark):
     class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {
             **SparkGenerator.TYPE_MAPPING,
+            # sqlglot writes TIMESTAMP, which Spark would read as another value.
             exp.DType.TIME: "TIME",
         }
 

@@ -22,9 +22,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.compile.resolve import not_deterministic
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, UnknownName
 from headrace.core.origin import Origin
-from headrace.spark.certain import refuse_uncertain, refused
+from headrace.spark.certain import refuse_uncertain
 
 # PySpark logs each analysis error with its Java stack; the error itself says it all.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -77,7 +78,7 @@ def translated(error: PySparkException, origin: Origin) -> HeadraceError:
         )
     if "DETERMINISTIC" in condition:
         said = str(parameters.get("sqlExpr") or parameters.get("filterExpr") or "").strip('"')
-        return refused(said or "a part of it", where)
+        return not_deterministic(said or "a part of it", where)
     return BadDefinition(sentence(error), detail=condition or None, origin=where)
 
 

@@ -14,8 +14,9 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
-from headrace.core.errors import Unsupported
+from headrace.compile.resolve import not_deterministic
 from headrace.core.origin import Origin
+from headrace.spark.scala import elements
 
 # Rules of Spark's optimizer, the first of which makes the second see what is written shorter.
 _RULES = ("ReplaceExpressions", "SpecialDatetimeValues")
@@ -23,15 +24,7 @@ _RULES = ("ReplaceExpressions", "SpecialDatetimeValues")
 
 def refuse_uncertain(frame: DataFrame, origin: Origin | None = None) -> None:
     if what := uncertain(frame):
-        raise refused(what, origin)
-
-
-def refused(what: str, origin: Origin | None) -> Unsupported:
-    return Unsupported(
-        f"{what} gives another value each time",
-        hint="a definition speaks of its events only; ask about the present in a query.",
-        origin=origin,
-    )
+        raise not_deterministic(what, origin)
 
 
 def uncertain(frame: DataFrame) -> str | None:
@@ -50,29 +43,23 @@ def uncertain(frame: DataFrame) -> str | None:
 
 def _innermost(plan: JavaObject, is_so: Callable[[JavaObject], bool]) -> str:
     """The call for which it is so, and for nothing in it."""
-    found = next(e for node in _nodes(plan) for e in _elements(node.expressions()) if is_so(e))
+    found = next(e for node in _nodes(plan) for e in elements(node.expressions()) if is_so(e))
     while inner := next(filter(is_so, _inside(found)), None):
         found = inner
     return f"{found.prettyName().lower()}()"
 
 
 def _inside(expression: JavaObject) -> Iterator[JavaObject]:
-    yield from _elements(expression.children())
+    yield from elements(expression.children())
     if "subquery" in expression.prettyName():
         for node in _nodes(expression.plan()):
-            yield from _elements(node.expressions())
+            yield from elements(node.expressions())
 
 
 def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
     yield plan
-    for child in _elements(plan.children()):
+    for child in elements(plan.children()):
         yield from _nodes(child)
-
-
-def _elements(items: JavaObject) -> Iterator[Any]:
-    iterator = items.iterator()
-    while iterator.hasNext():
-        yield iterator.next()
 
 
 def _rule(jvm: Any, name: str) -> JavaObject:

@@ -10,7 +10,7 @@ tests/spark/test_fence.py runs good_queries.sql and refuses hostile_queries.sql.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from headrace.core.errors import BadQuery, LimitReached, Refused
 from headrace.spark import fence_tables as tables
 from headrace.spark.fence_text import HINT, QUERY, FenceLimits, check_text
+from headrace.spark.scala import elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def _inside(
 ) -> list[tuple[Any, frozenset[str]]]:
     package, _, name = item.getClass().getName().rpartition(".")
     if package.startswith("scala.collection"):
-        return [(part, names) for part in _elements(item)]
+        return [(part, names) for part in elements(item)]
     if package == "scala" and name in ("Some", "Tuple2", "Tuple3"):
         return [(part, names) for part in _fields(item)]
     if name in tables.VALUES or package == "org.apache.spark.sql.types":
@@ -117,7 +118,7 @@ def _inside_with(
     if item.allowRecursion():
         raise rules.refused("use WITH RECURSIVE")
     inside: list[tuple[Any, frozenset[str]]] = []
-    for relation in _elements(item.cteRelations()):
+    for relation in elements(item.cteRelations()):
         alias, plan, *rest = _fields(relation)
         inside += [(part, names) for part in (plan, *rest)]
         names = names | {alias.lower()}
@@ -128,14 +129,8 @@ def _fields(item: JavaObject) -> list[Any]:
     return [item.productElement(i) for i in range(item.productArity())]
 
 
-def _elements(items: JavaObject) -> Iterator[Any]:
-    iterator = items.iterator()
-    while iterator.hasNext():
-        yield iterator.next()
-
-
 def _check_relation(item: JavaObject, names: frozenset[str], rules: _Rules) -> None:
-    parts = list(_elements(item.multipartIdentifier()))
+    parts = list(elements(item.multipartIdentifier()))
     shown = ".".join(parts)
     if len(parts) > 1 or parts[0].lower() not in names:
         known = ", ".join(sorted(names)) or "none"
@@ -145,9 +140,9 @@ def _check_relation(item: JavaObject, names: frozenset[str], rules: _Rules) -> N
 
 
 def _check_function(item: JavaObject, rules: _Rules) -> None:
-    name = _check_name(list(_elements(item.nameParts())), rules.functions, rules)
+    name = _check_name(list(elements(item.nameParts())), rules.functions, rules)
     sized = tables.SIZED.get(name, ())
-    arguments = list(_elements(item.arguments())) if sized else []
+    arguments = list(elements(item.arguments())) if sized else []
     for index in sized:
         if index < len(arguments) and not _small(arguments[index], rules.limits.size_max):
             hint = f"write a whole number of at most {rules.limits.size_max:,}."
@@ -174,11 +169,11 @@ def _check_generator(item: JavaObject, rules: _Rules) -> None:
 
 
 def _check_table_function(item: JavaObject, rules: _Rules) -> None:
-    _check_name(list(_elements(item.name())), tables.GENERATORS, rules)
+    _check_name(list(elements(item.name())), tables.GENERATORS, rules)
 
 
 def _check_attribute(item: JavaObject, rules: _Rules) -> None:
-    if any(part.lower() == "_metadata" for part in _elements(item.nameParts())):
+    if any(part.lower() == "_metadata" for part in elements(item.nameParts())):
         raise rules.refused("read _metadata", hint="it would show the files' paths.")
 
 

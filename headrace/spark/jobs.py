@@ -1,4 +1,4 @@
-"""The Spark jobs of batch, which end when the run is told to stop.
+"""The Spark jobs of the batch layer, cancelled when the run is stopped.
 
 A build of a long history takes hours, and nothing of it is needed: what it has staged is thrown
 away by the next one. A job that is cancelled raises in the thread that waits for it.
@@ -31,7 +31,7 @@ class BatchJobs:
 
     @contextmanager
     def cancelled_by(self, stop: threading.Event) -> Iterator[None]:
-        """What is done in it ends soon after `stop` is set, and is no failure then."""
+        """Cancel the jobs of this block once `stop` is set; the exception is then suppressed."""
         self.join()
         done = threading.Event()
 

@@ -227,7 +227,7 @@ def test_rules_are_kept_only_after_their_first_build(
     made = SimpleNamespace(build=build, stop=lambda: None, alerts=alerts, **said)
     monkeypatch.setattr(Deployment, "of", lambda *args: made)
     monkeypatch.setattr(instance.store, "deploy_rules", lambda *args: done.append("kept"))
-    for method in ("join", "cancel"):  # there is no Spark here
+    for method in ("join", "cancel"):  # Spark is not started here
         monkeypatch.setattr(BatchJobs, method, lambda jobs: None)
     # What fails while the run is being stopped was cancelled.
     with nullcontext() if works or stopped else pytest.raises(ConnectionError):

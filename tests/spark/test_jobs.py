@@ -1,4 +1,4 @@
-"""Jobs of batch end when the run is told to stop, however long they would take."""
+"""Jobs of the batch layer are cancelled when the run is stopped, however long they would take."""
 
 from __future__ import annotations
 

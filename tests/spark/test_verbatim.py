@@ -18,7 +18,7 @@ from headrace.spark.certain import uncertain
 
 SOME = 80
 # What sqlglot cannot read, or reads in another way: no definition can have a VALUES clause, and
-# TIME is no type of ours.
+# TIME is not a supported type.
 UNREAD = re.compile(r">>>|\b[Xx] '|TIME'|VALUES '")
 
 
