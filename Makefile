@@ -11,6 +11,7 @@ CONSOLE := headrace/console/static/.built
 CONSOLE_SOURCES := $(shell find console -name node_modules -prune -o -name tests -prune -o -type f -print)
 
 SHARD ?= 1/1
+AFTER ?=
 
 # A run of the tests starts some hundred Python processes, which would each compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -58,7 +59,7 @@ test-fast: setup ## Run the tests without Spark, browser and processes, in minut
 	@$(BIN)/python -m pytest -q -n 2 -m "not spark and not browser and not process"
 
 prove: setup $(VENV)/.java ## Run every test in its exhaustive form; hours; SHARD=1/4 runs a part of it
-	@HEADRACE_SHARD=$(SHARD) $(BIN)/python -m tests.prove -n 3
+	@HEADRACE_SHARD=$(SHARD) HEADRACE_AFTER=$(AFTER) $(BIN)/python -m tests.prove -n 3
 
 $(VENV)/.java: requirements-java.lock $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<

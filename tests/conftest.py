@@ -94,7 +94,8 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("headrace")
     record = os.environ.get("HEADRACE_RECORD")
     if record:
-        config.pluginmanager.register(Recording(Path(record), hasattr(config, "workerinput")))
+        worker, commit = hasattr(config, "workerinput"), os.environ["HEADRACE_COMMIT"]
+        config.pluginmanager.register(Recording(Path(record), worker, commit))
     sys.addaudithook(_no_process)
 
 

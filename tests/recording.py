@@ -18,26 +18,32 @@ from typing import Any, TypeVar
 import pytest
 
 T = TypeVar("T")
+FAILURE_CHARACTERS_MAX = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a test ended. `counts` is what it says it has done, such as {"kills": 9}."""
+    """How a test ended, at which commit. `counts` is what it says it has done, such as
+    {"kills": 9}; `failure` is the end of pytest's report, so that a run that is stopped early has
+    still said why.
+    """
 
     test: str
     passed: bool
     seconds: float
     ended_at: float
     counts: dict[str, int] = field(default_factory=dict)
+    failure: str = ""
+    commit: str = ""
 
 
 class Recording:
     """Writes outcomes as they come, and leaves out what has passed before. Workers only read."""
 
-    def __init__(self, path: Path, worker: bool) -> None:
-        self.path, self.worker = path, worker
+    def __init__(self, path: Path, worker: bool, commit: str) -> None:
+        self.path, self.worker, self.commit = path, worker, commit
         self.seconds: dict[str, float] = {}
-        self.failed: set[str] = set()
+        self.failures: dict[str, str] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(
@@ -53,11 +59,12 @@ class Recording:
         test = report.nodeid
         self.seconds[test] = self.seconds.get(test, 0.0) + report.duration
         if report.outcome == "failed":
-            self.failed.add(test)
+            self.failures[test] = report.longreprtext[-FAILURE_CHARACTERS_MAX:]
         if report.when == "teardown":
             counts = {name: v for name, v in report.user_properties if isinstance(v, int)}
             seconds = round(self.seconds.pop(test), 3)
-            self._write(Outcome(test, test not in self.failed, seconds, time.time(), counts))
+            passed, failure = test not in self.failures, self.failures.get(test, "")
+            self._write(Outcome(test, passed, seconds, time.time(), counts, failure, self.commit))
 
     def _write(self, outcome: Outcome) -> None:
         with self.path.open("a") as file:

@@ -30,19 +30,19 @@ MEANINGS = {
 }
 
 
-def write_scoreboard(page: Path, record: Path, commit: str) -> None:
+def write_scoreboard(page: Path, record: Path) -> None:
     found = sorted(outcomes(record / "outcomes.jsonl"), key=lambda outcome: outcome.test)
     seed = (record / "seed").read_text()
-    parts = [HEAD, _summary(found, commit, seed), _counted(found), _folders(found), _failed(found)]
+    parts = [HEAD, _summary(found, seed), _counted(found), _folders(found), _failed(found)]
     page.write_text("\n".join(part for part in parts if part))
 
 
-def _summary(found: list[Outcome], commit: str, seed: str) -> str:
+def _summary(found: list[Outcome], seed: str) -> str:
     failed = sum(not outcome.passed for outcome in found)
     began = min((o.ended_at - o.seconds for o in found), default=0.0)
     ended = max((o.ended_at for o in found), default=0.0)
     rows = [
-        ("commit", f"`{commit}`"),
+        ("commit", _commits(found)),
         ("seed", f"`HEADRACE_SEED={seed}`"),
         ("from", _time(began)),
         ("to", _time(ended)),
@@ -50,6 +50,14 @@ def _summary(found: list[Outcome], commit: str, seed: str) -> str:
         ("tests", f"{len(found):,}: {len(found) - failed:,} passed, {failed:,} failed"),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {said} |" for name, said in rows), ""])
+
+
+def _commits(found: Iterable[Outcome]) -> str:
+    """The commit; of several, how many tests have run at each."""
+    ran = Counter(outcome.commit for outcome in found).most_common()
+    if len(ran) == 1:
+        return f"`{ran[0][0]}`"
+    return ", ".join(f"`{commit}` ({tests:,} tests)" for commit, tests in ran)
 
 
 def _counted(found: Iterable[Outcome]) -> str:

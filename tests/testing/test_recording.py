@@ -6,17 +6,24 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 
 import pytest
-from recording import Outcome, outcomes, shard_of
+from recording import Outcome, Recording, outcomes, shard_of
 from scoreboard import write_scoreboard
 
-KILLS = Outcome("tests/run/test_kills.py::test_kills", True, 90.0, 1_790_000_090.0, {"kills": 12})
-MERGE = Outcome("tests/laws/test_merge.py::test_sum", True, 2.0, 1_790_000_002.0, {"examples": 50})
-BROKEN = Outcome("tests/log/test_kill.py::test_kill", False, 1.0, 1_790_000_003.0)
+COMMIT = "c0ffee"
+
+
+def outcome(test: str, passed: bool, seconds: float, ended_at: float, **counts: int) -> Outcome:
+    return Outcome(test, passed, seconds, ended_at, counts, commit=COMMIT)
+
+
+KILLS = outcome("tests/run/test_kills.py::test_kills", True, 90.0, 1_790_000_090.0, kills=12)
+MERGE = outcome("tests/laws/test_merge.py::test_sum", True, 2.0, 1_790_000_002.0, examples=50)
+BROKEN = outcome("tests/log/test_kill.py::test_kill", False, 1.0, 1_790_000_003.0)
 
 
 def record(folder: Path, *told: Outcome) -> Path:
@@ -26,10 +33,24 @@ def record(folder: Path, *told: Outcome) -> Path:
 
 
 def test_the_newest_outcome_of_a_test_counts(tmp_path: Path) -> None:
-    mended = Outcome(BROKEN.test, True, 1.5, 1_790_000_100.0)
+    mended = outcome(BROKEN.test, True, 1.5, 1_790_000_100.0)
     path = record(tmp_path, BROKEN, KILLS, mended) / "outcomes.jsonl"
     assert list(outcomes(path)) == [mended, KILLS]
     assert list(outcomes(tmp_path / "none.jsonl")) == []
+
+
+def test_a_failure_is_recorded_with_its_reason_when_the_test_ends(tmp_path: Path) -> None:
+    path = tmp_path / "outcomes.jsonl"
+    recording = Recording(path, worker=False, commit=COMMIT)
+    for when, outcome, reason in (
+        ("setup", "passed", None),
+        ("call", "failed", "assert 6 == 3"),
+        ("teardown", "passed", None),
+    ):
+        report = pytest.TestReport(BROKEN.test, ("", 0, ""), {}, outcome, reason, when, (), 0.5)  # type: ignore[arg-type]
+        recording.pytest_runtest_logreport(report)
+    (found,) = outcomes(path)
+    assert (found.passed, found.seconds, found.failure) == (False, 1.5, "assert 6 == 3")
 
 
 def test_each_test_is_in_one_shard_with_the_others_of_its_file(
@@ -50,7 +71,7 @@ def test_each_test_is_in_one_shard_with_the_others_of_its_file(
 
 def test_the_scoreboard_tells_what_was_run_and_what_failed(tmp_path: Path) -> None:
     page = tmp_path / "scoreboard.md"
-    write_scoreboard(page, record(tmp_path, KILLS, MERGE, BROKEN), "c0ffee")
+    write_scoreboard(page, record(tmp_path, KILLS, MERGE, BROKEN))
     lines = page.read_text().splitlines()
     for line in (
         "| commit | `c0ffee` |",
@@ -64,6 +85,13 @@ def test_the_scoreboard_tells_what_was_run_and_what_failed(tmp_path: Path) -> No
         "- `tests/log/test_kill.py::test_kill`",
     ):
         assert line in lines, page.read_text()
+
+
+def test_the_scoreboard_says_how_many_tests_ran_at_which_commit(tmp_path: Path) -> None:
+    page = tmp_path / "scoreboard.md"
+    mended = replace(BROKEN, passed=True, commit="decade")
+    write_scoreboard(page, record(tmp_path, KILLS, MERGE, BROKEN, mended))
+    assert "| commit | `c0ffee` (2 tests), `decade` (1 tests) |" in page.read_text()
 
 
 def test_the_scoreboard_of_the_docs_has_no_failure() -> None:
