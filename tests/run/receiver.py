@@ -52,7 +52,10 @@ class Receiver:
         return f"http://localhost:{self.port}/hook?team=ops"
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        body = request.rfile.read(int(request.headers["Content-Length"]))
+        length = int(request.headers["Content-Length"])
+        body = request.rfile.read(length)
+        if len(body) < length:  # its sender was killed; a server does not act on half a request
+            return
         mood = self.mood
         self.requests.append(
             {"mood": mood, "path": request.path, "headers": dict(request.headers), "body": body}
