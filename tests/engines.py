@@ -250,7 +250,8 @@ class Parts:
         # An epoch of joined streams, or of carried views, depends also on what was before it.
         shared = shared and not flow.joined and not any(view.carry for view in self.plan.views)
         if shared and key in self.compiled.epochs:
-            return self.compiled.epochs[key]
+            # Its rows do not depend on how many builds were before it, but a commit names them.
+            return replace(self.compiled.epochs[key], generation=state.generation)
         frame = together([self.compiled.speed.createDataFrame(table) for table in tables])
         read, processors = partial(self.frame, flow.streams[0]), self.compiled.processors
         behind = Behind(self.store, state, read, STEP_EVENTS_MAX, processors)

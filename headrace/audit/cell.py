@@ -20,7 +20,6 @@ from headrace.audit.compare import alike, narrowed
 from headrace.audit.duck import oracle_sql
 from headrace.audit.oracle import live_view
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
-from headrace.compile.translate import Result
 from headrace.core.errors import BadRequest, NotFound, Unsupported
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
@@ -29,9 +28,8 @@ from headrace.define.dialect import parse_translatable, sql_of, tokens_of
 from headrace.define.tokens import word_of
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.conditions import Keys, asked
-from headrace.serving.read import view_sql
+from headrace.serving.read import rows_of
 
-_ROWS = 3
 # The row of such a window depends on the order of all events of its key, not on each by itself.
 _ORDERED = ("SESSION_WINDOW", "COUNT_WINDOW", "PUNCTUATED_WINDOW")
 
@@ -53,7 +51,7 @@ class Cell:
         row: list[Any] = []
         for output, value in zip(self.keys, self.stored, strict=True):
             row += [value, self._end(value)] if output.type == WINDOW else [value]
-        return rows_as_objects([row], [Result(o.name, o.type, None) for o in self.keys])[0]
+        return rows_as_objects([row], self.keys)[0]
 
     def _end(self, start: int) -> int | None:
         """The end of the window that begins there; None where it never ends."""
@@ -70,8 +68,8 @@ class Cell:
         """A row of the second engine, or of the store, as it is answered."""
         narrow = narrowed(self.view, values)
         rest = [(o, v) for o, v in zip(self.view.outputs, narrow, strict=False) if not o.key]
-        results = [Result(output.name, output.type, None) for output, _ in rest]
-        found = self.shown_key | rows_as_objects([[value for _, value in rest]], results)[0]
+        outputs, shown = [output for output, _ in rest], [value for _, value in rest]
+        found = self.shown_key | rows_as_objects([shown], outputs)[0]
         return {output.name: found[output.name] for output in self.view.outputs}
 
     def mine(self, values: tuple[Any, ...]) -> bool:
@@ -93,8 +91,7 @@ def find_cell(db: sqlite3.Connection, name: str, keys: Keys, window: str | None)
     until = _next(window) if window is not None else None
     conditions = asked(view, keys, window, until)
     whole = msgspec.structs.replace(view, order=(), limit=None)
-    sql, values = view_sql(whole, conditions)
-    rows = db.execute(f"SELECT * FROM ({sql}) LIMIT {_ROWS}", values).fetchall()
+    rows = rows_of(db, whole, conditions)
     if len(rows) > 1:
         raise BadRequest(
             f"more than one row of view '{view.name}' has these keys", hint=_all_keys(view)

@@ -22,7 +22,7 @@ from headrace.core.errors import Unsupported
 from headrace.core.event import STATUS, Status
 from headrace.define.functions import FunctionDefinition
 from headrace.serving.conditions import Condition
-from headrace.serving.read import view_sql
+from headrace.serving.read import rows_of
 from headrace.serving.sqlite_store import SqliteStore
 
 ROWS_MAX = 100  # of one view; an event is in many windows where they slide in small steps
@@ -77,7 +77,7 @@ def _cell(store: SqliteStore, view: ViewPlan, stored: tuple[Any, ...]) -> Cell:
         Condition(output, "IS", value)
         for output, value in zip(key_outputs(view), stored, strict=True)
     ]
-    sql, values = view_sql(msgspec.structs.replace(view, order=(), limit=None), conditions)
+    whole = msgspec.structs.replace(view, order=(), limit=None)
     with store.db.read() as db:
-        row = db.execute(f"SELECT * FROM ({sql}) LIMIT 1", values).fetchone()
-    return Cell(view, stored, tuple(row) if row else None)
+        rows = rows_of(db, whole, conditions)
+    return Cell(view, stored, rows[0] if rows else None)

@@ -26,9 +26,9 @@ from headrace.core.errors import NotReady
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
 from headrace.serving.carried import unfit
-from headrace.serving.catalog import provisional, tables_of
-from headrace.serving.finish import typed_sql
+from headrace.serving.catalog import provisional
 from headrace.serving.progress import read_stream
+from headrace.serving.read import rows_of
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, Shed, StreamState
@@ -71,7 +71,7 @@ def _answer(
     with store.db.read() as db:
         plan = live_view(db, name)
         whole = msgspec.structs.replace(plan, order=(), limit=None)
-        rows = db.execute(typed_sql(whole, *tables_of(plan)[:2])).fetchall()
+        rows = rows_of(db, whole)
         stream = read_stream(db, plan.stream)
         shed = list(shed_epochs(db, plan.stream, stream.boundary))
         final = not (provisional(db, plan.recompute) or unfit(db, plan.recompute))

@@ -17,7 +17,6 @@ from headrace.compile.plan import (
     CarryPlan,
     DerivedPlan,
     KeyPlan,
-    OutputPlan,
     PartialPlan,
     Plan,
     ViewPlan,
@@ -158,7 +157,7 @@ def _kept_sections(view: ViewPlan) -> tuple[Section, ...]:
         Section("map", (_map_words(view),), view.map_sql),
         Section("partial", tuple(_partial_words(view)), _partial_sql(view)),
         Section("merge", tuple(_merge_words(view.partials)) or ("a key is a key on both sides",)),
-        Section("finish", tuple(_finish_words(view)), _finish_sql(view)),
+        Section("finish", tuple(_finish_words(view)), view.finish_sql),
     )
 
 
@@ -242,7 +241,8 @@ def _merge_words(partials: Iterable[PartialPlan]) -> list[str]:
 
 def _finish_words(view: ViewPlan) -> list[str]:
     words = _regroup_words(view)
-    words += ["when read, the merged partials become the answer's columns"]
+    words += ["when read, the merged partials become the values of the aggregates"]
+    words += [f"{call.column} ({call.name}): {call.finish}" for call in view.calls]
     words += [f"groups are kept where {view.having}"] if view.having else []
     words += [f"rows are ordered by {_listed(view.order)}"] if view.order else []
     words += [f"the first {view.limit} rows are the answer"] if view.limit is not None else []
@@ -256,20 +256,6 @@ def _regroup_words(view: ViewPlan) -> list[str]:
     if view.joins:
         return ["when read, intervals that touch are joined to one session"]
     return ["when read, each window is put together of the panes that lie in it"]
-
-
-def _finish_sql(view: ViewPlan) -> str:
-    items = ", ".join(_item(output) for output in view.outputs)
-    having = f" WHERE {view.having}" if view.having else ""
-    order = f" ORDER BY {', '.join(view.order)}" if view.order else ""
-    limit = f" LIMIT {view.limit}" if view.limit is not None else ""
-    return f"SELECT {items} FROM merged{having}{order}{limit}"
-
-
-def _item(output: OutputPlan) -> str:
-    if output.end is None:
-        return f"{output.finish} AS {output.name}"
-    return f"{output.finish} AS {output.name}_start, {output.end} AS {output.name}_end"
 
 
 def _read_section(view: ViewPlan) -> Section:

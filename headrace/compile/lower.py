@@ -15,7 +15,14 @@ from sqlglot import exp
 
 from headrace.compile.calls import Call
 from headrace.compile.ordered import OrderedWindow
-from headrace.compile.plan import WINDOW, CarryPlan, KeyPlan, OutputPlan, PartialPlan
+from headrace.compile.plan import (
+    WINDOW,
+    CallPlan,
+    CarryPlan,
+    KeyPlan,
+    OutputPlan,
+    PartialPlan,
+)
 from headrace.compile.split import Group, Split
 from headrace.compile.windows import WindowPlan, end_column, from_column
 from headrace.core.aggregate import AGGREGATES, Estimate, Lowered, Merge, roughest
@@ -23,7 +30,7 @@ from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, SEQ, TIME
 from headrace.core.origin import Origin
 from headrace.core.schema import Type, nested
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import sql_of
 
 # SQL -> (column name, Spark type) of its result; raises with the user's file and line.
 Analyse = Callable[[str, Origin], list[tuple[str, str]]]
@@ -171,13 +178,11 @@ def _refuse_computing(parts: Split, lowered: tuple[Lowered, ...], origin: Origin
             )
 
 
-def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], list[str]]:
-    """The partial columns, each kind once however many aggregates share it, and each call's
-    finish.
-    """
+def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], list[CallPlan]]:
+    """The partial columns, each kind once however many aggregates share it, and the calls."""
     partials = _ends(mapped.keys)
     regroups = any(key.window and key.window.regroups for key in mapped.keys)
-    finishes = []
+    calls: list[CallPlan] = []
     for call, lowered, arguments, condition in zip(
         parts.calls, mapped.lowered, mapped.arguments, mapped.conditions, strict=True
     ):
@@ -194,43 +199,35 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
                 _partial(len(partials), partial.merge, partial.storages, lifts, counted),
             )
             columns += shared.columns
-        finishes.append(lowered.finish.format(*columns))
-    return list(partials.values()), finishes
+        finish = lowered.finish.format(*columns)
+        whole = call.arguments == ("1",) and call.condition is None
+        type = lowered.type.spark
+        calls.append(CallPlan(f"c{len(calls)}", call.name, type, finish, whole))
+    return list(partials.values()), calls
 
 
-def lower_finish(expression: exp.Expr, finishes: list[str], keys: tuple[KeyPlan, ...]) -> str:
-    """SQL over key and partial columns for an expression with placeholders."""
+def lower_finish(expression: exp.Expr) -> str:
+    """Spark SQL over the columns of keys and calls for an expression with placeholders."""
 
     def fill(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
             return node
         kind, _, number = node.name.partition("_")
-        if kind == "key":
-            return exp.column(keys[int(number)].column)
-        finish = _end(keys[int(number)]) if kind == "end" else finishes[int(number)]
-        inner = parse_query(f"SELECT {finish}", Origin("finish", 1))
-        return exp.paren(inner.expressions[0], copy=False)
+        if kind in {"start", "end"}:
+            return exp.column(kind, table=f"k{number}")
+        return exp.column(f"{'k' if kind == 'key' else 'c'}{number}")
 
     return sql_of(expression.copy().transform(fill))
 
 
-def lower_output(
-    name: str, expression: exp.Expr, spark_type: str, parts: Split, mapped: Mapped, finish: str
-) -> OutputPlan:
-    """One output column with its type and what is known about its exactness."""
+def lower_output(name: str, expression: exp.Expr, parts: Split, mapped: Mapped) -> OutputPlan:
+    """One output column with what is known about its exactness; its type is not known yet."""
     key = _placeholder(expression, "key")
-    plan = mapped.keys[key] if key is not None else None
-    window = plan is not None and plan.type == WINDOW
-    call = _placeholder(expression, "call")
-    type = WINDOW if window else (type_of(spark_type) or Type("STRING")).name
-    if call is not None and nested(mapped.lowered[call].type.spark):
-        type = mapped.lowered[call].type.spark
     return OutputPlan(
         name,
-        type,
-        finish,
-        key=plan.column if plan else None,
-        end=_end(plan) if plan and window else None,
+        "",
+        lower_finish(expression),
+        key=mapped.keys[key].column if key is not None else None,
         estimate=_estimate(expression, parts),
     )
 
@@ -315,10 +312,6 @@ def _ends(keys: tuple[KeyPlan, ...]) -> dict[tuple[str, ...], PartialPlan]:
     return {
         (end,): PartialPlan(Merge.MAX.value, (end,), ("INTEGER",), (f"max({end})",)) for end in ends
     }
-
-
-def _end(key: KeyPlan) -> str | None:
-    return key.window.end(key.column) if key.window else None
 
 
 def _lower_call(call: Call, types: dict[str, Type], origin: Origin) -> Lowered:

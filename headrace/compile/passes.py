@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import msgspec
 from sqlglot import exp
 
+from headrace.certified.select import Relation, compile_query
 from headrace.compile.analyser import Analyser
 from headrace.compile.calls import known_to_spark, read_call
 from headrace.compile.carry import Carried, is_carried
@@ -32,6 +33,7 @@ from headrace.compile.derive import (
     stream_join,
     streams_below,
 )
+from headrace.compile.finish import answer_columns, typed_outputs
 from headrace.compile.folds import Folds
 from headrace.compile.join import StreamJoin, join_plan
 from headrace.compile.lateness import LatenessParts, lateness_of
@@ -40,12 +42,12 @@ from headrace.compile.lower import (
     lower_map,
     lower_output,
     lower_partials,
-    type_of,
 )
 from headrace.compile.plan import (
     WINDOW,
     DerivedPlan,
     JoinPlan,
+    KeyPlan,
     OutputPlan,
     Plan,
     StreamPlan,
@@ -58,7 +60,6 @@ from headrace.compile.resolve import HIDDEN, Resolved, resolve, resolve_one
 from headrace.compile.rules import in_words_of_rules, ledger_view, rule_plans
 from headrace.compile.sinks import refuse_circles, sink_plans
 from headrace.compile.split import Split, split
-from headrace.compile.translate import translate
 from headrace.compile.watches import (
     MATCHED,
     expanded,
@@ -72,11 +73,10 @@ from headrace.compile.window_words import check_windows, for_spark
 from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, OFFSET, PARTITION
 from headrace.core.mistakes import Mistakes
-from headrace.core.origin import Origin
 from headrace.core.rule import ALERTS, matches_of, stream_of, view_of, watched_of
 from headrace.core.schema import Schema
 from headrace.define.definitions import QueryDefinition, StreamDefinition
-from headrace.define.dialect import parse_translatable, sql_of
+from headrace.define.dialect import sql_of
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.project import Project
 
@@ -84,14 +84,6 @@ HIDDEN_DDL = (
     "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN, "
     "`_lateness` BIGINT"
 )
-# What may stand after the aggregates: forms that mean the same in Spark and in the store.
-_FINISH_NODES = (
-    exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg, exp.Add,
-    exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE,
-    exp.LT, exp.LTE, exp.Is, exp.In, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Nullif,
-    exp.Round, exp.Abs, exp.Concat, exp.DPipe, exp.Ordered, exp.Cast, exp.DataType,
-    exp.Upper, exp.Lower,
-)  # fmt: skip
 
 
 def compile_project(
@@ -223,9 +215,9 @@ class _Compiler:
         said = self.ordered[stream].definition
         columns = self.analyser.analyse(f"SELECT * FROM {stream}", said.query_origin)
         self.ordered[stream], time = dated(self.ordered[stream], self.ordered, self.project)
-        select, types = raised_rows(stream, columns, time, said.query_origin, also)
+        select = raised_rows(stream, columns, time, said.query_origin, also)
         kept = QueryDefinition(view, "view", sql_of(select), said.origin, said.query_origin)
-        self.add_mergeable(Resolved(kept, select, stream, stream, (), ()), types)
+        self.add_mergeable(Resolved(kept, select, stream, stream, (), ()))
         return nested_columns(columns)
 
     def add(self, resolved: Resolved) -> None:
@@ -243,13 +235,13 @@ class _Compiler:
         if definition.name.startswith(matches_of("")):
             # A watch asks for the place of events, which no text of a derived stream says.
             text = sql_of(self.folds.written(resolved, self.folds.below(resolved, definition.name)))
-        types = self.analyser.analyse(text, definition.query_origin, definition.name)
+        self.analyser.analyse(text, definition.query_origin, definition.name)
         if definition.kind == "stream":
             self.add_derived(resolved)
         elif resolved.views:
-            self.add_read(resolved, types)
+            self.add_read(resolved)
         else:
-            self.add_mergeable(resolved, types)
+            self.add_mergeable(resolved)
 
     def add_derived(self, resolved: Resolved) -> None:
         name = resolved.definition.name
@@ -269,7 +261,7 @@ class _Compiler:
         carry = carried.plan if carried else None
         return DerivedPlan(resolved.definition.name, stream, tables, sql, carry)
 
-    def add_mergeable(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
+    def add_mergeable(self, resolved: Resolved) -> None:
         origin = resolved.definition.query_origin
         names = column_names(resolved, self.ordered, self.schemas) | set(HIDDEN)
         parts = split(resolved.select, names, origin)
@@ -293,21 +285,11 @@ class _Compiler:
             fold=self.folds.numbered(resolved),
             also=late.items,
         )
-        partials, finishes = lower_partials(parts, mapped)
-        self.check_finish(
-            resolved, [*(e for _, e in parts.items), parts.having, *parts.order], origin
-        )
-
-        def finish(expression: exp.Expr) -> str:
-            return lower_finish(expression, finishes, mapped.keys)
-
-        outputs = tuple(
-            lower_output(name, expression, spark_type, parts, mapped, finish(expression))
-            for (name, expression), (_, spark_type) in zip(parts.items, types, strict=True)
-        )
-        _refuse_repeats(outputs, resolved)
+        partials, calls = lower_partials(parts, mapped)
+        outputs = tuple(lower_output(name, item, parts, mapped) for name, item in parts.items)
+        _refuse_repeats(outputs, mapped.keys, resolved)
         join = self.join_plan(joining) if joining else None
-        self.views[resolved.definition.name] = ViewPlan(
+        plan = ViewPlan(
             resolved.definition.name,
             "carried" if carried or mapped.carry else "mergeable",
             str(resolved.definition.origin),
@@ -318,43 +300,41 @@ class _Compiler:
             map_sql=mapped.sql,
             keys=mapped.keys,
             partials=(*partials, *late.partials),
-            having=finish(parts.having) if parts.having else None,
-            order=tuple(finish(item) for item in parts.order),
+            calls=tuple(calls),
+            having=lower_finish(parts.having) if parts.having else None,
+            order=tuple(lower_finish(item) for item in parts.order),
             limit=parts.limit,
             inputs=self.inputs(resolved),
             join=join,
             # The rows of an outer join depend on watermarks, which only this form speaks of.
             definition=sql_of(rows if join and join.withdrawn else inlined(resolved, self.ordered)),
         )
+        self.views[resolved.definition.name] = typed_outputs(plan, origin)
 
     def join_plan(self, joining: Resolved) -> JoinPlan:
         join = self.joins[joining.definition.name]
         select = inlined(joining, self.ordered, self.joins)
         return join_plan(select, join)
 
-    def add_read(self, resolved: Resolved, types: list[tuple[str, str]]) -> None:
+    def add_read(self, resolved: Resolved) -> None:
         origin = resolved.definition.query_origin
-        relations = {name: self.views[name].outputs for name in resolved.views}
-        select = parse_translatable(sql_of(resolved.select), origin)
-        translated = translate(select, relations, origin)
-        outputs = tuple(
-            OutputPlan(
-                result.name,
-                result.type or (getattr(type_of(spark_type), "name", None) or "STRING"),
-                "",
-                estimate=result.estimate,
-                read_key=result.key,
-            )
-            for result, (_, spark_type) in zip(translated.results, types, strict=True)
+        relations = {name.lower(): answer_columns(self.views[name]) for name in resolved.views}
+        made = compile_query(
+            resolved.select,
+            lambda name: Relation(name, relations[name]) if name in relations else None,
+            origin=origin,
         )
-        _refuse_repeats(outputs, resolved)
+        outputs = tuple(
+            OutputPlan(column.name, column.type, "", estimate=column.estimate, read_key=column.key)
+            for column in made.columns
+        )
         self.views[resolved.definition.name] = ViewPlan(
             resolved.definition.name,
             "read",
             str(resolved.definition.origin),
             outputs,
             reads=resolved.views,
-            read_sql=translated.tree.sql(dialect="sqlite", comments=False),
+            read_sql=sql_of(resolved.select),
         )
 
     def lateness(self, resolved: Resolved, parts: Split) -> LatenessParts:
@@ -396,20 +376,6 @@ class _Compiler:
             ]
         )
 
-    def check_finish(
-        self, resolved: Resolved, expressions: list[exp.Expr | None], origin: Origin
-    ) -> None:
-        for expression in expressions:
-            for node in expression.walk() if expression else ():
-                if not isinstance(node, _FINISH_NODES):
-                    what = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
-                    raise Unsupported(
-                        f"view '{resolved.definition.name}' uses '{what}' on an aggregated value",
-                        hint="after aggregation there are arithmetic, comparisons, CASE, coalesce, "
-                        "nullif, round, abs, concat and casts; apply others to the events, before.",
-                        origin=origin,
-                    )
-
 
 def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
     """A source stream as its readers need it."""
@@ -428,10 +394,14 @@ def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
     )
 
 
-def _refuse_repeats(outputs: tuple[OutputPlan, ...], resolved: Resolved) -> None:
+def _refuse_repeats(
+    outputs: tuple[OutputPlan, ...], keys: tuple[KeyPlan, ...], resolved: Resolved
+) -> None:
     seen: set[str] = set()
+    windows = {key.column for key in keys if key.type == WINDOW}
     for output in outputs:
-        edges = {f"{output.name}_start", f"{output.name}_end"} if output.type == WINDOW else set()
+        # Tables of an answer have two columns for a window.
+        edges = {f"{output.name}_start", f"{output.name}_end"} if output.key in windows else set()
         names = {name.lower() for name in {output.name, *edges}}
         if names & seen:
             raise Unsupported(

@@ -22,6 +22,8 @@ from headrace.core.subscription import Guarantee, Shape, Subscription
 from headrace.core.time import HOUR, MINUTE
 from headrace.define.definitions import Pace
 
+MERGED = "merged"  # the relation of a view's merged rows, in its finish
+FRESH = "_fresh"  # of a merged row: whether speed took part in it
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
 # Partial columns of a windowed view beside its own: see compile/lateness.py.
 EVENTS, LATE, ABSORBED, ABSORBED_BY = "_events", "_late", "_absorbed", "_absorbed_by"
@@ -52,14 +54,23 @@ class PartialPlan(_Noun, frozen=True):
     counted: str | None = None
 
 
+class CallPlan(_Noun, frozen=True):
+    """The value of one aggregate: `finish` is the store's SQL over partial columns."""
+
+    column: str
+    name: str
+    type: str
+    finish: str
+    whole: bool = False  # it counts every event: count(*) without FILTER
+
+
 class OutputPlan(_Noun, frozen=True):
-    """One column of the answer: `finish` is SQL over key and partial columns."""
+    """One column of the answer: `finish` is Spark SQL over the columns of keys and calls."""
 
     name: str
     type: str
     finish: str
     key: str | None = None  # the key column, where the output is one
-    end: str | None = None  # of a window: SQL over key and partial columns
     estimate: Estimate | None = None  # None: always exact
     read_key: bool = False  # of a view over views: a key of one of them, as it is
 
@@ -147,11 +158,12 @@ class ViewPlan(_Noun, frozen=True):
     map_sql: str = ""
     keys: tuple[KeyPlan, ...] = ()
     partials: tuple[PartialPlan, ...] = ()
+    calls: tuple[CallPlan, ...] = ()
     having: str | None = None
     order: tuple[str, ...] = ()
     limit: int | None = None
     reads: tuple[str, ...] = ()  # views
-    read_sql: str = ""  # for kind "read": SQL over the typed answers of `reads`
+    read_sql: str = ""  # for kind "read": Spark SQL over `reads`
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
     join: JoinPlan | None = None
     definition: str = ""  # the whole SELECT with derived streams written out, for the audit
@@ -178,6 +190,15 @@ class ViewPlan(_Noun, frozen=True):
             others = [*([CUT] if self.carry else []), *self.plain_keys]
             rows = coalesced(rows, self.joins, others)
         return f"SELECT {', '.join([*keys, *lifts])} FROM ({rows}) AS mapped{group}"
+
+    @property
+    def finish_sql(self) -> str:
+        """Spark SQL: the merged rows (relation `merged`) -> the rows of the answer."""
+        items = ", ".join(f"{out.finish} AS `{out.name}`" for out in self.outputs)
+        having = f" WHERE {self.having}" if self.having else ""
+        order = f" ORDER BY {', '.join(self.order)}" if self.order else ""
+        limit = f" LIMIT {self.limit}" if self.limit is not None else ""
+        return f"SELECT {items} FROM {MERGED}{having}{order}{limit}"
 
     @property
     def windowed(self) -> tuple[str, WindowPlan] | None:

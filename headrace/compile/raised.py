@@ -23,7 +23,6 @@ from headrace.define.project import Project
 
 TIME, ARRIVED = "_time", "_arrived"
 Types = list[tuple[str, str]]
-_PLACED = [(PARTITION, "int"), (OFFSET, "bigint"), (TIME, "timestamp"), (ARRIVED, "timestamp")]
 
 
 def dated(
@@ -43,17 +42,15 @@ def dated(
 
 def raised_rows(
     stream: str, columns: Types, time: str | None, origin: Origin, also: Mapping[str, str]
-) -> tuple[exp.Select, Types]:
-    """SELECT of the rows of a stream as they are kept, and their types; `also` has hidden columns
-    and their types."""
+) -> exp.Select:
+    """SELECT of the rows of a stream as they are kept; `also` has hidden columns."""
     own = [(name, type) for name, type in columns if not hidden(name)]
     moment = f"coalesce({time}, {ARRIVED_AT})" if time else ARRIVED_AT
     items = [PARTITION, OFFSET, f"{moment} AS {TIME}", f"{ARRIVED_AT} AS {ARRIVED}", *also]
     items += [_item(name, type) for name, type in own]
     select = parse_query(f"SELECT DISTINCT {', '.join(items)} FROM {stream}", origin)
     assert isinstance(select, exp.Select)
-    types = [(name, "string" if _nested(type) else type) for name, type in own]
-    return select, [*_PLACED, *also.items(), *types]
+    return select
 
 
 def _item(name: str, type: str) -> str:

@@ -33,8 +33,8 @@ class Group:
 @dataclass(slots=True)
 class Split:
     """The parts of a mergeable view. In `items`, `having` and `order` the columns `key_<n>` and
-    `call_<n>` stand for the n-th group and the n-th call, and `end_<n>` for the end of the n-th
-    group, where that is a window.
+    `call_<n>` stand for the n-th group and the n-th call, and `start_<n>` and `end_<n>` for the
+    edges of the n-th group, where that is a window.
     """
 
     groups: list[Group] = field(default_factory=list)
@@ -154,8 +154,7 @@ class _Splitter:
             if self.is_group(expression, number):
                 return exp.column(f"key_{number}")
             if group.window and not group.ordered and (edge := window_edge(expression)):
-                # In parentheses it is a moment; a bare key would be the window itself.
-                return exp.paren(exp.column(f"{'key' if edge == 'start' else 'end'}_{number}"))
+                return exp.column(f"{edge}_{number}")
         if call := read_call(expression, self.origin):
             if call not in self.parts.calls:
                 self.parts.calls.append(call)

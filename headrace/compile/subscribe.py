@@ -10,21 +10,16 @@ tests/compile/test_subscribe.py reads each refusal.
 from __future__ import annotations
 
 import difflib
-import re
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
-from headrace.compile.plan import WINDOW, OutputPlan, Plan, ViewPlan
-from headrace.compile.translate import translate
-from headrace.core.aggregate import Merge
+from headrace.certified.select import Relation, compile_query
+from headrace.compile.finish import answer_columns
+from headrace.compile.plan import WINDOW, CallPlan, OutputPlan, Plan, ViewPlan
 from headrace.core.errors import BadRequest, NotFound, Unsupported
 from headrace.core.origin import Origin
 from headrace.core.subscription import Form, Mode, Shape, Subscription
-from headrace.define.dialect import parse_translatable, sql_of
-
-_WHOLE = re.compile(r"CASE WHEN (p\d+) \+ \(shiftright\((p\d+), 32\)\) BETWEEN .* END", re.I)
-_COUNT = re.compile(r"coalesce\((p\d+), 0\)", re.I)
-_ONE = re.compile(r"(?<![\w.])1 AS (a\d+)\b", re.I)
+from headrace.define.dialect import parse_query, sql_of
 
 
 def shape_of(plan: Plan, asked: Subscription) -> Shape:
@@ -43,18 +38,25 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
         next((output.name for output in view.outputs if output.type == WINDOW), None),
         next((output.name for output in view.outputs if _counts(output, view)), None),
         streams_of(plan, view),
-        bool(view.order) or _ordered(view.read_sql),
+        bool(view.order) or _ordered(view),
     )
     _check_keys(view, asked)
     if query := query_of(view, asked):
-        translate(parse_translatable(query, Origin("subscription", 1)), {view.name: view.outputs})
+        check_query(view, query)
     _check_time(plan, shape, asked)
     _check_values(view, shape, asked)
     return shape
 
 
-def _ordered(read_sql: str) -> bool:
-    return bool(read_sql and parse_one(read_sql, dialect="sqlite").args.get("order"))
+def check_query(view: ViewPlan, query: str) -> None:
+    """Refuse a query over the view that cannot be answered."""
+    relation = Relation(view.name, answer_columns(view))
+    parsed = parse_query(query, Origin("subscription", 1))
+    compile_query(parsed, lambda name: relation if name == view.name.lower() else None)
+
+
+def _ordered(view: ViewPlan) -> bool:
+    return bool(view.reads and parse_query(view.read_sql, Origin("plan", 1)).args.get("order"))
 
 
 def streams_of(plan: Plan, view: ViewPlan) -> tuple[str, ...]:
@@ -139,31 +141,18 @@ def _check_values(view: ViewPlan, shape: Shape, asked: Subscription) -> None:
             )
 
 
-def _bare(finish: str) -> str:
-    while finish.startswith("(") and finish.endswith(")"):
-        finish = finish[1:-1]
-    return finish
-
-
-def _sums(view: ViewPlan) -> dict[str, str]:
-    """The lift of each partial column that is added up."""
-    return {
-        partial.columns[0]: partial.lifts[0]
-        for partial in view.partials
-        if partial.merge == Merge.SUM
-    }
+def _call(output: OutputPlan, view: ViewPlan) -> CallPlan | None:
+    """The aggregate that the output is, alone."""
+    return next((call for call in view.calls if call.column == output.finish), None)
 
 
 def _subtracts(output: OutputPlan, view: ViewPlan) -> bool:
     """Whether the output is a count or a sum alone."""
-    sums, finish = _sums(view), _bare(output.finish)
-    match = _WHOLE.fullmatch(finish) or _COUNT.fullmatch(finish)
-    columns = match.groups() if match else (finish,)
-    return bool(columns) and all(column in sums for column in columns)
+    call = _call(output, view)
+    return call is not None and call.name in {"count", "sum"}
 
 
 def _counts(output: OutputPlan, view: ViewPlan) -> bool:
     """Whether the output is count(*)."""
-    match = _COUNT.fullmatch(_bare(output.finish))
-    ones = {f"count({argument})" for argument in _ONE.findall(view.map_sql)}
-    return match is not None and _sums(view).get(match[1]) in ones
+    call = _call(output, view)
+    return call is not None and call.name == "count" and call.whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from headrace.core.time import DAY, iso
@@ -23,4 +24,6 @@ def shown(type: str | None, value: Any) -> Any:
         return bool(value)
     if type == "DOUBLE":
         return float(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}"  # as text: a JSON number would be read as a double
     return value

@@ -95,6 +95,8 @@ def _parsed(text: str, origin: Origin, dialect: Dialect) -> exp.Query:
         tree = dialect.parser().parse(tokens, text)
     except ParseError as error:
         raise unread(error, first, origin) from error
+    except RecursionError as error:
+        raise BadDefinition("the SELECT is nested too deeply", origin=origin) from error
     statements = [statement for statement in tree if statement is not None]
     if len(statements) > 1 or not tokens:
         raise BadDefinition("a SELECT is expected here, and nothing else", origin=origin)

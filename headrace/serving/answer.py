@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from headrace.compile.plan import WINDOW
-from headrace.compile.translate import Result
+from headrace.certified.select import Column
+from headrace.compile.plan import WINDOW, OutputPlan
 from headrace.core.schema import nested
 from headrace.core.stored_value import shown
 from headrace.core.time import iso
@@ -109,21 +109,21 @@ def sampled(state: StreamState) -> Sampled | None:
 
 
 def rows_as_objects(
-    rows: Iterable[Sequence[Any]], results: Sequence[Result]
+    rows: Iterable[Sequence[Any]], columns: Sequence[Column | OutputPlan]
 ) -> list[dict[str, Any]]:
     """Rows in storage form as JSON objects."""
     objects = []
     for row in rows:
         values = iter(row)
-        objects.append({result.name: _value(result.type, values) for result in results})
+        objects.append({column.name: _value(column.type, values) for column in columns})
     return objects
 
 
-def _value(type: str | None, values: Any) -> Any:
+def _value(type: str, values: Any) -> Any:
     value = next(values)
     if type == WINDOW:
         return {"start": shown("TIMESTAMP", value), "end": shown("TIMESTAMP", next(values))}
-    if type and nested(type) and value is not None:
+    if nested(type) and value is not None:
         return _read(json.loads(value))
     return shown(type, value)
 
@@ -137,14 +137,14 @@ def _read(value: Any) -> Any:
 
 
 def column_info(
-    results: Sequence[Result],
+    columns: Sequence[Column],
     rows: Sequence[dict[str, Any]],
     fresh: bool,
     partial: bool = False,
 ) -> dict[str, ColumnInfo]:
     """Exactness of each column; an estimate of speed is exact where batch covers all rows, and only
     the keys are where events are missing (`partial`)."""
-    found = {result.name: _info(result, rows, fresh) for result in results}
+    found = {column.name: _info(column, rows, fresh) for column in columns}
     if not partial:
         return found
     return {
@@ -153,20 +153,15 @@ def column_info(
     }
 
 
-def _info(result: Result, rows: Sequence[dict[str, Any]], fresh: bool) -> ColumnInfo:
-    estimate = result.estimate
+def _info(column: Column, rows: Sequence[dict[str, Any]], fresh: bool) -> ColumnInfo:
+    estimate = column.estimate
     if estimate and estimate.when == "speed" and not fresh:
         estimate = None
     return ColumnInfo(
-        result.type or _seen_type(result.name, rows),
+        column.type,
         estimate is None,
         estimate.error if estimate else None,
         estimate.of if estimate else "value",
-        any(isinstance(row[result.name], Cut) for row in rows),
-        result.key,
+        any(isinstance(row[column.name], Cut) for row in rows),
+        column.key,
     )
-
-
-def _seen_type(name: str, rows: Sequence[dict[str, Any]]) -> str:
-    value = next((row[name] for row in rows if row[name] is not None), None)
-    return {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}.get(type(value), "STRING")

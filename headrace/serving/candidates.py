@@ -18,13 +18,12 @@ import msgspec
 from headrace.compile.flow import whole
 from headrace.compile.plan import WINDOW, OutputPlan, Plan, RulePlan, ShapePlan, ViewPlan
 from headrace.compile.subscribe import streams_of
-from headrace.compile.translate import Result, typed_name
 from headrace.core.position import Position
 from headrace.core.rule import hidden
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.catalog import read_plan, tables_of
-from headrace.serving.finish import quoted
 from headrace.serving.progress import read_stream, stored_times
+from headrace.serving.read import rows_of
 from headrace.serving.watermark import Times
 
 CHUNK = 1_000
@@ -150,36 +149,39 @@ def floor_of(db: sqlite3.Connection) -> int:
 
 
 def _of_view(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
-    known = "a.rule = ? AND a.row_key = t._row_key AND a.left_at IS NULL"
-    cursor = db.execute(
-        f"SELECT * FROM ({keyed(rule, view)}) t "
-        f"WHERE NOT EXISTS (SELECT 1 FROM _alerts a WHERE {known}) ORDER BY _row_key",
-        (rule.name,),
-    )
-    while part := cursor.fetchmany(CHUNK):
-        said = bodies_of(rule.nested, view.outputs, [row[1:] for row in part])
-        yield [Candidate(row[0], body, True) for row, body in zip(part, said, strict=True)]
+    known = in_answer(db, rule)
+    new = sorted((key, row) for key, row in keyed(db, rule, view).items() if key not in known)
+    for start in range(0, len(new), CHUNK):
+        part = new[start : start + CHUNK]
+        said = bodies_of(rule.nested, view.outputs, [row for _, row in part])
+        yield [Candidate(key, body, True) for (key, _), body in zip(part, said, strict=True)]
 
 
-def keyed(rule: RulePlan, view: ViewPlan) -> str:
-    """SELECT of the rows of a rule over views, each with what it is known by."""
-    keys = [output for output in view.outputs if output.name in (rule.keys or ())]
-    columns = [quoted(name) for output in keys for name in _stored(output)]
-    row_key = f"json_array({', '.join(columns)}) AS _row_key"
-    return f"SELECT {row_key}, * FROM {quoted(typed_name(view.name))}"
+def in_answer(db: sqlite3.Connection, rule: RulePlan) -> set[str]:
+    """The rows of a rule over views that the ledger has, and that have not left the answer."""
+    sql = "SELECT row_key FROM _alerts WHERE rule = ? AND left_at IS NULL"
+    return {key for (key,) in db.execute(sql, (rule.name,))}
 
 
-def _stored(output: OutputPlan) -> list[str]:
-    window = output.type == WINDOW
-    return [f"{output.name}_start", f"{output.name}_end"] if window else [output.name]
+def keyed(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> dict[str, Row]:
+    """The rows of a rule over views, by what each is known by."""
+    shown = [output.name in (rule.keys or ()) for output in view.outputs for _ in _places(output)]
+    encode = msgspec.json.encode
+    return {
+        encode([value for value, is_key in zip(row, shown, strict=False) if is_key]).decode(): row
+        for row in rows_of(db, view)
+    }
+
+
+def _places(output: OutputPlan) -> range:
+    return range(2 if output.type == WINDOW else 1)
 
 
 def bodies_of(
     nested: Sequence[str], outputs: Sequence[OutputPlan], rows: Iterable[Row]
 ) -> list[dict[str, Any]]:
     """What alerts say; `nested` columns are kept as JSON."""
-    results = [Result(output.name, output.type, None) for output in outputs]
-    bodies = rows_as_objects(rows, results)
+    bodies = rows_as_objects(rows, outputs)
     for body in bodies if nested else ():
         body.update({n: msgspec.json.decode(body[n]) for n in nested if body[n] is not None})
     return bodies

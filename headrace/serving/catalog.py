@@ -8,17 +8,16 @@ differently is changed at once. tests/serving/test_catalog.py checks each kind o
 from __future__ import annotations
 
 import sqlite3
+from functools import lru_cache
 
 import msgspec
 
 from headrace.compile.flow import FlowPlan, flows_of
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
-from headrace.compile.translate import typed_name
 from headrace.core.errors import BadDefinition
 from headrace.core.learned import learn
 from headrace.core.position import Position
 from headrace.serving.carried import create_states, drop_states
-from headrace.serving.finish import quoted, readable_sql, typed_sql
 from headrace.serving.merge import (
     create_tables,
     generation_table,
@@ -34,7 +33,12 @@ learn(Plan, list[AuditResult])
 
 def read_plan(db: sqlite3.Connection) -> Plan | None:
     row = db.execute("SELECT value FROM _meta WHERE key = 'plan'").fetchone()
-    return msgspec.json.decode(row[0], type=Plan) if row else None
+    return _decoded(row[0]) if row else None
+
+
+@lru_cache(maxsize=16)  # every read meets the same plan
+def _decoded(text: str) -> Plan:
+    return msgspec.json.decode(text, type=Plan)
 
 
 def read_versions(db: sqlite3.Connection, stream: str) -> list[Version]:
@@ -68,7 +72,6 @@ def deploy(db: sqlite3.Connection, plan: Plan) -> list[Change]:
     db.execute(
         "INSERT OR REPLACE INTO _meta VALUES ('plan', ?)", (msgspec.json.encode(plan).decode(),)
     )
-    refresh_readable_views(db, plan)
     return changes
 
 
@@ -188,8 +191,6 @@ def tables_of(plan: ViewPlan) -> tuple[str, str, str]:
 def drop_view(db: sqlite3.Connection, name: str) -> None:
     for (version,) in db.execute("SELECT version FROM _views WHERE name = ?", (name,)).fetchall():
         _drop_version(db, name, version)
-    db.execute(f"DROP VIEW IF EXISTS {quoted(name)}")
-    db.execute(f"DROP VIEW IF EXISTS {quoted(typed_name(name))}")
 
 
 def _drop_version(db: sqlite3.Connection, name: str, version: str) -> None:
@@ -236,21 +237,3 @@ def provisional(db: sqlite3.Connection, version: str, group: int | None = None) 
         (version, group),
     ).fetchone()
     return int(row[0])
-
-
-def refresh_readable_views(db: sqlite3.Connection, plan: Plan) -> None:
-    """SQL views with the users' names, so that any SQLite tool can read the answers."""
-    live = {
-        name: msgspec.json.decode(text, type=ViewPlan)
-        for name, text in db.execute("SELECT name, plan FROM _views WHERE state = 'live'")
-    }
-    for view in plan.views:
-        typed = quoted(typed_name(view.name))
-        db.execute(f"DROP VIEW IF EXISTS {quoted(view.name)}")
-        db.execute(f"DROP VIEW IF EXISTS {typed}")
-        shown = live.get(view.name) if view.kept else view
-        if shown is None:
-            continue
-        sql = shown.read_sql if view.kind == "read" else typed_sql(shown, *tables_of(shown)[:2])
-        db.execute(f"CREATE VIEW {typed} AS {sql}")
-        db.execute(f"CREATE VIEW {quoted(view.name)} AS {readable_sql(shown, typed)}")

@@ -14,13 +14,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.certified.typed import quoted, text_literal
 from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, ViewPlan
-from headrace.compile.translate import Translated
 from headrace.compile.windows import Span, end_column
 from headrace.core.errors import BadRequest
 from headrace.core.time import DAY, from_iso
-from headrace.serving.catalog import tables_of
-from headrace.serving.finish import quoted, typed_sql
 
 # So many windows are looked for one by one; of more, those that have a pane.
 SPAN_WINDOWS_MAX = 1_000
@@ -36,9 +34,24 @@ class Condition:
 
     @property
     def outside(self) -> str:
-        """SQL over the outputs of the view."""
-        edge = "_start" if self.output.type == WINDOW else ""
-        return f"{quoted(self.output.name + edge)} {self.sign} ?"
+        """The reading engine's SQL over the outputs of the view."""
+        edge = '."start"' if self.output.type == WINDOW else ""
+        sign = "IS NOT DISTINCT FROM" if self.sign == "IS" else self.sign
+        return f"{quoted(self.output.name)}{edge} {sign} {self._literal()}"
+
+    def _literal(self) -> str:
+        if self.value is None:
+            return "NULL"
+        match self.output.type:
+            case "TIMESTAMP" | "WINDOW":
+                return f"make_timestamp(CAST({self.value} AS BIGINT))"
+            case "DATE":
+                return f"(DATE '1970-01-01' + {self.value})"
+            case "BOOLEAN":
+                return "true" if self.value else "false"
+            case "DOUBLE":
+                return f"CAST('{self.value}' AS DOUBLE)"
+        return text_literal(self.value) if isinstance(self.value, str) else str(self.value)
 
 
 Keys = Mapping[str, str | None]  # of a row, as they are said; None is null
@@ -157,7 +170,7 @@ def _moment(text: str) -> int:
         raise BadRequest(f"'{text}' is not a moment such as 2026-11-15T19:00:00Z") from error
 
 
-_PUSHED: dict[type[exp.Expr], str] = {
+_SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "IS",
     exp.GT: ">",
     exp.GTE: ">=",
@@ -166,40 +179,30 @@ _PUSHED: dict[type[exp.Expr], str] = {
 }
 
 
-def pushed(translated: Translated, view: ViewPlan) -> tuple[str, list[Any]]:
-    """A query over one view, with its conditions on keys also put inside that view."""
-    tree = translated.tree
-    where = tree.args.get("where")
-    # A limit or order inside the view decides on its rows before the query's condition does.
-    if not view.kept or where is None or view.limit is not None:
-        return tree.sql(dialect="sqlite"), []
+def narrowing(query: exp.Query, view: ViewPlan) -> list[Condition]:
+    """Conditions on keys that every row of a SELECT over this view alone must meet."""
+    where = query.args.get("where")
+    if where is None or not view.kept:
+        return []
     parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
-    asked = [found for part in parts if (found := _condition(part, view))]
-    inner, values = inside(view, asked)
-    sql = typed_sql(view, *tables_of(view)[:2], where=inner, span=span(view, asked))
-    table = next(iter(tree.find_all(exp.Table)))
-    alias = quoted(table.alias_or_name)
-    marker = "_headrace_inner_"
-    table.replace(exp.to_table(marker))
-    return tree.sql(dialect="sqlite").replace(marker, f"({sql}) AS {alias}"), values * 2
+    return [found for part in parts if (found := _condition(part.unnest(), view))]
 
 
 def _condition(part: exp.Expr, view: ViewPlan) -> Condition | None:
-    """A condition `key <op> literal`, if it is one."""
-    part = part.unnest()
-    sign = _PUSHED.get(type(part))
-    if (
-        sign is None
-        or not isinstance(part.this, exp.Column)
-        or not isinstance(part.expression, exp.Literal)
-    ):
+    """A condition `key <sign> literal`, if it is one."""
+    sign, column = _SIGNS.get(type(part)), part.this
+    literal = part.args.get("expression")
+    if sign is None or not isinstance(column, exp.Column) or not isinstance(literal, exp.Literal):
         return None
-    name = part.this.name
-    output = view.output(name) or view.output(name.removesuffix("_start"))
-    if (
-        output is None
-        or output.key is None
-        or (output.type == WINDOW and not name.endswith("_start"))
-    ):
+    edge = column.name.lower() == "start" and column.table
+    output = view.output(column.table if edge else column.name)
+    if output is None or output.key is None or (output.type == WINDOW) != bool(edge):
         return None
-    return Condition(output, sign, part.expression.to_py())
+    kind = "TIMESTAMP" if edge else output.type
+    if literal.is_string != (kind in {"STRING", "TIMESTAMP"}) or kind in {"DOUBLE", "BOOLEAN"}:
+        return None
+    try:
+        value = from_iso(literal.name) if kind == "TIMESTAMP" else literal.to_py()
+    except ValueError:
+        return None  # Spark reads more forms of a time; the engine does too
+    return Condition(output, sign, value) if isinstance(value, int | str) else None

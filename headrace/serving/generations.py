@@ -22,10 +22,8 @@ from headrace.serving.carried import fits, promote_states, stage_states
 from headrace.serving.catalog import (
     go_live,
     provisional,
-    read_plan,
     read_tables,
     read_versions,
-    refresh_readable_views,
     tables_of,
 )
 from headrace.serving.merge import (
@@ -145,8 +143,6 @@ def promote(
         "DELETE FROM _generations WHERE stream = ? AND number <= ?",
         (stream, number - GENERATIONS_KEPT),
     )
-    if plan := read_plan(db):
-        refresh_readable_views(db, plan)
     return number
 
 

@@ -20,6 +20,7 @@ from headrace.compile.plan import (
     EVENTS,
     LATE,
     WINDOW,
+    CallPlan,
     KeyPlan,
     OutputPlan,
     ViewPlan,
@@ -73,12 +74,15 @@ def late_plan(plan: ViewPlan) -> ViewPlan:
             detail=_reason(plan),
             hint="it is known of views with a window over a stream with a WATERMARK.",
         )
-    outputs = [_key_output(plan, key) for key in plan.keys]
-    outputs += [
-        OutputPlan(_MARK + name, _TYPES.get(name, "BIGINT"), finish)
-        for name, finish in _NUMBERS.items()
+    calls = [
+        CallPlan(f"c{n}", name, _TYPES.get(name, "BIGINT"), finish)
+        for n, (name, finish) in enumerate(_NUMBERS.items())
     ]
-    return msgspec.structs.replace(plan, outputs=tuple(outputs), having=None, order=(), limit=None)
+    outputs = [_key_output(plan, key) for key in plan.keys]
+    outputs += [OutputPlan(_MARK + call.name, call.type, call.column) for call in calls]
+    return msgspec.structs.replace(
+        plan, calls=tuple(calls), outputs=tuple(outputs), having=None, order=(), limit=None
+    )
 
 
 def newest_first(plan: ViewPlan) -> str:
@@ -96,8 +100,7 @@ def _reason(plan: ViewPlan) -> str:
 def _key_output(plan: ViewPlan, key: KeyPlan) -> OutputPlan:
     """The output that shows a key, also where the view itself does not."""
     shown = next((output for output in plan.outputs if output.key == key.column), None)
-    end = key.window.end(key.column) if key.window and key.type == WINDOW else None
-    return shown or OutputPlan(key.name, key.type, key.column, key=key.column, end=end)
+    return shown or OutputPlan(key.name, key.type, key.column, key=key.column)
 
 
 def late_answer(view: str, answer: Answer) -> LateAnswer:

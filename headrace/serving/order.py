@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import difflib
 
-from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
+from headrace.certified.typed import quoted
+from headrace.compile.plan import OutputPlan, ViewPlan
 from headrace.core.errors import BadRequest
 from headrace.core.schema import nested
-from headrace.serving.finish import quoted
 
 
-def ordered(plan: ViewPlan, sql: str, order: str) -> str:
-    """SELECT of the same rows in this order, each after the number of them all."""
-    items = ", ".join(_item(plan, name) for name in order.split(","))
-    return f"SELECT count(*) OVER (), * FROM ({sql}) ORDER BY {items}"
+def order_by(plan: ViewPlan, order: str) -> str:
+    """ORDER BY for the reading engine; windows are compared by their start."""
+    return "ORDER BY " + ", ".join(_item(plan, name) for name in order.split(","))
 
 
 def _item(plan: ViewPlan, text: str) -> str:
     output = _output(plan, text.removeprefix("-"))
-    edge = "_start" if output.type == WINDOW else ""
     way = "DESC" if text.startswith("-") else "ASC"
-    return f"{quoted(output.name + edge)} {way} NULLS LAST"
+    return f"{quoted(output.name)} {way} NULLS LAST"
 
 
 def _output(plan: ViewPlan, name: str) -> OutputPlan:

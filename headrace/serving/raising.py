@@ -25,7 +25,7 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.rule import Coupling
 from headrace.core.time import Clock, iso, now_us
-from headrace.serving.candidates import Candidate, Standing, candidates, keyed, standing
+from headrace.serving.candidates import Candidate, Standing, candidates, in_answer, keyed, standing
 from headrace.serving.catalog import tables_of
 from headrace.serving.ledger import alert_document, changed
 from headrace.serving.mutes import Mute, active_mutes
@@ -220,12 +220,7 @@ class _Deciding:
 
 def _left(db: sqlite3.Connection, look: _Look) -> list[str]:
     """The rows that were in the answer and are not any more."""
-    rows = db.execute(
-        "SELECT row_key FROM _alerts WHERE rule = ? AND left_at IS NULL "
-        f"EXCEPT SELECT _row_key FROM ({keyed(look.rule, look.at.view)})",
-        (look.rule.name,),
-    )
-    return [row_key for (row_key,) in rows]
+    return sorted(in_answer(db, look.rule) - keyed(db, look.rule, look.at.view).keys())
 
 
 def _corrections(db: sqlite3.Connection, look: _Look) -> tuple[list[str], list[str]]:

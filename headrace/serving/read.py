@@ -1,47 +1,44 @@
 """Reading: a view by its keys, or SQL over views. No Spark is needed.
 
-Conditions on keys go inside, to the indexes of both tables, before anything is merged. A read has
-a limit of rows and of time. tests/serving/test_read.py compares both ways with each other and
-with the reference interpreter.
+The store gives merged rows (serving/merged.py) and the reading engine finishes them and answers
+(serving/engine.py), all of one snapshot of the store. A read has a limit of rows and of time.
+tests/serving/test_read.py compares the ways of asking with each other and with the reference
+interpreter.
 """
 
 from __future__ import annotations
 
-import difflib
 import sqlite3
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from sqlglot import exp
 
+from headrace.certified.select import Column, Compiled, compile_query
+from headrace.compile.finish import answer_columns
 from headrace.compile.plan import ViewPlan
-from headrace.compile.translate import Relations, Result, Translated, translate, typed_name
-from headrace.core.errors import BadQuery, LimitReached, NotFound, NotReady
+from headrace.core.errors import BadQuery
 from headrace.core.origin import Origin
 from headrace.core.stopping import Stopping
 from headrace.core.time import Clock, now_us
-from headrace.define.dialect import parse_translatable
+from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
 from headrace.serving.carried import set_aside, unfit
-from headrace.serving.catalog import provisional, read_plan, read_tables, tables_of
-from headrace.serving.conditions import Condition, Keys, asked, inside, pushed, span
+from headrace.serving.catalog import provisional, read_plan, read_tables
+from headrace.serving.conditions import Condition, Keys, asked, narrowing
 from headrace.serving.empty import windows_of
-from headrace.serving.finish import quoted, typed_sql
+from headrace.serving.engine import NEVER, run
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
-from headrace.serving.order import ordered
+from headrace.serving.merged import stored
+from headrace.serving.order import order_by
 from headrace.serving.progress import read_stream
 from headrace.serving.sqlite import Sqlite
+from headrace.serving.views import Readable, Views, everything, live_plan
 
 ROWS_MAX = 10_000
-NEVER = Stopping()  # for what nobody stops
-Readable = Callable[[str], bool]  # whether a view may be read
-
-
-def everything(view: str) -> bool:
-    return True
+Row = tuple[Any, ...]
 
 
 class Reader:
@@ -71,21 +68,10 @@ class Reader:
         In an order, such as "-hits", they are the first of all rows, which are counted.
         """
         with self.db.read() as db:
-            plan = _live_plan(db, name)
-            results = tuple(
-                Result(out.name, out.type, out.estimate, out.keyed) for out in plan.outputs
-            )
-            sql, values = view_sql(plan, asked(plan, keys or {}, since, until))
-            answer = self._answer(
-                db,
-                ordered(plan, sql, order) if order else sql,
-                values,
-                results,
-                limit,
-                fresh_column=True,
-                counted=order is not None,
-                views=(plan.name,),
-            )
+            views = Views.of(db)
+            plan = live_plan(db, views.plan, name)
+            conditions = asked(plan, keys or {}, since, until)
+            answer = self._of_view(views, plan, conditions, limit, order)
             return msgspec.structs.replace(answer, windows=windows_of(db, plan))
 
     def late(
@@ -99,19 +85,10 @@ class Reader:
     ) -> LateAnswer:
         """How late the events of a view's windows were; asked like `view`."""
         with self.db.read() as db:
-            plan = late_plan(_live_plan(db, name))
-            results = tuple(Result(out.name, out.type, None) for out in plan.outputs)
-            sql, values = view_sql(plan, asked(plan, keys or {}, since, until))
-            answer = self._answer(
-                db,
-                ordered(plan, sql, newest_first(plan)),
-                values,
-                results,
-                limit,
-                fresh_column=True,
-                counted=True,
-                views=(plan.name,),
-            )
+            views = Views.of(db)
+            plan = late_plan(live_plan(db, views.plan, name))
+            conditions = asked(plan, keys or {}, since, until)
+            answer = self._of_view(views, plan, conditions, limit, newest_first(plan))
             return late_answer(plan.name, answer)
 
     def sql(
@@ -125,24 +102,21 @@ class Reader:
         not readable are not there.
         """
         with self.db.read() as db:
-            translated, sql, values = _asked_in_sql(db, text, readable)
-            return self._answer(
-                db,
-                sql,
-                values,
-                translated.results,
-                limit,
-                fresh_column=False,
-                views=translated.relations,
-                stopping=stopping or NEVER,
-            )
+            views, made = _asked_in_sql(db, text, readable)
+            wanted = self._wanted(limit)
+            sql = f"SELECT * FROM ({made.sql}) LIMIT {wanted + 1}"
+            table = run(sql, views.tables, self.seconds_max, stopping or NEVER)
+            rows = stored(table, [column.type for column in made.columns])
+            states = [read_stream(db, name) for name in _streams_of(db, made.relations)]
+            fresh = any(state.reached != state.built for state in states)
+            return self._answer(db, rows, made.columns, made.relations, limit, fresh)
 
     def plan(self, text: str, readable: Readable = everything) -> tuple[tuple[str, ...], str, str]:
-        """What a SELECT reads, its SQL for the store, and the store's plan of it."""
+        """What a SELECT reads, its SQL for the reading engine, and the engine's plan of it."""
         with self.db.read() as db:
-            translated, sql, values = _asked_in_sql(db, text, readable)
-            rows = db.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
-            return translated.relations, sql, _indented(rows)
+            views, made = _asked_in_sql(db, text, readable)
+            steps = run(f"EXPLAIN {made.sql}", views.tables, self.seconds_max)
+            return made.relations, made.sql, "\n".join(steps.column(1).to_pylist())
 
     def views(self) -> set[str]:
         """The names that `sql` can answer about."""
@@ -150,130 +124,84 @@ class Reader:
             plan = read_plan(db)
             return {view.name.lower() for view in plan.views} if plan else set()
 
+    def _of_view(
+        self,
+        views: Views,
+        plan: ViewPlan,
+        conditions: list[Condition],
+        limit: int | None,
+        order: str | None,
+    ) -> Answer:
+        views.narrowed = {plan.name.lower(): conditions}
+        rows = f"SELECT * FROM ({views.with_freshness(plan)}){_where(conditions)}"
+        if order:
+            rows = f"SELECT *, count(*) OVER () AS _total FROM ({rows}) {order_by(plan, order)}"
+        sql = f"SELECT * FROM ({rows}) LIMIT {self._wanted(limit) + 1}"
+        columns, table = answer_columns(plan), run(sql, views.tables, self.seconds_max)
+        fresh = any(table.column(len(columns)).to_pylist())
+        found = stored(table, [column.type for column in columns])
+        answer = self._answer(views.db, found, columns, (plan.name,), limit, fresh)
+        if not order:
+            return answer
+        total = table.column(len(columns) + 1)[0].as_py() if table.num_rows else 0
+        return msgspec.structs.replace(answer, total=total)
+
+    def _wanted(self, limit: int | None) -> int:
+        return min(limit if limit is not None else self.rows_max, self.rows_max)
+
     def _answer(
         self,
         db: sqlite3.Connection,
-        sql: str,
-        values: list[Any],
-        results: tuple[Result, ...],
-        limit: int | None,
-        *,
-        fresh_column: bool,
+        raw: Sequence[Row],
+        columns: Sequence[Column],
         views: tuple[str, ...],
-        counted: bool = False,
-        stopping: Stopping = NEVER,
+        limit: int | None,
+        fresh: bool,
     ) -> Answer:
-        """With `counted`, each row begins with the number of all."""
-        wanted = min(limit if limit is not None else self.rows_max, self.rows_max)
-        raw = self._run(db, f"SELECT * FROM ({sql}) LIMIT {wanted + 1}", values, stopping)
-        total = (raw[0][0] if raw else 0) if counted else None
-        raw = [row[1:] for row in raw] if counted else raw
-        streams = _streams_of(db, views)
+        """Rows, of which there may be one more than wanted, with what they speak for."""
+        wanted, streams = self._wanted(limit), _streams_of(db, views)
         states = [read_stream(db, stream) for stream in streams]
-        fresh = (
-            any(row[-1] for row in raw)
-            if fresh_column
-            else any(s.reached != s.built for s in states)
-        )
-        rows, aside = rows_as_objects(raw[:wanted], results), _set_aside(db, views)
+        rows, aside = rows_as_objects(raw[:wanted], columns), _set_aside(db, views)
         partial = bool(aside) or any(state.shed for state in states)
         return Answer(
             rows,
             as_of(states, self.clock(), _provisional(db, views), _tables(db, views), aside),
-            column_info(results, rows, fresh, partial),
+            column_info(columns, rows, fresh, partial),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
-            total=total,
         )
 
-    def _run(
-        self, db: sqlite3.Connection, sql: str, values: list[Any], stopping: Stopping
-    ) -> list[Any]:
-        deadline = time.monotonic() + self.seconds_max
-        # SQLite asks this every few steps and interrupts itself when it is true.
-        db.set_progress_handler(lambda: stopping.stopped or time.monotonic() > deadline, 10_000)
-        try:
-            stopping.check()
-            return db.execute(sql, values).fetchall()
-        except sqlite3.OperationalError as error:
-            if "interrupted" in str(error):
-                stopping.check()
-                raise LimitReached(
-                    f"the query took longer than {self.seconds_max:g} s",
-                    hint="ask for fewer rows, or raise query.seconds_max.",
-                ) from error
-            raise BadQuery(f"the query cannot be answered: {error}") from error
+
+def rows_of(
+    db: sqlite3.Connection, plan: ViewPlan, conditions: Sequence[Condition] = ()
+) -> list[Row]:
+    """All rows of a version of a view that meet the conditions, in storage form."""
+    views = Views.of(db)
+    views.narrowed = {plan.name.lower(): conditions}
+    sql = f"SELECT * FROM ({views.with_freshness(plan)}){_where(conditions)}"
+    types = [*(output.type for output in plan.outputs), "BOOLEAN"]
+    return stored(run(sql, views.tables), types)
 
 
-def _asked_in_sql(
-    db: sqlite3.Connection, text: str, readable: Readable
-) -> tuple[Translated, str, list[Any]]:
-    """A SELECT over readable views in the store's SQL, with its values."""
-    relations = {name: outputs for name, outputs in _relations(db).items() if readable(name)}
-    translated = translate(_parsed(text), relations)
-    for name in translated.relations:
-        _live_plan(db, name)
-    sql, values = translated.tree.sql(dialect="sqlite"), list[Any]()
-    if len(translated.relations) == 1 and not translated.tree.args.get("joins"):
-        sql, values = pushed(translated, _live_plan(db, translated.relations[0]))
-    return translated, sql, values
+def _where(conditions: Sequence[Condition]) -> str:
+    return " WHERE " + " AND ".join(c.outside for c in conditions) if conditions else ""
 
 
-def _indented(steps: list[Any]) -> str:
-    """The steps of a plan of SQLite's, each below the one that it is a part of."""
-    depth, lines = {0: 0}, []
-    for id, parent, _, words in steps:
-        depth[id] = depth.get(parent, 0) + 1
-        lines.append("  " * (depth[id] - 1) + words)
-    return "\n".join(lines)
-
-
-def view_sql(plan: ViewPlan, conditions: list[Condition]) -> tuple[str, list[Any]]:
-    """SELECT of a view's rows that meet the conditions, and its values."""
-    values: list[Any] = []
-    if plan.kept and plan.limit is None:
-        where, values = inside(plan, conditions)
-        sql = typed_sql(plan, *tables_of(plan)[:2], where=where, span=span(plan, conditions))
-        # The conditions stand in both arms of the union.
-        values = values * 2
-        conditions = conditions if plan.regroups else []
-    else:
-        # A limit has decided on the view's rows before a key asks for some of them.
-        fresh = "" if plan.kept else ", 1 AS _fresh"
-        sql = f"SELECT *{fresh} FROM {quoted(typed_name(plan.name))}"
-    if conditions:
-        sql = f"SELECT * FROM ({sql}) WHERE {' AND '.join(c.outside for c in conditions)}"
-    return sql, values + [condition.value for condition in conditions]
-
-
-def _live_plan(db: sqlite3.Connection, name: str) -> ViewPlan:
-    plan = read_plan(db)
-    view = plan.view(name) if plan else None
-    if view is None or plan is None:
-        names = [v.name for v in plan.shown_views] if plan else []
-        close = difflib.get_close_matches(name, names, 1)
-        hint = (
-            f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(names) or 'none'}."
-        )
-        raise NotFound(f"there is no view '{name}'", hint=hint)
-    if view.kind == "read":
-        for source in view.reads:
-            _live_plan(db, source)
-        return view
-    row = db.execute(
-        "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (view.name,)
-    ).fetchone()
-    if row is None:
-        raise NotReady(
-            f"view '{view.name}' is being built for the first time", hint="try again in a moment."
-        )
-    return msgspec.json.decode(row[0], type=ViewPlan)
+def _asked_in_sql(db: sqlite3.Connection, text: str, readable: Readable) -> tuple[Views, Compiled]:
+    """The views behind a SELECT, and the SELECT for the reading engine."""
+    query, views = _parsed(text), Views.of(db, readable)
+    tables = list(query.find_all(exp.Table))
+    view = views.plan.view(tables[0].name) if len(tables) == 1 else None
+    if view is not None and isinstance(query, exp.Select) and tables[0].parent_select is query:
+        views.narrowed = {view.name.lower(): narrowing(query, view)}
+    made = compile_query(query, views.find, views.names)
+    names = tuple(found.name for name in made.relations if (found := views.plan.view(name)))
+    return views, Compiled(made.sql, made.columns, names)
 
 
 def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
-    plan = read_plan(db)
-    found: dict[str, None] = {}
+    plan, found = Views.of(db).plan, dict[str, None]()
     for name in views:
-        view = plan.view(name) if plan else None
+        view = plan.view(name)
         if view is not None:
             names = [view.stream] if view.stream else _streams_of(db, view.reads)
             found |= dict.fromkeys(names)
@@ -282,9 +210,9 @@ def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
 
 def _tables(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """The versions of the tables that those views join each stream with."""
-    plan, known = read_plan(db), read_tables(db)
+    plan, known = Views.of(db).plan, read_tables(db)
     found: dict[str, dict[str, str]] = {}
-    for view in filter(None, (plan.view(name) if plan else None for name in views)):
+    for view in filter(None, map(plan.view, views)):
         for stream, versions in _tables(db, view.reads).items():
             found.setdefault(stream, {}).update(versions)
         used = {name: known[name][0] for name in view.tables if name in known}
@@ -294,23 +222,22 @@ def _tables(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, dict[st
 
 def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:
     """The streams of those views whose answers are provisional."""
-    plan = read_plan(db)
-    found: set[str] = set()
-    for view in filter(None, (plan.view(name) if plan else None for name in views)):
+    plan, found = Views.of(db).plan, set[str]()
+    for view in filter(None, map(plan.view, views)):
         if view.kind == "read":
             found |= _provisional(db, view.reads)
-        elif _is_provisional(db, _live_plan(db, view.name)):
+        elif _is_provisional(db, live_plan(db, plan, view.name)):
             found.add(view.stream)
     return found
 
 
 def _set_aside(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, int]:
     """How many keys of those views' patterns are not searched, by stream."""
-    plan, found = read_plan(db), Counter[str]()
-    for view in filter(None, (plan.view(name) if plan else None for name in views)):
+    plan, found = Views.of(db).plan, Counter[str]()
+    for view in filter(None, map(plan.view, views)):
         if view.kind == "read":
             found.update(_set_aside(db, view.reads))
-        elif keys := set_aside(db, _live_plan(db, view.name)):
+        elif keys := set_aside(db, live_plan(db, plan, view.name)):
             found[view.stream] += len(keys)
     return dict(found)
 
@@ -319,16 +246,9 @@ def _is_provisional(db: sqlite3.Connection, plan: ViewPlan) -> bool:
     return bool(provisional(db, plan.recompute)) or unfit(db, plan.recompute)
 
 
-def _relations(db: sqlite3.Connection) -> Relations:
-    plan = read_plan(db)
-    if plan is None:
-        raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-    return {view.name: view.outputs for view in plan.views}
-
-
 def _parsed(text: str) -> exp.Query:
     try:
-        return parse_translatable(text.strip().rstrip(";"), Origin("query", 1))
+        return parse_query(text.strip().rstrip(";"), Origin("query", 1))
     except Exception as error:
         message = getattr(error, "message", str(error))
         raise BadQuery(message, origin=getattr(error, "origin", None)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.compile.plan import (
     WINDOW,
+    CallPlan,
     KeyPlan,
     OutputPlan,
     PartialPlan,
@@ -33,11 +34,9 @@ VISITORS = ViewPlan(
     "shop.sql:14",
     (
         OutputPlan("url", "STRING", "k0", key="k0"),
-        OutputPlan("hour", WINDOW, "k1", key="k1", end="k1 + 3600000000"),
-        OutputPlan("hits", "BIGINT", "coalesce(p0, 0)"),
-        OutputPlan(
-            "visitors", "BIGINT", "coalesce(p2, finish_hll(p1))", estimate=Estimate("speed", 0.0163)
-        ),
+        OutputPlan("hour", WINDOW, "k1", key="k1"),
+        OutputPlan("hits", "BIGINT", "c0"),
+        OutputPlan("visitors", "BIGINT", "c1", estimate=Estimate("speed", 0.0163)),
     ),
     stream="clicks",
     tables=("sections",),
@@ -51,18 +50,23 @@ VISITORS = ViewPlan(
         PartialPlan("hll", ("p1",), ("BLOB",), ("sketch(a1)",)),
         PartialPlan("counted", ("p2",), ("INTEGER",), (), "a1"),
     ),
-    having="p0 > 1",
-    order=("p0 DESC",),
+    calls=(
+        CallPlan("c0", "count", "BIGINT", "coalesce(p0, 0)", whole=True),
+        CallPlan("c1", "count_distinct", "BIGINT", "coalesce(p2, finish_hll(p1))"),
+    ),
+    having="c0 > 1",
+    order=("c0 DESC",),
     limit=10,
 )
 TOTALS = ViewPlan(
     "totals",
     "mergeable",
     "shop.sql:20",
-    (OutputPlan("n", "BIGINT", "p0"),),
+    (OutputPlan("n", "BIGINT", "c0"),),
     stream="clicks",
     map_sql="SELECT 1 AS a0 FROM clicks",
     partials=(PartialPlan("sum", ("p0",), ("INTEGER",), ("count(a0)",)),),
+    calls=(CallPlan("c0", "count", "BIGINT", "p0"),),
 )
 BUSIEST = ViewPlan(
     "busiest",
@@ -70,7 +74,7 @@ BUSIEST = ViewPlan(
     "shop.sql:22",
     (OutputPlan("url", "STRING", ""), OutputPlan("hits", "BIGINT", "")),
     reads=("visitors",),
-    read_sql="SELECT url, hits FROM _typed_visitors",
+    read_sql="SELECT url, hits FROM visitors",
 )
 TABLE = TablePlan("sections", "`url` STRING", "csv", "lookups/sections.csv")
 PLAN = Plan("shop", (CLICKS,), (TABLE,), (), (VISITORS, TOTALS, BUSIEST))

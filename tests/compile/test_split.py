@@ -93,10 +93,10 @@ def test_distinct_groups_by_all_that_is_selected() -> None:
 @pytest.mark.parametrize(
     ("edge", "finish"),
     [
-        ("window.start", "(key_0)"),
-        ("window.end", "(end_0)"),
-        ("window(ts, '1 hour').start", "(key_0)"),
-        ("window(ts, '1 hour').end", "(end_0)"),
+        ("window.start", "start_0"),
+        ("window.end", "end_0"),
+        ("window(ts, '1 hour').start", "start_0"),
+        ("window(ts, '1 hour').end", "end_0"),
     ],
 )
 def test_edge_of_a_window_is_its_start_or_its_end(edge: str, finish: str) -> None:

@@ -33,7 +33,9 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
         BadRequest, "'minute' is not a column of view 'hits' that can equal a value",
     ),
     "hits WHERE m > 1": (UnknownColumn, "there is no column 'm'"),
-    "hits WHERE minute > 1": (Unsupported, "the window 'minute' is two times"),
+    "hits WHERE minute > 1": (
+        Unsupported, "a comparison of a window with INT is not available over views",
+    ),
     "hits WHERE load_extension(page) > 1": (
         Unsupported, "'load_extension' is not available over views",
     ),

@@ -183,7 +183,7 @@ class Life:
         """As the kernel does where memory is short: the run ends and says why, so that whoever
         supervises it starts another.
         """
-        self.running.wait_for("ready")
+        self.running.wait_for("ready", 600)  # a backlog, on a machine that may be busy
         wait_fresh(url, self.oracle.hits.total() + 1)
         os.kill(asking.get(f"{url}/v1/system").json()["spark"]["jvm_pid"], signal.SIGKILL)
         assert self.running.process.wait(60) == 1

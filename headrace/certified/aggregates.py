@@ -1,0 +1,196 @@
+"""Aggregates and window functions.
+
+An aggregate is made of DuckDB's own by `over`, which adds what the query says of it: DISTINCT,
+FILTER, OVER. So one row serves GROUP BY and windows alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headrace.certified.casts import cast, wrapped
+from headrace.certified.operators import truth
+from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.types import (
+    DIGITS_MAX,
+    DOUBLE,
+    INTEGERS,
+    STRING,
+    VOID,
+    digits_of,
+    is_decimal,
+    is_nested,
+    is_numeric,
+)
+
+Over = Callable[[str], str]  # DuckDB's call -> the same with what the query says of it
+Make = Callable[[Sequence[Typed], Over], Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    name: str
+    counts: tuple[int, ...]  # how many arguments it may have
+    make: Make
+    window_only: bool = False
+
+
+def _number(value: Typed) -> Typed:
+    if value.type in (STRING, VOID):
+        return cast(value, DOUBLE)
+    if not is_numeric(value.type):
+        raise not_available(f"an aggregate of {value.type} that needs numbers")
+    return value
+
+
+def _count(given: Sequence[Typed], over: Over) -> Typed:
+    if not given:
+        return Typed(over("count(*)"), "BIGINT")
+    known = " AND ".join(f"{value.sql} IS NOT NULL" for value in given)
+    values = ", ".join(value.sql for value in given)
+    what = values if len(given) == 1 else f"CASE WHEN {known} THEN row({values}) END"
+    return made_of(given, over(f"count({what})"), "BIGINT")
+
+
+def _sum(given: Sequence[Typed], over: Over) -> Typed:
+    value = _number(given[0])
+    if value.type in INTEGERS:
+        total = f"CAST({over(f'sum({value.sql})')} AS HUGEINT)"
+        return value.as_type(wrapped(total, "BIGINT"), "BIGINT")
+    if is_decimal(value.type):
+        digits, scale = digits_of(value.type)
+        type = f"DECIMAL({min(digits + 10, DIGITS_MAX)},{scale})"
+        return value.as_type(f"TRY_CAST({over(f'sum({value.sql})')} AS {type})", type)
+    return value.as_type(over(f"sum({cast(value, DOUBLE).sql})"), DOUBLE)
+
+
+def _avg(given: Sequence[Typed], over: Over) -> Typed:
+    value = _number(given[0])
+    if not is_decimal(value.type):
+        return value.as_type(over(f"avg({cast(value, DOUBLE).sql})"), DOUBLE)
+    digits, scale = digits_of(value.type)
+    digits, scale = min(digits + 4, DIGITS_MAX), min(scale + 4, DIGITS_MAX)
+    sides = [over(f"sum({value.sql})"), over(f"count({value.sql})")]
+    texts = ", ".join(f"CAST({side} AS VARCHAR)" for side in sides)
+    type = f"DECIMAL({digits},{scale})"
+    return value.as_type(f"CAST(spark_divide({texts}, {digits}, {scale}) AS {type})", type)
+
+
+def _same(function: str) -> Make:
+    def make(given: Sequence[Typed], over: Over) -> Typed:
+        if is_nested(given[0].type):
+            raise not_available(f"{function} of {given[0].type}")
+        return given[0].as_type(over(f"{function}({given[0].sql})"), given[0].type)
+
+    return make
+
+
+def _double(template: str) -> Make:
+    def make(given: Sequence[Typed], over: Over) -> Typed:
+        values = [cast(_number(value), DOUBLE) for value in given]
+        return made_of(values, over(template.format(*(v.sql for v in values))), DOUBLE)
+
+    return make
+
+
+def _correlation(given: Sequence[Typed], over: Over) -> Typed:
+    """NULL where one side does not vary, which DuckDB calls NaN."""
+    found = _double("corr({0}, {1})")(given, over)
+    return found.as_type(f"CASE WHEN isfinite({found.sql}) THEN {found.sql} END", DOUBLE)
+
+
+def _logical(function: str) -> Make:
+    def make(given: Sequence[Typed], over: Over) -> Typed:
+        value = truth(given[0])
+        return value.as_type(over(f"{function}({value.sql})"), "BOOLEAN")
+
+    return make
+
+
+def _count_if(given: Sequence[Typed], over: Over) -> Typed:
+    value = truth(given[0])
+    return value.as_type(over(f"count(CASE WHEN {value.sql} THEN 1 END)"), "BIGINT")
+
+
+def _by(function: str) -> Make:
+    def make(given: Sequence[Typed], over: Over) -> Typed:
+        x, y = given
+        return made_of(given, over(f"{function}({x.sql}, {y.sql})"), x.type)
+
+    return make
+
+
+def _percentile(given: Sequence[Typed], over: Over) -> Typed:
+    share = given[1].literal if len(given) > 1 else "0.5"
+    if share is None:
+        raise not_available("percentile with a share that is not a literal")
+    value = cast(_number(given[0]), DOUBLE)
+    return value.as_type(over(f"quantile_cont({value.sql}, {float(share)})"), DOUBLE)
+
+
+def _numbered(function: str, type: str = "INT") -> Make:
+    duck = {"INT": "INTEGER"}.get(type, type)
+
+    def make(given: Sequence[Typed], over: Over) -> Typed:
+        arguments = ", ".join(value.sql for value in given)
+        return Typed(f"CAST({over(f'{function}({arguments})')} AS {duck})", type)
+
+    return make
+
+
+def _shifted(function: str) -> Make:
+    def make(given: Sequence[Typed], over: Over) -> Typed:
+        value, rest = given[0], [*given[1:2], *(cast(v, given[0].type) for v in given[2:])]
+        arguments = ", ".join(v.sql for v in (value, *rest))
+        return made_of((value, *rest), over(f"{function}({arguments})"), value.type)
+
+    return make
+
+
+AGGREGATES: dict[str, Aggregate] = {
+    row.name: row
+    for row in (
+        Aggregate("count", (0, 1, 2, 3, 4), _count),
+        Aggregate("sum", (1,), _sum),
+        Aggregate("avg", (1,), _avg),
+        Aggregate("min", (1,), _same("min")),
+        Aggregate("max", (1,), _same("max")),
+        Aggregate("stddev_samp", (1,), _double("stddev_samp({0})")),
+        Aggregate("stddev_pop", (1,), _double("stddev_pop({0})")),
+        Aggregate("var_samp", (1,), _double("var_samp({0})")),
+        Aggregate("var_pop", (1,), _double("var_pop({0})")),
+        Aggregate("covar_samp", (2,), _double("covar_samp({0}, {1})")),
+        Aggregate("covar_pop", (2,), _double("covar_pop({0}, {1})")),
+        Aggregate("corr", (2,), _correlation),
+        Aggregate("bool_and", (1,), _logical("bool_and")),
+        Aggregate("bool_or", (1,), _logical("bool_or")),
+        Aggregate("count_if", (1,), _count_if),
+        Aggregate("max_by", (2,), _by("arg_max_null")),
+        Aggregate("min_by", (2,), _by("arg_min_null")),
+        Aggregate("percentile", (2,), _percentile),
+        Aggregate("median", (1,), _percentile),
+        Aggregate("row_number", (0,), _numbered("row_number"), window_only=True),
+        Aggregate("rank", (0,), _numbered("rank"), window_only=True),
+        Aggregate("dense_rank", (0,), _numbered("dense_rank"), window_only=True),
+        Aggregate("ntile", (1,), _numbered("ntile"), window_only=True),
+        Aggregate("percent_rank", (0,), _numbered("percent_rank", DOUBLE), window_only=True),
+        Aggregate("cume_dist", (0,), _numbered("cume_dist", DOUBLE), window_only=True),
+        Aggregate("lag", (1, 2, 3), _shifted("lag"), window_only=True),
+        Aggregate("lead", (1, 2, 3), _shifted("lead"), window_only=True),
+        Aggregate("first_value", (1,), _same("first_value"), window_only=True),
+        Aggregate("last_value", (1,), _same("last_value"), window_only=True),
+        Aggregate("nth_value", (2,), _shifted("nth_value"), window_only=True),
+    )
+}
+SYNONYMS = {
+    "mean": "avg",
+    "variance": "var_samp",
+    "stddev": "stddev_samp",
+    "std": "stddev_samp",
+    "every": "bool_and",
+    "any": "bool_or",
+    "some": "bool_or",
+    "first": "first_value",
+    "last": "last_value",
+}

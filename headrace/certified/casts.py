@@ -1,0 +1,145 @@
+"""Casts as Spark makes them (spark.sql.ansi.enabled = false): a value that does not fit is NULL, an
+integer wraps, a double is cut at the integer's limits. `cast` is the only way by which a value
+changes its type.
+"""
+
+from __future__ import annotations
+
+from headrace.certified.typed import Typed, not_available, text_literal
+from headrace.certified.types import (
+    BITS,
+    BOOLEAN,
+    DOUBLE,
+    FLOATS,
+    INTEGERS,
+    STRING,
+    TIMES,
+    VOID,
+    digits_of,
+    duck_type,
+    is_decimal,
+    is_nested,
+    is_numeric,
+)
+
+# What Spark takes away from both ends of a text before it reads a number.
+BLANKS = "chr(9)||chr(10)||chr(11)||chr(12)||chr(13)||chr(28)||chr(29)||chr(30)||chr(31)||' '"
+_TRUE = "('t', 'true', 'y', 'yes', '1')"
+_FALSE = "('f', 'false', 'n', 'no', '0')"
+_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+
+
+def cast(value: Typed, target: str) -> Typed:
+    """The value in another type; refused where no form is certified."""
+    if value.type == target:
+        return value
+    if value.type == VOID:
+        return value.as_type(f"CAST(NULL AS {duck_type(target)})", target)
+    sql = _cast(value, target)
+    if sql is None:
+        raise not_available(f"a cast of {value.type} to {target}")
+    return value.as_type(sql, target)
+
+
+def _cast(value: Typed, target: str) -> str | None:
+    x, source = value.sql, value.type
+    if is_nested(source) or is_nested(target):
+        return None
+    if source == STRING:
+        return _from_text(x, target)
+    if target == STRING:
+        return _to_text(x, source)
+    if target == BOOLEAN:
+        return f"({x} <> 0)" if is_numeric(source) else None
+    if source == BOOLEAN:
+        return f"CAST({x} AS {duck_type(target)})" if is_numeric(target) else None
+    if source in TIMES or target in TIMES:
+        return _time(x, source, target)
+    return _number(x, source, target)
+
+
+def _number(x: str, source: str, target: str) -> str | None:
+    if target in INTEGERS:
+        return _to_integer(x, source, target)
+    if is_decimal(target) and source in FLOATS:
+        digits, scale = digits_of(target)
+        return f"TRY_CAST(spark_decimal(CAST({x} AS DOUBLE), {digits}, {scale}) AS {target})"
+    if is_decimal(target):
+        return f"TRY_CAST({x} AS {target})"
+    return f"CAST({x} AS {target})" if target in FLOATS else None
+
+
+def _to_integer(x: str, source: str, target: str) -> str:
+    if source in INTEGERS:
+        widens = BITS[target] > BITS[source]
+        return f"CAST({x} AS {duck_type(target)})" if widens else wrapped(x, target)
+    if is_decimal(source):
+        return wrapped(f"CAST(trunc({x}) AS HUGEINT)", target)
+    if BITS[target] < 32:
+        return wrapped(_to_integer(x, source, "INT"), target)
+    low, high = -(2 ** (BITS[target] - 1)), 2 ** (BITS[target] - 1) - 1
+    # The limits are compared as doubles, which hold them or the next power of two.
+    return (
+        f"CASE WHEN isnan({x}) THEN 0 WHEN {x} >= CAST({high} AS DOUBLE) THEN {high} "
+        f"WHEN {x} <= CAST({low} AS DOUBLE) THEN {low} "
+        f"ELSE TRY_CAST(trunc({x}) AS {duck_type(target)}) END"
+    )
+
+
+def wrapped(x: str, target: str) -> str:
+    """An integer of any size as the low bits that its type keeps, as Java does."""
+    bits = BITS[target]
+    wide = "HUGEINT" if bits == 64 else "BIGINT"
+    mask, sign = f"CAST({2**bits - 1} AS HUGEINT)", f"CAST({2 ** (bits - 1)} AS HUGEINT)"
+    if wide == "BIGINT":
+        mask, sign = str(2**bits - 1), str(2 ** (bits - 1))
+        x = f"CAST({x} & CAST({mask} AS HUGEINT) AS BIGINT)" if "HUGEINT" in x else x
+    return f"CAST(xor({x} & {mask}, {sign}) - {sign} AS {duck_type(target)})"
+
+
+def _from_text(x: str, target: str) -> str | None:
+    trimmed = f"trim({x}, {BLANKS})"
+    if target in INTEGERS:
+        # What stands after a point is cut off, and a point alone is zero.
+        number = f"regexp_full_match({trimmed}, '[+-]?([0-9]+|[0-9]*\\.[0-9]*)')"
+        whole = f"regexp_replace({trimmed}, '^([+-]?)([0-9]*).*$', '\\1' || '0' || '\\2')"
+        return f"CASE WHEN {number} THEN TRY_CAST({whole} AS {duck_type(target)}) END"
+    if target in FLOATS:
+        return _text_to_double(trimmed, target)
+    if is_decimal(target):
+        number = f"regexp_full_match({trimmed}, {text_literal(_NUMBER)})"
+        return f"CASE WHEN {number} THEN TRY_CAST({trimmed} AS {target}) END"
+    if target == BOOLEAN:
+        word = f"lower({trimmed})"
+        return f"CASE WHEN {word} IN {_TRUE} THEN true WHEN {word} IN {_FALSE} THEN false END"
+    if target in TIMES:
+        return f"spark_{target.lower()}({x})"
+    return None
+
+
+def _text_to_double(trimmed: str, target: str) -> str:
+    word = f"lower({trimmed})"
+    return (
+        f"CASE WHEN regexp_full_match({trimmed}, {text_literal(_NUMBER + '[dDfF]?')}) "
+        f"THEN TRY_CAST(rtrim({trimmed}, 'dDfF') AS {target}) "
+        f"WHEN {word} IN ('nan', '+nan', '-nan') THEN CAST('nan' AS {target}) "
+        f"WHEN {word} IN ('inf', '+inf', 'infinity', '+infinity') THEN CAST('inf' AS {target}) "
+        f"WHEN {word} IN ('-inf', '-infinity') THEN CAST('-inf' AS {target}) END"
+    )
+
+
+def _to_text(x: str, source: str) -> str | None:
+    """Doubles are left out: Java does not always write the shortest digits."""
+    if source in INTEGERS or source in TIMES or source == BOOLEAN or is_decimal(source):
+        return f"CAST({x} AS VARCHAR)"
+    return None
+
+
+def _time(x: str, source: str, target: str) -> str | None:
+    if {source, target} == set(TIMES):
+        return f"CAST({x} AS {target})"
+    if source == "TIMESTAMP" and target == "BIGINT":
+        return f"CAST(floor(epoch_us({x}) / 1000000) AS BIGINT)"
+    if source == "TIMESTAMP" and target == DOUBLE:
+        return f"(epoch_us({x}) / 1000000)"
+    return None

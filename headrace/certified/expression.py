@@ -1,0 +1,412 @@
+"""An expression of Spark's, compiled: a tree of sqlglot's -> `Typed`.
+
+Names are resolved by what is handed in (`Names`), so the same compiler serves a query, the finish
+of a view and a condition. What has no meaning here is refused by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from headrace.certified.aggregates import AGGREGATES, SYNONYMS, Over
+from headrace.certified.casts import cast
+from headrace.certified.functions import SCALARS
+from headrace.certified.functions.choices import chosen
+from headrace.certified.intervals import in_calendar, read_interval, shifted
+from headrace.certified.operators import (
+    arithmetic,
+    comparison,
+    integral_division,
+    negated,
+    truth,
+)
+from headrace.certified.typed import Typed, made_of, not_available, text_literal
+from headrace.certified.types import BOOLEAN, STRING, VOID, WINDOW, is_nested, widest
+from headrace.core.errors import BadQuery, LimitReached
+
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
+}  # fmt: skip
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+}  # fmt: skip
+# sqlglot's own names for types that Spark calls otherwise.
+_TYPES = {"TEXT": "STRING", "VARCHAR": "STRING", "TIMESTAMPTZ": "TIMESTAMP", "VARBINARY": "BINARY"}
+
+
+SQL_CHARACTERS_MAX = 500_000
+SMALLER = "nest fewer expressions and queries within each other."
+
+
+class Names(Protocol):
+    """What the names of an expression mean."""
+
+    def column(self, node: exp.Column) -> Typed: ...
+
+    def subquery(self, query: exp.Expr) -> tuple[str, list[Typed]]:
+        """The SQL of a query inside an expression, and its columns."""
+
+
+class Expressions:
+    """Compiles expressions over some names."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def compile(self, node: exp.Expr) -> Typed:
+        found = self._compile(node)
+        # A form may write its argument several times, so nested calls could grow without bound.
+        if len(found.sql) > SQL_CHARACTERS_MAX:
+            raise LimitReached("the query is too large when it is written out", hint=SMALLER)
+        return found
+
+    def _compile(self, node: exp.Expr) -> Typed:
+        for kind, method in _METHODS.items():
+            if isinstance(node, kind):
+                return method(self, node)
+        sign = _ARITHMETIC.get(type(node))
+        if sign:
+            return self._arithmetic(node, sign)
+        sign = _COMPARISONS.get(type(node))
+        if sign:
+            return comparison(sign, self.compile(node.this), self.compile(node.expression))
+        if isinstance(node, exp.Func):
+            return self._call(node)
+        raise not_available(f"'{node.key}'")
+
+    def condition(self, node: exp.Expr) -> Typed:
+        return truth(self.compile(node))
+
+    # Literals and names
+
+    def _column(self, node: exp.Column) -> Typed:
+        return self.names.column(node)
+
+    def _paren(self, node: exp.Paren) -> Typed:
+        return self.compile(node.this)
+
+    def _literal(self, node: exp.Literal) -> Typed:
+        if node.is_string:
+            return Typed(text_literal(node.this), STRING, literal=node.this)
+        return number(node.this)
+
+    def _boolean(self, node: exp.Boolean) -> Typed:
+        return Typed("true" if node.this else "false", BOOLEAN)
+
+    def _null(self, node: exp.Null) -> Typed:
+        return Typed("NULL", VOID)
+
+    def _interval(self, node: exp.Interval) -> Typed:
+        raise not_available("an interval by itself", "add it to a date or a time.")
+
+    # Operators
+
+    def _arithmetic(self, node: exp.Expr, sign: str) -> Typed:
+        a, b = node.this, node.expression
+        if sign in "+-" and isinstance(b, exp.Interval):
+            by = read_interval(b)
+            return shifted(self.compile(a), by if sign == "+" else by.negated())
+        if sign == "+" and isinstance(a, exp.Interval):
+            return shifted(self.compile(b), read_interval(a))
+        left, right = self.compile(a), self.compile(b)
+        if left.type == "DATE" and right.type in {"INT", "SMALLINT", "TINYINT"} and sign in "+-":
+            sql = in_calendar(f"TRY({left.sql} {sign} {right.sql})", "DATE")
+            return made_of((left, right), sql, "DATE")
+        return arithmetic(sign, left, right)
+
+    def _int_div(self, node: exp.IntDiv) -> Typed:
+        return integral_division(self.compile(node.this), self.compile(node.expression))
+
+    def _neg(self, node: exp.Neg) -> Typed:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return number("-" + node.this.this)
+        return negated(self.compile(node.this))
+
+    def _and(self, node: exp.And | exp.Or) -> Typed:
+        # A long chain is a deep tree, so it is taken apart instead of descended into.
+        sides = [self.condition(side) for side in node.flatten()]
+        word = " AND " if isinstance(node, exp.And) else " OR "
+        return made_of(sides, f"({word.join(side.sql for side in sides)})", BOOLEAN)
+
+    def _not(self, node: exp.Not) -> Typed:
+        value = self.condition(node.this)
+        return value.as_type(f"(NOT {value.sql})", BOOLEAN)
+
+    def _is(self, node: exp.Is) -> Typed:
+        value = self.compile(node.this)
+        if isinstance(node.expression, exp.Null):
+            return value.as_type(f"({value.sql} IS NULL)", BOOLEAN)
+        if not isinstance(node.expression, exp.Boolean):
+            raise not_available("'IS' with anything but NULL, TRUE and FALSE")
+        wanted = "true" if node.expression.this else "false"
+        return value.as_type(f"({truth(value).sql} IS NOT DISTINCT FROM {wanted})", BOOLEAN)
+
+    def _between(self, node: exp.Between) -> Typed:
+        value = self.compile(node.this)
+        low = comparison(">=", value, self.compile(node.args["low"]))
+        high = comparison("<=", value, self.compile(node.args["high"]))
+        return made_of((low, high), f"({low.sql} AND {high.sql})", BOOLEAN)
+
+    def _in(self, node: exp.In) -> Typed:
+        value, query = self.compile(node.this), node.args.get("query")
+        if query is not None:
+            sql, columns = self.names.subquery(query.unnest())
+            if len(columns) != 1 or columns[0].type != value.type:
+                raise not_available(
+                    f"IN with a query that gives {', '.join(c.type for c in columns)} "
+                    f"for a value of type {value.type}",
+                    "cast one of them.",
+                )
+            return made_of((value, *columns), f"({value.sql} IN ({sql}))", BOOLEAN)
+        listed = [self.compile(item) for item in node.expressions]
+        type = widest([v.type for v in (value, *listed)])
+        if type is None or is_nested(type):
+            raise not_available("IN with values of different types", "cast them to one type.")
+        items = ", ".join(cast(item, type).sql for item in listed)
+        sql = f"({cast(value, type).sql} IN ({items}))"
+        return made_of((value, *listed), sql, BOOLEAN)
+
+    def _exists(self, node: exp.Exists) -> Typed:
+        sql, columns = self.names.subquery(node.this.unnest())
+        return made_of(columns, f"EXISTS ({sql})", BOOLEAN)
+
+    def _subquery(self, node: exp.Subquery) -> Typed:
+        sql, columns = self.names.subquery(node.unnest())
+        if len(columns) != 1:
+            raise BadQuery(f"a query in an expression gives one column, not {len(columns)}")
+        return made_of(columns, f"({sql})", columns[0].type)
+
+    def _like(self, node: exp.Like | exp.ILike, escape: str = "\\") -> Typed:
+        value, pattern = cast(self.compile(node.this), STRING), self.compile(node.expression)
+        if pattern.literal is None:
+            raise not_available("LIKE with a pattern that is not a literal")
+        if re.search(re.escape(escape) + r"(?![%_]|" + re.escape(escape) + ")", pattern.literal):
+            raise BadQuery(f"the pattern '{pattern.literal}' has a lone escape character")
+        word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
+        sql = f"({value.sql} {word} {pattern.sql} ESCAPE {text_literal(escape)})"
+        return value.as_type(sql, BOOLEAN)
+
+    def _escape(self, node: exp.Escape) -> Typed:
+        return self._like(node.this, node.expression.name)
+
+    def _dpipe(self, node: exp.DPipe) -> Typed:
+        sides = [cast(self.compile(side), STRING) for side in (node.this, node.expression)]
+        return made_of(sides, f"({sides[0].sql} || {sides[1].sql})", STRING)
+
+    def _case(self, node: exp.Case) -> Typed:
+        tested = self.compile(node.this) if node.this else None
+        pairs = []
+        for branch in node.args["ifs"]:
+            if tested is None:
+                when = self.condition(branch.this)
+            else:
+                when = comparison("=", tested, self.compile(branch.this))
+            pairs.append((when, self.compile(branch.args["true"])))
+        default = node.args.get("default")
+        other = self.compile(default) if default is not None else Typed("NULL", VOID)
+        type = widest([then.type for _, then in pairs] + [other.type])
+        if type is None:
+            raise not_available("CASE with values of different types", "cast them to one type.")
+        branches = " ".join(f"WHEN {w.sql} THEN {cast(t, type).sql}" for w, t in pairs)
+        parts = [value for pair in pairs for value in pair] + [other]
+        return made_of(parts, f"CASE {branches} ELSE {cast(other, type).sql} END", type)
+
+    def _if(self, node: exp.If) -> Typed:
+        no = node.args.get("false")
+        return chosen(
+            self.compile(node.this),
+            self.compile(node.args["true"]),
+            self.compile(no) if no is not None else Typed("NULL", VOID),
+        )
+
+    def _cast(self, node: exp.Cast) -> Typed:
+        return cast(self.compile(node.this), type_named(node.to))
+
+    def _dot(self, node: exp.Dot) -> Typed:
+        value, field = self.compile(node.this), node.expression.name.lower()
+        if value.type != WINDOW or field not in {"start", "end"}:
+            raise not_available(f"the field '{field}' of {value.type}")
+        return value.as_type(f'({value.sql})."{field}"', "TIMESTAMP")
+
+    # Functions
+
+    def _call(self, node: exp.Func) -> Typed:
+        name, arguments = call_of(node)
+        if SYNONYMS.get(name, name) in AGGREGATES:
+            return self._aggregate(name, arguments, lambda call: call, windowed=False)
+        if name not in SCALARS:
+            close = difflib.get_close_matches(name, [*SCALARS, *AGGREGATES], 1)
+            listed = "docs/sql.md lists the functions that are."
+            hint = f"did you mean '{close[0]}'?" if close else listed
+            raise not_available(f"'{name}'", hint)
+        return scalar(name, [self.compile(argument) for argument in arguments])
+
+    def _filter(self, node: exp.Filter) -> Typed:
+        where = self.condition(node.expression.this)
+        return self._over(node.this, lambda call: f"{call} FILTER (WHERE {where.sql})", False)
+
+    def _window(self, node: exp.Window) -> Typed:
+        inner, where, nulls = node.this, "", ""
+        if isinstance(inner, exp.Filter):
+            where = f" FILTER (WHERE {self.condition(inner.expression.this).sql})"
+            inner = inner.this
+        if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
+            nulls = " IGNORE NULLS" if isinstance(inner, exp.IgnoreNulls) else ""
+            inner = inner.this
+        spec = self._window_spec(node)
+
+        def over(call: str) -> str:
+            said = f"{call[:-1]}{nulls})" if nulls else call
+            return f"{said}{where} OVER ({spec})"
+
+        return self._over(inner, over, True)
+
+    def _over(self, node: exp.Expr, over: Over, windowed: bool) -> Typed:
+        name, arguments = call_of(node)
+        if SYNONYMS.get(name, name) not in AGGREGATES:
+            raise not_available(f"'{name}' as an aggregate")
+        return self._aggregate(name, arguments, over, windowed=windowed)
+
+    def _aggregate(
+        self, name: str, arguments: list[exp.Expr], over: Over, *, windowed: bool
+    ) -> Typed:
+        row = AGGREGATES[SYNONYMS.get(name, name)]
+        if row.window_only and not windowed:
+            raise not_available(f"'{name}' without OVER")
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+            plain = over
+            arguments = arguments[0].expressions
+
+            def over(call: str) -> str:
+                function, _, rest = call.partition("(")
+                return plain(f"{function}(DISTINCT {rest}")
+
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+            arguments = []
+        if len(arguments) not in row.counts:
+            raise BadQuery(f"{name} does not take {len(arguments)} arguments")
+        return row.make([self.compile(argument) for argument in arguments], over)
+
+    def _window_spec(self, node: exp.Window) -> str:
+        parts = []
+        if keys := node.args.get("partition_by"):
+            parts.append("PARTITION BY " + ", ".join(self.compile(key).sql for key in keys))
+        if order := node.args.get("order"):
+            parts.append("ORDER BY " + ", ".join(map(self.ordered, order.expressions)))
+        if spec := node.args.get("spec"):
+            start = self._edge(spec, "start")
+            end = self._edge(spec, "end") if spec.args.get("end") else "CURRENT ROW"
+            parts.append(f"{spec.args['kind'].upper()} BETWEEN {start} AND {end}")
+        return " ".join(parts)
+
+    def _edge(self, spec: exp.WindowSpec, edge: str) -> str:
+        value, side = spec.args[edge], spec.args.get(f"{edge}_side") or ""
+        said = value if isinstance(value, str) else self.compile(value).sql
+        return f"{said} {side}".strip().upper()
+
+    def ordered(self, node: exp.Expr) -> str:
+        """An item of ORDER BY; Spark puts NULL first, and last where the order is descending."""
+        direction = "DESC" if node.args.get("desc") else "ASC"
+        nulls = "FIRST" if node.args.get("nulls_first") else "LAST"
+        return f"{self.compile(node.this).sql} {direction} NULLS {nulls}"
+
+
+# The node is of the kind that the method is found by.
+Method = Callable[[Expressions, Any], Typed]
+_METHODS: dict[type[exp.Expr], Method] = {
+    exp.Column: Expressions._column, exp.Paren: Expressions._paren,
+    exp.Literal: Expressions._literal, exp.Boolean: Expressions._boolean,
+    exp.Null: Expressions._null, exp.Interval: Expressions._interval,
+    exp.IntDiv: Expressions._int_div, exp.Neg: Expressions._neg, exp.And: Expressions._and,
+    exp.Or: Expressions._and, exp.Not: Expressions._not, exp.Is: Expressions._is,
+    exp.Between: Expressions._between, exp.In: Expressions._in, exp.Exists: Expressions._exists,
+    exp.Subquery: Expressions._subquery, exp.Like: Expressions._like,
+    exp.ILike: Expressions._like, exp.Escape: Expressions._escape, exp.DPipe: Expressions._dpipe,
+    exp.Case: Expressions._case, exp.If: Expressions._if, exp.Cast: Expressions._cast,
+    exp.Dot: Expressions._dot, exp.Filter: Expressions._filter, exp.Window: Expressions._window,
+}  # fmt: skip
+
+
+def scalar(name: str, arguments: list[Typed]) -> Typed:
+    """A call of a scalar function."""
+    forms = [form for form in SCALARS[name] if form.accepts(len(arguments))]
+    if not forms:
+        raise BadQuery(f"{name} does not take {len(arguments)} arguments")
+    return forms[0].call(arguments)
+
+
+def number(text: str) -> Typed:
+    """A number as it is written: INT or BIGINT if it fits, a decimal with its digits, or a
+    double.
+    """
+    if "e" in text.lower():
+        return Typed(f"CAST({text} AS DOUBLE)", "DOUBLE", literal=text)
+    if "." in text:
+        whole, _, fraction = text.lstrip("-").partition(".")
+        digits = max(len(whole.lstrip("0")) + len(fraction), len(fraction), 1)
+        type = f"DECIMAL({digits},{len(fraction)})"
+        return Typed(f"CAST({text} AS {type})", type, literal=text)
+    value = int(text)
+    if -(2**31) <= value < 2**31:
+        return Typed(f"CAST({text} AS INTEGER)", "INT", literal=text)
+    if -(2**63) <= value < 2**63:
+        return Typed(f"CAST({text} AS BIGINT)", "BIGINT", literal=text)
+    type = f"DECIMAL({len(text.lstrip('-'))},0)"
+    return Typed(f"CAST({text} AS {type})", type, literal=text)
+
+
+def type_named(node: exp.DataType) -> str:
+    """The type that a cast names."""
+    word = str(node.this.name)
+    word = _TYPES.get(word, word)
+    if word != "DECIMAL":
+        return word
+    digits = [int(part.this.name) for part in node.expressions] or [10, 0]
+    return f"DECIMAL({digits[0]},{digits[1] if len(digits) > 1 else 0})"
+
+
+_RENAMED = {
+    "stddevsamp": "stddev_samp", "stddevpop": "stddev_pop", "variancepop": "var_pop",
+    "variance": "var_samp", "variance_pop": "var_pop", "logical_and": "bool_and",
+    "logical_or": "bool_or", "countif": "count_if", "covarpop": "covar_pop",
+    "covarsamp": "covar_samp", "rownumber": "row_number",
+}  # fmt: skip
+
+
+def call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
+    """The name of a function as Spark knows it, and its arguments in order."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower(), list(node.expressions)
+    match node:
+        case exp.Substring():
+            given = [node.this, node.args.get("start"), node.args.get("length")]
+            return "substring", [part for part in given if part is not None]
+        case exp.Trim():
+            side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "")
+            what = node.args.get("expression")
+            if what is None:
+                return side or "trim", [node.this]
+            return (side, [what, node.this]) if side else ("btrim", [node.this, what])
+        case exp.StrPosition():
+            return "locate", [node.args["substr"], node.this]
+        case exp.Extract():
+            return node.this.name.lower(), [node.expression]
+        case exp.Count():
+            more = node.expressions
+            return "count", [node.this, *more]
+    names = type(node).sql_names() if isinstance(node, exp.Func) else [node.key]
+    name = names[0].lower()
+    given = [value for key in node.arg_types for value in _listed(node.args.get(key))]
+    return _RENAMED.get(name, name), given
+
+
+def _listed(value: object) -> list[exp.Expr]:
+    if isinstance(value, list):
+        return [item for item in value if isinstance(item, exp.Expr)]
+    return [value] if isinstance(value, exp.Expr) else []

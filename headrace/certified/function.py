@@ -1,0 +1,108 @@
+"""A function of Spark's: what it takes, what it gives, and its form in DuckDB.
+
+`takes` names a kind for each argument; the last may end with `*`, for any number of them:
+  a type    the argument is cast to it as Spark does implicitly; with `!`, it must be of it
+  NUMBER    any number; a text becomes a double
+  INTEGER   any integer
+  SAME      all of these become the widest type among them
+  ANY       whatever it is
+  LITERAL   a literal, which `duck` reads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headrace.certified.casts import cast
+from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.types import (
+    BOOLEAN,
+    DOUBLE,
+    INTEGERS,
+    STRING,
+    TIMES,
+    VOID,
+    is_numeric,
+    widest,
+)
+
+Make = Callable[[Sequence[Typed]], Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One form of a function. `duck` is a template over {0}, {1}, …, or makes the whole."""
+
+    name: str
+    takes: tuple[str, ...]
+    duck: str | Make
+    gives: str = ""  # the type; "=" for that of the first argument
+
+    @property
+    def variadic(self) -> bool:
+        return bool(self.takes) and self.takes[-1].endswith("*")
+
+    def accepts(self, count: int) -> bool:
+        return count >= len(self.takes) if self.variadic else count == len(self.takes)
+
+    def call(self, arguments: Sequence[Typed]) -> Typed:
+        taken = self._taken(arguments)
+        if not isinstance(self.duck, str):
+            return self.duck(taken)
+        gives = taken[0].type if self.gives == "=" else self.gives
+        sql = [value.sql for value in taken]
+        return made_of(taken, self.duck.format(*sql, all=", ".join(sql)), gives)
+
+    def _taken(self, arguments: Sequence[Typed]) -> list[Typed]:
+        kinds = [kind.removesuffix("*") for kind in self.takes]
+        kinds += kinds[-1:] * (len(arguments) - len(kinds))
+        same = [value.type for value, kind in zip(arguments, kinds, strict=True) if kind == "SAME"]
+        common = widest(same, text=self.name not in {"greatest", "least"}) if same else None
+        if same and common is None:
+            raise not_available(f"{self.name} of {' and '.join(dict.fromkeys(same))}")
+        return [
+            cast(value, common or "") if kind == "SAME" else self._argument(value, kind)
+            for value, kind in zip(arguments, kinds, strict=True)
+        ]
+
+    def _argument(self, value: Typed, kind: str) -> Typed:
+        match kind:
+            case "ANY":
+                return value
+            case "LITERAL" if value.literal is not None:
+                return value
+            case "LITERAL":
+                raise not_available(f"{self.name} with an argument that is not a literal")
+            case "NUMBER" if is_numeric(value.type):
+                return value
+            case "NUMBER" if value.type in (STRING, VOID):
+                return cast(value, DOUBLE)
+            case "INTEGER" if value.type in INTEGERS:
+                return value
+        exact, kind = kind.endswith("!"), kind.removesuffix("!")
+        if (exact and value.type not in (kind, VOID)) or not implicit(value.type, kind):
+            raise not_available(f"{self.name} of {value.type}")
+        return cast(value, kind)
+
+
+def implicit(source: str, target: str) -> bool:
+    """Whether Spark casts an argument of this type without being asked to."""
+    if source in (target, VOID):
+        return True
+    if target == STRING:
+        return is_numeric(source) or source in TIMES or source == BOOLEAN
+    if source == STRING:
+        return is_numeric(target) or target in TIMES
+    return (is_numeric(source) and is_numeric(target)) or {source, target} == set(TIMES)
+
+
+def rows(*functions: Function, also: dict[str, str] | None = None) -> tuple[Function, ...]:
+    """Functions, and those that are another's under a second name."""
+    second = [
+        Function(name, row.takes, row.duck, row.gives)
+        for name, meant in (also or {}).items()
+        for row in functions
+        if row.name == meant
+    ]
+    return (*functions, *second)

@@ -1,0 +1,46 @@
+"""Functions that choose among values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.certified.casts import cast
+from headrace.certified.function import Function, rows
+from headrace.certified.operators import comparison, truth
+from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.types import widest
+
+
+def chosen(condition: Typed, yes: Typed, no: Typed) -> Typed:
+    """`if(condition, yes, no)`."""
+    type = widest([yes.type, no.type])
+    if type is None:
+        raise not_available(f"a choice between {yes.type} and {no.type}")
+    condition = truth(condition)
+    sql = f"CASE WHEN {condition.sql} THEN {cast(yes, type).sql} ELSE {cast(no, type).sql} END"
+    return made_of((condition, yes, no), sql, type)
+
+
+def _nullif(arguments: Sequence[Typed]) -> Typed:
+    a, b = arguments
+    equal = comparison("=", a, b)
+    return made_of((a, b), f"CASE WHEN {equal.sql} THEN NULL ELSE {a.sql} END", a.type)
+
+
+def _nvl2(arguments: Sequence[Typed]) -> Typed:
+    known = arguments[0].as_type(f"({arguments[0].sql} IS NOT NULL)", "BOOLEAN")
+    return chosen(known, arguments[1], arguments[2])
+
+
+ROWS = rows(
+    Function("coalesce", ("SAME*",), "coalesce({all})", "="),
+    Function("ifnull", ("SAME", "SAME"), "coalesce({0}, {1})", "="),
+    Function("nvl", ("SAME", "SAME"), "coalesce({0}, {1})", "="),
+    Function("nullif", ("ANY", "ANY"), _nullif),
+    Function("nvl2", ("ANY", "ANY", "ANY"), _nvl2),
+    Function("if", ("ANY", "ANY", "ANY"), lambda given: chosen(*given)),
+    Function("greatest", ("SAME", "SAME*"), "greatest({all})", "="),
+    Function("least", ("SAME", "SAME*"), "least({all})", "="),
+    Function("isnull", ("ANY",), "({0} IS NULL)", "BOOLEAN"),
+    Function("isnotnull", ("ANY",), "({0} IS NOT NULL)", "BOOLEAN"),
+)

@@ -1,0 +1,148 @@
+"""Functions of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.certified.casts import cast, wrapped
+from headrace.certified.function import Function, rows
+from headrace.certified.operators import arithmetic, negated
+from headrace.certified.typed import Typed, made_of
+from headrace.certified.types import (
+    DIGITS_MAX,
+    DOUBLE,
+    FLOATS,
+    INTEGERS,
+    digits_of,
+    duck_type,
+    is_decimal,
+)
+
+D = "DOUBLE"
+
+
+def _round(arguments: Sequence[Typed]) -> Typed:
+    """Half up. The number of places is a literal."""
+    value = arguments[0]
+    places = int(arguments[1].literal or 0) if len(arguments) > 1 else 0
+    if value.type in FLOATS:
+        rounded = f"spark_round({value.sql}, {places})"
+        sql = f"CASE WHEN isfinite({value.sql}) THEN {rounded} ELSE {value.sql} END"
+        return value.as_type(sql, value.type)
+    if is_decimal(value.type):
+        return _rounded_decimal(value, places)
+    if places >= 0:
+        return value.as_type(value.sql, value.type)
+    step = 10**-places
+    half = f"(abs(CAST({value.sql} AS HUGEINT)) + {step // 2}) // {step} * {step}"
+    return value.as_type(wrapped(f"(sign({value.sql}) * ({half}))", value.type), value.type)
+
+
+def _rounded_decimal(value: Typed, places: int) -> Typed:
+    digits, scale = digits_of(value.type)
+    whole = digits - scale + 1
+    if places < 0:
+        type = f"DECIMAL({min(max(whole, 1 - places), DIGITS_MAX)},0)"
+        step = 10**-places
+        moved = f"(abs(CAST({value.sql} AS HUGEINT)) + {step // 2}) // {step} * {step}"
+        exact = f"trunc({value.sql})"
+        moved = moved.replace(value.sql, exact)
+        return value.as_type(f"TRY_CAST(sign({value.sql}) * ({moved}) AS {type})", type)
+    kept = min(scale, places)
+    type = f"DECIMAL({min(whole + kept, DIGITS_MAX)},{kept})"
+    return value.as_type(f"TRY_CAST({value.sql} AS {type})", type)
+
+
+def _whole(function: str) -> Function:
+    def make(arguments: Sequence[Typed]) -> Typed:
+        """ceil or floor: BIGINT of a double, a decimal without a fraction of a decimal."""
+        value = arguments[0]
+        if value.type in INTEGERS:
+            return cast(value, "BIGINT")
+        if is_decimal(value.type):
+            digits, scale = digits_of(value.type)
+            if scale == 0:
+                return value.as_type(value.sql, value.type)
+            type = f"DECIMAL({min(digits - scale + 1, DIGITS_MAX)},0)"
+            return value.as_type(f"CAST({function}({value.sql}) AS {type})", type)
+        whole = value.as_type(f"{function}(CAST({value.sql} AS DOUBLE))", DOUBLE)
+        return cast(whole, "BIGINT")
+
+    return Function(function, ("NUMBER",), make)
+
+
+def _abs(arguments: Sequence[Typed]) -> Typed:
+    value = arguments[0]
+    if value.type in INTEGERS:
+        negative = negated(value).sql
+        sql = f"CASE WHEN {value.sql} < 0 THEN {negative} ELSE {value.sql} END"
+        return value.as_type(sql, value.type)
+    return value.as_type(f"abs({value.sql})", value.type)
+
+
+def _mod(arguments: Sequence[Typed]) -> Typed:
+    return arithmetic("%", arguments[0], arguments[1])
+
+
+def _pmod(arguments: Sequence[Typed]) -> Typed:
+    """The remainder that is not negative where the divisor is positive; of integers."""
+    a, b = arguments
+    rest = arithmetic("%", a, b)
+    shifted = arithmetic("%", arithmetic("+", rest, b), b).sql
+    sql = f"CASE WHEN {rest.sql} < 0 THEN {shifted} ELSE {rest.sql} END"
+    return made_of((a, b), f"CAST({sql} AS {duck_type(rest.type)})", rest.type)
+
+
+def _in_domain(function: str, domain: str) -> str:
+    """NULL outside the function's domain, as Spark's logarithms are."""
+    return f"CASE WHEN {domain} THEN {function} END"
+
+
+def _nan_outside(function: str, domain: str) -> str:
+    """NaN outside the function's domain, where DuckDB raises an error."""
+    inside = f"WHEN {domain} THEN {function} ELSE CAST('nan' AS DOUBLE)"
+    return f"CASE WHEN {{0}} IS NULL THEN NULL {inside} END"
+
+
+ROWS = rows(
+    Function("round", ("NUMBER",), _round),
+    Function("round", ("NUMBER", "LITERAL"), _round),
+    _whole("ceil"),
+    _whole("floor"),
+    Function("abs", ("NUMBER",), _abs),
+    Function("mod", ("NUMBER", "NUMBER"), _mod),
+    Function("pmod", ("INTEGER", "INTEGER"), _pmod),
+    Function("negative", ("NUMBER",), lambda arguments: negated(arguments[0])),
+    Function("positive", ("NUMBER",), "{0}", "="),
+    Function("sign", (D,), "CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", D),
+    Function("sqrt", (D,), _nan_outside("sqrt({0})", "{0} >= 0 OR isnan({0})"), D),
+    Function("cbrt", (D,), "cbrt({0})", D),
+    Function("exp", (D,), "exp({0})", D),
+    Function("ln", (D,), _in_domain("ln({0})", "{0} > 0"), D),
+    Function("log", (D,), _in_domain("ln({0})", "{0} > 0"), D),
+    Function("log", (D, D), _in_domain("ln({1}) / ln({0})", "{0} > 0 AND {1} > 0"), D),
+    Function("log10", (D,), _in_domain("log10({0})", "{0} > 0"), D),
+    Function("log2", (D,), _in_domain("log2({0})", "{0} > 0"), D),
+    # Of 1 and an exponent that is no number C makes 1, and Java NaN.
+    Function(
+        "power",
+        (D, D),
+        "CASE WHEN abs({0}) = 1 AND NOT isfinite({1}) THEN CAST('nan' AS DOUBLE) "
+        "ELSE pow({0}, {1}) END",
+        D,
+    ),
+    Function("degrees", (D,), "degrees({0})", D),
+    Function("radians", (D,), "radians({0})", D),
+    Function("sin", (D,), _nan_outside("sin({0})", "isfinite({0})"), D),
+    Function("cos", (D,), _nan_outside("cos({0})", "isfinite({0})"), D),
+    Function("tan", (D,), _nan_outside("tan({0})", "isfinite({0})"), D),
+    Function("asin", (D,), _nan_outside("asin({0})", "{0} BETWEEN -1 AND 1"), D),
+    Function("acos", (D,), _nan_outside("acos({0})", "{0} BETWEEN -1 AND 1"), D),
+    Function("atan", (D,), "atan({0})", D),
+    Function("atan2", (D, D), "atan2({0} + 0.0, {1} + 0.0)", D),
+    Function("isnan", (D,), "coalesce(isnan({0}), false)", "BOOLEAN"),
+    Function("nanvl", (D, D), "CASE WHEN isnan({0}) THEN {1} ELSE {0} END", D),
+    Function("pi", (), "pi()", D),
+    Function("e", (), "exp(1)", D),
+    also={"ceiling": "ceil", "signum": "sign", "pow": "power"},
+)

@@ -1,0 +1,100 @@
+"""Functions of text. Spark counts characters (code points) from 1, and from the end if negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.certified.function import Function, rows
+from headrace.certified.typed import Typed, made_of
+from headrace.core.errors import BadQuery
+
+# Native where all characters are ASCII; elsewhere the Python function has Spark's case mapping.
+_ASCII = "CASE WHEN strlen({{0}}) = length({{0}}) THEN {0}({{0}}) ELSE spark_{0}({{0}}) END"
+# The position of the first character of a substring, from 0, before it is cut at the text's start.
+_FROM = "(CASE WHEN {1} > 0 THEN {1} - 1 WHEN {1} < 0 THEN length({0}) + {1} ELSE 0 END)"
+_SUBSTRING = (
+    f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{2}} IS NULL THEN NULL "
+    f"WHEN {{2}} <= 0 OR {_FROM} + {{2}} <= 0 THEN '' "
+    f"ELSE substring({{0}}, CAST(greatest({_FROM}, 0) + 1 AS BIGINT), "
+    f"CAST({{2}} + least({_FROM}, 0) AS BIGINT)) END"
+)
+_PADDED = (
+    "CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{2}} IS NULL THEN NULL WHEN {{1}} <= 0 THEN '' "
+    "WHEN {{2}} = '' OR length({{0}}) >= {{1}} THEN left({{0}}, {{1}}) "
+    "ELSE {0}({{0}}, {{1}}, {{2}}) END"
+)
+S, I = "STRING", "INT"  # noqa: E741
+
+
+def _concat(given: Sequence[Typed]) -> Typed:
+    return made_of(given, f"({' || '.join(value.sql for value in given)})", S)
+
+
+def _split_part(given: Sequence[Typed]) -> Typed:
+    text, by, part = given
+    if part.type != "INT" or part.literal == "0":
+        raise BadQuery("split_part takes a number other than 0 as its third argument")
+    whole = text.sql if part.literal in {"1", "-1"} else f"left({text.sql}, 0)"
+    split = f"split_part({text.sql}, {by.sql}, {part.sql})"
+    return made_of(given, f"CASE WHEN {by.sql} = '' THEN {whole} ELSE {split} END", S)
+
+
+ROWS = rows(
+    Function("upper", (S,), _ASCII.format("upper"), S),
+    Function("lower", (S,), _ASCII.format("lower"), S),
+    Function("initcap", (S,), "spark_initcap({0})", S),
+    Function("length", (S,), "CAST(length({0}) AS INTEGER)", I),
+    Function("octet_length", (S,), "CAST(strlen({0}) AS INTEGER)", I),
+    Function("bit_length", (S,), "CAST(strlen({0}) * 8 AS INTEGER)", I),
+    Function("trim", (S,), "trim({0}, ' ')", S),
+    Function("ltrim", (S,), "ltrim({0}, ' ')", S),
+    Function("rtrim", (S,), "rtrim({0}, ' ')", S),
+    Function("btrim", (S,), "trim({0}, ' ')", S),
+    Function("btrim", (S, S), "trim({0}, {1})", S),
+    Function("ltrim", (S, S), "ltrim({1}, {0})", S),
+    Function("rtrim", (S, S), "rtrim({1}, {0})", S),
+    Function("concat", ("STRING*",), _concat),
+    Function("substring", (S, I), _SUBSTRING.replace("{2}", str(2**31 - 1)), S),
+    Function("substring", (S, I, I), _SUBSTRING, S),
+    Function(
+        "left",
+        (S, I),
+        "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE left({0}, {1}) END",
+        S,
+    ),
+    Function(
+        "right",
+        (S, I),
+        "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE right({0}, {1}) END",
+        S,
+    ),
+    Function(
+        "replace",
+        (S, S, S),
+        "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END",
+        S,
+    ),
+    Function("replace", (S, S), "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, '') END", S),
+    Function("repeat", (S, I), "repeat({0}, greatest({1} + 0 * length({0}), 0))", S),
+    Function("lpad", (S, I, S), _PADDED.format("lpad"), S),
+    Function("rpad", (S, I, S), _PADDED.format("rpad"), S),
+    Function("lpad", (S, I), _PADDED.format("lpad").replace("{2}", "' '"), S),
+    Function("rpad", (S, I), _PADDED.format("rpad").replace("{2}", "' '"), S),
+    Function("instr", (S, S), "CAST(instr({0}, {1}) AS INTEGER)", I),
+    Function("locate", (S, S), "CAST(instr({1}, {0}) AS INTEGER)", I),
+    Function("startswith", (S, S), "starts_with({0}, {1})", "BOOLEAN"),
+    Function("endswith", (S, S), "ends_with({0}, {1})", "BOOLEAN"),
+    Function("contains", (S, S), "contains({0}, {1})", "BOOLEAN"),
+    Function("split_part", (S, S, "LITERAL"), _split_part),
+    Function("md5", ("STRING!",), "md5({0})", S),
+    Function("ascii", (S,), "CASE WHEN {0} = '' THEN 0 ELSE CAST(unicode({0}) AS INTEGER) END", I),
+    also={
+        "ucase": "upper",
+        "lcase": "lower",
+        "char_length": "length",
+        "character_length": "length",
+        "len": "length",
+        "substr": "substring",
+        "position": "locate",
+    },
+)

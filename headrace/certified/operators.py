@@ -1,0 +1,168 @@
+"""Arithmetic, comparison and logic, with Spark's implicit casts and result types.
+
+Integers wrap, a division by zero is NULL, decimals have Spark's digits and scale, and a decimal
+that does not fit is NULL.
+"""
+
+from __future__ import annotations
+
+from headrace.certified.casts import cast, wrapped
+from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.types import (
+    BITS,
+    BOOLEAN,
+    DIGITS_MAX,
+    DOUBLE,
+    FLOATS,
+    INTEGERS,
+    STRING,
+    TIMES,
+    VOID,
+    WINDOW,
+    compared_as,
+    decimal,
+    digits_of,
+    is_decimal,
+    is_nested,
+    is_numeric,
+    wider_number,
+)
+
+
+def arithmetic(sign: str, a: Typed, b: Typed) -> Typed:
+    """`a + b`, and `-`, `*`, `/`, `%`."""
+    a, b = (cast(side, DOUBLE) if side.type in (STRING, VOID) else side for side in (a, b))
+    if not (is_numeric(a.type) and is_numeric(b.type)):
+        raise not_available(f"'{sign}' of {a.type} and {b.type}", _hint(a.type, b.type))
+    if a.type in FLOATS or b.type in FLOATS:
+        return _doubles(sign, a, b)
+    if is_decimal(a.type) or is_decimal(b.type):
+        return _decimals(sign, a, b)
+    return _doubles(sign, a, b) if sign == "/" else _integers(sign, a, b)
+
+
+def _hint(a: str, b: str) -> str | None:
+    if a in TIMES and b in TIMES:
+        return "write datediff(a, b), or unix_micros(a) - unix_micros(b)."
+    return None
+
+
+def _doubles(sign: str, a: Typed, b: Typed) -> Typed:
+    type = DOUBLE if sign == "/" else wider_number(a.type, b.type) or DOUBLE
+    x, y = cast(a, type).sql, cast(b, type).sql
+    if sign in "/%":
+        y = f"nullif({y}, 0)"
+    return made_of((a, b), f"({x} {sign} {y})", type)
+
+
+def _integers(sign: str, a: Typed, b: Typed) -> Typed:
+    type = wider_number(a.type, b.type) or "BIGINT"
+    wide = "HUGEINT" if BITS[type] >= 64 else "BIGINT"
+    x, y = f"CAST({a.sql} AS {wide})", f"CAST({b.sql} AS {wide})"
+    if sign == "%":
+        return made_of((a, b), f"CAST({x} % nullif({y}, 0) AS {_duck(type)})", type)
+    return made_of((a, b), wrapped(f"({x} {sign} {y})", type), type)
+
+
+def _duck(type: str) -> str:
+    return "INTEGER" if type == "INT" else type
+
+
+def integral_division(a: Typed, b: Typed) -> Typed:
+    """`a div b`: always BIGINT, cut towards zero."""
+    if a.type in INTEGERS and b.type in INTEGERS:
+        quotient = f"CAST({a.sql} AS HUGEINT) // nullif(CAST({b.sql} AS HUGEINT), 0)"
+        return made_of((a, b), wrapped(f"({quotient})", "BIGINT"), "BIGINT")
+    raise not_available(f"'div' of {a.type} and {b.type}")
+
+
+def _decimals(sign: str, a: Typed, b: Typed) -> Typed:
+    a, b = _as_decimal(a), _as_decimal(b)
+    (p1, s1), (p2, s2) = digits_of(a.type), digits_of(b.type)
+    scale = max(s1, s2)
+    match sign:
+        case "+" | "-":
+            type = decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
+            sides = f"{_held(a, type)} {sign} {_held(b, type)}"
+            return made_of((a, b), f"TRY_CAST(TRY({sides}) AS {type})", type)
+        case "*":
+            return _product(a, b, decimal(p1 + p2 + 1, s1 + s2), p1 + p2)
+        case "/":
+            scale = max(6, s1 + p2 + 1)
+            return _by_text("spark_divide", a, b, decimal(p1 - s1 + s2 + scale, scale))
+    type = decimal(min(p1 - s1, p2 - s2) + scale, scale)
+    whole = decimal(max(p1 - s1, p2 - s2) + scale, scale)
+    sides = f"CAST({a.sql} AS {whole}) % nullif(CAST({b.sql} AS {whole}), 0)"
+    return made_of((a, b), f"TRY_CAST({sides} AS {type})", type)
+
+
+def _held(side: Typed, type: str) -> str:
+    return f"TRY_CAST({side.sql} AS {type})"
+
+
+def _as_decimal(side: Typed) -> Typed:
+    if is_decimal(side.type):
+        return side
+    digits = len(side.literal.lstrip("-")) if side.literal else digits_of(side.type)[0]
+    return cast(side, f"DECIMAL({digits},0)")
+
+
+def _product(a: Typed, b: Typed, type: str, digits: int) -> Typed:
+    if digits > 37:
+        return _by_text("spark_multiply", a, b, type)
+    # DuckDB multiplies short decimals in 64 bits, in which the product may not fit.
+    wide = f"CAST({a.sql} AS DECIMAL({DIGITS_MAX},{digits_of(a.type)[1]}))"
+    return made_of((a, b), f"CAST({wide} * {b.sql} AS {type})", type)
+
+
+def _by_text(function: str, a: Typed, b: Typed, type: str) -> Typed:
+    digits, scale = digits_of(type)
+    sides = f"CAST({a.sql} AS VARCHAR), CAST({b.sql} AS VARCHAR)"
+    return made_of((a, b), f"CAST({function}({sides}, {digits}, {scale}) AS {type})", type)
+
+
+def negated(value: Typed) -> Typed:
+    if value.type in INTEGERS:
+        zero = Typed("0", value.type)
+        return _integers("-", zero, value)
+    if value.type in FLOATS or is_decimal(value.type):
+        return value.as_type(f"(-{value.sql})", value.type)
+    if value.type == STRING:
+        return negated(cast(value, DOUBLE))
+    raise not_available(f"'-' of {value.type}")
+
+
+def comparison(sign: str, a: Typed, b: Typed) -> Typed:
+    """`a = b`, and `<>`, `<`, `<=`, `>`, `>=`, `IS NOT DISTINCT FROM`."""
+    if WINDOW in (a.type, b.type) and a.type != b.type:
+        raise not_available(f"a comparison of a window with {_other(a, b)}", _EDGES)
+    a, b = _comparable(a, b)
+    type = compared_as(a.type, b.type)
+    if type is None or is_nested(type):
+        raise not_available(f"a comparison of {a.type} with {b.type}")
+    return made_of((a, b), f"({cast(a, type).sql} {sign} {cast(b, type).sql})", BOOLEAN)
+
+
+_EDGES = "a window is two times: write .start or .end behind its name."
+
+
+def _other(a: Typed, b: Typed) -> str:
+    return b.type if a.type == WINDOW else a.type
+
+
+def _comparable(a: Typed, b: Typed) -> tuple[Typed, Typed]:
+    """An integer literal beside a decimal has the digits that are written."""
+    if is_decimal(a.type) and b.type in INTEGERS and b.literal:
+        return a, _as_decimal(b)
+    if is_decimal(b.type) and a.type in INTEGERS and a.literal:
+        return _as_decimal(a), b
+    return a, b
+
+
+def truth(value: Typed) -> Typed:
+    """A value where a condition is expected."""
+    if value.type == VOID:
+        return cast(value, BOOLEAN)
+    if value.type != BOOLEAN:
+        raise not_available(f"{value.type} as a condition", "write a comparison.")
+    return value

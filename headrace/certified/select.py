@@ -1,0 +1,559 @@
+"""A whole SELECT of Spark's over named relations, compiled to DuckDB.
+
+Names are resolved here, as Spark resolves them: ORDER BY means an output before a column, GROUP BY
+and HAVING a column before an output. Every column has a type before DuckDB sees it, so nothing is
+left to DuckDB's own implicit casts. tests/certified/test_select.py compares queries with Spark.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from headrace.certified.casts import cast
+from headrace.certified.expression import SMALLER, SQL_CHARACTERS_MAX, Expressions
+from headrace.certified.typed import Typed, not_available, quoted
+from headrace.certified.types import VOID, WINDOW, wider
+from headrace.core.aggregate import Estimate, roughest
+from headrace.core.errors import BadQuery, HeadraceError, LimitReached, UnknownColumn
+from headrace.core.origin import Origin
+from headrace.define.dialect import sql_of
+
+DEPTH_MAX = 32  # queries within queries
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation or of a result."""
+
+    name: str
+    type: str
+    estimate: Estimate | None = None
+    key: bool = False  # its values name rows and measure nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Something to select from: DuckDB's SQL for it, and its columns."""
+
+    sql: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    sql: str
+    columns: tuple[Column, ...]
+    relations: tuple[str, ...]  # the named ones that it reads, in order of their first use
+
+
+# The relation of a name in lower case; None if there is none.
+Find = Callable[[str], Relation | None]
+
+
+def compile_query(
+    query: exp.Query, find: Find, known: Iterable[str] = (), origin: Origin | None = None
+) -> Compiled:
+    """Compile a query; `known` are the names that an error may suggest."""
+    context = _Context(find, tuple(known))
+    try:
+        made = _query(query, _Environment(context))
+    except RecursionError as error:
+        raise BadQuery("the query is nested too deeply", hint=SMALLER, origin=origin) from error
+    except HeadraceError as error:
+        error.origin = error.origin or origin
+        raise
+    return Compiled(made.sql, made.columns, tuple(context.used))
+
+
+@dataclass(slots=True)
+class _Context:
+    find: Find
+    known: tuple[str, ...]
+    used: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Environment:
+    """Where a query stands: CTEs that it may name, and the query around it."""
+
+    context: _Context
+    tables: Mapping[str, Relation] = field(default_factory=dict)
+    outer: _Scope | None = None
+    depth: int = 0
+
+    def within(self, tables: Mapping[str, Relation], outer: _Scope | None) -> _Environment:
+        if self.depth >= DEPTH_MAX:
+            raise BadQuery(f"more than {DEPTH_MAX} queries stand within each other")
+        return _Environment(self.context, tables, outer, self.depth + 1)
+
+    def relation(self, table: exp.Table) -> Relation:
+        name = table.name.lower()
+        if not table.db and name in self.tables:
+            return self.tables[name]
+        found = None if table.db else self.context.find(name)
+        if found is None:
+            close = difflib.get_close_matches(table.name, self.context.known, 1)
+            hint = f"did you mean '{close[0]}'?" if close else None
+            raise BadQuery(f"there is no view '{table.name}'", hint=hint)
+        self.context.used[name] = None
+        return found
+
+
+@dataclass(slots=True)
+class _Source:
+    """A relation in FROM, under its alias."""
+
+    alias: str
+    columns: tuple[Column, ...]
+    shown: bool = True  # the right side of a semi join is not
+
+    def sql_of(self, column: Column) -> str:
+        return f"{quoted(self.alias)}.{quoted(column.name)}"
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What the names in a SELECT mean."""
+
+    sources: list[_Source] = field(default_factory=list)
+    merged: dict[str, Column] = field(default_factory=dict)  # of JOIN … USING, by name
+    outer: _Scope | None = None
+
+    def find(self, node: exp.Column) -> Typed | None:
+        """A column by url, v.url, hour.start or v.hour.start."""
+        parts = [part.name.lower() for part in node.parts]
+        if len(parts) == 1 and parts[0] in self.merged:
+            return _typed(quoted(self.merged[parts[0]].name), self.merged[parts[0]])
+        found = [
+            typed for source in self.sources if source.shown for typed in _matches(source, parts)
+        ]
+        if len(found) > 1:
+            raise BadQuery(f"'{node.sql()}' may mean several columns", hint="say which, as in a.b.")
+        if found:
+            return found[0]
+        return self.outer.find(node) if self.outer else None
+
+    def names(self) -> list[str]:
+        return [column.name for source in self.sources for column in source.columns]
+
+
+def _typed(sql: str, column: Column) -> Typed:
+    return Typed(sql, column.type, column.estimate, key=column.key)
+
+
+def _matches(source: _Source, parts: list[str]) -> list[Typed]:
+    """What a name of one to three parts means in one relation."""
+    ways: list[tuple[str, str | None]] = []
+    if len(parts) == 1:
+        ways = [(parts[0], None)]
+    elif len(parts) == 2:
+        ways = [(parts[1], None)] if parts[0] == source.alias.lower() else []
+        ways += [(parts[0], parts[1])]
+    elif len(parts) == 3 and parts[0] == source.alias.lower():
+        ways = [(parts[1], parts[2])]
+    found = []
+    for name, edge in ways:
+        column = next((c for c in source.columns if c.name.lower() == name), None)
+        if column is None or (edge and (column.type != WINDOW or edge not in {"start", "end"})):
+            continue
+        sql = source.sql_of(column)
+        if edge:
+            found.append(Typed(f'({sql})."{edge}"', "TIMESTAMP", column.estimate))
+        else:
+            found.append(_typed(sql, column))
+    return found
+
+
+class _Names:
+    """The names of one SELECT; `given` are outputs that a clause may mean too."""
+
+    def __init__(self, scope: _Scope, environment: _Environment) -> None:
+        self.scope, self.environment = scope, environment
+        self.given: dict[str, Typed] = {}
+        self.given_first = False
+
+    def column(self, node: exp.Column) -> Typed:
+        output = self.given.get(node.name.lower()) if not node.table else None
+        # Inside an aggregate a name is always a column.
+        if output and self.given_first and not node.find_ancestor(exp.AggFunc):
+            return output
+        found = self.scope.find(node) or output
+        if found is None:
+            raise self._unknown(node)
+        return found
+
+    def subquery(self, query: exp.Expr) -> tuple[str, list[Typed]]:
+        inner = self.environment.within(self.environment.tables, self.scope)
+        made = _query(query, inner)
+        return made.sql, [_typed("", column) for column in made.columns]
+
+    def _unknown(self, node: exp.Column) -> UnknownColumn:
+        names = list(dict.fromkeys([*self.scope.names(), *self.given]))
+        close = difflib.get_close_matches(node.name, names, 1)
+        return UnknownColumn(
+            f"there is no column '{node.sql()}'",
+            detail=f"there are: {', '.join(names)}." if names else None,
+            hint=f"did you mean '{close[0]}'?" if close else None,
+        )
+
+
+def _query(query: exp.Expr, environment: _Environment) -> Relation:
+    made = _whole_query(query, _with(query, environment))
+    # A CTE is written out wherever it is named.
+    if len(made.sql) > SQL_CHARACTERS_MAX:
+        raise LimitReached("the query is too large when it is written out", hint=SMALLER)
+    return made
+
+
+def _whole_query(query: exp.Expr, environment: _Environment) -> Relation:
+    match query:
+        case exp.Select():
+            return _Select(query, environment).compile()
+        case exp.Subquery():
+            return _ordered(query, _query(query.this, environment), environment)
+        case exp.Union() | exp.Except() | exp.Intersect():
+            return _ordered(query, _set_operation(query, environment), environment)
+    raise not_available(f"'{query.key}'")
+
+
+def _with(query: exp.Expr, environment: _Environment) -> _Environment:
+    """The environment with the query's CTEs, each written out where it is named."""
+    clause = query.args.get("with_")
+    if clause is None:
+        return environment
+    if clause.args.get("recursive"):
+        raise not_available("WITH RECURSIVE")
+    tables = dict(environment.tables)
+    for cte in clause.expressions:
+        made = _query(cte.this, environment.within(tables, environment.outer))
+        tables[cte.alias.lower()] = _renamed(made, cte.args["alias"])
+    return environment.within(tables, environment.outer)
+
+
+def _renamed(relation: Relation, alias: exp.TableAlias | None) -> Relation:
+    """The relation with the column names that its alias gives."""
+    names = [column.name for column in (alias.columns if alias else [])]
+    if not names:
+        return Relation(f"({relation.sql})", relation.columns)
+    if len(names) != len(relation.columns):
+        raise BadQuery(f"{len(names)} names are given for {len(relation.columns)} columns")
+    columns = tuple(
+        Column(name, column.type, column.estimate, column.key)
+        for name, column in zip(names, relation.columns, strict=True)
+    )
+    items = ", ".join(
+        f"{quoted(old.name)} AS {quoted(new.name)}"
+        for old, new in zip(relation.columns, columns, strict=True)
+    )
+    return Relation(f"(SELECT {items} FROM ({relation.sql}))", columns)
+
+
+def _set_operation(query: exp.SetOperation, environment: _Environment) -> Relation:
+    sides = [_query(side, environment) for side in (query.this, query.expression)]
+    left, right = sides
+    if len(left.columns) != len(right.columns):
+        raise BadQuery(
+            f"the queries of {query.key.upper()} have {len(left.columns)} and "
+            f"{len(right.columns)} columns"
+        )
+    columns = tuple(map(_either, left.columns, right.columns))
+    word = f"{query.key.upper()}{'' if query.args.get('distinct') else ' ALL'}"
+    return Relation(f" {word} ".join(_as_columns(side, columns) for side in sides), columns)
+
+
+def _either(a: Column, b: Column) -> Column:
+    type = wider(a.type, b.type)
+    if type is None:
+        raise not_available(f"a column that is {a.type} in one query and {b.type} in the other")
+    return Column(a.name, type, roughest([a.estimate, b.estimate]), a.key and b.key)
+
+
+def _as_columns(side: Relation, columns: tuple[Column, ...]) -> str:
+    items = [
+        f"{cast(_typed(quoted(old.name), old), new.type).sql} AS {quoted(new.name)}"
+        for old, new in zip(side.columns, columns, strict=True)
+    ]
+    return f"(SELECT {', '.join(items)} FROM ({side.sql}))"
+
+
+def _ordered(query: exp.Expr, made: Relation, environment: _Environment) -> Relation:
+    """A query in brackets or a set operation, with its own ORDER BY and LIMIT."""
+    scope = _Scope([_Source("_whole", made.columns)], outer=environment.outer)
+    names = _Names(scope, environment)
+    order = query.args.get("order")
+    places = [_typed(f'"_whole".{quoted(c.name)}', c) for c in made.columns]
+    said = _order_by(order, Expressions(names), places) if order else ""
+    said += _limited(query)
+    return Relation(f"SELECT * FROM ({made.sql}) AS _whole{said}", made.columns) if said else made
+
+
+def _order_by(order: exp.Order, expressions: Expressions, places: list[Typed]) -> str:
+    items = [expressions.ordered(_place(item, places)) for item in order.expressions]
+    return " ORDER BY " + ", ".join(items)
+
+
+def _place(item: exp.Expr, places: list[Typed]) -> exp.Expr:
+    """ORDER BY 2 means the second item, which is written out."""
+    inner = item.this if isinstance(item, exp.Ordered) else item
+    if not (isinstance(inner, exp.Literal) and not inner.is_string):
+        return item
+    found = _At(this=inner.name, typed=_placed(inner, places))
+    if isinstance(item, exp.Ordered):
+        item = item.copy()
+        item.set("this", found)
+        return item
+    return found
+
+
+def _placed(literal: exp.Literal, places: list[Typed]) -> Typed:
+    number = int(literal.name) if literal.name.isdigit() else 0
+    if not 1 <= number <= len(places):
+        raise BadQuery(f"there is no item {literal.name} to group or order by")
+    return places[number - 1]
+
+
+class _At(exp.Column):
+    """An item of the select list that is meant by its number."""
+
+    arg_types = {"this": True, "typed": True}  # noqa: RUF012
+
+
+def _limited(query: exp.Expr) -> str:
+    said = ""
+    for word in ("limit", "offset"):
+        if clause := query.args.get(word):
+            number = clause.expression
+            if not (isinstance(number, exp.Literal) and number.name.isdigit()):
+                raise BadQuery(f"{word.upper()} takes a number")
+            said += f" {word.upper()} {number.name}"
+    return said
+
+
+_CLAUSES = {
+    "with_", "kind", "expressions", "distinct", "from_", "joins", "where", "group", "having",
+    "qualify", "order", "limit", "offset", "hint",
+}  # fmt: skip
+
+
+_OF_A_TABLE = {"this", "db", "catalog", "alias"}
+
+
+class _Select:
+    """One SELECT."""
+
+    def __init__(self, select: exp.Select, environment: _Environment) -> None:
+        self.select, self.environment = select, environment
+        self.scope = _Scope(outer=environment.outer)
+        self.names = _Names(self.scope, environment)
+        self.expressions = _WithPlaces(self.names)
+
+    def compile(self) -> Relation:
+        self._check_clauses()
+        parts = [self._from(), self._where()]
+        items = [pair for item in self.select.expressions for pair in self._items(item)]
+        if not items:
+            raise BadQuery("the select list is empty")
+        places = [typed for _, typed in items]
+        outputs = {name.lower(): typed for name, typed in items}
+        parts.append(self._group(places, outputs))
+        for word in ("having", "qualify"):
+            parts.append(self._condition(word, outputs))
+        columns = tuple(self._column(name, typed) for name, typed in items)
+        parts.append(self._order(places, outputs))
+        listed = ", ".join(f"{typed.sql} AS {quoted(name)}" for name, typed in items)
+        word = "SELECT DISTINCT" if self.select.args.get("distinct") else "SELECT"
+        sql = f"{word} {listed}{''.join(parts)}{_limited(self.select)}"
+        return _unique(Relation(sql, columns))
+
+    def _check_clauses(self) -> None:
+        for word, value in self.select.args.items():
+            if value and word not in _CLAUSES:
+                raise not_available(f"'{word.strip('_').upper()}'")
+        distinct = self.select.args.get("distinct")
+        if distinct and distinct.args.get("on"):
+            raise not_available("DISTINCT ON")
+
+    @staticmethod
+    def _column(name: str, typed: Typed) -> Column:
+        return Column(name, typed.type, typed.estimate, typed.key)
+
+    # FROM
+
+    def _from(self) -> str:
+        clause = self.select.args.get("from_")
+        if clause is None:
+            return ""
+        sql = f" FROM {self._source(clause.this)}"
+        return sql + "".join(self._join(join) for join in self.select.args.get("joins") or [])
+
+    def _source(self, node: exp.Expr, *, shown: bool = True) -> str:
+        alias = node.args.get("alias")
+        match node:
+            case exp.Table():
+                if any(said for word, said in node.args.items() if word not in _OF_A_TABLE):
+                    raise not_available("a relation with anything but an alias")
+                relation = self.environment.relation(node)
+            case exp.Subquery():
+                inner = self.environment.within(self.environment.tables, None)
+                relation = _query(node.this, inner)
+                relation = _ordered(node, relation, inner)
+            case exp.Values():
+                relation = _values(node, self.expressions)
+            case _:
+                raise not_available(f"'{node.key}' in FROM")
+        name = node.alias_or_name or f"_source_{len(self.scope.sources)}"
+        relation = _renamed(relation, alias)
+        if any(source.alias.lower() == name.lower() for source in self.scope.sources):
+            raise BadQuery(f"two relations are called '{name}'", hint="give one of them an alias.")
+        self.scope.sources.append(_Source(name, relation.columns, shown))
+        return f"{relation.sql} AS {quoted(name)}"
+
+    def _join(self, join: exp.Join) -> str:
+        side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
+        if join.args.get("method"):
+            raise not_available(f"{join.args['method'].upper()} JOIN", "write the columns with ON.")
+        half = kind in {"SEMI", "ANTI"}
+        word = f"{kind} JOIN" if half else " ".join(filter(None, (side, kind, "JOIN")))
+        if not half and not join.args.get("on") and not join.args.get("using"):
+            word = "CROSS JOIN"
+        source = self._source(join.this)
+        sql = f" {word} {source}"
+        if using := join.args.get("using"):
+            sql += f" USING ({', '.join(self._merge(node.name) for node in using)})"
+        elif on := join.args.get("on"):
+            sql += f" ON {self.expressions.condition(on).sql}"
+        self.scope.sources[-1].shown = not half
+        return sql
+
+    def _merge(self, name: str) -> str:
+        """A column of USING, which is one for both sides."""
+        found = [
+            column
+            for source in self.scope.sources
+            for column in source.columns
+            if column.name.lower() == name.lower()
+        ]
+        if len(found) < 2:
+            raise UnknownColumn(f"both sides of a join need the column '{name}' of USING")
+        if found[0].type != found[-1].type:
+            raise not_available(f"USING with a {found[0].type} and a {found[-1].type}", "use ON.")
+        self.scope.merged[name.lower()] = found[0]
+        return quoted(found[0].name)
+
+    # The select list
+
+    def _items(self, item: exp.Expr) -> list[tuple[str, Typed]]:
+        """The outputs of a select item, which may be several."""
+        if item.is_star:
+            return self._starred(item)
+        inner = item.unalias()
+        typed = self.expressions.compile(inner)
+        name = item.alias or (inner.name if isinstance(inner, exp.Column) else sql_of(inner))
+        # Later items may name it, as Spark's lateral aliases do.
+        self.names.given.setdefault(name.lower(), typed)
+        return [(name, typed)]
+
+    def _starred(self, item: exp.Expr) -> list[tuple[str, Typed]]:
+        star = item if isinstance(item, exp.Star) else item.this
+        left_out = {node.name.lower() for node in star.args.get("except_") or []}
+        if star.args.get("replace"):
+            raise not_available("* REPLACE")
+        wanted = item.table.lower() if isinstance(item, exp.Column) else None
+        sources = [s for s in self.scope.sources if wanted in (None, s.alias.lower()) and s.shown]
+        if wanted and not sources:
+            raise BadQuery(f"there is no '{wanted}' in FROM")
+        merged = {} if wanted else self.scope.merged
+        found = [(c.name, _typed(quoted(c.name), c)) for c in merged.values()]
+        for source in sources:
+            found += [
+                (column.name, _typed(source.sql_of(column), column))
+                for column in source.columns
+                if column.name.lower() not in merged
+            ]
+        return [(name, typed) for name, typed in found if name.lower() not in left_out]
+
+    # Other clauses
+
+    def _where(self) -> str:
+        clause = self.select.args.get("where")
+        return f" WHERE {self.expressions.condition(clause.this).sql}" if clause else ""
+
+    def _group(self, places: list[Typed], outputs: Mapping[str, Typed]) -> str:
+        group = self.select.args.get("group")
+        if group is None:
+            return ""
+        self.names.given = dict(outputs)
+        if group.args.get("all"):
+            return " GROUP BY ALL"
+        said = [self._grouped(item, places) for item in group.expressions]
+        for word in ("rollup", "cube"):
+            if group.args.get(word):  # GROUP BY a, b WITH ROLLUP
+                return f" GROUP BY {word.upper()} ({', '.join(said)})"
+        return f" GROUP BY {', '.join(said)}"
+
+    def _grouped(self, item: exp.Expr, places: list[Typed]) -> str:
+        match item:
+            case exp.Rollup() | exp.Cube():
+                inner = ", ".join(self._grouped(part, places) for part in item.expressions)
+                return f"{item.key.upper()} ({inner})"
+            case exp.GroupingSets():
+                inner = ", ".join(self._grouped(part, places) for part in item.expressions)
+                return f"GROUPING SETS ({inner})"
+            case exp.Tuple():
+                return f"({', '.join(self._grouped(part, places) for part in item.expressions)})"
+        return self.expressions.compile(_place(item, places)).sql
+
+    def _condition(self, word: str, outputs: Mapping[str, Typed]) -> str:
+        clause = self.select.args.get(word)
+        if clause is None:
+            return ""
+        self.names.given = dict(outputs)
+        return f" {word.upper()} {self.expressions.condition(clause.this).sql}"
+
+    def _order(self, places: list[Typed], outputs: Mapping[str, Typed]) -> str:
+        order = self.select.args.get("order")
+        if order is None:
+            return ""
+        self.names.given, self.names.given_first = dict(outputs), True
+        return _order_by(order, self.expressions, places)
+
+
+class _WithPlaces(Expressions):
+    def compile(self, node: exp.Expr) -> Typed:
+        return node.args["typed"] if isinstance(node, _At) else super().compile(node)
+
+
+def _values(node: exp.Values, expressions: Expressions) -> Relation:
+    """Rows written out in FROM."""
+    rows = [
+        [expressions.compile(v) for v in (row.expressions if isinstance(row, exp.Tuple) else [row])]
+        for row in node.expressions
+    ]
+    types = [cell.type for cell in rows[0]]
+    for row in rows:
+        if len(row) != len(types):
+            raise BadQuery("the rows of VALUES have different lengths")
+        types = [wider(a, b.type) or VOID for a, b in zip(types, row, strict=True)]
+    columns = tuple(Column(f"col{n + 1}", type) for n, type in enumerate(types))
+    written = ", ".join(
+        "(" + ", ".join(cast(c, t).sql for c, t in zip(row, types, strict=True)) + ")"
+        for row in rows
+    )
+    names = ", ".join(quoted(column.name) for column in columns)
+    return Relation(f"SELECT * FROM (VALUES {written}) AS _values({names})", columns)
+
+
+def _unique(relation: Relation) -> Relation:
+    """Two outputs of one name are told apart, so that whoever reads them can."""
+    seen: set[str] = set()
+    for column in relation.columns:
+        if column.name.lower() in seen:
+            raise BadQuery(
+                f"two columns are called '{column.name}'", hint="give one another name with AS."
+            )
+        seen.add(column.name.lower())
+    return relation

@@ -1,0 +1,39 @@
+"""An expression that has been compiled: its DuckDB SQL, its Spark type, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from headrace.core.aggregate import Estimate, roughest
+from headrace.core.errors import Unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    sql: str
+    type: str
+    estimate: Estimate | None = None  # None: exact
+    literal: str | None = None  # the digits or the text, where it is a literal
+    key: bool = False  # a key of a view, as it is
+
+    def as_type(self, sql: str, type: str) -> Typed:
+        """Another expression made of this one alone."""
+        return replace(self, sql=sql, type=type, literal=None, key=False)
+
+
+def made_of(parts: Iterable[Typed], sql: str, type: str) -> Typed:
+    """An expression made of several: as rough as the roughest."""
+    return Typed(sql, type, roughest(part.estimate for part in parts))
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def not_available(what: str, hint: str | None = None) -> Unsupported:
+    return Unsupported(f"{what} is not available over views", hint=hint)

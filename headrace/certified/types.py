@@ -1,0 +1,115 @@
+"""Spark's types as text, such as BIGINT or DECIMAL(18,2), and what DuckDB calls them.
+
+`wider` and its siblings are Spark's implicit type rules (spark.sql.ansi.enabled = false).
+"""
+
+from __future__ import annotations
+
+import re
+
+INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+BITS = dict(zip(INTEGERS, (8, 16, 32, 64), strict=True))
+FLOATS = ("FLOAT", "DOUBLE")
+TIMES = ("DATE", "TIMESTAMP")
+VOID, STRING, BOOLEAN, DOUBLE = "VOID", "STRING", "BOOLEAN", "DOUBLE"
+WINDOW = "WINDOW"  # STRUCT<start: TIMESTAMP, end: TIMESTAMP>
+DIGITS_MAX = 38
+# Digits that a decimal needs to hold an integer type.
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+_DUCK = {
+    "STRING": "VARCHAR", "INT": "INTEGER", "VOID": "INTEGER", "BINARY": "BLOB",
+    "WINDOW": 'STRUCT("start" TIMESTAMP, "end" TIMESTAMP)',
+}  # fmt: skip
+
+
+def decimal(digits: int, scale: int) -> str:
+    """The type, bounded as Spark bounds results: digits before the point are kept first."""
+    if digits <= DIGITS_MAX:
+        return f"DECIMAL({digits},{scale})"
+    kept = max(DIGITS_MAX - (digits - scale), min(scale, 6))
+    return f"DECIMAL({DIGITS_MAX},{kept})"
+
+
+def digits_of(type: str) -> tuple[int, int]:
+    """Digits and scale of a decimal or integer type.
+
+    >>> digits_of("DECIMAL(18,2)"), digits_of("INT")
+    ((18, 2), (10, 0))
+    """
+    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", type)
+    return (int(found[1]), int(found[2])) if found else (_DIGITS[type], 0)
+
+
+def is_decimal(type: str) -> bool:
+    return type.startswith("DECIMAL")
+
+
+def is_numeric(type: str) -> bool:
+    return type in INTEGERS or type in FLOATS or is_decimal(type)
+
+
+def is_nested(type: str) -> bool:
+    return type.startswith(("ARRAY<", "MAP<", "STRUCT<")) or type == WINDOW
+
+
+def element_of(type: str) -> str:
+    """The type of an array's elements."""
+    return type.removeprefix("ARRAY<").removesuffix(">")
+
+
+def duck_type(type: str) -> str:
+    """DuckDB's name for a type."""
+    if type.startswith("ARRAY<"):
+        return f"{duck_type(element_of(type))}[]"
+    return _DUCK.get(type, type)
+
+
+def wider_number(a: str, b: str) -> str | None:
+    """The numeric type that holds both."""
+    if not (is_numeric(a) and is_numeric(b)):
+        return None
+    if "DOUBLE" in (a, b):
+        return "DOUBLE"
+    if "FLOAT" in (a, b):
+        return "DOUBLE" if is_decimal(a) or is_decimal(b) else "FLOAT"
+    if a in INTEGERS and b in INTEGERS:
+        return max(a, b, key=INTEGERS.index)
+    (digits_a, scale_a), (digits_b, scale_b) = digits_of(a), digits_of(b)
+    scale = max(scale_a, scale_b)
+    return decimal(max(digits_a - scale_a, digits_b - scale_b) + scale, scale)
+
+
+def wider(a: str, b: str, *, text: bool = True) -> str | None:
+    """The type of values that may be of either, as in CASE; with `text`, a value beside a text
+    becomes text.
+    """
+    if a == b or b == VOID:
+        return a
+    if a == VOID:
+        return b
+    if number := wider_number(a, b):
+        return number
+    if {a, b} == set(TIMES):
+        return "TIMESTAMP"
+    if text and STRING in (a, b):
+        other = b if a == STRING else a
+        return STRING if is_numeric(other) or other in TIMES else None
+    return None
+
+
+def widest(types: list[str], *, text: bool = True) -> str | None:
+    """The type that all of them become."""
+    common: str | None = types[0]
+    for type in types[1:]:
+        common = wider(common, type, text=text) if common else None
+    return common
+
+
+def compared_as(a: str, b: str) -> str | None:
+    """The type in which two values are compared: a text is read as the other's type."""
+    if STRING in (a, b) and a != b:
+        other = b if a == STRING else a
+        if is_decimal(other):
+            return DOUBLE
+        return STRING if other == VOID else None if is_nested(other) else other
+    return wider(a, b)

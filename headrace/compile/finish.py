@@ -1,0 +1,51 @@
+"""The finish of a view: merged rows -> the answer, in Spark's SQL, read by DuckDB.
+
+What may stand after the aggregates is what headrace.certified offers; its types are the answer's.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from headrace.certified.select import Column, Compiled, Relation, compile_query
+from headrace.certified.typed import quoted
+from headrace.compile.plan import FRESH, MERGED, OutputPlan, ViewPlan
+from headrace.core.errors import HeadraceError
+from headrace.core.origin import Origin
+from headrace.define.dialect import parse_query
+
+HINT = "docs/sql.md lists what can follow the aggregates; apply the rest to the events before."
+
+
+def merged_columns(plan: ViewPlan) -> tuple[Column, ...]:
+    """The columns of a view's merged rows: its keys and the values of its aggregates."""
+    keys = [Column(key.column, key.type, key=True) for key in plan.keys]
+    calls = [Column(call.column, call.type) for call in plan.calls]
+    return (*keys, *calls, Column(FRESH, "BOOLEAN"))
+
+
+def answer_columns(plan: ViewPlan) -> tuple[Column, ...]:
+    """The columns of a view's answer."""
+    return tuple(Column(out.name, out.type, out.estimate, out.keyed) for out in plan.outputs)
+
+
+def compile_finish(plan: ViewPlan, table: str, origin: Origin | None = None) -> Compiled:
+    """The finish in DuckDB's SQL, over a table of merged rows."""
+    merged = Relation(quoted(table), merged_columns(plan))
+    query = parse_query(plan.finish_sql, Origin("plan", 1))
+    try:
+        return compile_query(query, lambda name: merged if name == MERGED else None)
+    except HeadraceError as error:
+        error.origin = origin
+        error.hint = error.hint or HINT
+        raise
+
+
+def typed_outputs(plan: ViewPlan, origin: Origin) -> ViewPlan:
+    """The plan with the types of its outputs."""
+    columns = compile_finish(plan, MERGED, origin).columns
+    outputs: list[OutputPlan] = [
+        msgspec.structs.replace(output, type=column.type)
+        for output, column in zip(plan.outputs, columns, strict=True)
+    ]
+    return msgspec.structs.replace(plan, outputs=tuple(outputs))

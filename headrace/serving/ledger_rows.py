@@ -1,0 +1,19 @@
+"""The ledger of alerts as the rows of a view."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pyarrow as pa
+
+from headrace.certified.typed import quoted
+from headrace.compile.plan import ViewPlan
+from headrace.serving.merged import array
+
+
+def ledger_rows(db: sqlite3.Connection, view: ViewPlan) -> pa.Table:
+    names = ", ".join(quoted(output.name) for output in view.outputs)
+    rows = db.execute(f"SELECT {names} FROM _ledger").fetchall()
+    columns = zip(*rows, strict=True) if rows else ([] for _ in view.outputs)
+    pairs = zip(view.outputs, columns, strict=True)
+    return pa.table({output.name: array(output.type, values) for output, values in pairs})

@@ -1,0 +1,103 @@
+"""Merged rows: what the store gives to the reading engine, as Arrow.
+
+A row has the keys of a view and the values of its aggregates, typed; a window is a struct of its
+two edges. Conditions on keys go inside, to the indexes of both tables, before anything is merged.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.compile.plan import FRESH, WINDOW, KeyPlan, ViewPlan
+from headrace.compile.windows import Span
+from headrace.core.schema import nested
+from headrace.serving.merge import in_windows, merged, source
+
+_TIME = pa.timestamp("us")
+_ARROW = {
+    "STRING": pa.string(), "INT": pa.int32(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(),
+    "TIMESTAMP": _TIME, "DATE": pa.date32(), "BOOLEAN": pa.bool_(),
+}  # fmt: skip
+
+
+def merged_sql(
+    plan: ViewPlan, generation: str, speed: str, where: str = "", span: Span | None = None
+) -> str:
+    """The store's SELECT of a view's merged rows. With a `span`, only windows that begin in it are
+    of interest.
+    """
+    sources = [
+        source(plan, generation, group="0", where=where),
+        source(plan, speed, group="_group", where=where),
+    ]
+    rows = merged(plan, [in_windows(plan, rows, span) for rows in sources])
+    return f"SELECT {', '.join(_items(plan))} FROM ({rows})"
+
+
+def _items(plan: ViewPlan) -> list[str]:
+    keys = [item for key in plan.keys for item in _key_items(key)]
+    calls = [f"{call.finish} AS {call.column}" for call in plan.calls]
+    return [*keys, *calls, f"coalesce(_group, 0) > 0 AS {FRESH}"]
+
+
+def _key_items(key: KeyPlan) -> list[str]:
+    if key.type != WINDOW or key.window is None:
+        return [key.column]
+    return [key.column, f"{key.window.end(key.column)} AS {key.column}_end"]
+
+
+def nothing(db: sqlite3.Connection, plan: ViewPlan) -> pa.Table:
+    """The merged row of no events: every partial is NULL, which is the zero of every merge."""
+    columns = [key.column for key in plan.keys]
+    columns += [column for partial in plan.partials for column in partial.columns]
+    row = ", ".join(f"NULL AS {column}" for column in [*columns, "_group"])
+    return arrow(plan, db.execute(f"SELECT {', '.join(_items(plan))} FROM (SELECT {row})"))
+
+
+def arrow(plan: ViewPlan, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    """Rows of `merged_sql` as a table."""
+    width = len(_items(plan))
+    columns = iter(list(zip(*rows, strict=True)) or [()] * width)
+    arrays: dict[str, pa.Array] = {}
+    for key in plan.keys:
+        arrays[key.column] = array(key.type, next(columns))
+        if key.type == WINDOW:
+            edges = [arrays[key.column], array(WINDOW, next(columns))]
+            arrays[key.column] = pa.StructArray.from_arrays(edges, ["start", "end"])
+    for call in plan.calls:
+        arrays[call.column] = array(call.type, next(columns))
+    arrays[FRESH] = array("BOOLEAN", next(columns))
+    return pa.table(arrays)
+
+
+def array(type: str, values: Sequence[Any]) -> pa.Array:
+    if nested(type):  # kept as JSON
+        return pa.array(values, pa.string())
+    if type in {"TIMESTAMP", WINDOW}:
+        return pa.array(values, pa.int64()).view(_TIME)
+    if type == "DATE":
+        return pa.array(values, pa.int32()).view(pa.date32())
+    if type == "BOOLEAN":
+        return pa.array([None if value is None else bool(value) for value in values], pa.bool_())
+    return pa.array(values, _ARROW[type])
+
+
+def stored(table: pa.Table, types: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Rows of an answer with times as numbers; a window takes two places."""
+    columns = [c for n, type in enumerate(types) for c in _stored(table.column(n), type)]
+    return list(zip(*columns, strict=True)) if columns else []
+
+
+def _stored(column: pa.ChunkedArray, type: str) -> list[list[Any]]:
+    if type == WINDOW:
+        whole = column.combine_chunks()
+        return [_stored(pa.chunked_array([whole.field(n)]), "TIMESTAMP")[0] for n in (0, 1)]
+    if type == "TIMESTAMP":
+        column = column.cast(pa.int64())
+    elif type == "DATE":
+        column = column.cast(pa.int32())
+    return [column.to_pylist()]

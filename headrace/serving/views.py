@@ -1,0 +1,132 @@
+"""The views of one snapshot of the store, as relations of the reading engine.
+
+A view that is kept is the finish of its merged rows, which are read from the store when the first
+query names it; a view over views is its own SELECT over theirs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sqlite3
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import msgspec
+import pyarrow as pa
+
+from headrace.certified.select import Relation, compile_query
+from headrace.certified.typed import quoted
+from headrace.compile.finish import answer_columns, compile_finish
+from headrace.compile.plan import FRESH, OutputPlan, Plan, ViewPlan
+from headrace.core.errors import NotFound, NotReady
+from headrace.core.origin import Origin
+from headrace.core.rule import ALERTS
+from headrace.define.dialect import parse_query
+from headrace.serving.catalog import read_plan, tables_of
+from headrace.serving.conditions import Condition, inside, span
+from headrace.serving.ledger_rows import ledger_rows
+from headrace.serving.merged import arrow, merged_sql
+
+Readable = Callable[[str], bool]  # whether a view may be read
+
+
+def everything(view: str) -> bool:
+    return True
+
+
+@dataclass(slots=True)
+class Views:
+    """Relations by name, and the tables behind those that were asked for."""
+
+    db: sqlite3.Connection
+    plan: Plan
+    readable: Readable = everything
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    # Conditions that hold for every row that is asked for of a view, by its name in lower case.
+    narrowed: Mapping[str, Collection[Condition]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(db: sqlite3.Connection, readable: Readable = everything) -> Views:
+        plan = read_plan(db)
+        if plan is None:
+            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+        return Views(db, plan, readable)
+
+    @property
+    def names(self) -> list[str]:
+        return [view.name for view in self.plan.views if self.readable(view.name)]
+
+    def find(self, name: str) -> Relation | None:
+        view = self.plan.view(name)
+        if view is None or not self.readable(view.name):
+            return None
+        return self.relation(view)
+
+    def relation(self, view: ViewPlan) -> Relation:
+        """A view's rows; of one that is kept, also whether speed took part in each."""
+        if view.name == ALERTS and not view.reads:
+            self.tables[ALERTS] = ledger_rows(self.db, view)
+            return Relation(quoted(ALERTS), answer_columns(view))
+        if view.kind == "read":
+            made = compile_query(parse_query(view.read_sql, Origin("plan", 1)), self.find)
+            return Relation(f"({made.sql})", answer_columns(view))
+        return self.kept(live_plan(self.db, self.plan, view.name))
+
+    def kept(self, live: ViewPlan) -> Relation:
+        """The rows of a version, finished."""
+        name = f"merged_{live.recompute}"
+        if name not in self.tables:
+            self.tables[name] = self.merged(live)
+        return Relation(f"({_finish(live, name)})", answer_columns(live))
+
+    def with_freshness(self, view: ViewPlan) -> str:
+        """The engine's SELECT of a view's rows, each with whether speed took part in it; of a view
+        over views that is not known of a row, so it is taken for granted.
+        """
+        if not view.kept:
+            return f"SELECT *, true AS {FRESH} FROM {self.relation(view).sql}"
+        marked = OutputPlan(FRESH, "BOOLEAN", FRESH)
+        return self.kept(msgspec.structs.replace(view, outputs=(*view.outputs, marked))).sql
+
+    def merged(self, live: ViewPlan) -> pa.Table:
+        # A limit decides on the view's rows before a condition asks for some of them.
+        asked = self.narrowed.get(live.name.lower(), ()) if live.limit is None else ()
+        where, values = inside(live, asked)
+        sql = merged_sql(live, *tables_of(live)[:2], where=where, span=span(live, asked))
+        # The conditions stand in both arms of the union.
+        return arrow(live, self.db.execute(sql, values * 2))
+
+
+@lru_cache(maxsize=1_000)
+def _finish(live: ViewPlan, table: str) -> str:
+    return compile_finish(live, table).sql
+
+
+def live_plan(db: sqlite3.Connection, plan: Plan, name: str) -> ViewPlan:
+    """A view as it answers now."""
+    view = plan.view(name)
+    if view is None:
+        names = [shown.name for shown in plan.shown_views]
+        close = difflib.get_close_matches(name, names, 1)
+        listed = f"there are: {', '.join(names) or 'none'}."
+        raise NotFound(
+            f"there is no view '{name}'", hint=f"did you mean '{close[0]}'?" if close else listed
+        )
+    if view.kind == "read":
+        for source in view.reads:
+            live_plan(db, plan, source)
+        return view
+    row = db.execute(
+        "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (view.name,)
+    ).fetchone()
+    if row is None:
+        raise NotReady(
+            f"view '{view.name}' is being built for the first time", hint="try again in a moment."
+        )
+    return _decoded(row[0])
+
+
+@lru_cache(maxsize=1_000)  # every read of a view meets the same plan
+def _decoded(text: str) -> ViewPlan:
+    return msgspec.json.decode(text, type=ViewPlan)

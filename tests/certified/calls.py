@@ -1,0 +1,112 @@
+"""Expressions over the relation of tests/certified/edges.py: every function with drawn arguments,
+every operator and cast between all types, and drawn combinations of these.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from headrace.certified.function import Function
+from headrace.certified.functions import SCALARS
+
+_COLUMNS = {
+    "STRING": "s", "INT": "i", "BIGINT": "b", "DOUBLE": "d", "DATE": "y", "TIMESTAMP": "t",
+    "BOOLEAN": "o", "INTEGER": "bi", "NUMBER": "dibm", "ANY": "sdibmtyo",
+}  # fmt: skip
+_LITERALS = {
+    "round": ["0", "1", "2", "-1", "-3"],
+    "date_trunc": ["'year'", "'month'", "'week'", "'day'", "'hour'", "'quarter'", "'second'"],
+    "trunc": ["'year'", "'mm'", "'week'", "'quarter'"],
+    "date_format": [
+        "'yyyy-MM-dd'", "'dd/MM/yy HH:mm:ss'", "'MMM d, yyyy'", "'EEEE'", "'SSSSSS'", "'h a'",
+        "'DDD'", "'MMMM'", "'SSS'", "'EEE H'", "'yyyy-MM-dd''T''HH:mm'",
+    ],
+    "split_part": ["1", "2", "-1", "3"],
+}  # fmt: skip
+# Arguments that would make an answer of gigabytes, or a time that no calendar has.
+_SMALL = {"repeat", "lpad", "rpad", "date_add", "date_sub", "dateadd", "add_months"}
+_SECONDS = {"timestamp_seconds", "timestamp_millis", "timestamp_micros", "date_from_unix_date"}
+# Not within others: a date that they make may lie outside the calendar, where we give NULL.
+_ALONE = {*_SMALL, *_SECONDS, "make_date"}
+# Of an argument that was computed they show its last bits.
+_STEEP = {"sin", "cos", "tan", "exp"}
+TYPES = [
+    "STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP",
+    "DECIMAL(10,1)", "DECIMAL(38,6)",
+]  # fmt: skip
+_SIGNS = ["+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>"]
+_FORMS = [
+    "-{a}", "{a} IS NULL", "{a} IS NOT NULL", "{a} BETWEEN {b} AND {a}", "{a} IN ({b}, {a})",
+    "{a} + INTERVAL 1 MONTH", "{a} - INTERVAL '1 day 2 hours'", "{a} + INTERVAL '3' DAY",
+    "{a} = 1", "{a} > 1.5", "{a} < '2026-02-01'", "{a} * 0.5", "{a} / 3", "1 + {a}",
+    "100.0 * {a} / b2", "{a} LIKE 'a%'", "{a} || 'x'", "CASE WHEN o1 THEN {a} ELSE {b} END",
+    "coalesce({a}, {b})", "if(o1, {a}, {b})", "nullif({a}, {b})", "greatest({a}, {b})",
+    "{a} IN ('a', '1')", "CASE {a} WHEN {b} THEN 1 ELSE 2.5 END",
+]  # fmt: skip
+PLAIN = [
+    r"s1 LIKE '%b%'", r"s1 LIKE 'a\\%b'", "s1 LIKE 'x!_y' ESCAPE '!'", "s1 ILIKE 'A%'",
+    "NOT o1", "o1 AND o2", "o1 OR o2", "o1 IS TRUE", "o2 IS NOT FALSE", "b1 IN (1, 2, 86400)",
+    "i1 NOT IN (1, NULL)", "extract(YEAR FROM t1)", "extract(HOUR FROM t1)",
+    "position('b' IN s1)", "trim(BOTH 'a' FROM s1)", "trim(LEADING 'a' FROM s1)",
+    "substr(s1, 2)", "substr(s1, -2, 1)", "round(m1, 1)", "round(m1, -2)", "m1 > 0.5",
+    "DATE '2024-02-29' + INTERVAL 1 YEAR", "TIMESTAMP '2026-01-31 10:00:00' + INTERVAL 1 MONTH",
+    "sum(m1) OVER ()", "sum(b1) OVER ()", "sum(i1) OVER ()", "avg(m1) OVER ()", "avg(i1) OVER ()",
+    "min(d1) OVER (PARTITION BY o1)", "max(d1) OVER (PARTITION BY o1)", "count(s1) OVER ()",
+    "max(s1) OVER ()", "count_if(o1) OVER ()", "bool_and(o1) OVER ()", "1.50", "1L", "2.5D", "1e3",
+]  # fmt: skip
+
+
+def calls(rng: random.Random, each: int) -> list[str]:
+    """Every function `each` times, with drawn columns."""
+    return [_call(form, rng) for forms in SCALARS.values() for form in forms for _ in range(each)]
+
+
+def operations() -> list[str]:
+    """Every operator between all types, every form with all types, every cast."""
+    made = list(PLAIN)
+    for a in "sdibmtyo":
+        for b in "sdibmtyo":
+            made += [f"{a}1 {sign} {b}2" for sign in _SIGNS]
+            made += [form.format(a=f"{a}1", b=f"{b}2") for form in _FORMS if "{b}" in form]
+        made += [form.format(a=f"{a}1") for form in _FORMS if "{b}" not in form]
+        made += [f"CAST({a}1 AS {type})" for type in TYPES]
+    return made
+
+
+def combinations(rng: random.Random) -> Iterator[str]:
+    """Functions of functions, without end; many have types that do not fit and are refused."""
+    functions = [
+        form for name, forms in SCALARS.items() if name not in _ALONE | _STEEP for form in forms
+    ]
+    while True:
+        outer = rng.choice(functions)
+        written = []
+        for place, kind in enumerate(outer.takes):
+            # A text that was computed may be a date outside the calendar.
+            plain = kind.startswith(("LITERAL", "DATE", "TIMESTAMP")) or rng.random() < 0.3
+            call = f"({_call(rng.choice(functions), rng)})"
+            written.append(_argument(outer.name, kind, rng, place) if plain else call)
+        yield f"{outer.name}({', '.join(written)})"
+
+
+def _call(form: Function, rng: random.Random) -> str:
+    kinds = [*form.takes, *(form.takes[-1:] if form.variadic else ())]
+    if "SAME" in form.takes or "SAME*" in form.takes:
+        letter = rng.choice("sdibmtyo")
+        return f"{form.name}({', '.join(f'{letter}{rng.choice((1, 2))}' for _ in kinds)})"
+    given = [_argument(form.name, kind, rng, n) for n, kind in enumerate(kinds)]
+    return f"{form.name}({', '.join(given)})"
+
+
+def _argument(name: str, kind: str, rng: random.Random, place: int = 0) -> str:
+    kind = kind.removesuffix("*").removesuffix("!")
+    if kind == "LITERAL":
+        return rng.choice(_LITERALS[name])
+    if name in _SMALL and kind == "INT":
+        return str(rng.randrange(-3, 9))
+    if name in _SECONDS:
+        return f"CAST(i{rng.choice((1, 2))} % 10000 AS {kind})"
+    if name in {"if", "iff"} and place == 0:
+        return "o1"
+    return f"{rng.choice(_COLUMNS.get(kind, 's'))}{rng.choice((1, 2))}"

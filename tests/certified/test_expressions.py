@@ -1,0 +1,132 @@
+"""Every function, operator and cast that is offered over served rows gives what Spark gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from chance import PROVE, drawn
+
+from certified.calls import calls, combinations, operations
+from certified.edges import RELATION, duck, edges, same
+from headrace.certified.select import Compiled, compile_query
+from headrace.core.errors import HeadraceError
+from headrace.core.origin import Origin
+from headrace.define.dialect import parse_query
+
+TOGETHER = 40  # expressions in one SELECT of Spark's
+# Times as numbers, and NULL outside the years 1 to 9999.
+IN_CALENDAR = "CASE WHEN year({0}) BETWEEN 1 AND 9999 THEN {1}({0}) END AS {0}"
+AS_NUMBERS = {
+    "date": IN_CALENDAR.format("{0}", "unix_date"),
+    "timestamp": IN_CALENDAR.format("{0}", "unix_micros"),
+}
+Record = Callable[[str, object], None]
+
+
+def compiled(expression: str) -> Compiled | None:
+    """None if it is refused."""
+    query = parse_query(f"SELECT {expression} AS x, row FROM edges ORDER BY row", Origin("test", 1))
+    try:
+        return compile_query(query, lambda name: RELATION if name == "edges" else None)
+    except HeadraceError:
+        return None
+
+
+def in_spark(spark: Any, expressions: list[str]) -> list[tuple[str, list[Any]]]:
+    """The type and the values of each, times as numbers."""
+    items = ", ".join(f"{text} AS x{n}" for n, text in enumerate(expressions))
+    frame = spark.sql(f"SELECT {items}, row FROM edges ORDER BY row")
+    types = [field.dataType.simpleString() for field in frame.schema][:-1]
+    forms = [AS_NUMBERS.get(type, "{0}").format(f"x{n}") for n, type in enumerate(types)]
+    table = frame.selectExpr(*forms).toArrow()
+    columns = [table.column(n).to_pylist() for n in range(len(types))]
+    return list(zip(types, columns, strict=True))
+
+
+def refused_by_spark(spark: Any, expression: str) -> bool:
+    try:
+        in_spark(spark, [expression])
+    except Exception:
+        return True
+    return False
+
+
+def in_duck(connection: Any, found: Compiled) -> list[Any]:
+    column = connection.sql(found.sql).to_arrow_table().column(0)
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    elif pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    return list(column.to_pylist())
+
+
+def compare(spark: Any, expressions: Iterable[str], rng: random.Random, rows: int) -> int:
+    """Compare all of them; the number of values that were compared."""
+    table = edges(rows, rng)
+    spark.createDataFrame(table).createOrReplaceTempView("edges")
+    connection, known = duck(table), [(text, compiled(text)) for text in expressions]
+    offered = [(text, found) for text, found in known if found]
+    wrong, count = [], 0
+    for start in range(0, len(offered), TOGETHER):
+        part = offered[start : start + TOGETHER]
+        try:
+            expected = in_spark(spark, [text for text, _ in part])
+        except Exception:  # Spark says only which one is the first
+            part = [pair for pair in part if not refused_by_spark(spark, pair[0])]
+            kept = {text for text, _ in part}
+            tried = (text for text, _ in offered[start : start + TOGETHER])
+            wrong += [f"{text} is refused by Spark" for text in tried if text not in kept]
+            expected = in_spark(spark, [text for text, _ in part])
+        for (text, found), (type, values) in zip(part, expected, strict=True):
+            given = in_duck(connection, found)
+            count += len(given)
+            if found.columns[0].type.lower() != type:
+                wrong.append(f"{text} is {found.columns[0].type}, in Spark {type}")
+            pairs = zip(given, values, table.to_pylist(), strict=True)
+            wrong += [f"{text}: {a!r}, in Spark {b!r}: {r}" for a, b, r in pairs if not same(a, b)][
+                :1
+            ]
+    spark.catalog.dropTempView("edges")
+    assert wrong == [], "\n".join(wrong)
+    return count
+
+
+def test_functions_give_what_spark_gives(spark: Any, record_property: Record) -> None:
+    rng = drawn("functions")
+    found = calls(rng, 8 if PROVE else 1)
+    record_property("comparisons", compare(spark, found, rng, 200 if PROVE else 40))
+
+
+def test_operators_and_casts_give_what_spark_gives(spark: Any, record_property: Record) -> None:
+    rng = drawn("operators")
+    found = operations() if PROVE else rng.sample(operations(), 160)
+    record_property("comparisons", compare(spark, found, rng, 100 if PROVE else 40))
+
+
+@pytest.mark.prove
+def test_combinations_give_what_spark_gives(spark: Any, record_property: Record) -> None:
+    rng = drawn("combinations")
+    found = list(islice(combinations(rng), 1_500))
+    record_property("comparisons", compare(spark, found, rng, 100))
+
+
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [
+        ("reflect('java.lang.System', 'getenv')", "'reflect' is not available over views"),
+        ("CAST(d1 AS STRING)", "a cast of DOUBLE to STRING is not available over views"),
+        ("y1 - y2", "'-' of DATE and DATE is not available over views"),
+        ("s1 LIKE s2", "LIKE with a pattern that is not a literal is not available over views"),
+        ("CASE WHEN i1 THEN 1 END", "INT as a condition is not available over views"),
+    ],
+)
+def test_what_is_not_certified_is_refused_with_a_sentence(expression: str, sentence: str) -> None:
+    query = parse_query(f"SELECT {expression} AS x FROM edges", Origin("test", 1))
+    with pytest.raises(HeadraceError) as refused:
+        compile_query(query, lambda name: RELATION)
+    assert refused.value.message == sentence

@@ -1,0 +1,161 @@
+"""Whole queries over relations give the rows that Spark gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from chance import drawn
+
+from certified.edges import RELATION, duck, edges
+from headrace.certified.select import compile_query
+from headrace.core.errors import HeadraceError
+from headrace.core.origin import Origin
+from headrace.define.dialect import parse_query
+
+QUERIES = [
+    "SELECT o1, count(*) AS n, sum(i1) AS s, avg(b1) AS a, sum(m1) AS m FROM edges GROUP BY o1",
+    "SELECT s1 AS k, max(t1) AS t FROM edges GROUP BY k HAVING t > '2000-01-01' ORDER BY t DESC",
+    "SELECT o1, o2, count(DISTINCT i1) AS n FROM edges GROUP BY ROLLUP (o1, o2)",
+    "SELECT o1, o2, sum(i1) AS n FROM edges GROUP BY o1, o2 WITH CUBE",
+    "SELECT o1, i1 % 3 AS k, count(*) AS n FROM edges GROUP BY GROUPING SETS ((o1), (i1 % 3), ())",
+    "SELECT DISTINCT o1, i1 > 0 AS positive FROM edges",
+    "SELECT i1, row, rank() OVER (PARTITION BY o1 ORDER BY i1 DESC, row) AS r FROM edges",
+    "SELECT row, i1 FROM edges QUALIFY row_number() OVER (PARTITION BY o1 ORDER BY row) <= 2",
+    "SELECT row, sum(i1) OVER (ORDER BY row ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s "
+    "FROM edges",
+    "SELECT row, lag(i1, 2, 0) OVER (ORDER BY row) AS a, lead(s1) OVER (ORDER BY row) AS b "
+    "FROM edges",
+    "SELECT row, ntile(4) OVER (ORDER BY row) AS q, percent_rank() OVER (ORDER BY row) AS p, "
+    "cume_dist() OVER (ORDER BY row) AS c, dense_rank() OVER (ORDER BY o1, row) AS d FROM edges",
+    "SELECT row, first_value(i1) IGNORE NULLS OVER (ORDER BY row) AS f, "
+    "last_value(s1) OVER (PARTITION BY o1 ORDER BY row) AS l FROM edges",
+    "SELECT row, i1, 100.0 * i1 / sum(i1) OVER () AS share FROM edges WHERE i1 > 0",
+    "WITH big AS (SELECT row, b1 FROM edges WHERE b1 > 10), few AS (SELECT row FROM big) "
+    "SELECT count(*) AS n FROM few",
+    "SELECT x.n FROM (SELECT count(*) AS n, o1 FROM edges GROUP BY o1) AS x WHERE x.o1",
+    "SELECT row FROM edges WHERE i1 = (SELECT max(i1) FROM edges)",
+    "SELECT row FROM edges e WHERE EXISTS "
+    "(SELECT 1 FROM edges f WHERE f.i1 = e.i1 AND f.row <> e.row)",
+    "SELECT row FROM edges WHERE i1 IN (SELECT i2 FROM edges WHERE i2 IS NOT NULL)",
+    "SELECT a.row, b.row AS other FROM edges a JOIN edges b ON a.i1 = b.i2 AND a.row < b.row",
+    "SELECT a.row, b.i2 FROM edges a LEFT JOIN edges b ON a.row = b.row AND b.i2 > 5",
+    "SELECT a.row AS l, b.row AS r FROM edges a FULL JOIN (SELECT row FROM edges WHERE row > 9) b "
+    "ON a.row = b.row",
+    "SELECT row FROM edges a LEFT SEMI JOIN (SELECT i2 AS i1 FROM edges) b USING (i1)",
+    "SELECT row FROM edges a LEFT ANTI JOIN edges b ON a.i1 = b.i2",
+    "SELECT row, a.i1, b.i2 FROM edges a JOIN edges b USING (row)",
+    "SELECT * EXCEPT (d1, d2) FROM edges WHERE row < 5",
+    "SELECT i1 AS x FROM edges UNION SELECT b1 FROM edges",
+    "SELECT i1 AS x FROM edges UNION ALL SELECT 1.5 ORDER BY x LIMIT 7",
+    "SELECT i1 FROM edges INTERSECT SELECT i2 FROM edges",
+    "SELECT i1 FROM edges EXCEPT SELECT i2 FROM edges",
+    "SELECT x.a, x.b FROM VALUES (1, 'x'), (2, NULL) AS x(a, b)",
+    "SELECT s1, i1 FROM edges ORDER BY s1 NULLS LAST, i1 DESC, row LIMIT 10 OFFSET 3",
+    "SELECT i1 + 1 AS a, a * 2 AS b FROM edges",
+    "SELECT o1, max_by(row, row) AS newest, min_by(s1, row) AS first FROM edges GROUP BY o1",
+    "SELECT o1, stddev(i2) AS s, var_pop(i2) AS v, corr(i1, row) AS c, median(row) AS m, "
+    "percentile(row, 0.9) AS p FROM edges WHERE abs(i1) < 1000 AND abs(i2) < 1000 GROUP BY o1",
+    "SELECT count(*) FILTER (WHERE i1 > 0) AS n, sum(CASE WHEN o1 THEN 1 ELSE 0 END) AS m, "
+    "count(i1, i2) AS k, count(DISTINCT i1, o1) AS d, count_if(o1) AS c FROM edges",
+    "SELECT date_trunc('month', t1) AS month, count(*) AS n FROM edges GROUP BY 1 ORDER BY 1",
+    "SELECT sum(m1) / count(*) AS mean, avg(m1) AS a, round(avg(m1), 1) AS r, max(m1) FROM edges",
+    "SELECT o1, count(*) AS n FROM edges GROUP BY ALL",
+    "SELECT bool_and(o1) AS a, bool_or(o1) AS b, min(y1) AS c, max(s1) AS d FROM edges",
+]
+
+
+@pytest.fixture(scope="module")
+def both(spark: Any) -> Iterator[tuple[Any, Any]]:
+    table = edges(40, drawn("select"))
+    spark.createDataFrame(table).createOrReplaceTempView("edges")
+    yield spark, duck(table)
+    spark.catalog.dropTempView("edges")
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Rows in no order, with times as numbers."""
+    columns = []
+    for column in table.columns:
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.int64())
+        columns.append([_rounded(value) for value in column.to_pylist()])
+    return sorted(zip(*columns, strict=True), key=repr)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.9g}") + 0.0
+    return value
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries_give_the_rows_that_spark_gives(both: tuple[Any, Any], query: str) -> None:
+    spark, connection = both
+    made = compile_query(
+        parse_query(query, Origin("test", 1)), lambda name: RELATION if name == "edges" else None
+    )
+    frame = spark.sql(query)
+    assert [c.type.lower() for c in made.columns] == [
+        field.dataType.simpleString() for field in frame.schema
+    ]
+    given = connection.sql(made.sql).to_arrow_table()
+    assert rows_of(given) == rows_of(frame.toArrow())
+    if "ORDER BY" in query.rpartition(")")[2]:
+        assert given.column(0).to_pylist() is not None
+
+
+REFUSED = {
+    "SELECT x FROM edges": "there is no column 'x'",
+    "SELECT i1 FROM edge": "there is no view 'edge'",
+    "SELECT e.i1 FROM edges e JOIN edges f ON i1 = 1": "'i1' may mean several columns",
+    "SELECT i1 AS a, i2 AS a FROM edges": "two columns are called 'a'",
+    "SELECT i1 FROM edges a, edges a": "two relations are called 'a'",
+    "SELECT i1 FROM edges ORDER BY 3": "there is no item 3 to group or order by",
+    "SELECT i1 FROM edges LIMIT i2": "LIMIT takes a number",
+    "SELECT i1 FROM edges UNION SELECT i1, i2 FROM edges": "the queries of UNION have 1 and 2 "
+    "columns",
+    "SELECT i1 FROM edges TABLESAMPLE (5 ROWS)": "a relation with anything but an alias is not "
+    "available over views",
+    "SELECT i1 FROM text.`/etc/passwd`": "there is no view '/etc/passwd'",
+    "SELECT row_number() FROM edges": "'row_number' without OVER is not available over views",
+    "WITH RECURSIVE r AS (SELECT 1 AS a) SELECT a FROM r": "WITH RECURSIVE is not available over "
+    "views",
+}
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_mistakes_have_their_sentence(query: str) -> None:
+    with pytest.raises(HeadraceError) as refused:
+        compile_query(
+            parse_query(query, Origin("test", 1)),
+            lambda name: RELATION if name == "edges" else None,
+            ["edges"],
+        )
+    assert refused.value.message == REFUSED[query]
+
+
+GROWING = {
+    "aliases": "SELECT i1 AS a0, " + ", ".join(f"a{n} + a{n} AS a{n + 1}" for n in range(60)),
+    "calls": "SELECT " + "date_add(" * 25 + "y1" + ", 1)" * 25 + " AS x",
+    "ctes": "WITH c0 AS (SELECT i1 FROM edges), "
+    + ", ".join(f"c{n + 1} AS (SELECT x.i1 FROM c{n} x, c{n} y)" for n in range(40))
+    + " SELECT c40.i1",
+    "sums": "SELECT " + " + ".join(["i1"] * 3_000) + " AS x",
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_query_that_grows_when_it_is_written_out_is_refused(name: str) -> None:
+    source = "c40" if name == "ctes" else "edges"
+    with pytest.raises(HeadraceError, match=r"too large|too deeply"):
+        compile_query(
+            parse_query(f"{GROWING[name]} FROM {source}", Origin("test", 1)),
+            lambda name: RELATION if name == "edges" else None,
+        )
