@@ -2,7 +2,8 @@
 
 Over a stream, a row is found by its key in speed's table, and after a promotion in the generation's
 too; the ledger has an index for the question, so nothing is read that is known already. Over views,
-the answer is computed by the store, and a row is known by the columns that the rule says.
+the answer is computed by the store, and a row is known by the columns that the rule says
+(serving/alert_rows.py).
 tests/serving/test_raising.py checks what is found.
 """
 
@@ -11,19 +12,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from headrace.compile.flow import whole
-from headrace.compile.plan import WINDOW, OutputPlan, Plan, RulePlan, ShapePlan, ViewPlan
+from headrace.compile.plan import OutputPlan, Plan, RulePlan, ShapePlan, ViewPlan
 from headrace.compile.subscribe import streams_of
-from headrace.compile.translate import Result, typed_name
+from headrace.compile.translate import Result
 from headrace.core.position import Position
 from headrace.core.rule import hidden
+from headrace.serving.alert_rows import new_rows
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.catalog import read_plan, tables_of
-from headrace.serving.finish import quoted
 from headrace.serving.progress import read_stream, stored_times
 from headrace.serving.watermark import Times
 
@@ -150,28 +152,10 @@ def floor_of(db: sqlite3.Connection) -> int:
 
 
 def _of_view(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
-    known = "a.rule = ? AND a.row_key = t._row_key AND a.left_at IS NULL"
-    cursor = db.execute(
-        f"SELECT * FROM ({keyed(rule, view)}) t "
-        f"WHERE NOT EXISTS (SELECT 1 FROM _alerts a WHERE {known}) ORDER BY _row_key",
-        (rule.name,),
-    )
-    while part := cursor.fetchmany(CHUNK):
+    rows = new_rows(db, rule, view)
+    while part := list(islice(rows, CHUNK)):
         said = bodies_of(rule.nested, view.outputs, [row[1:] for row in part])
         yield [Candidate(row[0], body, True) for row, body in zip(part, said, strict=True)]
-
-
-def keyed(rule: RulePlan, view: ViewPlan) -> str:
-    """SELECT of the rows of a rule over views, each with what it is known by."""
-    keys = [output for output in view.outputs if output.name in (rule.keys or ())]
-    columns = [quoted(name) for output in keys for name in _stored(output)]
-    row_key = f"json_array({', '.join(columns)}) AS _row_key"
-    return f"SELECT {row_key}, * FROM {quoted(typed_name(view.name))}"
-
-
-def _stored(output: OutputPlan) -> list[str]:
-    window = output.type == WINDOW
-    return [f"{output.name}_start", f"{output.name}_end"] if window else [output.name]
 
 
 def bodies_of(

@@ -1,25 +1,53 @@
-"""Which sessions that a subscriber knows have become a part of a longer one.
+"""Which sessions that were known have become a part of a longer one.
 
 The sessions of one answer with the same other keys neither overlap nor touch, and events are only
 ever added. So a session that is known and not in the answer has been merged into the row whose
-window holds its own, if there is one; else it has left the answer.
-tests/serving/test_panes.py checks it with the panes that follow from it.
+window holds its own, if there is one; else it has left the answer. Subscriptions and rules over
+views ask it, each of what it has in JSON.
+tests/serving/test_panes.py and tests/serving/test_raising.py check what follows from it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from headrace.core.subscription import Shape
 from headrace.core.time import from_iso
 
-Span = tuple[int, int]  # start and end
-Sessions = list[tuple[Span, str]]  # of one subject: window, and the key of the row
+
+class Session(NamedTuple):
+    """A window of some keys."""
+
+    start_us: int
+    end_us: int
+    subject: bytes  # the other keys
+    key: str  # all of it
+
+
+class Sessions:
+    """Sessions by their other keys, each in order of time."""
+
+    def __init__(self, sessions: Iterable[Session]) -> None:
+        self._by_subject: dict[bytes, list[Session]] = {}
+        for session in sorted(sessions):
+            self._by_subject.setdefault(session.subject, []).append(session)
+
+    def holding(self, one: Session) -> Session | None:
+        """The session whose window holds that of `one`, where none of them overlap."""
+        found = self._by_subject.get(one.subject, [])
+        after = bisect_right(found, one.start_us, key=lambda session: session.start_us)
+        return found[after - 1] if after and one.end_us <= found[after - 1].end_us else None
+
+    def inside(self, one: Session) -> bool:
+        """Whether a session lies in the window of `one`."""
+        found = self._by_subject.get(one.subject, [])
+        first = bisect_left(found, one.start_us, key=lambda session: session.start_us)
+        return first < len(found) and found[first].end_us <= one.end_us
 
 
 def merged_sessions(
@@ -29,34 +57,23 @@ def merged_sessions(
     gone = [key for key in known if key not in rows]
     if not gone:
         return {}
+    place = (shape.keys or ()).index(shape.window or "")
+    answer = Sessions(_session(key, place) for key in rows)
     merged: dict[str, list[str]] = {}
-    longer = _by_subject(shape, rows)
-    for subject, sessions in _by_subject(shape, gone).items():
-        for span, key in sessions:
-            holder = _holder(longer.get(subject, []), span)
-            if holder is not None:
-                merged.setdefault(holder, []).append(key)
+    for session in sorted(_session(key, place) for key in gone):
+        longer = answer.holding(session)
+        if longer is not None:
+            merged.setdefault(longer.key, []).append(session.key)
     return merged
 
 
-def _by_subject(shape: Shape, keys: Iterable[str]) -> dict[bytes, Sessions]:
-    """The sessions of an account's keys by the values beside the window, each in order of time."""
-    place = (shape.keys or ()).index(shape.window or "")
-    found: dict[bytes, Sessions] = {}
-    for key in keys:
-        # A row whose key is shown like that of another has a number after its key.
-        values = msgspec.json.decode(key[: key.rindex("]") + 1])
-        window = values.pop(place)
-        span = moment_us(window["start"]), moment_us(window["end"])
-        found.setdefault(msgspec.json.encode(values), []).append((span, key))
-    return {subject: sorted(sessions) for subject, sessions in found.items()}
-
-
-def _holder(sessions: Sessions, span: Span) -> str | None:
-    """The session that holds this window: the last one that begins no later than it."""
-    after = bisect_right(sessions, span[0], key=lambda session: session[0][0])
-    held = after > 0 and span[1] <= sessions[after - 1][0][1]
-    return sessions[after - 1][1] if held else None
+def _session(key: str, place: int) -> Session:
+    """The session of a key of an account; the window is at this place."""
+    # A row whose key is shown like that of another has a number after its key.
+    values = msgspec.json.decode(key[: key.rindex("]") + 1])
+    window = values.pop(place)
+    start_us, end_us = moment_us(window["start"]), moment_us(window["end"])
+    return Session(start_us, end_us, msgspec.json.encode(values), key)
 
 
 @lru_cache(maxsize=10_000)
