@@ -10,7 +10,7 @@ tests/serving/test_panes.py and tests/serving/test_raising.py check what follows
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -54,13 +54,13 @@ def merged_sessions(
     shape: Shape, rows: Mapping[str, Mapping[str, Any]], known: Collection[str]
 ) -> dict[str, list[str]]:
     """For the key of a row, the known keys of the sessions that were merged into it, by window."""
-    gone = [key for key in known if key not in rows]
+    place = (shape.keys or ()).index(shape.window or "")
+    gone = sorted(_session(key, place) for key in known if key not in rows)
     if not gone:
         return {}
-    place = (shape.keys or ()).index(shape.window or "")
-    answer = Sessions(_session(key, place) for key in rows)
+    answer = Sessions(_of_subjects(shape, rows, {session.subject for session in gone}))
     merged: dict[str, list[str]] = {}
-    for session in sorted(_session(key, place) for key in gone):
+    for session in gone:
         longer = answer.holding(session)
         if longer is not None:
             merged.setdefault(longer.key, []).append(session.key)
@@ -72,8 +72,22 @@ def _session(key: str, place: int) -> Session:
     # A row whose key is shown like that of another has a number after its key.
     values = msgspec.json.decode(key[: key.rindex("]") + 1])
     window = values.pop(place)
-    start_us, end_us = moment_us(window["start"]), moment_us(window["end"])
-    return Session(start_us, end_us, msgspec.json.encode(values), key)
+    return Session(*_edges(window), msgspec.json.encode(values), key)
+
+
+def _of_subjects(
+    shape: Shape, rows: Mapping[str, Mapping[str, Any]], subjects: Collection[bytes]
+) -> Iterator[Session]:
+    """The sessions of the answer that have one of these subjects, which are few."""
+    window, others = shape.window or "", [n for n in shape.keys or () if n != shape.window]
+    for key, row in rows.items():
+        subject = msgspec.json.encode([row[name] for name in others])
+        if subject in subjects:
+            yield Session(*_edges(row[window]), subject, key)
+
+
+def _edges(window: Mapping[str, str]) -> tuple[int, int]:
+    return moment_us(window["start"]), moment_us(window["end"])
 
 
 @lru_cache(maxsize=10_000)
