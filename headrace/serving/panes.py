@@ -182,9 +182,8 @@ class _Looking:
             self.sequence += 1
             ends = last and number == len(said)
             self.panes.append(self._pane(op, shown, known.panes, timing, ends))
-        kept = row is not None or last
         self.changed.update(dict.fromkeys(known.merged))
-        self.changed[key] = Told(row, known.panes + bool(said)) if kept else None
+        self.changed[key] = Told(row, known.panes + bool(said)) if row is not None else None
 
     def _said(
         self, known: _Known, new: dict[str, Any] | None

@@ -298,6 +298,14 @@ def test_closed_session_that_left_the_answer_is_taken_back_when_a_longer_one_is_
     assert panes == ["delete a 1 1 on_time", "insert a 3 1 on_time last"]
 
 
+def test_session_that_was_deleted_is_not_continued() -> None:
+    one = Subscriber("EMIT EARLY EVERY 1 EVENTS, ON TIME", SESSIONS)
+    assert one.look(row("a", 1)) == ["insert a 1 0 early"]
+    assert one.look(watermark=10) == ["delete a 1 1 on_time last"]
+    assert one.account.rows == {}
+    assert one.look(row("a", 2, end=20), watermark=20) == ["insert a 2 0 on_time last"]
+
+
 def test_inserts_and_deletes_are_two_sides_of_a_merge() -> None:
     inserts, deletes = Subscriber("EMIT INSERTS", SESSIONS), Subscriber("EMIT DELETES", SESSIONS)
     for rows, new, old in (
