@@ -326,6 +326,7 @@ class RulePlan(_Noun, frozen=True):
     keys: tuple[str, ...] | None  # of a rule over views: what a row is known by; else None
     streams: tuple[str, ...]
     origin: str = ""
+    session: str | None = None  # the key that is a session, which is the same one while it grows
 
     @property
     def view(self) -> str:

@@ -120,6 +120,7 @@ def _rule_plan(
         None if view.kept else _keys(rule, view, plan),
         tuple(name for flow in streams_of(plan, view) for name in flow.split("+")),
         str(rule.origin),
+        None if view.kept else _session(rule, view, plan),
     )
 
 
@@ -150,6 +151,20 @@ def _keys(rule: RuleDefinition, view: ViewPlan, plan: Plan) -> tuple[str, ...]:
     shown = _shown(select, names)
     known = keys is not None and all(key.lower() in shown for key in keys)
     return tuple(shown[key.lower()] for key in keys or ()) if known else names
+
+
+def _session(rule: RuleDefinition, view: ViewPlan, plan: Plan) -> str | None:
+    """The key of the rule's answer that is a session of the one view it reads."""
+    source = plan.view(view.reads[0]) if len(view.reads) == 1 else None
+    if source is None or source.joins is None:
+        return None
+    names = tuple(output.name for output in view.outputs)
+    shown = _shown(parse_query(rule.query, rule.query_origin), names)
+    known, keys = keys_of(source), _keys(rule, view, plan)
+    if known is None or not all(shown.get(key.lower()) in keys for key in known):
+        return None
+    window = next(output.name for output in source.outputs if output.key == source.joins)
+    return shown[window.lower()]
 
 
 def _shown(select: exp.Query, names: tuple[str, ...]) -> dict[str, str]:

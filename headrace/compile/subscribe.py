@@ -3,7 +3,9 @@
 A row is known by its keys; a view that does not show all of them, or is read from other views, has
 rows that are known by all of their values. The difference of two values is again a value of that
 aggregate for count and sum only, so only these can be told DISCARDING; EVERY n EVENTS needs
-count(*), which is the only column that says how many events a row has.
+count(*), which is the only column that says how many events a row has, and the keys, since they say
+what was last sent of the row. A session that was sent is taken back when a longer one continues it,
+which is known by the other keys, so ON TIME of sessions needs them too.
 tests/compile/test_subscribe.py reads each refusal.
 """
 
@@ -39,11 +41,13 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
         next((output.name for output in view.outputs if _counts(output, view)), None),
         streams_of(plan, view),
         bool(view.order) or _ordered(view),
+        view.joins is not None and keys_of(view) is not None,
     )
     _check_keys(view, asked)
     if query := query_of(view, asked):
         check_query(view, query)
     _check_time(plan, shape, asked)
+    _check_sessions(plan, view, shape, asked)
     _check_values(view, shape, asked)
     return shape
 
@@ -118,12 +122,37 @@ def _check_time(plan: Plan, shape: Shape, asked: Subscription) -> None:
         )
 
 
+def _check_sessions(plan: Plan, view: ViewPlan, shape: Shape, asked: Subscription) -> None:
+    """Without the keys it is not known which session a longer one continues."""
+    if not asked.timed or shape.keys is not None or not _has_sessions(plan, view):
+        return
+    source = next((name for name in view.reads), None)
+    raise Unsupported(
+        f"view '{view.name}' has sessions and does not show its keys, so one that was sent cannot "
+        "be taken back when it is merged",
+        hint="add every key to the SELECT list."
+        if source is None
+        else f"subscribe to view '{source}' with WHERE …, or without ON TIME and ALLOWED LATENESS.",
+    )
+
+
+def _has_sessions(plan: Plan, view: ViewPlan) -> bool:
+    """Whether windows of the view, or of one that it reads, are sessions."""
+    reads = [found for name in view.reads if (found := plan.view(name))]
+    return view.joins is not None or any(_has_sessions(plan, read) for read in reads)
+
+
 def _check_values(view: ViewPlan, shape: Shape, asked: Subscription) -> None:
     if asked.form is Form.PANES and asked.counts_events and shape.count is None:
         raise Unsupported(
             f"view '{view.name}' does not say how many events a row has, so EVERY n EVENTS "
             "cannot be counted",
             hint="add count(*) AS events to the view, or use EVERY INTERVAL ….",
+        )
+    if asked.form is Form.PANES and asked.counts_events and shape.keys is None:
+        raise Unsupported(
+            f"view '{view.name}' does not show its keys, so EVERY n EVENTS cannot be counted",
+            hint="add every key to the SELECT list, or use EVERY INTERVAL ….",
         )
     if asked.mode is not Mode.DISCARDING:
         return

@@ -132,6 +132,7 @@ class Shape(msgspec.Struct, frozen=True):
     count: str | None  # the column that counts events
     streams: tuple[str, ...]
     ordered: bool = False  # whether the order of the rows is a part of the answer
+    sessions: bool = False  # whether its windows are sessions, which grow and merge
 
 
 class Guarantee(StrEnum):

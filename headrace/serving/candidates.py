@@ -2,7 +2,8 @@
 
 Over a stream, a row is found by its key in speed's table, and after a promotion in the generation's
 too; the ledger has an index for the question, so nothing is read that is known already. Over views,
-the answer is computed by the store, and a row is known by the columns that the rule says.
+the answer is computed by the store, and a row is known by the columns that the rule says
+(serving/alert_rows.py).
 tests/serving/test_raising.py checks what is found.
 """
 
@@ -11,19 +12,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from headrace.compile.flow import whole
-from headrace.compile.plan import WINDOW, OutputPlan, Plan, RulePlan, ShapePlan, ViewPlan
+from headrace.compile.plan import OutputPlan, Plan, RulePlan, ShapePlan, ViewPlan
 from headrace.compile.subscribe import streams_of
 from headrace.core.position import Position
 from headrace.core.rule import hidden
+from headrace.serving.alert_rows import new_rows
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.catalog import read_plan, tables_of
 from headrace.serving.progress import read_stream, stored_times
-from headrace.serving.read import rows_of
 from headrace.serving.watermark import Times
 
 CHUNK = 1_000
@@ -149,32 +151,10 @@ def floor_of(db: sqlite3.Connection) -> int:
 
 
 def _of_view(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
-    known = in_answer(db, rule)
-    new = sorted((key, row) for key, row in keyed(db, rule, view).items() if key not in known)
-    for start in range(0, len(new), CHUNK):
-        part = new[start : start + CHUNK]
-        said = bodies_of(rule.nested, view.outputs, [row for _, row in part])
-        yield [Candidate(key, body, True) for (key, _), body in zip(part, said, strict=True)]
-
-
-def in_answer(db: sqlite3.Connection, rule: RulePlan) -> set[str]:
-    """The rows of a rule over views that the ledger has, and that have not left the answer."""
-    sql = "SELECT row_key FROM _alerts WHERE rule = ? AND left_at IS NULL"
-    return {key for (key,) in db.execute(sql, (rule.name,))}
-
-
-def keyed(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> dict[str, Row]:
-    """The rows of a rule over views, by what each is known by."""
-    shown = [output.name in (rule.keys or ()) for output in view.outputs for _ in _places(output)]
-    encode = msgspec.json.encode
-    return {
-        encode([value for value, is_key in zip(row, shown, strict=False) if is_key]).decode(): row
-        for row in rows_of(db, view)
-    }
-
-
-def _places(output: OutputPlan) -> range:
-    return range(2 if output.type == WINDOW else 1)
+    rows = new_rows(db, rule, view)
+    while part := list(islice(rows, CHUNK)):
+        said = bodies_of(rule.nested, view.outputs, [row[1:] for row in part])
+        yield [Candidate(row[0], body, True) for row, body in zip(part, said, strict=True)]
 
 
 def bodies_of(

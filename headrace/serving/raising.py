@@ -25,7 +25,8 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.rule import Coupling
 from headrace.core.time import Clock, iso, now_us
-from headrace.serving.candidates import Candidate, Standing, candidates, in_answer, keyed, standing
+from headrace.serving.alert_rows import left_rows
+from headrace.serving.candidates import Candidate, Standing, candidates, standing
 from headrace.serving.catalog import tables_of
 from headrace.serving.ledger import alert_document, changed
 from headrace.serving.mutes import Mute, active_mutes
@@ -55,7 +56,7 @@ class Lookout:
             for part in candidates(db, rule, at, promoted):
                 count += self._save(look, part)
             if rule.keys is not None:
-                self._leave(look, _left(db, look))
+                self._leave(look, left_rows(db, rule, at.view))
             elif promoted:
                 count += self._correct(look, *_corrections(db, look))
         self._looked(look)
@@ -216,11 +217,6 @@ class _Deciding:
             (self.look.rule.name, per, time_us - self.look.rule.suppress_us, time_us),
         ).fetchone()
         return row[0] if row else None
-
-
-def _left(db: sqlite3.Connection, look: _Look) -> list[str]:
-    """The rows that were in the answer and are not any more."""
-    return sorted(in_answer(db, look.rule) - keyed(db, look.rule, look.at.view).keys())
 
 
 def _corrections(db: sqlite3.Connection, look: _Look) -> tuple[list[str], list[str]]:

@@ -3,13 +3,17 @@
 This is the specification of panes and shares no code with the engine: it keeps every answer that
 was looked at and tells the story of each row from the first look on. What is new in the last look
 is what the subscriber hears. Slow, and simple enough to be believed.
+
+A row of a window has the story of its keys. A session grows and merges, so all sessions of the
+other keys have one story: a session continues those inside its window. Its pane deletes the ones
+that were sent (DISCARDING: their negatives) before its own row; events and intervals of triggers
+count from what was sent and has waited inside it.
 tests/testing/test_panes.py checks it by hand, and the transcripts `emit_*` compare the engines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,14 +39,27 @@ class Moment:
     now: int
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one row: its newest version, and what of it was sent and waits."""
+
+    seen: Row
+    sent: Row | None
+    number: int
+    since: int | None
+
+
 @dataclass
 class Subscriber:
-    """Hears one subscription; `keys`, `window` and `count` name the view's columns."""
+    """Hears one subscription; `keys`, `window` and `count` name the view's columns, and `sessions`
+    says that the windows are sessions.
+    """
 
     text: str
     keys: tuple[str, ...]
     window: str | None
     count: str | None
+    sessions: bool = False
     past: list[Moment] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -58,39 +75,86 @@ class Subscriber:
         before = self.past[-1].watermark if self.past else None
         known = [mark for mark in (before, watermark) if mark is not None]
         self.past.append(Moment(kept, max(known) if known else None, now))
-        names = dict.fromkeys(name for moment in self.past for name in self._by_name(moment))
-        told = [pane for name in names for pane in self._story(name)]
+        subjects = dict.fromkeys(self._subject(r) for m in self.past for r in self._rows(m))
+        told = [pane for subject in subjects for pane in self._story(subject)]
         return [pane for _, pane in sorted(told, key=lambda pair: pair[0])]
 
-    # One row's story
+    # The story of a row, or of the sessions that may become one
 
-    def _by_name(self, moment: Moment) -> dict[str, Row]:
-        if self.emit == "RELATION":
-            return {"": {"rows": sorted(moment.rows, key=repr)}}
-        return {repr([row[key] for key in self.keys]): row for row in moment.rows}
+    def _rows(self, moment: Moment) -> list[Row]:
+        whole = self.emit == "RELATION"
+        return [{"rows": sorted(moment.rows, key=repr)}] if whole else moment.rows
 
-    def _story(self, name: str) -> Iterator[tuple[tuple[str, str], Row]]:
-        """What is said of a row in the last look, with its place among the panes."""
-        told: Row | None = None
-        number, since, mark = 0, None, None
+    def _name(self, row: Row) -> str:
+        return "" if self.emit == "RELATION" else repr([row[key] for key in self.keys])
+
+    def _subject(self, row: Row) -> str:
+        """Rows of one subject can have to do with each other."""
+        if not self.sessions or self.emit == "RELATION":
+            return self._name(row)
+        return repr([row[key] for key in self.keys if key != self.window])
+
+    def _story(self, subject: str) -> list[tuple[tuple[str, str], Row]]:
+        """What is said of a subject in the last look, each pane with its place among the others."""
+        known: dict[str, Known] = {}
+        said: list[tuple[tuple[str, str], Row]] = []
+        mark = None
         for moment in self.past:
-            row = self._by_name(moment).get(name)
-            some = row or told
-            end = self._end(some)
-            changed = not _alike(row, told)
-            since = (since if since is not None else moment.now) if changed else None
-            said: list[Row] = []
-            if some is not None and not self._over(end, mark):
-                timing = self._timing(end, mark, moment.watermark)
-                last = self._over(end, moment.watermark)
-                wanted = last or (timing == "on_time" and "ON TIME" in self.emit)
-                if wanted or (changed and self._due(timing, row, told, moment.now, since)):
-                    said = self._said(row, told, number, timing, last)
-                    told, since = row, None
-                    number = number + bool(said) if row is not None else 0
+            rows = {self._name(r): r for r in self._rows(moment) if self._subject(r) == subject}
+            heirs = {n: self._inside(r, known) for n, r in rows.items()}
+            inherited = {n for inside in heirs.values() for n in inside}
+            heirs |= {n: {n: old} for n, old in known.items() if n not in inherited}
+            said, known = [], {}
+            for name, inside in heirs.items():
+                panes, left = self._chapter(name, rows.get(name), inside, mark, moment)
+                place = self._place(rows.get(name) or inside[name].seen)
+                said += [((place, name), pane) for pane in panes]
+                known |= left
             mark = moment.watermark
-        place = ((some or {}).get(self.window or "") or {}).get("start", "")
-        return iter([((place, name), pane) for pane in said])
+        return said
+
+    def _inside(self, row: Row, known: dict[str, Known]) -> dict[str, Known]:
+        """What is known of the row, or of the sessions that are a part of it by now."""
+        if not self.sessions or self.emit == "RELATION":
+            return {n: old for n, old in known.items() if n == self._name(row)}
+        start, end = self._span(row)
+        spans = {n: self._span(old.seen) for n, old in known.items()}
+        inside = [n for n, (first, last) in spans.items() if start <= first and last <= end]
+        return {n: known[n] for n in sorted(inside, key=lambda n: spans[n])}
+
+    def _span(self, row: Row) -> tuple[int, int]:
+        window = row[self.window or ""]
+        return from_iso(window["start"]), from_iso(window["end"])
+
+    def _place(self, row: Row) -> str:
+        return str((row.get(self.window or "") or {}).get("start", ""))
+
+    def _chapter(
+        self, name: str, row: Row | None, inside: dict[str, Known], mark: int | None, at: Moment
+    ) -> tuple[list[Row], dict[str, Known]]:
+        """What one look says of a row, and what is known of it afterwards."""
+        sent = {n: old.sent for n, old in inside.items() if old.sent is not None}
+        standing = {n: inside[n] for n in sent}
+        if row is None and not sent:
+            return [], {}
+        end = self._end(row or sent[name])
+        if self._over(end, mark):
+            return [], standing
+        own = sent.pop(name, None)
+        changed = bool(sent) or not _alike(row, own)
+        waiting = [old.since for old in inside.values() if old.since is not None]
+        since = min([*waiting, at.now]) if changed else None
+        number = max((old.number for old in inside.values()), default=0)
+        timing, last = self._timing(end, mark, at.watermark), self._over(end, at.watermark)
+        wanted = last or (timing == "on_time" and "ON TIME" in self.emit)
+        events = self._events(row) - sum(map(self._events, (own, *sent.values())))
+        if wanted or (changed and self._due(timing, row is None, events, at.now, since)):
+            panes = self._said(row, own, list(sent.values()), number, timing, last)
+            if row is None:
+                return panes, {}
+            return panes, {name: Known(row, row, number + bool(panes), None)}
+        told = inside[name].number if name in inside else 0
+        return [], standing | {name: Known(row or own or {}, own, told, since)}
 
     def _end(self, row: Row | None) -> int | None:
         window = (row or {}).get(self.window or "") or {}
@@ -109,9 +173,10 @@ class Subscriber:
         endless = not allowed and (not speaks_of_ends or "LATE EVERY" in self.emit)
         return not endless and end is not None and mark is not None and mark >= end + lateness
 
-    def _due(
-        self, timing: str, row: Row | None, told: Row | None, now: int, since: int | None
-    ) -> bool:
+    def _events(self, row: Row | None) -> int:
+        return int((row or {}).get(self.count or "", 0))
+
+    def _due(self, timing: str, gone: bool, events: int, now: int, since: int | None) -> bool:
         if self.emit in (*_FORMS, "CHANGES"):
             return True
         both = "ON TIME" not in self.emit and "LATE" not in self.emit
@@ -121,20 +186,29 @@ class Subscriber:
             return False
         if every[1]:
             return since is not None and now - since >= duration_us(every[2].replace("'", ""))
-        counts = [(r or {}).get(self.count or "", 0) for r in (row, told)]
-        return row is None or counts[0] - counts[1] >= int(every[2].split()[0])
+        return gone or events >= int(every[2].split()[0])
 
     def _said(
-        self, row: Row | None, told: Row | None, number: int, timing: str, last: bool
+        self,
+        row: Row | None,
+        own: Row | None,
+        merged: list[Row],
+        number: int,
+        timing: str,
+        last: bool,
     ) -> list[Row]:
+        """The records of a pane: what has been merged is taken back before the row is given."""
+        rows: list[tuple[str, Row]]
         if self.mode == "DISCARDING":
-            rows = [("insert", self._difference(row, told))]
+            rows = [("insert", self._difference(None, old)) for old in merged]
+            rows += [("insert", self._difference(row, own))]
         else:
             withdraw = self.mode == "RETRACTING" or row is None or self.emit == "DELETES"
-            rows = [("delete", told)] if told and withdraw and self.emit != "INSERTS" else []
+            gone = [*merged, *([own] if own and withdraw else [])]
+            rows = [("delete", old) for old in gone if self.emit != "INSERTS"]
             rows += [("insert", row)] if row and self.emit != "DELETES" else []
         panes = [
-            {"op": op, "pane": number, "timing": timing, "last": False, **(shown or {})}
+            {"op": op, "pane": number, "timing": timing, "last": False, **shown}
             for op, shown in rows
         ]
         if panes:
@@ -167,7 +241,10 @@ def subscriber_of(declared: Declared, columns: tuple[str, ...], text: str) -> Su
     over_views = any(q.kind == "view" for q in _behind(declared, query.text))
     window = next((n for n, item in named.items() if "window(" in item.lower()), None)
     count = next((n for n, item in named.items() if item.lower().startswith("count(*)")), None)
-    return Subscriber(text, columns if over_views else keys, window, count)
+    sessions = window is not None and named[window].lower().startswith("session_window(")
+    return Subscriber(
+        text, columns if over_views else keys, window, count, sessions and not over_views
+    )
 
 
 def streams_behind(declared: Declared, name: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from headrace.compile.plan import Plan
 from headrace.core.errors import HeadraceError
 from headrace.define.project import repeats
-from tests.serving.rule_bench import BUSY, SLOW, TOLD, rule_plan, rule_project
+from tests.serving.rule_bench import BUSY, SLOW, TOLD, VISITS, rule_plan, rule_project
 
 from .conftest import Compile
 
@@ -59,6 +59,19 @@ def test_rule_over_a_view_knows_rows_by_the_views_keys() -> None:
     assert rule_plan(grouped).rules[0].keys == ("page",)
     assert rule_plan("CREATE RULE r AS SELECT sum(n) AS n FROM hits").rules[0].keys == ()
     assert rule_plan("CREATE RULE r AS SELECT n, page FROM hits").rules[0].keys == ("n", "page")
+
+
+@pytest.mark.parametrize(
+    ("select", "session"),
+    [
+        ("SELECT * FROM visits", "visit"),
+        ("SELECT visit AS v, page FROM visits WHERE n > 1", "v"),
+        ("SELECT visit, n FROM visits", None),
+        ("SELECT * FROM hits", None),
+    ],
+)
+def test_rule_knows_which_key_is_a_session(select: str, session: str | None) -> None:
+    assert rule_plan(f"{VISITS}CREATE RULE r AS {select}").rules[0].session == session
 
 
 def test_hidden_definitions_are_not_shown() -> None:

@@ -21,6 +21,11 @@ MORE = VIEWS | {
     "FROM clicks GROUP BY page",
     "hidden": "SELECT count(*) AS n FROM clicks GROUP BY page",
     "quoted": "SELECT page, 'order by' AS words FROM hits",
+    "visits": "SELECT page, session_window(ts, '5 seconds') AS visit, count(*) AS n "
+    "FROM clicks GROUP BY page, session_window(ts, '5 seconds')",
+    "nameless": "SELECT session_window(ts, '5 seconds') AS visit, count(*) AS n "
+    "FROM clicks GROUP BY page, session_window(ts, '5 seconds')",
+    "long": "SELECT page, visit, n FROM visits WHERE n > 9",
     "some": "SELECT page, count(*) FILTER (WHERE ms > 1) AS n FROM clicks GROUP BY page",
 }
 PLAN = plan_of(definitions(MORE))
@@ -57,6 +62,19 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
     "pages DISCARDING": (
         Unsupported, "view 'pages' does not show its keys, so it cannot be told DISCARDING",
     ),
+    "hidden EMIT EARLY EVERY 3 EVENTS": (
+        Unsupported, "view 'hidden' does not show its keys, so EVERY n EVENTS cannot be counted",
+    ),
+    "nameless EMIT ON TIME": (
+        Unsupported,
+        "view 'nameless' has sessions and does not show its keys, so one that was sent cannot be "
+        "taken back when it is merged",
+    ),
+    "long EMIT ALLOWED LATENESS INTERVAL 1 SECOND": (
+        Unsupported,
+        "view 'long' has sessions and does not show its keys, so one that was sent cannot be "
+        "taken back when it is merged",
+    ),
     "hidden DISCARDING": (
         Unsupported, "view 'hidden' does not show its keys, so it cannot be told DISCARDING",
     ),
@@ -78,6 +96,13 @@ def test_row_without_all_its_keys_is_known_by_its_values() -> None:
     assert shape("pages").keys is None
     assert shape("hidden").keys is None
     assert shape("pages").streams == ("clicks",)
+
+
+def test_sessions_are_known_as_such() -> None:
+    assert shape("visits EMIT ON TIME").sessions
+    assert not shape("hits EMIT ON TIME").sessions
+    assert not shape("nameless").sessions, "a row is known by its values"
+    assert shape("long").keys is None
 
 
 def test_counts_and_sums_can_be_told_as_differences() -> None:

@@ -17,7 +17,7 @@ from headrace.ingest.intake import Receipt
 from headrace.run.sinks import Sinks
 from headrace.run.targets import FileTarget
 from headrace.serving.outbox import Outbox
-from tests.serving.bench import DEFINITIONS, Bench, Click, plan_of
+from tests.serving.bench import DEFINITIONS, WINDOWED, Bench, Click, plan_of
 
 SINK = "CREATE SINK out FROM hits INTO FILE 'panes.jsonl'"
 
@@ -56,6 +56,30 @@ def test_sink_writes_what_changes_and_goes_on_after_a_restart(bench: Bench, tmp_
     again.drain()
     again.drain()
     assert told(tmp_path) == [(1, "/a", 1), (2, "/a", 2), (3, "/b", 1)]
+
+
+def test_sink_takes_a_session_back_that_was_merged_after_a_restart(tmp_path: Path) -> None:
+    sql = (
+        f"CREATE VIEW visits AS {WINDOWED['visits']};"
+        "CREATE SINK out FROM visits INTO FILE 'panes.jsonl' EMIT ON TIME"
+    )
+    bench = Bench(tmp_path / "serving.db", plan_of(DEFINITIONS + sql))
+    bench.build()
+    for click in (Click("/a", "ann", 0), Click("/b", "bob", 15)):
+        bench.send(click)
+    sinks(bench, tmp_path, sql).drain()
+    bench.send(Click("/a", "ann", 5))
+    sinks(bench, tmp_path, sql).drain()
+    assert told(tmp_path) == [(1, "/a", 1)]
+    bench.send(Click("/b", "bob", 20))
+    sinks(bench, tmp_path, sql).drain()
+    bench.close()
+    assert told(tmp_path) == [(1, "/a", 1), (2, "/a", 1), (3, "/a", 2)]
+    lines = (tmp_path / "out" / "panes.jsonl").read_text().splitlines()
+    panes = [json.loads(line) for line in lines]
+    assert [(p["op"], p["pane"], p["window"]["end"][-3:-1]) for p in panes] == [
+        ("insert", 0, "05"), ("delete", 1, "05"), ("insert", 1, "10"),
+    ]  # fmt: skip
 
 
 def test_sink_that_means_something_else_begins_anew_with_numbers_that_go_on(

@@ -18,9 +18,10 @@ from headrace.define.statements import read_statements
 from headrace.serving.ledger import Alert, Wanted, alerts
 from headrace.serving.raising import Lookout
 from headrace.serving.store import Row
-from tests.serving.bench import STREAM, VIEWS, Bench, Click, HeldAnalyser, lifted
+from tests.serving.bench import STREAM, VIEWS, WINDOWED, Bench, Click, HeldAnalyser, lifted
 
 HITS = f"CREATE VIEW hits AS {VIEWS['hits']};\n"
+VISITS = f"CREATE VIEW visits AS {WINDOWED['visits']};\n"
 SELECT = "SELECT page, user, ms, ts FROM clicks WHERE ms > 50"
 SLOW = f"CREATE RULE slow AS {SELECT}"
 BUSY = "CREATE RULE busy AS SELECT * FROM hits WHERE n > 1"

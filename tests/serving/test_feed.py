@@ -16,7 +16,7 @@ from headrace.serving.hearer import Heard, Hearer
 from headrace.serving.read import Reader
 from headrace.serving.watch import Watch
 
-from .bench import Bench, Click
+from .bench import WINDOWED, Bench, Click, definitions, plan_of
 
 FIRST = 1_000
 
@@ -61,6 +61,28 @@ def test_hearer_begins_with_the_relation_and_goes_on_with_panes(told: Bench) -> 
     (pane,) = hearer.take()
     assert (pane.event, pane.id, pane.data["row"]["n"]) == ("pane", str(FIRST + 2), 2)
     assert hearer.take() == []
+
+
+def test_relation_has_a_session_until_the_longer_one_is_sent(tmp_path: Path) -> None:
+    sql = definitions(WINDOWED)
+    bench = Bench(tmp_path / "serving.db", plan_of(sql), sql)
+    bench.build()
+    one = Feed(watch(bench, "SUBSCRIBE TO visits EMIT ON TIME"), 10, 10)
+    bench.send(Click("/a", "ann", 0), Click("/b", "bob", 15))
+    one.step()
+    bench.send(Click("/a", "ann", 5))
+    one.step()
+    hearer = join(one)
+    (relation,) = hearer.take()
+    assert [row["n"] for row in relation.data["rows"]] == [1]
+    bench.send(Click("/b", "bob", 20))
+    one.step()
+    bench.close()
+    old, new = (event.data for event in hearer.take())
+    assert (old["op"], old["row"]) == ("delete", relation.data["rows"][0])
+    assert (new["op"], new["row"]["n"]) == ("insert", 2)
+    (after,) = join(one).take()
+    assert after.data["rows"] == [new["row"]]
 
 
 def test_who_comes_back_goes_on_after_the_last_event_it_heard(told: Bench) -> None:

@@ -15,11 +15,13 @@ from headrace.serving.panes import look, same
 
 ZERO = from_iso("2026-01-01T00:00:00Z")
 SHAPE = Shape("hits", ("page", "w", "n"), ("page", "w"), "w", "n", ("clicks",))
+SESSIONS = Shape("visits", ("page", "w", "n"), ("page", "w"), "w", "n", ("clicks",), sessions=True)
 TOTALS = Shape("totals", ("page", "n"), ("page",), None, "n", ("clicks",))
 
 
-def row(page: str, n: int, start: int = 0) -> dict[str, Any]:
-    window = {"start": iso(ZERO + start * SECOND), "end": iso(ZERO + (start + 10) * SECOND)}
+def row(page: str, n: int, start: int = 0, end: int | None = None) -> dict[str, Any]:
+    end = start + 10 if end is None else end
+    window = {"start": iso(ZERO + start * SECOND), "end": iso(ZERO + end * SECOND)}
     return {"page": page, "w": window, "n": n}
 
 
@@ -216,3 +218,105 @@ def test_panes_come_by_window_then_by_key() -> None:
     assert [line.split()[1:3] for line in one.look(*rows)] == [
         ["a", "2"], ["c", "1"], ["a", "1"], ["b", "1"],
     ]  # fmt: skip
+
+
+# Sessions
+
+
+@pytest.mark.parametrize(
+    ("mode", "taken_back"),
+    [("", "delete a 1"), ("RETRACTING", "delete a 1"), ("DISCARDING", "insert a -1")],
+)
+def test_closed_session_is_taken_back_when_the_longer_one_is_sent(
+    mode: str, taken_back: str
+) -> None:
+    one = Subscriber(f"EMIT ON TIME {mode}", SESSIONS)
+    assert one.look(row("a", 1), watermark=10) == ["insert a 1 0 on_time last"]
+    assert one.look(row("a", 2, end=20), watermark=10) == []
+    panes = one.look(row("a", 2, end=20), watermark=20)
+    assert panes == [f"{taken_back} 1 on_time", "insert a 2 1 on_time last"]
+    assert one.account.dropped == 0
+    assert [told.row for told in one.account.rows.values()] == [row("a", 2, end=20)]
+
+
+def test_record_that_takes_a_session_back_has_the_window_that_was_sent() -> None:
+    one = Subscriber("", SESSIONS)
+    one.panes(row("a", 1))
+    old, new = one.panes(row("a", 2, end=18))
+    assert (old.op, old.window) == ("delete", row("a", 1)["w"])
+    assert (new.op, new.window) == ("insert", row("a", 2, end=18)["w"])
+
+
+def test_session_of_another_key_is_not_taken_back() -> None:
+    one = Subscriber("EMIT ON TIME", SESSIONS)
+    both = ["insert a 1 0 on_time last", "insert b 1 0 on_time last"]
+    assert one.look(row("a", 1), row("b", 1), watermark=10) == both
+    panes = one.look(row("a", 2, end=20), row("b", 1), watermark=20)
+    assert panes == ["delete a 1 1 on_time", "insert a 2 1 on_time last"]
+
+
+def test_every_n_events_counts_from_all_that_was_sent_of_the_merged_sessions() -> None:
+    one = Subscriber("EMIT EARLY EVERY 2 EVENTS", SESSIONS)
+    assert one.look(row("a", 1)) == []
+    assert one.look(row("a", 2, end=12)) == ["insert a 2 0 early"]
+    assert one.look(row("a", 3, end=14)) == []
+    assert one.look(row("a", 3, end=14), row("a", 2, start=16, end=27)) == ["insert a 2 0 early"]
+    assert one.look(row("a", 5, end=27)) == []
+    assert one.look(row("a", 6, end=27)) == [
+        "delete a 2 1 early", "delete a 2 1 early", "insert a 6 1 early",
+    ]  # fmt: skip
+
+
+def test_interval_counts_from_the_first_change_however_often_the_session_grew() -> None:
+    one = Subscriber("EMIT EARLY EVERY INTERVAL 5 SECONDS", SESSIONS)
+    assert one.look(row("a", 1), now=0) == []
+    assert one.look(row("a", 2, end=13), now=3) == []
+    assert one.account.due_us(read_subscription(f"SUBSCRIBE TO hits {one.text}")) == 5 * SECOND
+    assert len(one.account.rows) == 1
+    assert one.look(row("a", 3, end=15), now=5) == ["insert a 3 0 early"]
+
+
+def test_closed_sessions_that_become_one_are_one_dropped_change() -> None:
+    one = Subscriber("EMIT ON TIME", SESSIONS)
+    one.look(row("a", 1), row("a", 1, start=12, end=22), watermark=30)
+    for _ in range(2):
+        assert one.look(row("a", 3, end=22), watermark=30) == []
+        assert one.account.dropped == 1
+    assert one.look(row("a", 4, end=40), watermark=40) == [
+        "delete a 1 1 on_time", "delete a 1 1 on_time", "insert a 4 1 on_time last",
+    ]  # fmt: skip
+    assert len(one.account.rows) == 1
+
+
+def test_closed_session_that_left_the_answer_is_taken_back_when_a_longer_one_is_sent() -> None:
+    one = Subscriber("EMIT ON TIME", SESSIONS)
+    assert one.look(row("a", 1), watermark=10) == ["insert a 1 0 on_time last"]
+    assert one.look(watermark=10) == []
+    assert one.look(watermark=11) == []
+    assert one.account.dropped == 1
+    panes = one.look(row("a", 3, end=20), watermark=20)
+    assert panes == ["delete a 1 1 on_time", "insert a 3 1 on_time last"]
+
+
+def test_session_that_was_deleted_is_not_continued() -> None:
+    one = Subscriber("EMIT EARLY EVERY 1 EVENTS, ON TIME", SESSIONS)
+    assert one.look(row("a", 1)) == ["insert a 1 0 early"]
+    assert one.look(watermark=10) == ["delete a 1 1 on_time last"]
+    assert one.account.rows == {}
+    assert one.look(row("a", 2, end=20), watermark=20) == ["insert a 2 0 on_time last"]
+
+
+def test_inserts_and_deletes_are_two_sides_of_a_merge() -> None:
+    inserts, deletes = Subscriber("EMIT INSERTS", SESSIONS), Subscriber("EMIT DELETES", SESSIONS)
+    for rows, new, old in (
+        ([row("a", 1)], ["insert a 1 0 early"], []),
+        ([row("a", 2, end=12)], ["insert a 2 1 early"], ["delete a 1 0 early"]),
+    ):
+        assert (inserts.look(*rows), deletes.look(*rows)) == (new, old)
+
+
+def test_whole_relation_of_sessions_is_told_as_it_is() -> None:
+    one = Subscriber("EMIT RELATION", SESSIONS)
+    one.panes(row("a", 1))
+    (pane,) = one.panes(row("a", 2, end=12))
+    assert (pane.op, pane.row) == ("insert", {"rows": [row("a", 2, end=12)]})

@@ -18,7 +18,7 @@ from headrace.serving.mutes import mute
 from headrace.serving.rules import DISABLED, ENABLED, begin, change
 from headrace.serving.watch import Watch
 from tests.serving.bench import Click
-from tests.serving.rule_bench import BUSY, SLOW, RuleBench
+from tests.serving.rule_bench import BUSY, SLOW, VISITS, RuleBench
 
 FILE = " NOTIFY FILE 'alerts.ndjson'"
 Open = Callable[..., RuleBench]
@@ -254,6 +254,47 @@ def test_row_of_a_view_is_an_alert_when_it_comes_in_and_again_after_it_left(open
         "page": "/a", "n": 2, "slowest": None,
         "minute": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z"},
     }  # fmt: skip
+
+
+LONG = f"{VISITS}CREATE RULE long AS SELECT * FROM visits WHERE n > 1{FILE}"
+
+
+def test_session_is_one_alert_however_it_grows(opened: Open) -> None:
+    bench = opened(LONG)
+    bench.send(Click("/a", "ann", 5), Click("/a", "ann", 6), Click("/b", "ann", 6))
+    assert bench.look() == 1
+    bench.send(Click("/a", "ann", 9))
+    assert bench.look() == 0, "it ends later"
+    bench.send(Click("/a", "ann", 2))
+    assert bench.look() == 0, "it begins earlier"
+    bench.send(Click("/b", "ann", 5))
+    assert bench.look() == 1, "the session of another key"
+    bench.send(Click("/a", "ann", 30), Click("/a", "ann", 31))
+    assert bench.look() == 1, "another session"
+    bench.build()
+    assert bench.look() == 0
+    assert bench.said("page", "n") == [("/a", 2), ("/b", 2), ("/a", 2)]
+
+
+def test_merged_sessions_keep_their_alerts(opened: Open) -> None:
+    bench = opened(LONG)
+    bench.send(*(Click("/a", "ann", second) for second in (0, 1, 10, 11)))
+    assert bench.look() == 2
+    bench.send(Click("/a", "ann", 6))
+    assert bench.look() == 0
+    with bench.store.db.read() as db:
+        assert db.execute("SELECT count(left_at) FROM _alerts").fetchone() == (0,)
+
+
+def test_session_that_left_and_returns_longer_is_another_alert(opened: Open) -> None:
+    rule = "CREATE RULE pairs AS SELECT visit, page, n FROM visits WHERE n = 2 OR n = 4"
+    bench = opened(f"{VISITS}{rule}{FILE}")
+    bench.send(Click("/a", "ann", 5), Click("/a", "ann", 6))
+    assert bench.look() == 1
+    bench.send(Click("/a", "ann", 7))
+    assert bench.look() == 0
+    bench.send(Click("/a", "ann", 8))
+    assert bench.look() == 1
 
 
 def test_look_that_finds_much_is_saved_in_parts(opened: Open) -> None:

@@ -5,6 +5,8 @@ The two share no code: the engine keeps an account, the reference looks at the w
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,8 +14,8 @@ from chance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.core.subscription import Shape
-from headrace.core.time import SECOND, iso
+from headrace.core.subscription import Form, Mode, Shape
+from headrace.core.time import SECOND, from_iso, iso
 from headrace.define.subscribing import read_subscription
 from headrace.serving.account import Account, Seen
 from headrace.serving.panes import look
@@ -21,6 +23,8 @@ from headrace.testing.declared import declared
 from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
 
 SHAPE = Shape("v", ("k", "w", "n"), ("k", "w"), "w", "n", ("s",))
+SESSIONS = Shape("v", ("k", "w", "n"), ("k", "w"), "w", "n", ("s",), sessions=True)
+GAP = 5
 TEXTS = [
     "",
     "EMIT CHANGES RETRACTING",
@@ -45,6 +49,18 @@ MOMENTS = st.lists(
     ),
     max_size=8,
 )
+EVENT = st.tuples(st.sampled_from("ab"), st.integers(0, 40))
+# What arrives before each look, the watermark then, the time since the last one, and the rows
+# that HAVING hides: those with this remainder of their count.
+GROWTH = st.lists(
+    st.tuples(
+        st.lists(EVENT, max_size=4),
+        st.none() | st.integers(0, 60),
+        st.integers(0, 3),
+        st.sampled_from((None, None, 0, 1)),
+    ),
+    max_size=10,
+)
 
 
 def row(key: str, window: int, n: int) -> dict[str, Any]:
@@ -52,18 +68,88 @@ def row(key: str, window: int, n: int) -> dict[str, Any]:
     return {"k": key, "w": edges, "n": n}
 
 
+def sessions(events: list[tuple[str, int]]) -> list[dict[str, Any]]:
+    """The sessions of events: key and second of each."""
+    found: list[tuple[str, list[int]]] = []
+    for key, second in sorted(events):
+        if found and found[-1][0] == key and second <= found[-1][1][-1] + GAP:
+            found[-1][1].append(second)
+        else:
+            found.append((key, [second]))
+    return [
+        {
+            "k": key,
+            "w": {"start": iso(times[0] * SECOND), "end": iso((times[-1] + GAP) * SECOND)},
+            "n": len(times),
+        }
+        for key, times in found
+    ]
+
+
 @pytest.mark.parametrize("text", TEXTS)
 @settings(max_examples=examples(50))
 @given(moments=MOMENTS)
 def test_engine_and_reference_say_the_same(text: str, moments: list[Any]) -> None:
-    asked, account = read_subscription(f"SUBSCRIBE TO v {text}"), Account()
-    reference = Subscriber(f"SUBSCRIBE TO v {text}", ("k", "w"), "w", "n")
-    now = 0
+    now, looks = 0, []
     for answer, watermark, passed in moments:
         now += passed * SECOND
         rows = [row(key, window, n) for (key, window), n in answer.items()]
-        mark = None if watermark is None else watermark * SECOND
-        found = look(asked, SHAPE, account, Seen(rows, mark, now))
+        looks.append((rows, None if watermark is None else watermark * SECOND, now))
+    compare(text, SHAPE, looks)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@settings(max_examples=examples(50))
+@given(growth=GROWTH)
+def test_engine_and_reference_say_the_same_of_sessions(text: str, growth: list[Any]) -> None:
+    compare(text, SESSIONS, grown(growth))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@settings(max_examples=examples(50))
+@given(growth=GROWTH)
+def test_sessions_that_a_subscriber_has_never_overlap(text: str, growth: list[Any]) -> None:
+    """So no event was sent twice; DISCARDING, the sessions that it has are those it can sum up."""
+    asked, account = read_subscription(f"SUBSCRIBE TO v {text}"), Account()
+    if asked.form is not Form.PANES:
+        return
+    has: dict[str, int] = {}
+    for rows, mark, now in grown(growth):
+        found = look(asked, SESSIONS, account, Seen(rows, mark, now))
+        account.after(found)
+        for pane in found.panes:
+            key = json.dumps([pane.row["k"], pane.row["w"]])
+            added = has.get(key, 0) if asked.mode is Mode.DISCARDING else 0
+            has[key] = added + pane.row["n"] if pane.op == "insert" else 0
+        held = sorted((k, from_iso(w["start"]), from_iso(w["end"])) for k, w in _held(has))
+        assert all(one[0] != other[0] or one[2] < other[1] for one, other in pairwise(held)), (
+            f"{found.panes} leave {held}"
+        )
+
+
+def _held(has: dict[str, int]) -> list[Any]:
+    return [json.loads(key) for key, n in has.items() if n]
+
+
+Looks = list[tuple[list[dict[str, Any]], int | None, int]]
+
+
+def grown(growth: list[Any]) -> Looks:
+    """The answer after each arrival."""
+    now, looks, events = 0, [], list[tuple[str, int]]()
+    for arrived, watermark, passed, hidden in growth:
+        now += passed * SECOND
+        events += arrived
+        rows = [r for r in sessions(events) if hidden is None or r["n"] % 2 != hidden]
+        looks.append((rows, None if watermark is None else watermark * SECOND, now))
+    return looks
+
+
+def compare(text: str, shape: Shape, looks: Looks) -> None:
+    asked, account = read_subscription(f"SUBSCRIBE TO v {text}"), Account()
+    reference = Subscriber(f"SUBSCRIBE TO v {text}", ("k", "w"), "w", "n", shape.sessions)
+    for rows, mark, now in looks:
+        found = look(asked, shape, account, Seen(rows, mark, now))
         account.after(found)
         heard = [
             {"op": p.op, "pane": p.pane, "timing": p.timing, "last": p.last, **p.row}
@@ -89,6 +175,28 @@ def test_columns_are_read_off_the_definition() -> None:
     one = subscriber_of(found, ("k", "w", "n", "m"), "SUBSCRIBE TO v WHERE k = 'a'")
     assert (one.keys, one.window, one.count) == (("k", "w"), "w", "n")
     assert one.where == {"k": "a"}
+    assert not one.sessions
     other = subscriber_of(found, ("k", "n"), "SUBSCRIBE TO over")
     assert other.keys == ("k", "n")
     assert streams_behind(found, "over") == ["s"]
+
+
+def test_sessions_are_read_off_the_definition() -> None:
+    found = declared(
+        "CREATE STREAM s (k STRING, ts TIMESTAMP);"
+        "CREATE VIEW v AS SELECT k, session_window(ts, '10 seconds') AS w, count(*) AS n "
+        "FROM s GROUP BY k, session_window(ts, '10 seconds');"
+    )
+    assert subscriber_of(found, ("k", "w", "n"), "SUBSCRIBE TO v").sessions
+
+
+def test_reference_deletes_a_session_when_the_longer_one_is_sent() -> None:
+    one = Subscriber("SUBSCRIBE TO v EMIT ON TIME", ("k", "w"), "w", "n", sessions=True)
+    before, after = sessions([("a", 0)]), sessions([("a", 0), ("a", 5)])
+    said = {"pane": 0, "timing": "on_time", "last": True}
+    assert one.hears(before, 5 * SECOND, 0) == [{"op": "insert", **said, **before[0]}]
+    assert one.hears(after, 9 * SECOND, 0) == []
+    assert one.hears(after, 10 * SECOND, 0) == [
+        {"op": "delete", **said, "pane": 1, "last": False, **before[0]},
+        {"op": "insert", **said, "pane": 1, **after[0]},
+    ]
