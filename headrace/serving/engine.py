@@ -6,9 +6,11 @@ threads and time are bounded. tests/serving/test_engine.py tries to get out.
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 
 import duckdb
@@ -21,6 +23,55 @@ from headrace.core.stopping import Stopping
 MEMORY = "1GB"
 _LOOK_S = 0.05
 NEVER = Stopping()  # for what nobody stops
+
+
+class _Watch:
+    """Interrupts queries that are stopped or take too long: one thread for all of them, because to
+    start one costs as much as a small query.
+
+    A query is interrupted until it ends: an interrupt that comes before it has begun is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[int, tuple[duckdb.DuckDBPyConnection, float, Stopping]] = {}
+        self._begun = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ended = False
+
+    @contextmanager
+    def over(
+        self, cursor: duckdb.DuckDBPyConnection, seconds_max: float, stopping: Stopping
+    ) -> Iterator[None]:
+        with self._begun:
+            self._running[id(cursor)] = cursor, time.monotonic() + seconds_max, stopping
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, daemon=True)
+                self._thread.start()
+            self._begun.notify()
+        try:
+            yield
+        finally:
+            with self._begun:
+                del self._running[id(cursor)]
+
+    def _watch(self) -> None:
+        while not self._ended:
+            with self._begun:
+                self._begun.wait_for(lambda: bool(self._running) or self._ended)
+                for cursor, deadline, stopping in self._running.values():
+                    if stopping.stopped or time.monotonic() > deadline:
+                        cursor.interrupt()
+            time.sleep(_LOOK_S)
+
+    def end(self) -> None:
+        with self._begun:
+            self._ended = True
+            self._begun.notify()
+        if self._thread:
+            self._thread.join()
+
+
+_WATCH = _Watch()
 
 
 @cache
@@ -43,6 +94,15 @@ def _database() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+@atexit.register
+def _close() -> None:
+    """DuckDB complains at the end of a process about what is still open."""
+    _WATCH.end()
+    if _database.cache_info().currsize:
+        _database().close()
+        _database.cache_clear()
+
+
 def run(
     sql: str,
     tables: Mapping[str, pa.Table],
@@ -50,14 +110,13 @@ def run(
     stopping: Stopping = NEVER,
 ) -> pa.Table:
     """The result of a query over these tables."""
-    cursor, done = _database().cursor(), threading.Event()
-    watcher = threading.Thread(target=_watch, args=(cursor, done, seconds_max, stopping))
-    watcher.start()
+    cursor = _database().cursor()
     try:
         stopping.check()
         for name, table in tables.items():
             cursor.register(name, table)
-        return cursor.sql(sql).to_arrow_table()
+        with _WATCH.over(cursor, seconds_max, stopping):
+            return cursor.sql(sql).to_arrow_table()
     except duckdb.InterruptException as error:
         stopping.check()
         raise LimitReached(
@@ -71,18 +130,4 @@ def run(
     except duckdb.Error as error:
         raise BadQuery("the query cannot be answered", detail=str(error).splitlines()[0]) from error
     finally:
-        done.set()
-        watcher.join()
         cursor.close()
-
-
-def _watch(
-    cursor: duckdb.DuckDBPyConnection, done: threading.Event, seconds_max: float, stopping: Stopping
-) -> None:
-    """Interrupt a query that is stopped or takes too long, more than once: an interrupt that comes
-    before the query has begun is forgotten.
-    """
-    deadline = time.monotonic() + seconds_max
-    while not done.wait(min(_LOOK_S, seconds_max)):
-        if stopping.stopped or time.monotonic() > deadline:
-            cursor.interrupt()

@@ -17,6 +17,7 @@ from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
 from headrace.serving.carried import commit_states
 from headrace.serving.catalog import read_versions, tables_of
+from headrace.serving.changes import note_changed
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.progress import advance, read_stream, stored_times
 from headrace.serving.rows import stored_rows
@@ -96,6 +97,7 @@ def _add_carried(db: sqlite3.Connection, plan: ViewPlan, epoch: Epoch, group: in
     _, speed, _ = tables_of(plan)
     if carried.rebased:
         db.execute(f"DELETE FROM {speed}")
+        note_changed(db, plan.recompute, None)
     by_group: dict[int, list[Row]] = {}
     for number, *row in epoch.rows[plan.recompute]:
         by_group.setdefault(group if number == NOW else number, []).append(tuple(row))
@@ -106,7 +108,8 @@ def _add_carried(db: sqlite3.Connection, plan: ViewPlan, epoch: Epoch, group: in
 
 def _add_rows(db: sqlite3.Connection, plan: ViewPlan, lifted: Sequence[Row], group: int) -> None:
     _, speed, _ = tables_of(plan)
-    rows = stored_rows(plan, lifted, group)
+    rows = list(stored_rows(plan, lifted, group))
+    note_changed(db, plan.recompute, (row[0] for row in rows))
     places = ", ".join("?" * (2 + len(columns_of(plan))))
     db.executemany(upsert(plan, speed, f"VALUES ({places})", grouped=True), rows)
 

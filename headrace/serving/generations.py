@@ -26,6 +26,7 @@ from headrace.serving.catalog import (
     read_versions,
     tables_of,
 )
+from headrace.serving.changes import KEYS_MAX, note_changed
 from headrace.serving.merge import (
     columns_of,
     create_tables,
@@ -108,6 +109,7 @@ def promote(
     number = state.generation + 1
     for build in staged:
         _absorb(db, build.version.plan, number)
+        note_changed(db, build.version.id, _changed(db, build, group))
         _take(build)(db, build.version.plan)
         _, speed, _ = tables_of(build.version.plan)
         db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
@@ -144,6 +146,15 @@ def promote(
         (stream, number - GENERATIONS_KEPT),
     )
     return number
+
+
+def _changed(db: sqlite3.Connection, build: Staged, group: int) -> list[str] | None:
+    """The keys of the rows that a promotion changes; None for all."""
+    if build.full:
+        return None
+    (_, speed, _), (staged, _) = tables_of(build.version.plan), staged_tables(build.version.plan)
+    keys = f"SELECT _key FROM {staged} UNION SELECT _key FROM {speed} WHERE _group <= ?"
+    return [key for (key,) in db.execute(f"{keys} LIMIT {KEYS_MAX + 1}", (group,))]
 
 
 def _check_current(

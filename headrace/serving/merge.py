@@ -128,8 +128,10 @@ def _merge_moments(olds: list[str], news: list[str]) -> list[str]:
     ]
 
 
-def merged(plan: ViewPlan, sources: Sequence[str]) -> str:
-    """One row a key from several sources, each a SELECT of `_group`, key and partial columns."""
+def merged(plan: ViewPlan, sources: Sequence[str], *, key: bool = False) -> str:
+    """One row a key from several sources, each a SELECT of `_group`, key and partial columns; with
+    `key`, each has `_key` too.
+    """
     keys = [key.column for key in plan.keys]
     over = f"PARTITION BY {', '.join(keys)}" if keys else ""
     steps = [step for partial in plan.partials for step in _before_merge(partial, over)]
@@ -143,14 +145,15 @@ def merged(plan: ViewPlan, sources: Sequence[str]) -> str:
         for partial in plan.partials
         for column, sql in zip(partial.columns, _merge_many(partial), strict=True)
     ]
+    items += ["max(_key) AS _key"] if key else []
     group = f" GROUP BY {', '.join(keys)}" if keys else ""
     return f"SELECT {', '.join([*items, 'max(_group) AS _group'])} FROM ({rows}){group}"
 
 
-def source(plan: ViewPlan, table: str, *, group: str, where: str = "") -> str:
+def source(plan: ViewPlan, table: str, *, group: str, where: str = "", key: bool = False) -> str:
     """The rows of one table as a source of `merged`."""
     columns = [f"{c} AS {from_column(c)}" if c == plan.joins else c for c in columns_of(plan)]
-    columns = [f"{group} AS _group", *columns]
+    columns = [f"{group} AS _group", *columns, *(["_key"] if key else [])]
     return f"SELECT {', '.join(columns)} FROM {table}" + (f" WHERE {where}" if where else "")
 
 

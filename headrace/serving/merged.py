@@ -17,6 +17,7 @@ from headrace.compile.windows import Span
 from headrace.core.schema import nested
 from headrace.serving.merge import in_windows, merged, source
 
+KEY = "_key"  # what a stored row is known by, where the rows of an answer are the stored ones
 _TIME = pa.timestamp("us")
 _ARROW = {
     "STRING": pa.string(), "INT": pa.int32(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(),
@@ -30,18 +31,20 @@ def merged_sql(
     """The store's SELECT of a view's merged rows. With a `span`, only windows that begin in it are
     of interest.
     """
+    key = not plan.regroups
     sources = [
-        source(plan, generation, group="0", where=where),
-        source(plan, speed, group="_group", where=where),
+        source(plan, generation, group="0", where=where, key=key),
+        source(plan, speed, group="_group", where=where, key=key),
     ]
-    rows = merged(plan, [in_windows(plan, rows, span) for rows in sources])
+    rows = merged(plan, [in_windows(plan, rows, span) for rows in sources], key=key)
     return f"SELECT {', '.join(_items(plan))} FROM ({rows})"
 
 
 def _items(plan: ViewPlan) -> list[str]:
     keys = [item for key in plan.keys for item in _key_items(key)]
     calls = [f"{call.finish} AS {call.column}" for call in plan.calls]
-    return [*keys, *calls, f"coalesce(_group, 0) > 0 AS {FRESH}"]
+    key = [] if plan.regroups else [KEY]
+    return [*keys, *calls, f"coalesce(_group, 0) > 0 AS {FRESH}", *key]
 
 
 def _key_items(key: KeyPlan) -> list[str]:
@@ -54,7 +57,7 @@ def nothing(db: sqlite3.Connection, plan: ViewPlan) -> pa.Table:
     """The merged row of no events: every partial is NULL, which is the zero of every merge."""
     columns = [key.column for key in plan.keys]
     columns += [column for partial in plan.partials for column in partial.columns]
-    row = ", ".join(f"NULL AS {column}" for column in [*columns, "_group"])
+    row = ", ".join(f"NULL AS {column}" for column in [*columns, "_group", KEY])
     return arrow(plan, db.execute(f"SELECT {', '.join(_items(plan))} FROM (SELECT {row})"))
 
 
@@ -71,6 +74,8 @@ def arrow(plan: ViewPlan, rows: Iterable[Sequence[Any]]) -> pa.Table:
     for call in plan.calls:
         arrays[call.column] = array(call.type, next(columns))
     arrays[FRESH] = array("BOOLEAN", next(columns))
+    if not plan.regroups:
+        arrays[KEY] = array("STRING", next(columns))
     return pa.table(arrays)
 
 

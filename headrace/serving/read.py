@@ -8,10 +8,11 @@ interpreter.
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import msgspec
 from sqlglot import exp
@@ -34,11 +35,29 @@ from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_fir
 from headrace.serving.merged import stored
 from headrace.serving.order import order_by
 from headrace.serving.progress import read_stream
+from headrace.serving.read_model import Moved, ReadModel
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.views import Readable, Views, everything, live_plan
 
 ROWS_MAX = 10_000
 Row = tuple[Any, ...]
+
+
+Question = TypeVar("Question", bound=Callable[..., Any])
+
+
+def _in_one_snapshot(question: Question) -> Question:
+    """Ask again where another reader has brought the kept rows past the snapshot meanwhile."""
+
+    @functools.wraps(question)
+    def ask(*said: Any, **named: Any) -> Any:
+        while True:
+            try:
+                return question(*said, **named)
+            except Moved:
+                continue
+
+    return cast(Question, ask)
 
 
 class Reader:
@@ -53,7 +72,9 @@ class Reader:
         clock: Clock = now_us,
     ) -> None:
         self.db, self.rows_max, self.seconds_max, self.clock = db, rows_max, seconds_max, clock
+        self.model = ReadModel(db.changes)
 
+    @_in_one_snapshot
     def view(
         self,
         name: str,
@@ -68,7 +89,7 @@ class Reader:
         In an order, such as "-hits", they are the first of all rows, which are counted.
         """
         with self.db.read() as db:
-            views = Views.of(db)
+            views = Views.of(db, model=self.model)
             plan = live_plan(db, views.plan, name)
             conditions = asked(plan, keys or {}, since, until)
             answer = self._of_view(views, plan, conditions, limit, order)
@@ -91,6 +112,7 @@ class Reader:
             answer = self._of_view(views, plan, conditions, limit, newest_first(plan))
             return late_answer(plan.name, answer)
 
+    @_in_one_snapshot
     def sql(
         self,
         text: str,
@@ -102,7 +124,7 @@ class Reader:
         not readable are not there.
         """
         with self.db.read() as db:
-            views, made = _asked_in_sql(db, text, readable)
+            views, made = _asked_in_sql(db, text, readable, self.model)
             wanted = self._wanted(limit)
             sql = f"SELECT * FROM ({made.sql}) LIMIT {wanted + 1}"
             table = run(sql, views.tables, self.seconds_max, stopping or NEVER)
@@ -111,10 +133,11 @@ class Reader:
             fresh = any(state.reached != state.built for state in states)
             return self._answer(db, rows, made.columns, made.relations, limit, fresh)
 
+    @_in_one_snapshot
     def plan(self, text: str, readable: Readable = everything) -> tuple[tuple[str, ...], str, str]:
         """What a SELECT reads, its SQL for the reading engine, and the engine's plan of it."""
         with self.db.read() as db:
-            views, made = _asked_in_sql(db, text, readable)
+            views, made = _asked_in_sql(db, text, readable, self.model)
             steps = run(f"EXPLAIN {made.sql}", views.tables, self.seconds_max)
             return made.relations, made.sql, "\n".join(steps.column(1).to_pylist())
 
@@ -186,9 +209,11 @@ def _where(conditions: Sequence[Condition]) -> str:
     return " WHERE " + " AND ".join(c.outside for c in conditions) if conditions else ""
 
 
-def _asked_in_sql(db: sqlite3.Connection, text: str, readable: Readable) -> tuple[Views, Compiled]:
+def _asked_in_sql(
+    db: sqlite3.Connection, text: str, readable: Readable, model: ReadModel
+) -> tuple[Views, Compiled]:
     """The views behind a SELECT, and the SELECT for the reading engine."""
-    query, views = _parsed(text), Views.of(db, readable)
+    query, views = _parsed(text), Views.of(db, readable, model)
     tables = list(query.find_all(exp.Table))
     view = views.plan.view(tables[0].name) if len(tables) == 1 else None
     if view is not None and isinstance(query, exp.Select) and tables[0].parent_select is query:

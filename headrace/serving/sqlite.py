@@ -16,6 +16,7 @@ from pathlib import Path
 
 from headrace.core.errors import DiskFull, Fenced, Unavailable
 from headrace.serving import states
+from headrace.serving.changes import Changes, Connection, next_number
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -120,15 +121,17 @@ class Sqlite:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.token = 0
+        self.changes = Changes()
         self._lock = threading.RLock()
         self._local = threading.local()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = self._connect()
         self._writer.executescript(_TABLES)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         connection = sqlite3.connect(
             self.path,
+            factory=Connection,
             timeout=30,
             isolation_level=None,
             check_same_thread=False,
@@ -162,11 +165,18 @@ class Sqlite:
         """One write transaction of the current writer."""
         with self._lock, _errors():
             self._writer.execute("BEGIN IMMEDIATE")
+            self._writer.changed, number = {}, None
             try:
                 self._check_token()
                 yield self._writer
+                if self._writer.changed:
+                    # Readers may see the commit as soon as it is there, so it is known before.
+                    number = next_number(self._writer)
+                    self.changes.add(number, self._writer.changed)
                 self._writer.execute("COMMIT")
             except BaseException:
+                if number is not None:
+                    self.changes.remove(number)
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise

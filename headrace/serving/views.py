@@ -27,6 +27,7 @@ from headrace.serving.catalog import read_plan, tables_of
 from headrace.serving.conditions import Condition, inside, span
 from headrace.serving.ledger_rows import ledger_rows
 from headrace.serving.merged import arrow, merged_sql
+from headrace.serving.read_model import ReadModel
 
 Readable = Callable[[str], bool]  # whether a view may be read
 
@@ -45,13 +46,16 @@ class Views:
     tables: dict[str, pa.Table] = field(default_factory=dict)
     # Conditions that hold for every row that is asked for of a view, by its name in lower case.
     narrowed: Mapping[str, Collection[Condition]] = field(default_factory=dict)
+    model: ReadModel | None = None
 
     @staticmethod
-    def of(db: sqlite3.Connection, readable: Readable = everything) -> Views:
+    def of(
+        db: sqlite3.Connection, readable: Readable = everything, model: ReadModel | None = None
+    ) -> Views:
         plan = read_plan(db)
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return Views(db, plan, readable)
+        return Views(db, plan, readable, model=model)
 
     @property
     def names(self) -> list[str]:
@@ -92,10 +96,16 @@ class Views:
     def merged(self, live: ViewPlan) -> pa.Table:
         # A limit decides on the view's rows before a condition asks for some of them.
         asked = self.narrowed.get(live.name.lower(), ()) if live.limit is None else ()
+        kept = self.model.rows(self.db, live, narrowed=bool(asked)) if self.model else None
+        if kept is not None:
+            return kept
         where, values = inside(live, asked)
         sql = merged_sql(live, *tables_of(live)[:2], where=where, span=span(live, asked))
         # The conditions stand in both arms of the union.
-        return arrow(live, self.db.execute(sql, values * 2))
+        table = arrow(live, self.db.execute(sql, values * 2))
+        if self.model:
+            self.model.found(live, table.num_rows)
+        return table
 
 
 @lru_cache(maxsize=1_000)

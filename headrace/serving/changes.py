@@ -1,0 +1,75 @@
+"""Which rows of which views a commit has changed, so that a reader need not read all of them again.
+
+Commits are numbered in the store. A commit of another process, or one that is long ago, is not
+known here, and then everything may have changed. tests/serving/test_read_model.py checks it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable
+
+KEYS_MAX = 50_000  # of one view in one commit; more are taken for all
+COMMITS_MAX = 256
+Changed = dict[str, set[str] | None]  # version -> keys of rows; None: perhaps all
+
+
+class Connection(sqlite3.Connection):
+    """A connection that remembers what its transaction changes."""
+
+    changed: Changed
+
+
+def note_changed(db: sqlite3.Connection, version: str, keys: Iterable[str] | None) -> None:
+    """These rows of a version are changed by the transaction; all of them without keys."""
+    assert isinstance(db, Connection)
+    known = db.changed.setdefault(version, set())
+    if keys is None or known is None:
+        db.changed[version] = None
+        return
+    known.update(keys)
+    if len(known) > KEYS_MAX:
+        db.changed[version] = None
+
+
+def next_number(db: sqlite3.Connection) -> int:
+    """The number of the commit that the transaction will be."""
+    number = commit_number(db) + 1
+    db.execute("INSERT OR REPLACE INTO _meta VALUES ('commits', ?)", (str(number),))
+    return number
+
+
+def commit_number(db: sqlite3.Connection) -> int:
+    """The newest commit that changed rows of a view."""
+    row = db.execute("SELECT value FROM _meta WHERE key = 'commits'").fetchone()
+    return int(row[0]) if row else 0
+
+
+class Changes:
+    """The changes of the newest commits of this process."""
+
+    def __init__(self) -> None:
+        self._commits: dict[int, Changed] = {}
+        self._lock = threading.Lock()
+
+    def add(self, number: int, changed: Changed) -> None:
+        with self._lock:
+            self._commits[number] = changed
+            self._commits.pop(number - COMMITS_MAX, None)
+
+    def remove(self, number: int) -> None:
+        """The commit has failed."""
+        with self._lock:
+            self._commits.pop(number, None)
+
+    def between(self, version: str, after: int, upto: int) -> set[str] | None:
+        """The keys of a version that commits in (after, upto] have changed; None: perhaps all."""
+        keys: set[str] = set()
+        with self._lock:
+            for number in range(after + 1, upto + 1):
+                found = self._commits[number].get(version, ()) if number in self._commits else None
+                if found is None:
+                    return None
+                keys.update(found)
+        return keys
