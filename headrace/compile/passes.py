@@ -44,6 +44,7 @@ from headrace.compile.lower import (
 )
 from headrace.compile.plan import (
     WINDOW,
+    ColumnPlan,
     DerivedPlan,
     JoinPlan,
     OutputPlan,
@@ -376,7 +377,7 @@ class _Compiler:
     def inputs(self, resolved: Resolved) -> str:
         """Fingerprint of what the view's SQL does not say itself."""
         bases = dict.fromkeys(base_streams(resolved, self.ordered))
-        streams = [self.project.streams[name].schema.spark_ddl for name in bases]
+        streams = [_declared(self.project.streams[name].schema) for name in bases]
         tables = [self.project.tables[name] for name in all_tables(resolved, self.ordered)]
         functions = self.project.functions_file
         code = functions.read_bytes() if functions else b""
@@ -411,13 +412,19 @@ class _Compiler:
                     )
 
 
+def _declared(schema: Schema) -> str:
+    """What a schema says of the values of its columns."""
+    clauses = [f"{column.name} {said}" for column in schema.columns if (said := column.clauses)]
+    return "; ".join([schema.spark_ddl, *clauses])
+
+
 def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
     """A source stream as its readers need it."""
     mark = definition.watermark
     times = {"ahead_us": mark.ahead_us, "idle_us": mark.idle_us} if mark else {}
     return StreamPlan(
         definition.name,
-        tuple((c.name, c.type.spark, c.nullable) for c in definition.schema.columns),
+        tuple(map(ColumnPlan.of, definition.schema.columns)),
         definition.format,
         definition.partitions or project.settings.log.partitions,
         (mark.column, mark.delay_us) if mark else None,

@@ -224,11 +224,30 @@ class ViewPlan(_Noun, frozen=True):
         return next((out for out in self.outputs if out.name.lower() == name.lower()), None)
 
 
+class ColumnPlan(_Noun, frozen=True, array_like=True):
+    """A declared column, and how an event holds it."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    format: str | None = None
+    path: str | None = None
+
+    @staticmethod
+    def of(column: Column) -> ColumnPlan:
+        kind = column.type.spark
+        return ColumnPlan(column.name, kind, column.nullable, column.format, column.path)
+
+    @property
+    def column(self) -> Column:
+        return Column(self.name, Type.parse(self.type), self.nullable, self.format, self.path)
+
+
 class StreamPlan(_Noun, frozen=True):
     """A source stream as its log, its master and its readers need it."""
 
     name: str
-    columns: tuple[tuple[str, str, bool], ...]  # name, type, nullable
+    columns: tuple[ColumnPlan, ...]
     format: str
     partitions: int
     watermark: tuple[str, int] | None = None  # column, delay in microseconds
@@ -243,7 +262,7 @@ class StreamPlan(_Noun, frozen=True):
 
     @property
     def schema(self) -> Schema:
-        return Schema(tuple(Column(n, Type.parse(t), nullable) for n, t, nullable in self.columns))
+        return Schema(tuple(column.column for column in self.columns))
 
 
 class TablePlan(_Noun, frozen=True):

@@ -24,7 +24,7 @@ from headrace.core.position import Position, PositionRange
 from headrace.define.project import Project
 from headrace.log.shown import shown_rows
 from headrace.master.range_reader import RangeReader
-from headrace.run.history import table_relation, write_events
+from headrace.run.history import table_relation, typed_items, write_events
 from headrace.run.layout import Layout
 from headrace.serving.channel import EVENTS_MAX, Placed, Source
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
@@ -125,17 +125,21 @@ class Asked:
     def _relations(self, path: Path) -> list[Relation]:
         """The stream's name, and below it what it is made of."""
         stream, folder = self.known.stream, self.of.project.folder
-        ddl = f"{stream.schema.spark_ddl}, {HIDDEN_DDL}"
-        derived = bool(self.known.sql)
-        events = Relation(stream.name, "arrow_file", [str(path)], ddl, hidden=derived)
+        ddl = f"{stream.schema.stored_ddl}, {HIDDEN_DDL}"
+        derived, stored = bool(self.known.sql), f"_{stream.name}_stored"
+        query = f"SELECT {typed_items(stream)} FROM `{stored}`"
+        events = (
+            Relation(stored, "arrow_file", [str(path)], ddl, hidden=True),
+            Relation(stream.name, query=query, hidden=derived),
+        )
         if not derived:
-            return [events]
+            return [*events]
         # A condition speaks of the stream; who may read it need not be one who may read its tables.
         tables = [
             msgspec.structs.replace(table_relation(table, folder), hidden=True)
             for table in self.known.tables
         ]
-        return [events, *tables, Relation(self.known.name, query=self.known.sql)]
+        return [*events, *tables, Relation(self.known.name, query=self.known.sql)]
 
 
 def _placed(row: dict[str, Any]) -> Placed:

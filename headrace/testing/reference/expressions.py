@@ -157,11 +157,15 @@ def _interval(node: exp.Expr, row: Row) -> Value:
 
 
 def _field(node: exp.Expr, row: Row) -> Value:
-    """`w.start` and `w.end`, the only fields that a value here can have."""
+    """A field of an object, or `w.start` and `w.end` of a window."""
     value, name = evaluate(node.this, row), node.args["expression"].name.lower()
-    if name not in {"start", "end"} or not isinstance(value, Window | None):
+    if isinstance(value, dict):
+        return next((part for field, part in value.items() if field.lower() == name), None)
+    if value is None:
+        return None
+    if name not in {"start", "end"} or not isinstance(value, Window):
         raise unknown(node)
-    return None if value is None else getattr(value, name)
+    return getattr(value, name)
 
 
 def _bracket(node: exp.Expr, row: Row) -> Value:

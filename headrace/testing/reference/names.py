@@ -139,9 +139,10 @@ def _meaning(node: exp.Column, scope: Scope) -> exp.Expr:
 
 
 def _struct_field(node: exp.Column, scope: Scope) -> exp.Expr | None:
-    """`w.start` where w is a column that holds a window."""
+    """`w.start` where w is a column that holds a window, or `a.b.c` where a holds an object."""
     if not node.text("table"):
         return None
-    whole = exp.Column(this=node.args["table"].copy(), table=node.args.get("db"))
-    found = scope.column(whole) or scope.named(whole)
+    above = {"table": node.args.get("db"), "db": node.args.get("catalog")}
+    whole = exp.Column(this=node.args["table"].copy(), **above)
+    found = scope.column(whole) or scope.named(whole) or _struct_field(whole, scope)
     return None if found is None else exp.Dot(this=found, expression=node.this.copy())
