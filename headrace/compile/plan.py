@@ -232,15 +232,16 @@ class ColumnPlan(_Noun, frozen=True, array_like=True):
     nullable: bool = True
     format: str | None = None
     path: str | None = None
+    default: str | None = None
 
     @staticmethod
-    def of(column: Column) -> ColumnPlan:
-        kind = column.type.spark
-        return ColumnPlan(column.name, kind, column.nullable, column.format, column.path)
+    def of(c: Column) -> ColumnPlan:
+        return ColumnPlan(c.name, c.type.spark, c.nullable, c.format, c.path, c.default)
 
     @property
     def column(self) -> Column:
-        return Column(self.name, Type.parse(self.type), self.nullable, self.format, self.path)
+        type = Type.parse(self.type)
+        return Column(self.name, type, self.nullable, self.format, self.path, self.default)
 
 
 class StreamPlan(_Noun, frozen=True):

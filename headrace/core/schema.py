@@ -115,7 +115,8 @@ def _quoted(name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Column:
     """A declared column. Where its value is not simply the field of its name, it says how an event
-    holds it: at a `path`, or as a time in a `format`.
+    holds it: at a `path`, or as a time in a `format`. The `default` is JSON, and stands for what is
+    missing or null.
     """
 
     name: str
@@ -123,12 +124,15 @@ class Column:
     nullable: bool = True
     format: str | None = None
     path: str | None = None
+    default: str | None = None
 
     @property
     def clauses(self) -> str:
-        """What is declared of it beside its name, type and NOT NULL, as SQL writes it."""
-        said = (("FORMAT", self.format), ("FROM", self.path))
-        return " ".join(f"{word} {text!r}" for word, text in said if text is not None)
+        """What is declared of it beside its name, type and NOT NULL."""
+        said = [f"FORMAT '{self.format}'"] if self.format is not None else []
+        said += [f"FROM '{self.path}'"] if self.path is not None else []
+        said += [f"DEFAULT {self.default}"] if self.default is not None else []
+        return " ".join(said)
 
 
 def not_in_csv(column: Column) -> str | None:

@@ -1,12 +1,13 @@
 """One column of a stream or table: `name TYPE`, and what is said of it, in any order.
 
-    NOT NULL · FORMAT 'epoch_ms' · FROM '$.actor.id' · COMMENT 'who did it'
+    NOT NULL · FORMAT 'epoch_ms' · FROM '$.actor.id' · DEFAULT 0 · COMMENT 'who did it'
 
 tests/define/test_columns.py checks what is read and each sentence of refusal.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from sqlglot.tokenizer_core import TokenType
@@ -16,9 +17,11 @@ from headrace.core.json_path import JsonPath
 from headrace.core.origin import Origin
 from headrace.core.schema import Column, Type
 from headrace.core.time_format import TimeFormat
+from headrace.define.defaults import not_taken
 from headrace.define.tokens import Tokens
 
-_CLAUSES = ("NOT", "FORMAT", "FROM", "COMMENT")
+_CLAUSES = ("NOT", "FORMAT", "FROM", "DEFAULT", "COMMENT")
+_LITERAL = "a text in quotes, a number, TRUE, FALSE or NULL"
 
 
 def read_column(tokens: Tokens) -> Column:
@@ -33,6 +36,9 @@ def read_column(tokens: Tokens) -> Column:
         said.add(word)
         tokens.word()
         column = _with(tokens, column, word, place)
+    if expected := not_taken(column):
+        what = f"column '{name}': the default {column.default}"
+        raise tokens.wrong(f"{what} is not {expected}", place)
     return column
 
 
@@ -63,6 +69,8 @@ def _with(tokens: Tokens, column: Column, word: str, place: Origin) -> Column:
     if word == "NOT":
         tokens.expect("NULL")
         return replace(column, nullable=False)
+    if word == "DEFAULT":
+        return replace(column, default=_literal(tokens, place))
     text = tokens.literal()
     try:
         if word == "FORMAT":
@@ -72,6 +80,24 @@ def _with(tokens: Tokens, column: Column, word: str, place: Origin) -> Column:
     except ValueError as error:
         raise tokens.wrong(f"column '{column.name}': {error}", place) from error
     return column
+
+
+def _literal(tokens: Tokens, place: Origin) -> str | None:
+    """The literal as JSON; None for NULL."""
+    if tokens.kind() is TokenType.STRING:
+        return json.dumps(tokens.literal())
+    words = {"TRUE": "true", "FALSE": "false", "NULL": None}
+    if tokens.ahead() in words:
+        return words[tokens.word().upper()]
+    sign = "-" if tokens.took("-") else ""
+    if tokens.kind() is not TokenType.NUMBER:
+        raise tokens.wrong(f"DEFAULT is followed by {_LITERAL}", place)
+    number = sign + tokens.word()
+    try:
+        json.loads(number)
+    except ValueError as error:
+        raise tokens.wrong(f"DEFAULT is followed by {_LITERAL}, not {number}", place) from error
+    return number
 
 
 def _format(column: Column, text: str) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from headrace.core.errors import Unsupported
 from headrace.core.schema import Column, Schema, not_in_csv
-from headrace.log.json_values import SINGLE_MAX, reader_of
+from headrace.log.json_values import SINGLE_MAX, default_of, reader_of
 from headrace.log.refusals import EXPECTED, BadEventError, BadValueError
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -40,6 +40,7 @@ class CsvEvents:
                 raise Unsupported(problem, hint="use format = 'json'.")
         self.schema = schema
         self._reads = [_reader(column) for column in schema.columns]
+        self._defaults = [default_of(column) for column in schema.columns]
         self.blank = (None,) * len(schema.columns)
 
     def getter(self, column: int) -> Callable[[Any], Any]:
@@ -55,8 +56,8 @@ class CsvEvents:
         if len(fields) != len(self.schema.columns):
             declared = len(self.schema.columns)
             raise BadEventError(f"the line has {len(fields)} fields and {declared} are declared")
-        pairs = zip(self.schema.columns, self._reads, fields, strict=True)
-        return tuple(_value(column, read, text) for column, read, text in pairs)
+        parts = zip(self.schema.columns, self._reads, self._defaults, fields, strict=True)
+        return tuple(_value(*part) for part in parts)
 
     def walked(self, rows: list[Any]) -> tuple[dict[int, list[Any]], dict[int, str]]:
         """Every field is read with its row."""
@@ -77,12 +78,12 @@ def _split(line: bytes) -> list[str]:
     return rows[0]
 
 
-def _value(column: Column, read: Callable[[str], Any], text: str) -> Any:
+def _value(column: Column, read: Callable[[str], Any], default: Any, text: str) -> Any:
     """The value of one field; times and dates stay text until the whole column is read."""
     if text == "":
-        if not column.nullable:
+        if default is None and not column.nullable:
             raise BadEventError(f"field '{column.name}' must not be null")
-        return None
+        return default
     try:
         return read(text)
     except BadValueError as error:

@@ -25,6 +25,7 @@ from headrace.log.block import Block
 from headrace.log.columns import TIME, arrow_type, convert, parsed, refused, unreadable_part
 from headrace.log.csv_events import CsvEvents
 from headrace.log.json_events import JsonEvents
+from headrace.log.json_values import default_of
 from headrace.log.late import lateness
 from headrace.log.refusals import BadEventError, unreadable
 
@@ -90,6 +91,7 @@ class Decoder:
         if format not in ("json", "csv"):
             raise Unsupported(f"events cannot be in format '{format}'", hint="use json or csv.")
         self._events = JsonEvents(schema) if format == "json" else CsvEvents(schema)
+        self._defaults = [default_of(column) for column in schema.columns]
         self._time_column = self._index(watermark.column) if watermark else None
         if self._time_column is not None and self._type(self._time_column) != Type("TIMESTAMP"):
             name = schema.columns[self._time_column].name
@@ -188,7 +190,12 @@ class Decoder:
     def _values(self, chunk: _Chunk, index: int) -> list[Any]:
         if index in chunk.walked:
             return chunk.walked[index]
-        return list(map(self._events.getter(index), chunk.rows))
+        values = list(map(self._events.getter(index), chunk.rows))
+        default, blank = self._defaults[index], self._events.blank
+        if default is None:
+            return values
+        pairs = zip(values, chunk.rows, strict=True)
+        return [default if v is None and row is not blank else v for v, row in pairs]
 
     def _refuse_unreadable(self, chunk: _Chunk, index: int) -> None:
         column, values = self.schema.columns[index], self._values(chunk, index)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from headrace.core.json_path import JsonPath
 from headrace.core.schema import Column, Schema, Type
-from headrace.log.json_values import SINGLE_MAX, Read, decode_json, reader_of
+from headrace.log.json_values import SINGLE_MAX, Read, decode_json, default_of, reader_of
 from headrace.log.refusals import BadEventError, BadValueError, reason_of, subject
 
 # Python's own bound on recursion depends on who calls; this one does not, so all readers agree.
@@ -57,6 +57,7 @@ class _Walk:
     column: Column
     path: JsonPath
     read: Read
+    default: Any
 
     def value(self, field: Any) -> Any:
         """The column's value in the value of the field; BadEventError with the reason."""
@@ -66,9 +67,9 @@ class _Walk:
                 return self.read(value)
         except BadValueError as error:
             raise BadEventError(error.reason(self.column)) from error
-        if not self.column.nullable:
+        if self.default is None and not self.column.nullable:
             raise BadEventError(f"{subject(self.column)} is missing or null")
-        return None
+        return self.default
 
 
 class JsonEvents:
@@ -141,7 +142,7 @@ def _walks(schema: Schema) -> dict[str, list[_Walk]]:
     found: dict[str, list[_Walk]] = {}
     for index, (column, path) in enumerate(zip(schema.columns, paths, strict=True)):
         if path.field in shared or column.path or column.format or not _plain(column.type):
-            walk = _Walk(index, column, path, reader_of(column))
+            walk = _Walk(index, column, path, reader_of(column), default_of(column))
             found.setdefault(path.field, []).append(walk)
     return found
 
@@ -166,7 +167,7 @@ def _json(raw: Any, walks: list[_Walk]) -> Any:
 
 
 def _field(name: str, column: Column) -> tuple[str, Any] | tuple[str, Any, None]:
-    if column.nullable:
+    if column.nullable or column.default is not None:
         return name, Optional[_python_type(column.type)], None  # noqa: UP045
     return name, _python_type(column.type)
 

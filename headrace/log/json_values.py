@@ -17,8 +17,10 @@ from typing import Any
 
 import msgspec
 
+from headrace.core.errors import BadDefinition
 from headrace.core.schema import Column, Type
 from headrace.core.time_format import TimeFormat
+from headrace.log.columns import parsed, refused
 from headrace.log.refusals import EXPECTED, BadValueError, quoted
 
 Read = Callable[[Any], Any]
@@ -43,6 +45,20 @@ _KINDS = {
 def reader_of(column: Column) -> Read:
     """The function that reads the values of a column that are not null."""
     return _format_reader(column.format) if column.format else reader(column.type)
+
+
+def default_of(column: Column) -> Any:
+    """The value that stands for what is missing or null; None if there is none."""
+    if column.default is None:
+        return None
+    try:
+        value = reader_of(column)(decode_json(column.default))
+    except BadValueError as error:
+        raise BadDefinition(f"the default of column '{column.name}' {error.says}") from error
+    if parsed(column.type) and not column.format and refused(column.type, [value]):
+        said = f"should be {EXPECTED[column.type.name]}, not {quoted(repr(value))}"
+        raise BadDefinition(f"the default of column '{column.name}' {said}")
+    return value
 
 
 def reader(type_: Type) -> Read:

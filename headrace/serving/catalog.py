@@ -135,8 +135,8 @@ def check_history(old: StreamPlan, new: StreamPlan) -> None:
     raise BadDefinition(
         f"stream '{new.name}' has changed in a way that its history does not allow",
         detail="columns can be added if they may be NULL; "
-        "types, names, NOT NULL, FORMAT, FROM, format, partitions, WATERMARK and watermark.ahead "
-        "stay.",
+        "types, names, NOT NULL, FORMAT, FROM, DEFAULT, format, partitions, WATERMARK and "
+        "watermark.ahead stay.",
         hint="give the new form another name, or put the old definition back.",
     )
 

@@ -9,6 +9,7 @@ tests/testing/test_declared.py checks it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ from headrace.core.time import HOUR, MINUTE, duration_us, from_iso
 
 _NAME = r"`?(?P<name>\w+)`?"
 _TEXT = r"'(?:[^'\\]|\\.|'')*'"
-_CLAUSE = rf"(?:NOT\s+NULL|(?:FORMAT|FROM|COMMENT)\s+{_TEXT})"
+_LITERAL = rf"{_TEXT}|-?[\d.]+|TRUE|FALSE|NULL"
+_CLAUSE = rf"(?:NOT\s+NULL|(?:FORMAT|FROM|COMMENT)\s+{_TEXT}|DEFAULT\s+(?:{_LITERAL}))"
+_DEFAULT = re.compile(rf"DEFAULT\s+({_LITERAL})", re.I)
 _SAID = re.compile(rf"(FORMAT|FROM)\s+({_TEXT})", re.I)
 _QUERY = re.compile(rf"CREATE\s+(?P<kind>STREAM|VIEW)\s+{_NAME}\s+AS\s+(?P<query>.+)", re.I | re.S)
 _RULES = re.compile(rf"CREATE\s+RULES\s+{_NAME}\s+(?P<rules>ON\b.+)", re.I | re.S)
@@ -223,8 +226,21 @@ def _column(match: re.Match[str]) -> Column:
     clauses = match["clauses"]
     said = {word.upper(): _unquoted(text) for word, text in _SAID.findall(clauses)}
     required = re.search(r"NOT\s+NULL", re.sub(_TEXT, "", clauses), re.I)
-    kind = Type.parse(match["type"])
-    return Column(match["name"], kind, not required, said.get("FORMAT"), said.get("FROM"))
+    kind, default = Type.parse(match["type"]), _DEFAULT.search(clauses)
+    return Column(
+        match["name"],
+        kind,
+        not required,
+        said.get("FORMAT"),
+        said.get("FROM"),
+        _json(default[1]) if default else None,
+    )
+
+
+def _json(literal: str) -> str | None:
+    if literal.startswith("'"):
+        return json.dumps(_unquoted(literal))
+    return None if literal.upper() == "NULL" else literal.lower()
 
 
 def _unquoted(text: str) -> str:

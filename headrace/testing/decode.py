@@ -115,6 +115,8 @@ def _refused(constant: str) -> Any:
 
 
 def _field(column: Column, value: Any) -> Any:
+    if value is None and column.default is not None:
+        value = json.loads(column.default, parse_float=Decimal)
     if value is None and not column.nullable:
         raise NotDecoded(f"{column.name} is missing and is declared NOT NULL")
     if value is not None and column.format:

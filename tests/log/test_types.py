@@ -275,6 +275,33 @@ def test_a_decoder_is_pickled_as_what_it_was_made_from() -> None:
     assert again.decode([block], 0, None, raw=False).table["price"].to_pylist() == [Decimal(1)]
 
 
+DEFAULTED = Schema(
+    (
+        Column("kind", Type("STRING"), nullable=False, default='"none"'),
+        Column("n", Type("INT"), default="-1"),
+        Column("price", Type.parse("DECIMAL(4,2)"), default="1.5"),
+        Column("day", Type("DATE"), default='"2026-01-01"'),
+    )
+)
+NONE = ["none", -1, Decimal("1.50"), date(2026, 1, 1)]
+
+
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_a_default_stands_for_what_is_missing_or_null_and_for_nothing_else(format: str) -> None:
+    some, missing, null, bad = {
+        "json": (b'{"kind":"a","n":0,"price":0,"day":"2026-01-02"}', b"{}",
+                 b'{"kind":null,"n":null,"price":null,"day":null}', b'{"n":"x"}'),
+        "csv": (b"a,0,0,2026-01-02", b",,,", b",,,", b",x,,"),
+    }[format]  # fmt: skip
+    records, statuses = [some, missing, null, bad, missing], [0, 0, 0, 0, int(Status.DUPLICATE)]
+    block = Block.of(0, 0, records, statuses)
+    table = Decoder(DEFAULTED, format).decode([block], 0, None, raw=False).table
+    found = [list(row.values())[:4] for row in table.to_pylist()]
+    values = ["a", 0, Decimal(0), date(2026, 1, 2)]
+    assert found == [values, NONE, NONE, [None] * 4, [None] * 4]
+    assert rows(missing, some, decoder=Decoder(DEFAULTED, format))[0]["kind"] == "none"
+
+
 CSV_NAMES = ["price", "tiny", "single", "body", "local"]
 CSV_SCHEMA = Schema(
     (
