@@ -9,6 +9,7 @@ tests/testing/test_expressions.py is a table of expressions and their values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -176,6 +177,19 @@ def _bracket(node: exp.Expr, row: Row) -> Value:
     return None if array is None or index is None else STRICT[exp.Bracket](array, index)
 
 
+def _within_json(node: exp.Expr, row: Row) -> Value:
+    """`payload:a.b[0]`: what the JSON has there, or nothing."""
+    value = evaluate(node.this, row)
+    for part in node.args["expression"].expressions:
+        if isinstance(part, exp.JSONPathKey):
+            value = value.get(part.this) if isinstance(value, dict) else None
+        elif isinstance(part, exp.JSONPathSubscript):
+            inside = isinstance(value, list) and part.this < len(value)
+            value = value[part.this] if inside else None
+    # Spark keeps a decimal within JSON without the zeros at its end.
+    return value.normalize() if isinstance(value, Decimal) else value
+
+
 def _date_trunc(node: exp.Expr, row: Row) -> Value:
     return truncated(evaluate(node.this, row), node.text("unit"))
 
@@ -197,6 +211,7 @@ _FORMS: dict[type[exp.Expr], Callable[[exp.Expr, Row], Value]] = {
     exp.Interval: _interval,
     exp.Dot: _field,
     exp.Bracket: _bracket,
+    exp.JSONExtract: _within_json,
     exp.TimestampTrunc: _date_trunc,
     # sqlglot wraps the argument of day(), month() and year(); their fields do not depend on it.
     exp.TsOrDsToDate: lambda node, row: evaluate(node.this, row),

@@ -37,6 +37,9 @@ class _Dialect(Spark):
         STRING_ESCAPES = ["\\", "'"]  # noqa: RUF012
 
     class Parser(SparkParser):
+        # payload:a.b is a value within JSON.
+        COLON_IS_VARIANT_EXTRACT = True
+        COLON_CHAIN_IS_SINGLE_EXTRACT = False
         # Ours take a limit, which sqlglot would drop.
         FUNCTIONS = {  # noqa: RUF012
             name: build
