@@ -142,6 +142,21 @@ def test_events_of_any_schema_are_accepted_by_its_decoder() -> None:
     assert table["ms"].to_pylist()[-1] == table["log"].to_pylist()[-1]
 
 
+def test_every_way_of_breaking_an_event_breaks_it_whatever_its_schema() -> None:
+    columns = (
+        Column("who", Type("STRING"), False, path="$.actor.id"),
+        Column("any", Type("VARIANT"), False),
+        Column("kind", Type("INT"), False, default="1"),
+        Column("at", Type("TIMESTAMP"), format="epoch_s"),
+    )
+    definition = stream(schema=Schema(columns), id=None, source="generator")
+    event = one_event(definition)
+    records = [spoiled(event, definition, turn) for turn in range(4)]
+    block = Block.of(0, NOW, records, bytes(4))
+    table = Decoder(definition.schema).decode([block], 0, None, raw=False).table
+    assert None not in table["_reason"].to_pylist()
+
+
 def one_event(definition: StreamDefinition) -> dict[str, Any]:
     generator = Generator(definition, Random(1), run="r")
     return Inventor(definition, Random(1), "r", generator.options).events(1, NOW)[0]

@@ -64,11 +64,11 @@ def test_columns_of_every_type_are_added_one_by_one_and_read_again(tmp_path: Pat
     assert sorted(file.first_offset for file in files) == [2 * n for n in range(len(types))]
     names = [f"c{n}" for n in range(len(types))]
     listed = [file.path for file in files]
-    # DuckDB has no plan of the columns, so those of the newest files come by name.
-    found = duckdb.sql(
-        f"SELECT {', '.join(names)} FROM read_parquet({listed}, union_by_name = true) "
-        "ORDER BY _offset"
-    ).fetchall()
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            f"SELECT {', '.join(names)} FROM read_parquet({listed}, union_by_name = true) "
+            "ORDER BY _offset"
+        ).fetchall()
     expected = [value for _, value in VALUES.values()]
     assert list(found[-1]) == expected
     assert list(found[0]) == [expected[0], *[None] * (len(types) - 1)]
