@@ -28,6 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan, flows_of, whole
@@ -59,7 +60,7 @@ from headrace.serving.store import Epoch
 from headrace.serving.watches import deploy_files, statuses
 from headrace.serving.watching import WatchLookout
 from headrace.spark.analyse import SparkAnalyser
-from headrace.spark.feed import Feed
+from headrace.spark.feed import Feed, with_variants
 from headrace.spark.functions import register_functions
 from headrace.spark.relations import register
 from headrace.speed.carry import Behind
@@ -246,13 +247,15 @@ class Parts:
         parts = zip(flow.streams, flow.ranges(range), flow.parts(highs), strict=True)
         tables = [decoded(s, self.log(s.name), part, highs) for s, part, highs in parts]
         came = repr([table.to_pylist() for table in tables])
+        # An epoch belongs to the generation beside which it was computed.
         key = (name, range, state.reached, state.heard_at, self.clock(), came)
         # An epoch of joined streams, or of carried views, depends also on what was before it.
         shared = shared and not flow.joined and not any(view.carry for view in self.plan.views)
         if shared and key in self.compiled.epochs:
             # Its rows do not depend on how many builds were before it, but a commit names them.
             return replace(self.compiled.epochs[key], generation=state.generation)
-        frame = together([self.compiled.speed.createDataFrame(table) for table in tables])
+        pairs = zip(flow.streams, tables, strict=True)
+        frame = together([_frame(self.compiled.speed, stream, table) for stream, table in pairs])
         read, processors = partial(self.frame, flow.streams[0]), self.compiled.processors
         behind = Behind(self.store, state, read, STEP_EVENTS_MAX, processors)
         versions, memory = self.store.versions(name), self.memories.get(name)
@@ -263,7 +266,7 @@ class Parts:
     def frame(
         self, plan: StreamPlan, spark: Any, range: PositionRange, highs: tuple[int | None, ...]
     ) -> Any:
-        return spark.createDataFrame(decoded(plan, self.log(plan.name), range, highs))
+        return _frame(spark, plan, decoded(plan, self.log(plan.name), range, highs))
 
     def counts(self) -> dict[str, int]:
         """What batch has counted up to the boundary, and speed after it."""
@@ -288,6 +291,12 @@ class Parts:
         for topic in self.topics.values():
             topic.close()
         self.store.close()
+
+
+def _frame(spark: Any, stream: StreamPlan, table: pa.Table) -> Any:
+    """Decoded events as the streaming source has them, with the types that are declared."""
+    schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+    return with_variants(spark.createDataFrame(table, schema), stream)
 
 
 def decoded(

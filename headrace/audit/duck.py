@@ -149,6 +149,10 @@ def _translated(node: exp.Expr, windows: Windows | None) -> exp.Expr:
         return exp.Anonymous(this=_SPARK_NAMES[node.name.lower()], expressions=node.expressions)
     if isinstance(node, exp.Any):
         return exp.LogicalOr(this=node.this.unnest())
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.JSONExtract):
+        # A value of a VARIANT is cast as itself, and not as its JSON text.
+        value = exp.JSONExtractScalar(this=node.this.this, expression=node.this.expression)
+        return exp.Cast(this=value, to=node.args["to"])
     return node
 
 

@@ -57,7 +57,7 @@ def register_stream(
 
 def name_events(connection: Any, stream: StreamPlan, records: str, condition: str) -> None:
     """Let the stream's name mean those of the records for which the condition holds."""
-    columns = ", ".join(f'"{name}"' for name, _, _ in stream.columns)
+    columns = ", ".join(f'"{name}"' for name in stream.schema.names)
     connection.execute(
         f'CREATE OR REPLACE VIEW "{stream.name}" AS '
         f"SELECT {columns}, {_PLACE}, {ARRIVED_AT}, {LATE}, {LATENESS} FROM {records} "
@@ -106,7 +106,7 @@ def register_range(
     reader = TopicReader(state / "log" / stream.name)
     tail = _tail(reader, stream, hot, highs if known else (None,) * stream.partitions)
     connection.register(f"_tail_{stream.name}", tail)
-    columns = ", ".join(_plain_time(name, type) for name, type, _ in stream.columns)
+    columns = ", ".join(_plain_time(c.name, c.type) for c in stream.columns)
     columns += f", {_PLACE}, {_plain_time(ARRIVED_AT, 'TIMESTAMP')}, {LATE}, {LATENESS}"
     columns += f", {REASON}, {RAW}"
     after = f"NOT {before(range.lower)}"

@@ -19,6 +19,7 @@ import msgspec
 
 from headrace.audit.compare import compare
 from headrace.audit.duck import oracle_sql
+from headrace.audit.duck_types import duck_columns, duck_type
 from headrace.audit.events import register_stream
 from headrace.audit.ordered import NotComparable
 from headrace.compile.plan import Plan, TablePlan, ViewPlan
@@ -106,17 +107,11 @@ def connect(
     return connection
 
 
-_DUCK_TYPES = {"STRING": "VARCHAR", "INT": "INTEGER"}
-
-
 def _table_sql(table: TablePlan, folder: Path) -> str:
     path = str((folder / table.location).resolve()).replace("'", "''")
     if table.format == "parquet":
         return f"SELECT * FROM read_parquet('{path}')"
-    pairs = [column.strip().split("` ") for column in table.ddl.split(", ")]
-    types = ", ".join(
-        f"'{name.strip('`')}': '{_DUCK_TYPES.get(type, type)}'" for name, type in pairs
-    )
+    types = ", ".join(f"'{name}': '{type}'" for name, type in duck_columns(table.ddl).items())
     if table.format == "json":
         return f"SELECT * FROM read_json('{path}', columns = {{{types}}})"
     header = dict(table.options).get("header", "true")
@@ -124,8 +119,7 @@ def _table_sql(table: TablePlan, folder: Path) -> str:
 
 
 def _register(connection: Any, function: FunctionDefinition) -> None:
-    takes = [_DUCK_TYPES.get(t.name, t.name) for t in function.takes]
-    returns = _DUCK_TYPES.get(function.returns.name, function.returns.name)
+    takes, returns = [duck_type(type) for type in function.takes], duck_type(function.returns)
     body = function.body if function.kind == "arrow" else _with_pandas(function.body)
     connection.create_function(
         function.name,

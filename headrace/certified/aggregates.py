@@ -29,7 +29,7 @@ Make = Callable[[Sequence[Typed], Over], Typed]
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregation:
     name: str
     counts: tuple[int, ...]  # how many arguments it may have
     make: Make
@@ -148,39 +148,39 @@ def _shifted(function: str) -> Make:
     return make
 
 
-AGGREGATES: dict[str, Aggregate] = {
+AGGREGATES: dict[str, Aggregation] = {
     row.name: row
     for row in (
-        Aggregate("count", (0, 1, 2, 3, 4), _count),
-        Aggregate("sum", (1,), _sum),
-        Aggregate("avg", (1,), _avg),
-        Aggregate("min", (1,), _same("min")),
-        Aggregate("max", (1,), _same("max")),
-        Aggregate("stddev_samp", (1,), _double("stddev_samp({0})")),
-        Aggregate("stddev_pop", (1,), _double("stddev_pop({0})")),
-        Aggregate("var_samp", (1,), _double("var_samp({0})")),
-        Aggregate("var_pop", (1,), _double("var_pop({0})")),
-        Aggregate("covar_samp", (2,), _double("covar_samp({0}, {1})")),
-        Aggregate("covar_pop", (2,), _double("covar_pop({0}, {1})")),
-        Aggregate("corr", (2,), _correlation),
-        Aggregate("bool_and", (1,), _logical("bool_and")),
-        Aggregate("bool_or", (1,), _logical("bool_or")),
-        Aggregate("count_if", (1,), _count_if),
-        Aggregate("max_by", (2,), _by("arg_max_null")),
-        Aggregate("min_by", (2,), _by("arg_min_null")),
-        Aggregate("percentile", (2,), _percentile),
-        Aggregate("median", (1,), _percentile),
-        Aggregate("row_number", (0,), _numbered("row_number"), window_only=True),
-        Aggregate("rank", (0,), _numbered("rank"), window_only=True),
-        Aggregate("dense_rank", (0,), _numbered("dense_rank"), window_only=True),
-        Aggregate("ntile", (1,), _numbered("ntile"), window_only=True),
-        Aggregate("percent_rank", (0,), _numbered("percent_rank", DOUBLE), window_only=True),
-        Aggregate("cume_dist", (0,), _numbered("cume_dist", DOUBLE), window_only=True),
-        Aggregate("lag", (1, 2, 3), _shifted("lag"), window_only=True),
-        Aggregate("lead", (1, 2, 3), _shifted("lead"), window_only=True),
-        Aggregate("first_value", (1,), _same("first_value"), window_only=True),
-        Aggregate("last_value", (1,), _same("last_value"), window_only=True),
-        Aggregate("nth_value", (2,), _shifted("nth_value"), window_only=True),
+        Aggregation("count", (0, 1, 2, 3, 4), _count),
+        Aggregation("sum", (1,), _sum),
+        Aggregation("avg", (1,), _avg),
+        Aggregation("min", (1,), _same("min")),
+        Aggregation("max", (1,), _same("max")),
+        Aggregation("stddev_samp", (1,), _double("stddev_samp({0})")),
+        Aggregation("stddev_pop", (1,), _double("stddev_pop({0})")),
+        Aggregation("var_samp", (1,), _double("var_samp({0})")),
+        Aggregation("var_pop", (1,), _double("var_pop({0})")),
+        Aggregation("covar_samp", (2,), _double("covar_samp({0}, {1})")),
+        Aggregation("covar_pop", (2,), _double("covar_pop({0}, {1})")),
+        Aggregation("corr", (2,), _correlation),
+        Aggregation("bool_and", (1,), _logical("bool_and")),
+        Aggregation("bool_or", (1,), _logical("bool_or")),
+        Aggregation("count_if", (1,), _count_if),
+        Aggregation("max_by", (2,), _by("arg_max_null")),
+        Aggregation("min_by", (2,), _by("arg_min_null")),
+        Aggregation("percentile", (2,), _percentile),
+        Aggregation("median", (1,), _percentile),
+        Aggregation("row_number", (0,), _numbered("row_number"), window_only=True),
+        Aggregation("rank", (0,), _numbered("rank"), window_only=True),
+        Aggregation("dense_rank", (0,), _numbered("dense_rank"), window_only=True),
+        Aggregation("ntile", (1,), _numbered("ntile"), window_only=True),
+        Aggregation("percent_rank", (0,), _numbered("percent_rank", DOUBLE), window_only=True),
+        Aggregation("cume_dist", (0,), _numbered("cume_dist", DOUBLE), window_only=True),
+        Aggregation("lag", (1, 2, 3), _shifted("lag"), window_only=True),
+        Aggregation("lead", (1, 2, 3), _shifted("lead"), window_only=True),
+        Aggregation("first_value", (1,), _same("first_value"), window_only=True),
+        Aggregation("last_value", (1,), _same("last_value"), window_only=True),
+        Aggregation("nth_value", (2,), _shifted("nth_value"), window_only=True),
     )
 }
 SYNONYMS = {

@@ -1,7 +1,7 @@
 """An expression of Spark's, compiled: a tree of sqlglot's -> `Typed`.
 
-Names are resolved by what is handed in (`Names`), so the same compiler serves a query, the finish
-of a view and a condition. What has no meaning here is refused by name.
+Names are resolved by what is handed in (`NameResolver`), so the same compiler serves a query, the
+finish of a view and a condition. What has no meaning here is refused by name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SQL_CHARACTERS_MAX = 500_000
 SMALLER = "nest fewer expressions and queries within each other."
 
 
-class Names(Protocol):
+class NameResolver(Protocol):
     """What the names of an expression mean."""
 
     def column(self, node: exp.Column) -> Typed: ...
@@ -56,7 +56,7 @@ class Names(Protocol):
 class Expressions:
     """Compiles expressions over some names."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameResolver) -> None:
         self.names = names
 
     def compile(self, node: exp.Expr) -> Typed:

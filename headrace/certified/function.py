@@ -31,7 +31,7 @@ Make = Callable[[Sequence[Typed]], Typed]
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Scalar:
     """One form of a function. `duck` is a template over {0}, {1}, …, or makes the whole."""
 
     name: str
@@ -97,10 +97,10 @@ def implicit(source: str, target: str) -> bool:
     return (is_numeric(source) and is_numeric(target)) or {source, target} == set(TIMES)
 
 
-def rows(*functions: Function, also: dict[str, str] | None = None) -> tuple[Function, ...]:
+def rows(*functions: Scalar, also: dict[str, str] | None = None) -> tuple[Scalar, ...]:
     """Functions, and those that are another's under a second name."""
     second = [
-        Function(name, row.takes, row.duck, row.gives)
+        Scalar(name, row.takes, row.duck, row.gives)
         for name, meant in (also or {}).items()
         for row in functions
         if row.name == meant

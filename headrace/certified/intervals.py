@@ -23,15 +23,15 @@ _MICROS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class CalendarInterval:
     months: int = 0
     micros: int = 0
 
-    def negated(self) -> Interval:
-        return Interval(-self.months, -self.micros)
+    def negated(self) -> CalendarInterval:
+        return CalendarInterval(-self.months, -self.micros)
 
 
-def read_interval(node: exp.Interval) -> Interval:
+def read_interval(node: exp.Interval) -> CalendarInterval:
     """INTERVAL 1 MONTH, INTERVAL '1' DAY, INTERVAL '1 day 2 hours'."""
     unit = node.args.get("unit")
     text = node.this.name if isinstance(node.this, exp.Literal) else ""
@@ -43,14 +43,14 @@ def read_interval(node: exp.Interval) -> Interval:
     micros = sum(int(number) * _MICROS.get(name, 0) for number, name in known)
     if months and micros:
         raise not_available("an interval of months and days together")
-    return Interval(months, micros)
+    return CalendarInterval(months, micros)
 
 
 def _is_known(number: str, unit: str) -> bool:
     return bool(re.fullmatch(r"[+-]?\d+", number)) and (unit in _MONTHS or unit in _MICROS)
 
 
-def shifted(value: Typed, by: Interval) -> Typed:
+def shifted(value: Typed, by: CalendarInterval) -> Typed:
     """A date or time, so much later. A date stays one unless hours are added to it."""
     if value.type == "DATE" and by.micros % DAY == 0:
         later = f"TRY(CAST({_later(value.sql, by)} AS DATE))"
@@ -69,7 +69,7 @@ def in_calendar(sql: str, type: str) -> str:
     return f"CASE WHEN {sql} BETWEEN {limits} THEN {sql} END"
 
 
-def _later(sql: str, by: Interval) -> str:
+def _later(sql: str, by: CalendarInterval) -> str:
     if by.months:
         return f"({sql} + to_months({by.months}))"
     return f"({sql} + to_microseconds({by.micros}))"

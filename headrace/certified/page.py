@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from headrace.certified.aggregates import AGGREGATES, SYNONYMS
-from headrace.certified.function import Function
+from headrace.certified.function import Scalar
 from headrace.certified.functions import choices, numbers, texts, times
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
@@ -47,7 +47,7 @@ def page() -> str:
     return "\n".join([*parts, _aggregates()])
 
 
-def _family(name: str, rows: Iterable[Function]) -> str:
+def _family(name: str, rows: Iterable[Scalar]) -> str:
     forms: dict[str, list[str]] = {}
     for row in rows:
         takes = ", ".join(kind.replace("*", " …").removesuffix("!") for kind in row.takes)

@@ -26,7 +26,7 @@ DEPTH_MAX = 32  # queries within queries
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class AnswerColumn:
     """A column of a relation or of a result."""
 
     name: str
@@ -36,22 +36,22 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class ReadRelation:
     """Something to select from: DuckDB's SQL for it, and its columns."""
 
     sql: str
-    columns: tuple[Column, ...]
+    columns: tuple[AnswerColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     sql: str
-    columns: tuple[Column, ...]
+    columns: tuple[AnswerColumn, ...]
     relations: tuple[str, ...]  # the named ones that it reads, in order of their first use
 
 
 # The relation of a name in lower case; None if there is none.
-Find = Callable[[str], Relation | None]
+Find = Callable[[str], ReadRelation | None]
 
 
 def compile_query(
@@ -81,16 +81,16 @@ class _Environment:
     """Where a query stands: CTEs that it may name, and the query around it."""
 
     context: _Context
-    tables: Mapping[str, Relation] = field(default_factory=dict)
+    tables: Mapping[str, ReadRelation] = field(default_factory=dict)
     outer: _Scope | None = None
     depth: int = 0
 
-    def within(self, tables: Mapping[str, Relation], outer: _Scope | None) -> _Environment:
+    def within(self, tables: Mapping[str, ReadRelation], outer: _Scope | None) -> _Environment:
         if self.depth >= DEPTH_MAX:
             raise BadQuery(f"more than {DEPTH_MAX} queries stand within each other")
         return _Environment(self.context, tables, outer, self.depth + 1)
 
-    def relation(self, table: exp.Table) -> Relation:
+    def relation(self, table: exp.Table) -> ReadRelation:
         name = table.name.lower()
         if not table.db and name in self.tables:
             return self.tables[name]
@@ -108,10 +108,10 @@ class _Source:
     """A relation in FROM, under its alias."""
 
     alias: str
-    columns: tuple[Column, ...]
+    columns: tuple[AnswerColumn, ...]
     shown: bool = True  # the right side of a semi join is not
 
-    def sql_of(self, column: Column) -> str:
+    def sql_of(self, column: AnswerColumn) -> str:
         return f"{quoted(self.alias)}.{quoted(column.name)}"
 
 
@@ -120,7 +120,7 @@ class _Scope:
     """What the names in a SELECT mean."""
 
     sources: list[_Source] = field(default_factory=list)
-    merged: dict[str, Column] = field(default_factory=dict)  # of JOIN … USING, by name
+    merged: dict[str, AnswerColumn] = field(default_factory=dict)  # of JOIN … USING, by name
     outer: _Scope | None = None
 
     def find(self, node: exp.Column) -> Typed | None:
@@ -141,7 +141,7 @@ class _Scope:
         return [column.name for source in self.sources for column in source.columns]
 
 
-def _typed(sql: str, column: Column) -> Typed:
+def _typed(sql: str, column: AnswerColumn) -> Typed:
     return Typed(sql, column.type, column.estimate, key=column.key)
 
 
@@ -201,7 +201,7 @@ class _Names:
         )
 
 
-def _query(query: exp.Expr, environment: _Environment) -> Relation:
+def _query(query: exp.Expr, environment: _Environment) -> ReadRelation:
     made = _whole_query(query, _with(query, environment))
     # A CTE is written out wherever it is named.
     if len(made.sql) > SQL_CHARACTERS_MAX:
@@ -209,7 +209,7 @@ def _query(query: exp.Expr, environment: _Environment) -> Relation:
     return made
 
 
-def _whole_query(query: exp.Expr, environment: _Environment) -> Relation:
+def _whole_query(query: exp.Expr, environment: _Environment) -> ReadRelation:
     match query:
         case exp.Select():
             return _Select(query, environment).compile()
@@ -234,25 +234,25 @@ def _with(query: exp.Expr, environment: _Environment) -> _Environment:
     return environment.within(tables, environment.outer)
 
 
-def _renamed(relation: Relation, alias: exp.TableAlias | None) -> Relation:
+def _renamed(relation: ReadRelation, alias: exp.TableAlias | None) -> ReadRelation:
     """The relation with the column names that its alias gives."""
     names = [column.name for column in (alias.columns if alias else [])]
     if not names:
-        return Relation(f"({relation.sql})", relation.columns)
+        return ReadRelation(f"({relation.sql})", relation.columns)
     if len(names) != len(relation.columns):
         raise BadQuery(f"{len(names)} names are given for {len(relation.columns)} columns")
     columns = tuple(
-        Column(name, column.type, column.estimate, column.key)
+        AnswerColumn(name, column.type, column.estimate, column.key)
         for name, column in zip(names, relation.columns, strict=True)
     )
     items = ", ".join(
         f"{quoted(old.name)} AS {quoted(new.name)}"
         for old, new in zip(relation.columns, columns, strict=True)
     )
-    return Relation(f"(SELECT {items} FROM ({relation.sql}))", columns)
+    return ReadRelation(f"(SELECT {items} FROM ({relation.sql}))", columns)
 
 
-def _set_operation(query: exp.SetOperation, environment: _Environment) -> Relation:
+def _set_operation(query: exp.SetOperation, environment: _Environment) -> ReadRelation:
     sides = [_query(side, environment) for side in (query.this, query.expression)]
     left, right = sides
     if len(left.columns) != len(right.columns):
@@ -262,17 +262,17 @@ def _set_operation(query: exp.SetOperation, environment: _Environment) -> Relati
         )
     columns = tuple(map(_either, left.columns, right.columns))
     word = f"{query.key.upper()}{'' if query.args.get('distinct') else ' ALL'}"
-    return Relation(f" {word} ".join(_as_columns(side, columns) for side in sides), columns)
+    return ReadRelation(f" {word} ".join(_as_columns(side, columns) for side in sides), columns)
 
 
-def _either(a: Column, b: Column) -> Column:
+def _either(a: AnswerColumn, b: AnswerColumn) -> AnswerColumn:
     type = wider(a.type, b.type)
     if type is None:
         raise not_available(f"a column that is {a.type} in one query and {b.type} in the other")
-    return Column(a.name, type, roughest([a.estimate, b.estimate]), a.key and b.key)
+    return AnswerColumn(a.name, type, roughest([a.estimate, b.estimate]), a.key and b.key)
 
 
-def _as_columns(side: Relation, columns: tuple[Column, ...]) -> str:
+def _as_columns(side: ReadRelation, columns: tuple[AnswerColumn, ...]) -> str:
     items = [
         f"{cast(_typed(quoted(old.name), old), new.type).sql} AS {quoted(new.name)}"
         for old, new in zip(side.columns, columns, strict=True)
@@ -280,7 +280,7 @@ def _as_columns(side: Relation, columns: tuple[Column, ...]) -> str:
     return f"(SELECT {', '.join(items)} FROM ({side.sql}))"
 
 
-def _ordered(query: exp.Expr, made: Relation, environment: _Environment) -> Relation:
+def _ordered(query: exp.Expr, made: ReadRelation, environment: _Environment) -> ReadRelation:
     """A query in brackets or a set operation, with its own ORDER BY and LIMIT."""
     scope = _Scope([_Source("_whole", made.columns)], outer=environment.outer)
     names = _Names(scope, environment)
@@ -288,7 +288,9 @@ def _ordered(query: exp.Expr, made: Relation, environment: _Environment) -> Rela
     places = [_typed(f'"_whole".{quoted(c.name)}', c) for c in made.columns]
     said = _order_by(order, Expressions(names), places) if order else ""
     said += _limited(query)
-    return Relation(f"SELECT * FROM ({made.sql}) AS _whole{said}", made.columns) if said else made
+    return (
+        ReadRelation(f"SELECT * FROM ({made.sql}) AS _whole{said}", made.columns) if said else made
+    )
 
 
 def _order_by(order: exp.Order, expressions: Expressions, places: list[Typed]) -> str:
@@ -351,7 +353,7 @@ class _Select:
         self.names = _Names(self.scope, environment)
         self.expressions = _WithPlaces(self.names)
 
-    def compile(self) -> Relation:
+    def compile(self) -> ReadRelation:
         self._check_clauses()
         parts = [self._from(), self._where()]
         items = [pair for item in self.select.expressions for pair in self._items(item)]
@@ -367,7 +369,7 @@ class _Select:
         listed = ", ".join(f"{typed.sql} AS {quoted(name)}" for name, typed in items)
         word = "SELECT DISTINCT" if self.select.args.get("distinct") else "SELECT"
         sql = f"{word} {listed}{''.join(parts)}{_limited(self.select)}"
-        return _unique(Relation(sql, columns))
+        return _unique(ReadRelation(sql, columns))
 
     def _check_clauses(self) -> None:
         for word, value in self.select.args.items():
@@ -378,8 +380,8 @@ class _Select:
             raise not_available("DISTINCT ON")
 
     @staticmethod
-    def _column(name: str, typed: Typed) -> Column:
-        return Column(name, typed.type, typed.estimate, typed.key)
+    def _column(name: str, typed: Typed) -> AnswerColumn:
+        return AnswerColumn(name, typed.type, typed.estimate, typed.key)
 
     # FROM
 
@@ -527,7 +529,7 @@ class _WithPlaces(Expressions):
         return node.args["typed"] if isinstance(node, _At) else super().compile(node)
 
 
-def _values(node: exp.Values, expressions: Expressions) -> Relation:
+def _values(node: exp.Values, expressions: Expressions) -> ReadRelation:
     """Rows written out in FROM."""
     rows = [
         [expressions.compile(v) for v in (row.expressions if isinstance(row, exp.Tuple) else [row])]
@@ -538,16 +540,16 @@ def _values(node: exp.Values, expressions: Expressions) -> Relation:
         if len(row) != len(types):
             raise BadQuery("the rows of VALUES have different lengths")
         types = [wider(a, b.type) or VOID for a, b in zip(types, row, strict=True)]
-    columns = tuple(Column(f"col{n + 1}", type) for n, type in enumerate(types))
+    columns = tuple(AnswerColumn(f"col{n + 1}", type) for n, type in enumerate(types))
     written = ", ".join(
         "(" + ", ".join(cast(c, t).sql for c, t in zip(row, types, strict=True)) + ")"
         for row in rows
     )
     names = ", ".join(quoted(column.name) for column in columns)
-    return Relation(f"SELECT * FROM (VALUES {written}) AS _values({names})", columns)
+    return ReadRelation(f"SELECT * FROM (VALUES {written}) AS _values({names})", columns)
 
 
-def _unique(relation: Relation) -> Relation:
+def _unique(relation: ReadRelation) -> ReadRelation:
     """Two outputs of one name are told apart, so that whoever reads them can."""
     seen: set[str] = set()
     for column in relation.columns:

@@ -212,7 +212,7 @@ def _stream_document(stream: StreamPlan, project: Project, change: str) -> dict[
     return {
         "name": stream.name,
         "source": project.streams[stream.name].source,
-        "columns": {name: type for name, type, _ in stream.columns},
+        "columns": {column.name: column.type for column in stream.columns},
         "partitions": stream.partitions,
         "watermark": f"{mark[0]} less {duration_text(mark[1])}" if mark else None,
         "change": change,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from headrace.certified.select import Column, Compiled, Relation, compile_query
+from headrace.certified.select import AnswerColumn, Compiled, ReadRelation, compile_query
 from headrace.certified.typed import quoted
 from headrace.compile.plan import FRESH, MERGED, OutputPlan, ViewPlan
 from headrace.core.errors import HeadraceError
@@ -17,21 +17,21 @@ from headrace.define.dialect import parse_query
 HINT = "docs/sql.md lists what can follow the aggregates; apply the rest to the events before."
 
 
-def merged_columns(plan: ViewPlan) -> tuple[Column, ...]:
+def merged_columns(plan: ViewPlan) -> tuple[AnswerColumn, ...]:
     """The columns of a view's merged rows: its keys and the values of its aggregates."""
-    keys = [Column(key.column, key.type, key=True) for key in plan.keys]
-    calls = [Column(call.column, call.type) for call in plan.calls]
-    return (*keys, *calls, Column(FRESH, "BOOLEAN"))
+    keys = [AnswerColumn(key.column, key.type, key=True) for key in plan.keys]
+    calls = [AnswerColumn(call.column, call.type) for call in plan.calls]
+    return (*keys, *calls, AnswerColumn(FRESH, "BOOLEAN"))
 
 
-def answer_columns(plan: ViewPlan) -> tuple[Column, ...]:
+def answer_columns(plan: ViewPlan) -> tuple[AnswerColumn, ...]:
     """The columns of a view's answer."""
-    return tuple(Column(out.name, out.type, out.estimate, out.keyed) for out in plan.outputs)
+    return tuple(AnswerColumn(out.name, out.type, out.estimate, out.keyed) for out in plan.outputs)
 
 
 def compile_finish(plan: ViewPlan, table: str, origin: Origin | None = None) -> Compiled:
     """The finish in DuckDB's SQL, over a table of merged rows."""
-    merged = Relation(quoted(table), merged_columns(plan))
+    merged = ReadRelation(quoted(table), merged_columns(plan))
     query = parse_query(plan.finish_sql, Origin("plan", 1))
     try:
         return compile_query(query, lambda name: merged if name == MERGED else None)

@@ -267,7 +267,7 @@ def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> K
         key_sql = group.ordered.key_sql
         return KeyPlan(f"k{number}", group.name, "BIGINT", key_sql, group.window)
     type = types[group.sql]
-    if type.array:
+    if type.nested:
         raise Unsupported(f"'{group.sql}' is an array, which cannot be grouped by", origin=origin)
     if not group.window:
         return KeyPlan(f"k{number}", group.name, type.name, storage_form(type, group.sql))
@@ -332,7 +332,7 @@ def known_type(spark_type: str, sql: str, origin: Origin) -> Type:
     if type := type_of(spark_type):
         return type
     if spark_type.startswith("array"):
-        return Type("STRING", array=True)
+        return Type.array_of(Type("STRING"))
     raise Unsupported(f"'{sql}' is of type {spark_type}, which a view cannot hold", origin=origin)
 
 

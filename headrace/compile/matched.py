@@ -308,14 +308,14 @@ def _plain(order: str) -> str:
 
 def _sent(sql: str, type: Type) -> str:
     """The value as the matcher takes it: times are numbers, conditions stay conditions."""
-    return sql if type.array or type.name == "BOOLEAN" else storage_form(type, sql)
+    return sql if type.nested or type.name == "BOOLEAN" else storage_form(type, sql)
 
 
 def _kept(type: Type) -> str:
     """The Spark type of a value that the matcher gives."""
-    return "BIGINT" if type.name in _BACK and not type.array else type.spark
+    return "BIGINT" if type.name in _BACK else type.spark
 
 
 def _given(column: str, type: Type) -> str:
     """SQL that makes of a given value what it was."""
-    return column if type.array else _BACK.get(type.name, "{}").format(column)
+    return _BACK.get(type.name, "{}").format(column)

@@ -214,7 +214,7 @@ def _made(function: str, type: Type) -> Type | None:
     if function == "count":
         return BIGINT
     if function == "collect_list":
-        return Type(type.name, array=True)
+        return Type.array_of(type)
     if function in {"min", "max"}:
         return type
     if not type.numeric:

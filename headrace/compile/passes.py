@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 from sqlglot import exp
 
-from headrace.certified.select import Relation, compile_query
+from headrace.certified.select import ReadRelation, compile_query
 from headrace.compile.analyser import Analyser
 from headrace.compile.calls import known_to_spark, read_call
 from headrace.compile.carry import Carried, is_carried
@@ -45,6 +45,7 @@ from headrace.compile.lower import (
 )
 from headrace.compile.plan import (
     WINDOW,
+    ColumnPlan,
     DerivedPlan,
     JoinPlan,
     KeyPlan,
@@ -321,7 +322,7 @@ class _Compiler:
         relations = {name.lower(): answer_columns(self.views[name]) for name in resolved.views}
         made = compile_query(
             resolved.select,
-            lambda name: Relation(name, relations[name]) if name in relations else None,
+            lambda name: ReadRelation(name, relations[name]) if name in relations else None,
             origin=origin,
         )
         outputs = tuple(
@@ -356,7 +357,7 @@ class _Compiler:
     def inputs(self, resolved: Resolved) -> str:
         """Fingerprint of what the view's SQL does not say itself."""
         bases = dict.fromkeys(base_streams(resolved, self.ordered))
-        streams = [self.project.streams[name].schema.spark_ddl for name in bases]
+        streams = [_declared(self.project.streams[name].schema) for name in bases]
         tables = [self.project.tables[name] for name in all_tables(resolved, self.ordered)]
         functions = self.project.functions_file
         code = functions.read_bytes() if functions else b""
@@ -377,13 +378,19 @@ class _Compiler:
         )
 
 
+def _declared(schema: Schema) -> str:
+    """What a schema says of the values of its columns."""
+    clauses = [f"{column.name} {said}" for column in schema.columns if (said := column.clauses)]
+    return "; ".join([schema.spark_ddl, *clauses])
+
+
 def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
     """A source stream as its readers need it."""
     mark = definition.watermark
     times = {"ahead_us": mark.ahead_us, "idle_us": mark.idle_us} if mark else {}
     return StreamPlan(
         definition.name,
-        tuple((c.name, c.type.spark, c.nullable) for c in definition.schema.columns),
+        tuple(map(ColumnPlan.of, definition.schema.columns)),
         definition.format,
         definition.partitions or project.settings.log.partitions,
         (mark.column, mark.delay_us) if mark else None,

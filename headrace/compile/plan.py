@@ -245,11 +245,31 @@ class ViewPlan(_Noun, frozen=True):
         return next((out for out in self.outputs if out.name.lower() == name.lower()), None)
 
 
+class ColumnPlan(_Noun, frozen=True, array_like=True):
+    """A declared column, and how an event holds it."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    format: str | None = None
+    path: str | None = None
+    default: str | None = None
+
+    @staticmethod
+    def of(c: Column) -> ColumnPlan:
+        return ColumnPlan(c.name, c.type.spark, c.nullable, c.format, c.path, c.default)
+
+    @property
+    def column(self) -> Column:
+        type = Type.parse(self.type)
+        return Column(self.name, type, self.nullable, self.format, self.path, self.default)
+
+
 class StreamPlan(_Noun, frozen=True):
     """A source stream as its log, its master and its readers need it."""
 
     name: str
-    columns: tuple[tuple[str, str, bool], ...]  # name, type, nullable
+    columns: tuple[ColumnPlan, ...]
     format: str
     partitions: int
     watermark: tuple[str, int] | None = None  # column, delay in microseconds
@@ -264,7 +284,7 @@ class StreamPlan(_Noun, frozen=True):
 
     @property
     def schema(self) -> Schema:
-        return Schema(tuple(Column(n, Type.parse(t), nullable) for n, t, nullable in self.columns))
+        return Schema(tuple(column.column for column in self.columns))
 
 
 class TablePlan(_Noun, frozen=True):

@@ -15,7 +15,7 @@ import difflib
 
 from sqlglot import exp
 
-from headrace.certified.select import Relation, compile_query
+from headrace.certified.select import ReadRelation, compile_query
 from headrace.compile.finish import answer_columns
 from headrace.compile.plan import WINDOW, CallPlan, OutputPlan, Plan, ViewPlan
 from headrace.core.errors import BadRequest, NotFound, Unsupported
@@ -54,7 +54,7 @@ def shape_of(plan: Plan, asked: Subscription) -> Shape:
 
 def check_query(view: ViewPlan, query: str) -> None:
     """Refuse a query over the view that cannot be answered."""
-    relation = Relation(view.name, answer_columns(view))
+    relation = ReadRelation(view.name, answer_columns(view))
     parsed = parse_query(query, Origin("subscription", 1))
     compile_query(parsed, lambda name: relation if name == view.name.lower() else None)
 

@@ -1,68 +1,106 @@
 """The types that an event's fields may have, and what each is called in the other systems.
 
-A value is stored as its *storage* type: a timestamp as microseconds, a date as days, a boolean as
-0 or 1. Only the edges (decoding an event, printing an answer) know the difference.
+A type is a small tree: a scalar by its name, or an array, map or struct of other types. A value is
+stored as its *storage* type: a timestamp as microseconds, a date as days, a boolean as 0 or 1. Only
+the edges (decoding an event, printing an answer) know the difference.
 tests/core/test_schema.py checks that each type survives the way there and back.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from headrace.core.errors import BadDefinition
 
-_SYNONYMS = {
-    "STRING": "STRING", "VARCHAR": "STRING", "CHAR": "STRING", "TEXT": "STRING",
-    "BOOLEAN": "BOOLEAN",
-    "TINYINT": "INT", "SMALLINT": "INT", "INT": "INT", "INTEGER": "INT",
-    "BIGINT": "BIGINT", "LONG": "BIGINT",
-    "FLOAT": "DOUBLE", "REAL": "DOUBLE", "DOUBLE": "DOUBLE",
-    "TIMESTAMP": "TIMESTAMP", "TIMESTAMP_LTZ": "TIMESTAMP",
-    "DATE": "DATE",
-}  # fmt: skip
 _STORAGE = {
-    "STRING": "TEXT", "BOOLEAN": "INTEGER", "INT": "INTEGER", "BIGINT": "INTEGER",
-    "DOUBLE": "REAL", "TIMESTAMP": "INTEGER", "DATE": "INTEGER",
+    "STRING": "TEXT", "BOOLEAN": "INTEGER", "TINYINT": "INTEGER", "SMALLINT": "INTEGER",
+    "INT": "INTEGER", "BIGINT": "INTEGER", "FLOAT": "REAL", "DOUBLE": "REAL",
+    "TIMESTAMP": "INTEGER", "DATE": "INTEGER",
 }  # fmt: skip
-SUPPORTED = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, TIMESTAMP, DATE and ARRAY of these"
+_NUMERIC = {"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"}
+ARRAY, MAP, STRUCT, DECIMAL = "ARRAY", "MAP", "STRUCT", "DECIMAL"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A part of a type: a field of a STRUCT, the element of an ARRAY, the key or value of a MAP."""
+
+    name: str
+    type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A scalar type, or an array of one.
+    """A scalar by its name, a DECIMAL with its size, or an ARRAY, MAP or STRUCT of other types.
 
-    >>> Type.parse("varchar(20)"), Type.parse("array<bigint>").spark
-    (Type(name='STRING', array=False), 'ARRAY<BIGINT>')
+    >>> Type.parse("varchar(20)").name, Type.parse("array<struct<a: bigint>>").spark
+    ('STRING', 'ARRAY<STRUCT<a: BIGINT>>')
     """
 
     name: str
-    array: bool = False
+    fields: tuple[Field, ...] = ()
+    size: tuple[int, int] | None = None  # of a DECIMAL: its precision and its scale
 
     @staticmethod
     def parse(text: str) -> Type:
         """Read a type as SQL writes it, in any spelling that Spark knows for it."""
-        word = text.strip().upper()
-        inner = re.fullmatch(r"ARRAY\s*<\s*(.+?)\s*>", word)
-        base = re.sub(r"\(.*\)", "", inner[1] if inner else word).strip()
-        if base not in _SYNONYMS:
-            raise BadDefinition(
-                f"the type {text.strip()} is not supported", hint=f"supported are {SUPPORTED}."
-            )
-        return Type(_SYNONYMS[base], inner is not None)
+        from headrace.core.type_text import parse_type  # it makes types, so it comes after this
+
+        return parse_type(text)
+
+    @staticmethod
+    def array_of(element: Type) -> Type:
+        return Type(ARRAY, (Field("element", element),))
+
+    @staticmethod
+    def map_of(value: Type) -> Type:
+        """A map of texts to values, as a JSON object is."""
+        return Type(MAP, (Field("key", Type("STRING")), Field("value", value)))
+
+    @staticmethod
+    def struct_of(*fields: tuple[str, Type]) -> Type:
+        return Type(STRUCT, tuple(Field(name, type) for name, type in fields))
+
+    @staticmethod
+    def decimal_of(precision: int, scale: int) -> Type:
+        return Type(DECIMAL, size=(precision, scale))
+
+    @property
+    def nested(self) -> bool:
+        """Whether its values are lists or objects."""
+        return self.name in {ARRAY, MAP, STRUCT}
+
+    @property
+    def element(self) -> Type:
+        """The type of an array's elements, or of a map's values."""
+        return self.fields[-1].type
 
     @property
     def spark(self) -> str:
-        return f"ARRAY<{self.name}>" if self.array else self.name
+        match self.name:
+            case "ARRAY":
+                return f"ARRAY<{self.element.spark}>"
+            case "MAP":
+                return f"MAP<STRING, {self.element.spark}>"
+            case "STRUCT":
+                inner = (f"{_quoted(field.name)}: {field.type.spark}" for field in self.fields)
+                return f"STRUCT<{', '.join(inner)}>"
+            case "DECIMAL" if self.size:
+                return f"DECIMAL({self.size[0]},{self.size[1]})"
+        return self.name
 
     @property
-    def storage(self) -> str:
-        """The store's type for a value of this type."""
-        return _STORAGE[self.name]
+    def storage(self) -> str | None:
+        """The store's type for a value of this type; None if the store cannot keep one."""
+        return _STORAGE.get(self.name)
 
     @property
     def numeric(self) -> bool:
-        return not self.array and self.name in {"INT", "BIGINT", "DOUBLE"}
+        return self.name in _NUMERIC
+
+    def has(self, *names: str) -> bool:
+        """Whether it is one of these types, or a part of it is."""
+        return self.name in names or any(field.type.has(*names) for field in self.fields)
 
 
 def nested(type: str) -> bool:
@@ -70,11 +108,42 @@ def nested(type: str) -> bool:
     return type.startswith(("ARRAY<", "STRUCT<"))
 
 
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A declared column. Where its value is not simply the field of its name, it says how an event
+    holds it: at a `path`, or as a time in a `format`. The `default` is JSON, and stands for what is
+    missing or null.
+    """
+
     name: str
     type: Type
     nullable: bool = True
+    format: str | None = None
+    path: str | None = None
+    default: str | None = None
+
+    @property
+    def clauses(self) -> str:
+        """What is declared of it beside its name, type and NOT NULL."""
+        said = [f"FORMAT '{self.format}'"] if self.format is not None else []
+        said += [f"FROM '{self.path}'"] if self.path is not None else []
+        said += [f"DEFAULT {self.default}"] if self.default is not None else []
+        return " ".join(said)
+
+
+def not_in_csv(column: Column) -> str | None:
+    """Why a CSV event cannot hold the column, if it cannot."""
+    if column.path is not None:
+        return f"the column '{column.name}' has a path, which CSV events do not have"
+    if column.type.nested or column.type.name == "VARIANT":
+        article = "an" if column.type.name == ARRAY else "a"
+        kind = f"{article} {column.type.name.lower()}"
+        return f"the column '{column.name}' is {kind}, which CSV events cannot hold"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +169,16 @@ class Schema:
     @property
     def spark_ddl(self) -> str:
         return ", ".join(f"`{c.name}` {c.type.spark}" for c in self.columns)
+
+    @property
+    def stored_ddl(self) -> str:
+        """The columns as log and master have them: a VARIANT is its JSON text."""
+        kinds = {"VARIANT": "STRING"}
+        pairs = ((c.name, c.type.spark) for c in self.columns)
+        return ", ".join(f"`{name}` {kinds.get(type, type)}" for name, type in pairs)
+
+    @property
+    def variants(self) -> dict[str, str]:
+        """SQL that makes the VARIANT of each stored text, by the column's name."""
+        found = (c.name for c in self.columns if c.type.name == "VARIANT")
+        return {name: f"parse_json(`{name}`)" for name in found}

@@ -37,7 +37,7 @@ class Step:
 
 
 def _same(types: tuple[Type, ...]) -> Type | None:
-    return None if types[0].array else types[0]
+    return None if types[0].nested else types[0]
 
 
 def _double(types: tuple[Type, ...]) -> Type | None:

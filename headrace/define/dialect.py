@@ -51,6 +51,9 @@ class Headrace(Spark):
         }
 
     class Parser(SparkParser):
+        # payload:a.b reads a path of a VARIANT.
+        COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
+        COLON_CHAIN_IS_SINGLE_EXTRACT: ClassVar[bool] = False
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             name: build for name, build in SparkParser.FUNCTIONS.items() if name in _UNDERSTOOD
         }
@@ -64,12 +67,33 @@ class Headrace(Spark):
             # sqlglot writes TIMESTAMP, which Spark would read as another value.
             exp.DType.TIME: "TIME",
         }
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            **SparkGenerator.TRANSFORMS,
+            # sqlglot writes get_json_object, which takes a text and not a VARIANT.
+            exp.JSONExtract: lambda self, node: f"{self.sql(node, 'this')}:{_path(node)}",
+        }
+
+
+def _path(node: exp.JSONExtract) -> str:
+    """The path behind the colon, as Spark reads it."""
+    steps = "".join(_step(part) for part in node.expression.expressions)
+    return steps.removeprefix(".")
+
+
+def _step(part: exp.Expr) -> str:
+    if isinstance(part, exp.JSONPathSubscript):
+        return f"[{part.this}]"
+    if isinstance(part, exp.JSONPathKey):
+        return f".`{part.this}`" if "`" not in str(part.this) else f"['{part.this}']"
+    return ""
 
 
 class Translatable(Headrace):
     """The same text with all functions known, so that it can be said in another dialect."""
 
     class Parser(SparkParser):
+        COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
+        COLON_CHAIN_IS_SINGLE_EXTRACT: ClassVar[bool] = False
         # Ours take a limit, which sqlglot would drop.
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             name: build

@@ -15,9 +15,10 @@ import msgspec
 
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.origin import Origin
-from headrace.core.schema import Column, Schema, Type
+from headrace.core.schema import Column, Schema, Type, not_in_csv
 from headrace.core.subscription import Guarantee
 from headrace.core.time import duration_us
+from headrace.define.columns import read_column
 from headrace.define.deciding import read_rules
 from headrace.define.definitions import (
     Definition,
@@ -106,6 +107,7 @@ class _Reader(Tokens):
         if kind == "TABLE":
             if watermark:
                 raise self.wrong(f"table '{name}' has a watermark, which only streams have", first)
+            self.refuse_clauses(name, schema, first)
             return self.table(name, schema, first)
         return self.stream(name, schema, watermark, first)
 
@@ -131,6 +133,8 @@ class _Reader(Tokens):
             raise self.wrong(f"partitions must be a number from 1 to 1024, not '{count}'", origin)
         if plain.get("format", "json") not in {"json", "csv"}:
             raise self.wrong(f"format is 'json' or 'csv', not '{plain['format']}'", origin)
+        if plain.get("format") == "csv":
+            self.check_csv(schema, origin)
         self.check_watermark(schema, watermark, origin)
         if plain.get("key") and not schema.find(plain["key"]):
             raise self.wrong(f"the key '{plain['key']}' is not a declared column", origin)
@@ -179,6 +183,18 @@ class _Reader(Tokens):
             idle_us=lengths.get("watermark.idle", watermark.idle_us),
         )
 
+    def refuse_clauses(self, name: str, schema: Schema, origin: Origin) -> None:
+        """What says how an event holds a column says nothing of a table, which Spark reads."""
+        for column in schema.columns:
+            if column.clauses:
+                what = f"column '{column.name}' of table '{name}' has {column.clauses}"
+                raise self.wrong(f"{what}, which only columns of streams have", origin)
+
+    def check_csv(self, schema: Schema, origin: Origin) -> None:
+        problem = next(filter(None, map(not_in_csv, schema.columns)), None)
+        if problem:
+            raise Unsupported(problem, hint="use format = 'json'.", origin=origin)
+
     def table(self, name: str, schema: Schema, origin: Origin) -> TableDefinition:
         self.expect("USING")
         format = self.word().lower()
@@ -225,7 +241,7 @@ class _Reader(Tokens):
                     raise self.wrong(f"'{name}' has two watermarks")
                 watermark = self.watermark()
             else:
-                columns.append(self.column())
+                columns.append(read_column(self))
             if not self.took(","):
                 break
         self.expect(")")
@@ -235,30 +251,6 @@ class _Reader(Tokens):
             return Schema(tuple(columns)), watermark
         except BadDefinition as error:
             raise self.wrong(error.message, origin) from error
-
-    def column(self) -> Column:
-        name, place, words = self.name("a column"), self.origin, ""
-        if name.startswith("_"):
-            raise self.wrong("columns that begin with '_' are kept for Headrace itself", place)
-        depth = 0
-        ends = {",", ")", "NOT", "COMMENT"}
-        while not self.done and (depth or self.ahead() not in ends):
-            depth += (
-                (self.ahead() in {"(", "<"}) - self.ahead().count(")") - self.ahead().count(">")
-            )
-            words += self.word()
-        nullable = True
-        if self.took("NOT"):
-            self.expect("NULL")
-            nullable = False
-        if self.took("COMMENT"):
-            self.literal()
-        try:
-            return Column(name, Type.parse(words), nullable)
-        except BadDefinition as error:
-            raise BadDefinition(
-                f"column '{name}': {error.message}", hint=error.hint, origin=place
-            ) from error
 
     def watermark(self) -> Watermark:
         self.expect("WATERMARK")

@@ -48,11 +48,9 @@ def csv_to_json(header: Sequence[str], schema: Schema) -> Callable[[bytes], byte
 
 def value_reader(kind: Type) -> Callable[[str], Any]:
     """The function that reads a text as a JSON value of this type, or leaves it a text."""
-    if kind.array:
-        return _array
-    return {"INT": _whole, "BIGINT": _whole, "DOUBLE": _double, "BOOLEAN": _boolean}.get(
-        kind.name, str
-    )
+    if kind.nested or kind.name == "VARIANT":
+        return _json
+    return _READERS.get(kind.name, str)
 
 
 def _whole(text: str) -> Any:
@@ -77,9 +75,20 @@ def _boolean(text: str) -> Any:
     return _BOOLEANS.get(text.strip().lower(), text)
 
 
-def _array(text: str) -> Any:
+def _json(text: str) -> Any:
     try:
-        msgspec.json.decode(text, type=list[Any])
+        msgspec.json.decode(text)
         return msgspec.Raw(text.encode())
     except msgspec.DecodeError:
         return text
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "TINYINT": _whole,
+    "SMALLINT": _whole,
+    "INT": _whole,
+    "BIGINT": _whole,
+    "FLOAT": _double,
+    "DOUBLE": _double,
+    "BOOLEAN": _boolean,
+}

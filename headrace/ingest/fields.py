@@ -17,7 +17,9 @@ from typing import Any
 import msgspec
 
 from headrace.core.errors import BadDefinition
+from headrace.core.json_path import JsonPath
 from headrace.define.definitions import StreamDefinition
+from headrace.log.json_values import decode_json
 
 Value = str | int | bytes | None
 Fields = tuple[list[Value], list[Value]]  # the keys and the ids of some records
@@ -35,12 +37,23 @@ def field_reader(definition: StreamDefinition) -> FieldReader:
     """
     if definition.format == "csv":
         return _csv_reader(definition)
-    names = {
-        role: column.name if (column := definition.schema.find(name)) else name
+    paths = {
+        role: _path(definition, name)
         for role, name in (("key", definition.key), ("id", definition.id))
         if name is not None
     }
+    if any(len(path.steps) > 1 for path in paths.values()):
+        return _path_reader(paths)
+    names = {role: path.field for role, path in paths.items()}
     return _json_reader(names) if names else lambda records: ([], [])
+
+
+def _path(definition: StreamDefinition, name: str) -> JsonPath:
+    """Where the events have a field: at the path of its column, or under its name."""
+    column = definition.schema.find(name)
+    if column and column.path:
+        return JsonPath.parse(column.path)
+    return JsonPath((column.name if column else name,))
 
 
 def _json_reader(names: dict[str, str]) -> FieldReader:
@@ -63,6 +76,38 @@ def _json_reader(names: dict[str, str]) -> FieldReader:
         return keys, ids
 
     return read
+
+
+def _path_reader(paths: dict[str, JsonPath]) -> FieldReader:
+    """Record by record; one of the fields stands deeper than the others."""
+    decoders = {
+        field: msgspec.json.Decoder(
+            msgspec.defstruct("Field", [("f", msgspec.Raw, _ABSENT)], rename={"f": field})
+        )
+        for field in {path.field for path in paths.values()}
+    }
+
+    def read_one(path: JsonPath, record: bytes) -> Value:
+        try:
+            raw: Any = decoders[path.field].decode(record)
+            return _scalar(path.within(decode_json(raw.f)))
+        except _UNREADABLE:
+            return None
+
+    def read(records: Sequence[bytes]) -> Fields:
+        keys, ids = (
+            [read_one(paths[role], record) for record in records] if role in paths else []
+            for role in ("key", "id")
+        )
+        return keys, ids
+
+    return read
+
+
+def _scalar(value: Any) -> Value:
+    if isinstance(value, bool | msgspec.Raw):
+        return msgspec.json.encode(value)
+    return value if isinstance(value, str | int) else None
 
 
 def _decoder(names: dict[str, str], kind: Any, absent: Any) -> msgspec.json.Decoder[Any]:

@@ -39,14 +39,16 @@ def _cut_off(event: Event, schema: Schema, encode: Encode) -> bytes:
 
 
 def _wrong_type(event: Event, schema: Schema, encode: Encode) -> bytes:
-    column = next((c for c in schema.columns if c.type.name != "STRING"), None)
+    typed = (c for c in schema.columns if c.type.name not in {"STRING", "VARIANT"})
+    column = next((c for c in typed if not c.path), None)
     if column is None:
         return _cut_off(event, schema, encode)
     return encode({**event, column.name: f"no {column.type.name.lower()}"})
 
 
 def _missing(event: Event, schema: Schema, encode: Encode) -> bytes:
-    column = next((c for c in schema.columns if not c.nullable), None)
+    needed = (c for c in schema.columns if not c.nullable and c.default is None)
+    column = next((c for c in needed if not c.path), None)
     if column is None:
         return _cut_off(event, schema, encode)
     return encode({name: value for name, value in event.items() if name != column.name})

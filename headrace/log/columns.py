@@ -3,13 +3,14 @@
 What a value means never depends on its neighbours: `refused` finds the rows that a column cannot
 take by halving, with the very function that converts the column. A time is read as ISO 8601 with
 'T' or a space; `Z` or an offset gives its zone, and one without a zone is in UTC; digits of a
-fraction after the sixth are cut off. Years are 1 to 9999, as in Spark.
+fraction after the sixth are cut off. Years are 1 to 9999, as in Spark. In lists, maps and structs
+times are read the same way, wherever they stand.
 tests/log/test_columns.py checks that a column converts as its values do one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +22,20 @@ TIME, _ZONELESS = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 _ARROW = {
     "STRING": pa.string(),
     "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
     "DOUBLE": pa.float64(),
     "TIMESTAMP": TIME,
+    "TIMESTAMP_NTZ": _ZONELESS,
     "DATE": pa.date32(),
+    "BINARY": pa.binary(),
+    "VARIANT": pa.string(),  # its JSON text, which Spark parses
 }
-_PARSED = {"TIMESTAMP", "DATE"}  # these come as text and may still be refused here
+# These come as text and may still be refused here.
+_PARSED = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 _TIME_CHARS_MIN = len("2026-01-01T00")
 _TIME_CHARS_SHORT = len("2026-01-01T00:00:00.123456")  # beyond it a fraction may be too fine
 _ZONED = r"(Z|[T ].*[+-]\d{2}(:?\d{2})?)$"
@@ -40,6 +48,8 @@ _USUAL_DATE = _DATE + "$"
 _USUAL_TIME = (
     _DATE + r"[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)?$"
 )
+_USUAL = {"TIMESTAMP": _USUAL_TIME, "TIMESTAMP_NTZ": _USUAL_TIME, "DATE": _USUAL_DATE}
+_TEXTS = _ARROW | dict.fromkeys(_PARSED, pa.string())
 _YEARS_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _YEARS_DAYS = (-719_162, 2_932_896)
 
@@ -47,26 +57,36 @@ _YEARS_DAYS = (-719_162, 2_932_896)
 def arrow_type(type_: Type) -> pa.DataType:
     """The Arrow type of a declared type.
 
-    >>> arrow_type(Type("BIGINT", array=True))
+    >>> arrow_type(Type.parse("ARRAY<BIGINT>"))
     ListType(list<item: int64>)
     """
-    return pa.list_(_ARROW[type_.name]) if type_.array else _ARROW[type_.name]
+    return _arrow(type_, _ARROW)
+
+
+def _arrow(type_: Type, scalars: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The Arrow type, with these types of its scalars."""
+    match type_.name:
+        case "ARRAY":
+            return pa.list_(_arrow(type_.element, scalars))
+        case "MAP":
+            return pa.map_(pa.string(), _arrow(type_.element, scalars))
+        case "STRUCT":
+            return pa.struct([(f.name, _arrow(f.type, scalars)) for f in type_.fields])
+        case "DECIMAL" if type_.size:
+            return pa.decimal128(*type_.size)
+    return scalars[type_.name]
 
 
 def parsed(type_: Type) -> bool:
-    """Whether the values of this type come as text that is read only here."""
-    return type_.name in _PARSED
+    """Whether values of this type, or parts of them, come as text that is read only here."""
+    return type_.has(*_PARSED)
 
 
 def convert(type_: Type, values: Sequence[Any]) -> pa.Array:
     """The Arrow array of these values; raises ArrowInvalid if one of them cannot be taken."""
     if not parsed(type_):
         return pa.array(values, arrow_type(type_))
-    if not type_.array:
-        return _read(type_, pa.array(values, pa.string()))
-    lists = pa.array(values, pa.list_(pa.string()))
-    items = _read(type_, lists.values)
-    return pa.ListArray.from_arrays(lists.offsets, items, mask=lists.is_null())
+    return _read(type_, pa.array(values, _arrow(type_, _TEXTS)))
 
 
 def refused(type_: Type, values: Sequence[Any]) -> list[int]:
@@ -85,9 +105,9 @@ def refused(type_: Type, values: Sequence[Any]) -> list[int]:
 
 def _suspects(type_: Type, values: Sequence[Any]) -> list[int]:
     """Values that do not look right. Only `convert` decides; this saves it most of the halving."""
-    if type_.array:
+    usual = _USUAL.get(type_.name)
+    if usual is None:
         return []
-    usual = _USUAL_TIME if type_.name == "TIMESTAMP" else _USUAL_DATE
     odd = pc.invert(pc.match_substring_regex(pa.array(values, pa.string()), usual))
     found: list[int] = pc.indices_nonzero(odd.fill_null(False)).to_pylist()
     return found
@@ -105,14 +125,64 @@ def _refused_by_halves(type_: Type, values: Sequence[Any], first: int) -> list[i
     return []
 
 
-def _read(type_: Type, texts: pa.Array) -> pa.Array:
-    return _times(texts) if type_.name == "TIMESTAMP" else _dates(texts)
+def unreadable_part(type_: Type, value: Any, place: str = "") -> tuple[Type, str, Any] | None:
+    """The part of a refused value that is not a time or date: its type, place and text."""
+    if value is None or not parsed(type_):
+        return None
+    if not type_.nested:
+        return (type_, place, value) if _refused_by_halves(type_, [value], 0) else None
+    parts = ((t, part, f"{place}{step}") for t, part, step in _parts(type_, value))
+    found = (unreadable_part(t, part, where) for t, part, where in parts)
+    return next((part for part in found if part), None)
+
+
+def _parts(type_: Type, value: Any) -> Iterator[tuple[Type, Any, str]]:
+    """The parts of a list, map or struct, and the step to each."""
+    if type_.name == "ARRAY":
+        yield from ((type_.element, item, f"[{n}]") for n, item in enumerate(value))
+    elif type_.name == "MAP":
+        yield from ((type_.element, item, f".{key}") for key, item in value)
+    else:
+        yield from ((f.type, value[f.name], f".{f.name}") for f in type_.fields)
+
+
+def _read(type_: Type, wire: pa.Array) -> pa.Array:
+    """The array with the texts in it read as times and dates."""
+    if not parsed(type_):
+        return wire
+    match type_.name:
+        case "TIMESTAMP":
+            return _times(wire)
+        case "TIMESTAMP_NTZ":
+            return _zoneless(wire)
+        case "DATE":
+            return _dates(wire)
+        case "STRUCT":
+            # A field of a null struct is an empty text; flattened it is null.
+            pairs = zip(type_.fields, wire.flatten(), strict=True)
+            fields, kind = [_read(field.type, part) for field, part in pairs], arrow_type(type_)
+            return pa.StructArray.from_arrays(fields, fields=list(kind), mask=wire.is_null())
+        case "MAP":
+            items, mask = _read(type_.element, wire.items), wire.is_null()
+            return pa.MapArray.from_arrays(wire.offsets, wire.keys, items, mask=mask)
+    items = _read(type_.element, wire.values)
+    return pa.ListArray.from_arrays(wire.offsets, items, arrow_type(type_), mask=wire.is_null())
 
 
 def _dates(texts: pa.Array) -> pa.Array:
     days = texts.cast(pa.date32())
     _check_within(days.view(pa.int32()), _YEARS_DAYS)
     return days
+
+
+def _zoneless(texts: pa.Array) -> pa.Array:
+    texts = pc.replace_substring_regex(texts, _FINE_FRACTION, r"\1\2", max_replacements=1)
+    lengths = pc.min_max(pc.binary_length(texts)).as_py()
+    if lengths["min"] is not None and lengths["min"] < _TIME_CHARS_MIN:
+        raise pa.ArrowInvalid("a time has a date and an hour at least")
+    times = texts.cast(_ZONELESS)
+    _check_within(times.view(pa.int64()), _YEARS_US)
+    return times
 
 
 def _times(texts: pa.Array) -> pa.Array:

@@ -1,7 +1,8 @@
 """CSV events -> rows: one record is one CSV line, its fields are the columns in declared order.
 
 An empty field is null. A row is a tuple of the same Python values that JSON events have, so that
-the columns are made by the same code. A field may be quoted and then hold commas and newlines.
+the columns are made by the same code; what JSON writes as a string is read from a field the same
+way. A field may be quoted and then hold commas and newlines.
 tests/log/test_decode.py has the table of cases.
 """
 
@@ -19,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace.core.errors import Unsupported
-from headrace.core.schema import Column, Schema
-from headrace.log.refusals import EXPECTED, BadEventError
+from headrace.core.schema import Column, Schema, not_in_csv
+from headrace.log.json_values import SINGLE_MAX, default_of, reader_of
+from headrace.log.refusals import EXPECTED, BadEventError, BadValueError
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BOOLEANS = {"true": True, "false": False}
-_BITS = {"INT": 31, "BIGINT": 63}
+_BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _DIGITS_MAX = 40  # more are out of range in any case, and Python refuses to read thousands
 
 
@@ -34,12 +36,11 @@ class CsvEvents:
 
     def __init__(self, schema: Schema) -> None:
         for column in schema.columns:
-            if column.type.array:
-                raise Unsupported(
-                    f"the column '{column.name}' is an array, which CSV events cannot hold",
-                    hint="use format = 'json'.",
-                )
+            if problem := not_in_csv(column):
+                raise Unsupported(problem, hint="use format = 'json'.")
         self.schema = schema
+        self._reads = [_reader(column) for column in schema.columns]
+        self._defaults = [default_of(column) for column in schema.columns]
         self.blank = (None,) * len(schema.columns)
 
     def getter(self, column: int) -> Callable[[Any], Any]:
@@ -55,7 +56,12 @@ class CsvEvents:
         if len(fields) != len(self.schema.columns):
             declared = len(self.schema.columns)
             raise BadEventError(f"the line has {len(fields)} fields and {declared} are declared")
-        return tuple(map(_value, self.schema.columns, fields))
+        parts = zip(self.schema.columns, self._reads, self._defaults, fields, strict=True)
+        return tuple(_value(*part) for part in parts)
+
+    def walked(self, rows: list[Any]) -> tuple[dict[int, list[Any]], dict[int, str]]:
+        """Every field is read with its row."""
+        return {}, {}
 
 
 def _split(line: bytes) -> list[str]:
@@ -72,42 +78,52 @@ def _split(line: bytes) -> list[str]:
     return rows[0]
 
 
-def _value(column: Column, text: str) -> Any:
+def _value(column: Column, read: Callable[[str], Any], default: Any, text: str) -> Any:
     """The value of one field; times and dates stay text until the whole column is read."""
     if text == "":
-        if not column.nullable:
+        if default is None and not column.nullable:
             raise BadEventError(f"field '{column.name}' must not be null")
-        return None
+        return default
+    try:
+        return read(text)
+    except BadValueError as error:
+        raise BadEventError(error.reason(column)) from error
+
+
+def _reader(column: Column) -> Callable[[str], Any]:
+    """The function that reads the fields of a column that are not empty."""
     name = column.type.name
     if name in _BITS:
-        return _integer(column, text)
-    if name == "DOUBLE":
-        return _number(column, text)
-    if name == "BOOLEAN":
-        if text.lower() not in _BOOLEANS:
-            raise _wrong(column)
-        return _BOOLEANS[text.lower()]
-    return text
+        return lambda text: _integer(name, text)
+    if name in ("FLOAT", "DOUBLE"):
+        return lambda text: _number(name, text)
+    return _boolean if name == "BOOLEAN" else reader_of(column)
 
 
-def _integer(column: Column, text: str) -> int:
+def _boolean(text: str) -> bool:
+    if text.lower() not in _BOOLEANS:
+        raise _wrong("BOOLEAN")
+    return _BOOLEANS[text.lower()]
+
+
+def _integer(name: str, text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise _wrong(column)
-    bound = 1 << _BITS[column.type.name]
+        raise _wrong(name)
+    bound = 1 << _BITS[name]
     value = int(text) if len(text) <= _DIGITS_MAX else bound
     if not -bound <= value < bound:
-        raise BadEventError(f"field '{column.name}' is out of range for {column.type.name}")
+        raise BadValueError(f"is out of range for {name}")
     return value
 
 
-def _number(column: Column, text: str) -> float:
+def _number(name: str, text: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise _wrong(column)
+        raise _wrong(name)
     value = float(text)
-    if math.isinf(value):
-        raise BadEventError(f"field '{column.name}' is out of range for DOUBLE")
+    if not abs(value) < (SINGLE_MAX if name == "FLOAT" else math.inf):
+        raise BadValueError(f"is out of range for {name}")
     return value
 
 
-def _wrong(column: Column) -> BadEventError:
-    return BadEventError(f"field '{column.name}' should be {EXPECTED[column.type.name]}")
+def _wrong(name: str) -> BadValueError:
+    return BadValueError(f"should be {EXPECTED[name]}")

@@ -22,9 +22,10 @@ from headrace.core.event import Status
 from headrace.core.schema import Schema, Type
 from headrace.define.definitions import Watermark
 from headrace.log.block import Block
-from headrace.log.columns import TIME, arrow_type, convert, parsed, refused
+from headrace.log.columns import TIME, arrow_type, convert, parsed, refused, unreadable_part
 from headrace.log.csv_events import CsvEvents
 from headrace.log.json_events import JsonEvents
+from headrace.log.json_values import default_of
 from headrace.log.late import lateness
 from headrace.log.refusals import BadEventError, unreadable
 
@@ -52,6 +53,7 @@ class _Chunk:
     statuses: NDArray[np.int8]
     body: bytes | None  # of all blocks; None if one of them is framed
     rows: list[Any]
+    walked: dict[int, list[Any]]  # the values of the columns that are not read with their row
     reasons: dict[int, str]
 
     @staticmethod
@@ -63,6 +65,7 @@ class _Chunk:
             np.concatenate([block.statuses for block in blocks]).astype(np.int8),
             None if framed else b"".join([block.body for block in blocks]),
             rows=[],
+            walked={},
             reasons={},
         )
 
@@ -74,6 +77,8 @@ class _Chunk:
     def refuse(self, row: int, blank: Any, reason: str) -> None:
         self.rows[row], self.reasons[row] = blank, reason
         self.statuses[row] = Status.DEAD_LETTER
+        for values in self.walked.values():
+            values[row] = None
 
 
 class Decoder:
@@ -86,6 +91,7 @@ class Decoder:
         if format not in ("json", "csv"):
             raise Unsupported(f"events cannot be in format '{format}'", hint="use json or csv.")
         self._events = JsonEvents(schema) if format == "json" else CsvEvents(schema)
+        self._defaults = [default_of(column) for column in schema.columns]
         self._time_column = self._index(watermark.column) if watermark else None
         if self._time_column is not None and self._type(self._time_column) != Type("TIMESTAMP"):
             name = schema.columns[self._time_column].name
@@ -124,6 +130,7 @@ class Decoder:
         for group in _grouped(blocks):
             chunk = _Chunk.of(group)
             self._read_rows(chunk)
+            self._walk(chunk)
             made = self._columns(chunk, wanted)
             arrived = _each([block.arrived_at_us for block in group], group)
             late_us, high_us = self._lateness(made, arrived, high_us)
@@ -155,25 +162,47 @@ class Decoder:
             elif status == _DEAD_LETTER:
                 chunk.reasons[i] = CONFLICT
 
+    def _walk(self, chunk: _Chunk) -> None:
+        """Read what is still JSON in the rows, wanted or not: all readers refuse the same."""
+        chunk.walked, reasons = self._events.walked(chunk.rows)
+        for row, reason in reasons.items():
+            chunk.refuse(row, self._events.blank, reason)
+
     def _columns(self, chunk: _Chunk, wanted: Sequence[int]) -> dict[int, pa.Array]:
         """The Arrow columns that are wanted or must be read to be checked, by index."""
-        checked = [i for i, c in enumerate(self.schema.columns) if parsed(c.type)]
+        columns = enumerate(self.schema.columns)
+        checked = [i for i, c in columns if parsed(c.type) and not c.format]
         try:
             made = {i: self._column(chunk, i) for i in checked}
         except pa.ArrowInvalid:
             for i in checked:
                 self._refuse_unreadable(chunk, i)
             made = {i: self._column(chunk, i) for i in checked}
-        return made | {i: self._column(chunk, i) for i in wanted if i not in made}
+        needed = wanted if self._time_column is None else (*wanted, self._time_column)
+        return made | {i: self._column(chunk, i) for i in needed if i not in made}
 
     def _column(self, chunk: _Chunk, index: int) -> pa.Array:
-        return convert(self._type(index), list(map(self._events.getter(index), chunk.rows)))
+        column, values = self.schema.columns[index], self._values(chunk, index)
+        if column.format:
+            return pa.array(values, arrow_type(column.type))
+        return convert(column.type, values)
+
+    def _values(self, chunk: _Chunk, index: int) -> list[Any]:
+        if index in chunk.walked:
+            return chunk.walked[index]
+        values = list(map(self._events.getter(index), chunk.rows))
+        default, blank = self._defaults[index], self._events.blank
+        if default is None:
+            return values
+        pairs = zip(values, chunk.rows, strict=True)
+        return [default if v is None and row is not blank else v for v, row in pairs]
 
     def _refuse_unreadable(self, chunk: _Chunk, index: int) -> None:
-        column = self.schema.columns[index]
-        values = list(map(self._events.getter(index), chunk.rows))
+        column, values = self.schema.columns[index], self._values(chunk, index)
         for row in refused(column.type, values):
-            chunk.refuse(row, self._events.blank, unreadable(column, values[row]))
+            part = unreadable_part(column.type, values[row])
+            assert part is not None, "a value is refused for a part of it"
+            chunk.refuse(row, self._events.blank, unreadable(column, *part))
 
     def _lateness(
         self, made: dict[int, pa.Array], arrived: Times, high_us: int | None

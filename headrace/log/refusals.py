@@ -11,15 +11,19 @@ import re
 
 import msgspec
 
-from headrace.core.schema import Column, Schema
+from headrace.core.schema import Column, Schema, Type
 
 EXPECTED = {
     "STRING": "a string",
     "BOOLEAN": "true or false",
+    "TINYINT": "an integer",
+    "SMALLINT": "an integer",
     "INT": "an integer",
     "BIGINT": "an integer",
+    "FLOAT": "a number",
     "DOUBLE": "a number",
     "TIMESTAMP": "a time such as '2026-01-31T12:00:00Z'",
+    "TIMESTAMP_NTZ": "a time without a zone such as '2026-01-31T12:00:00'",
     "DATE": "a date such as '2026-01-31'",
 }
 _GOT = {
@@ -38,7 +42,6 @@ _SHOWN_CHARS = 60
 # A value that is quoted comes after "should", so that is looked for first.
 _KINDS = (
     (" should be ", "wrong_type"),
-    (" should hold ", "wrong_type"),
     ("not JSON", "not_json"),
     ("not CSV", "not_csv"),
     ("fields and", "not_csv"),
@@ -50,8 +53,42 @@ _KINDS = (
 )
 
 
+_ITEM = re.compile(r"\[(\d+)\]")
+
+
 class BadEventError(Exception):
     """An event that becomes a dead letter; its text is the reason."""
+
+
+class BadValueError(Exception):
+    """A value that its type does not take. `says` follows the name of the field; `place` is where
+    within the field it stands, such as `.items[3].price`.
+    """
+
+    def __init__(self, says: str, place: str = "") -> None:
+        super().__init__(says)
+        self.says, self.place = says, place
+
+    def reason(self, column: Column) -> str:
+        return f"{subject(column, self.place)} {self.says}"
+
+
+def subject(column: Column, place: str = "") -> str:
+    """The field that a reason speaks of, and where within it.
+
+    >>> from headrace.core.schema import Type
+    >>> subject(Column("tags", Type("STRING")), "[1]"), subject(Column("a", Type("INT")), ".b[1]")
+    ("item 1 of field 'tags'", "field 'a.b[1]'")
+    """
+    if item := _ITEM.fullmatch(place):
+        return f"item {item[1]} of {subject(column)}"
+    at = f" at {column.path}" if column.path else ""
+    return f"field '{column.name}{place}'{at}"
+
+
+def quoted(text: str) -> str:
+    """A value as a reason quotes it, cut where it is long."""
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 def kind_of(reason: str) -> str:
@@ -76,12 +113,9 @@ def reason_of(error: Exception, line: bytes, schema: Schema) -> str:
     return _malformed(str(error), line)
 
 
-def unreadable(column: Column, value: object) -> str:
-    """The sentence for a text that is not a time or a date."""
-    shown = repr(value)
-    shown = shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…"
-    each = "hold " if column.type.array else "be "
-    return f"field '{column.name}' should {each}{EXPECTED[column.type.name]}, not {shown}"
+def unreadable(column: Column, type_: Type, place: str, value: object) -> str:
+    """The sentence for a text that is not a time or a date, at a place within its field."""
+    return f"{subject(column, place)} should be {EXPECTED[type_.name]}, not {quoted(repr(value))}"
 
 
 def _first_bad_byte(line: bytes) -> int:
@@ -108,16 +142,21 @@ def _invalid(message: str, schema: Schema) -> str:
         got = _GOT.get(wrong[1], wrong[1]) if wrong else "something else"
         return f"an event should be an object, not {got}"
     column, item = schema.find(place[1]), place[2]
-    subject = f"item {item} of field '{place[1]}'" if item else f"field '{place[1]}'"
+    named = f"item {item} of field '{place[1]}'" if item else f"field '{place[1]}'"
     if wrong and wrong[1] == "null":
-        return f"{subject} must not be null"
+        return f"{named} must not be null"
     if wrong:
         expected = _expected(column, item is not None)
-        return f"{subject} should be {expected}, not {_GOT.get(wrong[1], wrong[1])}"
-    return f"{subject} is out of range for {column.type.name if column else 'its type'}"
+        return f"{named} should be {expected}, not {_GOT.get(wrong[1], wrong[1])}"
+    return f"{named} is out of range for {_scalar(column.type).name if column else 'its type'}"
 
 
 def _expected(column: Column | None, item: bool) -> str:
     if column is None:
         return "of another type"
-    return "an array" if column.type.array and not item else EXPECTED[column.type.name]
+    return "an array" if column.type.nested and not item else EXPECTED[_scalar(column.type).name]
+
+
+def _scalar(type_: Type) -> Type:
+    """The type itself, or that of an array's elements."""
+    return type_.element if type_.nested else type_

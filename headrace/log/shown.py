@@ -7,6 +7,7 @@ tests/run/test_following_spark.py compares them with Spark's.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,15 @@ import pyarrow as pa
 from headrace.core.json_value import moment, number
 from headrace.core.schema import Schema, Type
 
-_WRITERS: dict[str, Callable[[Any], Any]] = {
+_Write = Callable[[Any], Any]
+_WRITERS: dict[str, _Write] = {
     "TIMESTAMP": moment,
+    "TIMESTAMP_NTZ": lambda time: time.isoformat(),
     "DATE": lambda day: day.isoformat(),
+    "FLOAT": number,
     "DOUBLE": number,
+    "DECIMAL": str,
+    "BINARY": lambda value: base64.b64encode(value).decode("ascii"),
 }
 
 
@@ -29,13 +35,24 @@ def shown_rows(table: pa.Table, schema: Schema) -> list[dict[str, Any]]:
 
 
 def _column(values: pa.ChunkedArray, type: Type) -> list[Any]:
-    write = _WRITERS.get(type.name)
-    if write is None:
-        return list(values.to_pylist())
-    one = _optional(write)
-    each = _optional(lambda items: [one(item) for item in items]) if type.array else one
-    return [each(value) for value in values.to_pylist()]
+    write = _writer(type)
+    return [write(value) for value in values.to_pylist()]
 
 
-def _optional(write: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _writer(type: Type) -> _Write:
+    """The function that writes a value of this type, or null."""
+    match type.name:
+        case "ARRAY":
+            item = _writer(type.element)
+            return _optional(lambda values: [item(value) for value in values])
+        case "MAP":
+            item = _writer(type.element)
+            return _optional(lambda pairs: {key: item(value) for key, value in pairs})
+        case "STRUCT":
+            fields = [(field.name, _writer(field.type)) for field in type.fields]
+            return _optional(lambda value: {name: write(value[name]) for name, write in fields})
+    return _optional(_WRITERS[type.name]) if type.name in _WRITERS else lambda value: value
+
+
+def _optional(write: _Write) -> _Write:
     return lambda value: None if value is None else write(value)

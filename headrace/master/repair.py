@@ -54,7 +54,7 @@ def _forms(stream: StreamPlan, version: MasterVersion) -> list[StreamPlan]:
     added = added_fields(pa.schema(version.delta.schema()))
     had = [version.columns - set(added[many:]) for many in range(len(added), -1, -1)]
     return [
-        replace(stream, columns=tuple(column for column in stream.columns if column[0] in names))
+        replace(stream, columns=tuple(column for column in stream.columns if column.name in names))
         for names in had
     ]
 

@@ -47,9 +47,8 @@ _CONFIGURATION = {
     "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
     "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",
     "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
-    # Of other columns nothing is asked; and of many columns Delta would leave this one out.
-    "delta.dataSkippingStatsColumns": OFFSET,
 }
+_INDEXED = "delta.dataSkippingStatsColumns"
 _SUMMARY = "_last_checkpoint"
 _APART = [STATUS, DAY, LANE]
 _HIDDEN = [
@@ -67,6 +66,15 @@ def file_schema(declared: pa.Schema) -> pa.Schema:
     """The columns of each file: the declared ones, nullable, and the hidden ones."""
     fields = [pa.field(field.name, field.type, nullable=True) for field in declared]
     return pa.schema(fields + [pa.field(name, type) for name, type in _HIDDEN])
+
+
+def indexed_columns(schema: pa.Schema) -> str:
+    """The columns of which Delta keeps statistics. Only the offsets are asked for, and of many
+    columns Delta would leave them out; but delta-rs finds none in a table with a struct of which it
+    keeps none.
+    """
+    structs = [field.name for field in schema if pa.types.is_struct(field.type)]
+    return ",".join([OFFSET, *structs])
 
 
 def declared_fields(table: pa.Schema) -> pa.Schema:
@@ -109,6 +117,9 @@ class MasterTable:
         added = [field for field in self._table_schema if field.name not in version.columns]
         if not added:
             return version
+        if any(pa.types.is_struct(field.type) for field in added):
+            # Before the column is there: without it nobody could read the offsets of files.
+            version.delta.alter.set_table_properties({_INDEXED: indexed_columns(self.schema)})
         version.delta.alter.add_columns(
             list(Schema.from_arrow(pa.schema(added)).fields), post_commithook_properties=_no_hooks()
         )
@@ -157,7 +168,7 @@ class MasterTable:
             partition_by=_APART,
             name=self.path.name,
             mode="ignore",  # somebody else may have made it meanwhile
-            configuration=_CONFIGURATION,
+            configuration=_CONFIGURATION | {_INDEXED: indexed_columns(self.schema)},
             post_commithook_properties=_no_hooks(),
         )
         return self.newest()

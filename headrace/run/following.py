@@ -17,6 +17,7 @@ import msgspec
 
 from headrace.compile.follow import Followed
 from headrace.compile.passes import HIDDEN_DDL
+from headrace.compile.plan import StreamPlan
 from headrace.compile.resolve import HIDDEN
 from headrace.core.errors import LimitReached
 from headrace.core.event import OFFSET, PARTITION
@@ -24,7 +25,7 @@ from headrace.core.position import Position, PositionRange
 from headrace.define.project import Project
 from headrace.log.shown import shown_rows
 from headrace.master.range_reader import RangeReader
-from headrace.run.history import table_relation, write_events
+from headrace.run.history import table_relation, typed_items, write_events
 from headrace.run.layout import Layout
 from headrace.serving.channel import EVENTS_MAX, Placed, Source
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
@@ -125,17 +126,29 @@ class Asked:
     def _relations(self, path: Path) -> list[Relation]:
         """The stream's name, and below it what it is made of."""
         stream, folder = self.known.stream, self.of.project.folder
-        ddl = f"{stream.schema.spark_ddl}, {HIDDEN_DDL}"
         derived = bool(self.known.sql)
-        events = Relation(stream.name, "arrow_file", [str(path)], ddl, hidden=derived)
+        events = _events(stream, path, hidden=derived)
         if not derived:
-            return [events]
+            return events
         # A condition speaks of the stream; who may read it need not be one who may read its tables.
         tables = [
             msgspec.structs.replace(table_relation(table, folder), hidden=True)
             for table in self.known.tables
         ]
-        return [events, *tables, Relation(self.known.name, query=self.known.sql)]
+        return [*events, *tables, Relation(self.known.name, query=self.known.sql)]
+
+
+def _events(stream: StreamPlan, path: Path, *, hidden: bool) -> list[Relation]:
+    """The stream's events under its name, with the types that it declares."""
+    ddl = f"{stream.schema.stored_ddl}, {HIDDEN_DDL}"
+    if not stream.schema.variants:
+        return [Relation(stream.name, "arrow_file", [str(path)], ddl, hidden=hidden)]
+    stored = f"_{stream.name}_stored"
+    query = f"SELECT {typed_items(stream)} FROM `{stored}`"
+    return [
+        Relation(stored, "arrow_file", [str(path)], ddl, hidden=True),
+        Relation(stream.name, query=query, hidden=hidden),
+    ]
 
 
 def _placed(row: dict[str, Any]) -> Placed:

@@ -65,8 +65,8 @@ def _log(path: Path) -> TopicReader | None:
 def _relations(
     stream: StreamPlan, paths: list[str], hot: Path, condition: str | None
 ) -> list[Relation]:
-    ddl = f"{stream.schema.spark_ddl}, {HIDDEN_DDL}"
-    columns = ", ".join(f"`{name}`" for name in (*stream.schema.names, *HIDDEN))
+    ddl = f"{stream.schema.stored_ddl}, {HIDDEN_DDL}"
+    columns = typed_items(stream)
     parts = [f"SELECT {columns} FROM `_{stream.name}_log`"]
     made = [Relation(f"_{stream.name}_log", "arrow_file", [str(hot)], ddl, hidden=True)]
     if paths:
@@ -74,6 +74,13 @@ def _relations(
         parts.append(f"SELECT {columns} FROM `_{stream.name}_master`")
     query = " UNION ALL ".join(parts)
     return [*made, Relation(stream.name, query=query, filter=condition)]
+
+
+def typed_items(stream: StreamPlan) -> str:
+    """SQL: the stored columns of a stream's events, with the types that it declares."""
+    variants = stream.schema.variants
+    names = (*stream.schema.names, *HIDDEN)
+    return ", ".join(f"{variants.get(name, f'`{name}`')} AS `{name}`" for name in names)
 
 
 def _write_tail(

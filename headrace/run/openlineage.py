@@ -100,7 +100,7 @@ def _columns(plan: Plan, name: str) -> list[tuple[str, str]]:
     """The columns of a stream or view; those of a table are text to us."""
     for stream in plan.streams:
         if stream.name == name:
-            return [(column, type) for column, type, _ in stream.columns]
+            return [(column.name, column.type) for column in stream.columns]
     view = plan.view(name)
     moments = "STRUCT<start: TIMESTAMP, end: TIMESTAMP>"
     outputs = view.outputs if view else ()

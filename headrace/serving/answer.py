@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.certified.select import Column
+from headrace.certified.select import AnswerColumn
 from headrace.compile.plan import WINDOW, OutputPlan
 from headrace.core.schema import nested
 from headrace.core.stored_value import shown
@@ -109,7 +109,7 @@ def sampled(state: StreamState) -> Sampled | None:
 
 
 def rows_as_objects(
-    rows: Iterable[Sequence[Any]], columns: Sequence[Column | OutputPlan]
+    rows: Iterable[Sequence[Any]], columns: Sequence[AnswerColumn | OutputPlan]
 ) -> list[dict[str, Any]]:
     """Rows in storage form as JSON objects."""
     objects = []
@@ -137,7 +137,7 @@ def _read(value: Any) -> Any:
 
 
 def column_info(
-    columns: Sequence[Column],
+    columns: Sequence[AnswerColumn],
     rows: Sequence[dict[str, Any]],
     fresh: bool,
     partial: bool = False,
@@ -153,7 +153,7 @@ def column_info(
     }
 
 
-def _info(column: Column, rows: Sequence[dict[str, Any]], fresh: bool) -> ColumnInfo:
+def _info(column: AnswerColumn, rows: Sequence[dict[str, Any]], fresh: bool) -> ColumnInfo:
     estimate = column.estimate
     if estimate and estimate.when == "speed" and not fresh:
         estimate = None

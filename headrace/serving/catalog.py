@@ -124,12 +124,12 @@ def check_history(old: StreamPlan, new: StreamPlan) -> None:
     """History does not change: columns may be added, and nothing that is there may mean another
     thing.
     """
-    columns = {name: (type, nullable) for name, type, nullable in new.columns}
-    kept = all(columns.get(name) == (type, nullable) for name, type, nullable in old.columns)
-    added = [c for c in new.columns if c[0] not in {name for name, _, _ in old.columns}]
+    columns = {column.name: column for column in new.columns}
+    kept = all(columns.get(column.name) == column for column in old.columns)
+    added = columns.keys() - {column.name for column in old.columns}
     if (
         kept
-        and all(nullable for _, _, nullable in added)
+        and all(columns[name].nullable for name in added)
         and old.partitions == new.partitions
         and old.format == new.format
         and (old.watermark, old.ahead_us) == (new.watermark, new.ahead_us)
@@ -138,7 +138,8 @@ def check_history(old: StreamPlan, new: StreamPlan) -> None:
     raise BadDefinition(
         f"stream '{new.name}' has changed in a way that its history does not allow",
         detail="columns can be added if they may be NULL; "
-        "types, names, NOT NULL, format, partitions, WATERMARK and watermark.ahead stay.",
+        "types, names, NOT NULL, FORMAT, FROM, DEFAULT, format, partitions, WATERMARK and "
+        "watermark.ahead stay.",
         hint="give the new form another name, or put the old definition back.",
     )
 

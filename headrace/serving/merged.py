@@ -20,7 +20,8 @@ from headrace.serving.merge import in_windows, merged, source
 KEY = "_key"  # what a stored row is known by, where the rows of an answer are the stored ones
 _TIME = pa.timestamp("us")
 _ARROW = {
-    "STRING": pa.string(), "INT": pa.int32(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(),
+    "STRING": pa.string(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(),
+    "BIGINT": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
     "TIMESTAMP": _TIME, "DATE": pa.date32(), "BOOLEAN": pa.bool_(),
 }  # fmt: skip
 

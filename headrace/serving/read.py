@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from sqlglot import exp
 
-from headrace.certified.select import Column, Compiled, compile_query
+from headrace.certified.select import AnswerColumn, Compiled, compile_query
 from headrace.compile.finish import answer_columns
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import BadQuery
@@ -176,7 +176,7 @@ class Reader:
         self,
         db: sqlite3.Connection,
         raw: Sequence[Row],
-        columns: Sequence[Column],
+        columns: Sequence[AnswerColumn],
         views: tuple[str, ...],
         limit: int | None,
         fresh: bool,

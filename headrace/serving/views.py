@@ -15,7 +15,7 @@ from functools import lru_cache
 import msgspec
 import pyarrow as pa
 
-from headrace.certified.select import Relation, compile_query
+from headrace.certified.select import ReadRelation, compile_query
 from headrace.certified.typed import quoted
 from headrace.compile.finish import answer_columns, compile_finish
 from headrace.compile.plan import FRESH, OutputPlan, Plan, ViewPlan
@@ -61,28 +61,28 @@ class Views:
     def names(self) -> list[str]:
         return [view.name for view in self.plan.views if self.readable(view.name)]
 
-    def find(self, name: str) -> Relation | None:
+    def find(self, name: str) -> ReadRelation | None:
         view = self.plan.view(name)
         if view is None or not self.readable(view.name):
             return None
         return self.relation(view)
 
-    def relation(self, view: ViewPlan) -> Relation:
+    def relation(self, view: ViewPlan) -> ReadRelation:
         """A view's rows; of one that is kept, also whether speed took part in each."""
         if view.name == ALERTS and not view.reads:
             self.tables[ALERTS] = ledger_rows(self.db, view)
-            return Relation(quoted(ALERTS), answer_columns(view))
+            return ReadRelation(quoted(ALERTS), answer_columns(view))
         if view.kind == "read":
             made = compile_query(parse_query(view.read_sql, Origin("plan", 1)), self.find)
-            return Relation(f"({made.sql})", answer_columns(view))
+            return ReadRelation(f"({made.sql})", answer_columns(view))
         return self.kept(live_plan(self.db, self.plan, view.name))
 
-    def kept(self, live: ViewPlan) -> Relation:
+    def kept(self, live: ViewPlan) -> ReadRelation:
         """The rows of a version, finished."""
         name = f"merged_{live.recompute}"
         if name not in self.tables:
             self.tables[name] = self.merged(live)
-        return Relation(f"({_finish(live, name)})", answer_columns(live))
+        return ReadRelation(f"({_finish(live, name)})", answer_columns(live))
 
     def with_freshness(self, view: ViewPlan) -> str:
         """The engine's SELECT of a view's rows, each with whether speed took part in it; of a view

@@ -39,8 +39,9 @@ class SparkAnalyser:
         self.spark = spark.newSession()
 
     def relation(self, name: str, ddl: str) -> None:
-        empty = to_arrow_schema(StructType.fromDDL(ddl), timezone="UTC").empty_table()
-        self.spark.createDataFrame(empty).createOrReplaceTempView(f"`{name}`")
+        schema = StructType.fromDDL(ddl)
+        empty = to_arrow_schema(schema, timezone="UTC").empty_table()
+        self.spark.createDataFrame(empty, schema).createOrReplaceTempView(f"`{name}`")
 
     def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
         try:

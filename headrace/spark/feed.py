@@ -41,10 +41,12 @@ class Feed:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         paths = sound(event_files(self.table.newest().files, range))
+        schema = from_arrow_schema(self.table.schema, prefer_timestamp_ntz=True)
         if not paths:
             # As Arrow, because Spark then knows that it is empty and runs no job.
-            return spark.createDataFrame(self.table.schema.empty_table())
-        frame = spark.read.schema(from_arrow_schema(self.table.schema)).parquet(*paths)
+            empty = spark.createDataFrame(self.table.schema.empty_table(), schema)
+            return with_variants(empty, self.stream)
+        frame = with_variants(spark.read.schema(schema).parquet(*paths), self.stream)
         conditions = [
             f"({PARTITION} = {partition} "
             f"AND {OFFSET} >= {interval.lower} AND {OFFSET} < {interval.upper})"
@@ -77,7 +79,7 @@ class Feed:
             .option("highs", msgspec.json.encode(highs).decode())
             .load()
         )
-        return frame.where(f"{STATUS} = {int(Status.EVENT)}")
+        return with_variants(frame, self.stream).where(f"{STATUS} = {int(Status.EVENT)}")
 
     @property
     def columns(self) -> list[str]:
@@ -90,6 +92,14 @@ class Feed:
             LATE,
             LATENESS,
         ]
+
+
+def with_variants(frame: Any, stream: StreamPlan) -> Any:
+    """The stored columns as the stream declares them: JSON text becomes VARIANT."""
+    from pyspark.sql.functions import expr
+
+    made = {name: expr(sql) for name, sql in stream.schema.variants.items()}
+    return frame.withColumns(made) if made else frame
 
 
 def high_sql(stream: StreamPlan) -> str:

@@ -55,7 +55,8 @@ class LogSource(DataSource):
     def schema(self) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(self._decoder().arrow_schema(raw=False, columns=self._columns()))
+        schema = self._decoder().arrow_schema(raw=False, columns=self._columns())
+        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
     def _decoder(self) -> Decoder:
         return decoder_of(msgspec.json.decode(self.options["stream"], type=StreamPlan))

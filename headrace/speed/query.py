@@ -38,7 +38,7 @@ from headrace.define.pace import paced
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Epoch, Store, Superseded
-from headrace.spark.feed import Feed
+from headrace.spark.feed import Feed, with_variants
 from headrace.spark.source import FORMAT, LogSource, end_of
 from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch, together
@@ -109,7 +109,7 @@ class SpeedQuery:
     def _stream_frame(self, number: int, start: Position) -> Any:
         feed = self.feeds[number]
         stream = replace(feed.stream, pace=Pace()) if self.flow.joined else feed.stream
-        return (
+        frame = (
             self.spark.readStream.format(FORMAT)
             .option("log", str(feed.log))
             .option("stream", msgspec.json.encode(stream).decode())
@@ -121,6 +121,7 @@ class SpeedQuery:
             .option("number", number)
             .load()
         )
+        return with_variants(frame, stream)
 
     def epoch(self, frame: Any, batch: int) -> None:
         """Commit one micro-batch as an epoch."""

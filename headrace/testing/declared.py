@@ -9,6 +9,7 @@ tests/testing/test_declared.py checks it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ from headrace.core.schema import Column, Type
 from headrace.core.time import HOUR, MINUTE, duration_us, from_iso
 
 _NAME = r"`?(?P<name>\w+)`?"
+_TEXT = r"'(?:[^'\\]|\\.|'')*'"
+_LITERAL = rf"{_TEXT}|-?[\d.]+|TRUE|FALSE|NULL"
+_CLAUSE = rf"(?:NOT\s+NULL|(?:FORMAT|FROM|COMMENT)\s+{_TEXT}|DEFAULT\s+(?:{_LITERAL}))"
+_DEFAULT = re.compile(rf"DEFAULT\s+({_LITERAL})", re.I)
+_SAID = re.compile(rf"(FORMAT|FROM)\s+({_TEXT})", re.I)
 _QUERY = re.compile(rf"CREATE\s+(?P<kind>STREAM|VIEW)\s+{_NAME}\s+AS\s+(?P<query>.+)", re.I | re.S)
 _RULES = re.compile(rf"CREATE\s+RULES\s+{_NAME}\s+(?P<rules>ON\b.+)", re.I | re.S)
 _WATCH = re.compile(
@@ -30,7 +36,7 @@ _AFTER = re.compile(r"\bAFTER\s+(\d+)\s+MATCH", re.I)
 _WHEN = re.compile(r"\bWHEN\s*\(", re.I)
 _STREAM = re.compile(rf"CREATE\s+STREAM\s+{_NAME}\s*\(", re.I)
 _TABLE = re.compile(rf"CREATE\s+TABLE\s+{_NAME}\s*\(", re.I)
-_COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?P<required>\s+NOT\s+NULL)?", re.I | re.S)
+_COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?P<clauses>(?:\s+{_CLAUSE})*)", re.I | re.S)
 _WATERMARK = re.compile(
     rf"WATERMARK\s+{_NAME}\s+DELAY\s+OF\s+INTERVAL\s+(?P<delay>.+)", re.I | re.S
 )
@@ -213,4 +219,29 @@ def columns_of(body: str) -> tuple[Column, ...]:
     """The columns that are declared between parentheses, without the watermark."""
     parts = [part.strip() for part in split(body, ",")]
     matches = [_COLUMN.fullmatch(part) for part in parts if not _WATERMARK.fullmatch(part)]
-    return tuple(Column(m["name"], Type.parse(m["type"]), not m["required"]) for m in matches if m)
+    return tuple(_column(match) for match in matches if match)
+
+
+def _column(match: re.Match[str]) -> Column:
+    clauses = match["clauses"]
+    said = {word.upper(): _unquoted(text) for word, text in _SAID.findall(clauses)}
+    required = re.search(r"NOT\s+NULL", re.sub(_TEXT, "", clauses), re.I)
+    kind, default = Type.parse(match["type"]), _DEFAULT.search(clauses)
+    return Column(
+        match["name"],
+        kind,
+        not required,
+        said.get("FORMAT"),
+        said.get("FROM"),
+        _json(default[1]) if default else None,
+    )
+
+
+def _json(literal: str) -> str | None:
+    if literal.startswith("'"):
+        return json.dumps(_unquoted(literal))
+    return None if literal.upper() == "NULL" else literal.lower()
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'").replace("\\'", "'")

@@ -58,11 +58,13 @@ class _Stream:
 
     def take(self, record: bytes, now_us: int) -> str:
         """Append one record and say in a word what became of it."""
-        number = crc32(key_of(record, self.stream.key_field)) % len(self.partitions)
+        number = crc32(key_of(record, self.stream.key_field, self.stream.columns)) % len(
+            self.partitions
+        )
         partition = self.partitions[number]
         offset, partition.heard_us = partition.next_offset, now_us
         partition.next_offset += 1
-        known = id_of(record, self.stream.id_field)
+        known = id_of(record, self.stream.id_field, self.stream.columns)
         if known in self.bytes_by_id:
             return "duplicates" if self.bytes_by_id[known] == record else "dead_letters"
         if known is not None:

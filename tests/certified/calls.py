@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from headrace.certified.function import Function
+from headrace.certified.function import Scalar
 from headrace.certified.functions import SCALARS
 
 _COLUMNS = {
@@ -90,7 +90,7 @@ def combinations(rng: random.Random) -> Iterator[str]:
         yield f"{outer.name}({', '.join(written)})"
 
 
-def _call(form: Function, rng: random.Random) -> str:
+def _call(form: Scalar, rng: random.Random) -> str:
     kinds = [*form.takes, *(form.takes[-1:] if form.variadic else ())]
     if "SAME" in form.takes or "SAME*" in form.takes:
         letter = rng.choice("sdibmtyo")

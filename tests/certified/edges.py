@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from headrace.certified.select import Column, Relation
+from headrace.certified.select import AnswerColumn, ReadRelation
 from headrace.certified.udf import register
 
 TEXTS = [
@@ -46,8 +46,8 @@ TYPES: dict[str, tuple[str, pa.DataType, list[Any]]] = {
 }
 # Each type has two columns, so that functions of two arguments meet different values.
 COLUMNS = (
-    *(Column(f"{name}{n}", type) for name, (type, _, _) in TYPES.items() for n in (1, 2)),
-    Column("row", "INT"),
+    *(AnswerColumn(f"{name}{n}", type) for name, (type, _, _) in TYPES.items() for n in (1, 2)),
+    AnswerColumn("row", "INT"),
 )
 
 
@@ -101,7 +101,7 @@ def duck(table: pa.Table) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-RELATION = Relation("edges", COLUMNS)
+RELATION = ReadRelation("edges", COLUMNS)
 
 
 def same(a: Any, b: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.compile.plan import (
     WINDOW,
     CallPlan,
+    ColumnPlan,
     KeyPlan,
     OutputPlan,
     PartialPlan,
@@ -21,7 +22,7 @@ from headrace.core.time import HOUR
 
 CLICKS = StreamPlan(
     "clicks",
-    (("user", "STRING", False), ("ts", "TIMESTAMP", False)),
+    (ColumnPlan("user", "STRING", False), ColumnPlan("ts", "TIMESTAMP", False)),
     "json",
     2,
     ("ts", 600_000_000),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from headrace.compile.flow import FlowPlan, whole
-from headrace.compile.plan import StreamPlan
+from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.position import Position, PositionRange
 
 
 def stream(name: str, partitions: int) -> StreamPlan:
-    return StreamPlan(name, (("ts", "TIMESTAMP", True),), "json", partitions, ("ts", 10))
+    return StreamPlan(name, (ColumnPlan("ts", "TIMESTAMP", True),), "json", partitions, ("ts", 10))
 
 
 PAIR = FlowPlan("orders+payments", (stream("orders", 2), stream("payments", 1)), joined=True)

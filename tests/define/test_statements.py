@@ -32,7 +32,7 @@ def test_stream_is_read_with_all_that_it_says() -> None:
 -- What people do.
 CREATE STREAM clicks (
   user STRING NOT NULL COMMENT 'who',
-  tags ARRAY<VARCHAR(20)>,
+  tag VARCHAR(20),
   ts TIMESTAMP,
   WATERMARK ts DELAY OF INTERVAL 10 MINUTES
 ) WITH (source = 'generator', format = 'csv', key = 'user', id = 'event_id', partitions = 4,
@@ -43,7 +43,7 @@ CREATE STREAM clicks (
         Schema(
             (
                 Column("user", STRING, False),
-                Column("tags", Type("STRING", True)),
+                Column("tag", STRING),
                 Column("ts", TIME),
             )
         ),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from headrace.certified.select import Relation, compile_query
+from headrace.certified.select import ReadRelation, compile_query
 from headrace.compile.finish import answer_columns
 from headrace.compile.follow import followed
 from headrace.compile.passes import compile_project
@@ -127,7 +127,7 @@ def test_queries_can_be_answered(block: Block, plan: Plan, spark: Any) -> None:
     names = _names(block.text, len(block.text))
     if names <= views.keys():
         query = parse_query(block.text, Origin(block.page, block.line))
-        relations = {name: Relation(name, answer_columns(view)) for name, view in views.items()}
+        relations = {name: ReadRelation(name, answer_columns(view)) for name, view in views.items()}
         assert compile_query(query, relations.get).columns
         return
     text, moments = _without_time_travel(block.text)

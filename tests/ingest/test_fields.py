@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.errors import BadDefinition
+from headrace.core.schema import Column, Schema, Type
 from headrace.ingest.fields import field_reader
 
 from .conftest import stream
@@ -35,6 +36,32 @@ CSV = field_reader(stream(format="csv", key="USER", id="ms"))
 def test_a_value_is_read_by_its_kind(text: str, value: object) -> None:
     record = f'{{"user":{text},"event_id":{text}}}'.encode()
     assert JSON([record]) == ([value], [value])
+
+
+PATHS = Schema(
+    (
+        Column("who", Type("STRING"), path="$.actor.id"),
+        Column("number", Type("BIGINT"), path='$.actor["ids"][0]'),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "number"),
+    [
+        ('{"actor":{"id":"ada","ids":[17]}}', "ada", 17),
+        ('{"actor":{"id":1.50,"ids":[true]}}', b"1.50", b"true"),
+        ('{"actor":{"id":{"x":1},"ids":[]}}', None, None),
+        ('{"actor":"ada","who":"eve","number":3}', None, None),
+        ('{"actor":{"id":"ada","ids":[17]}', None, None),
+        ("nonsense", None, None),
+    ],
+)
+def test_a_key_or_id_at_a_path_is_read_there(text: str, key: object, number: object) -> None:
+    read = field_reader(stream(schema=PATHS, key="WHO", id="number"))
+    assert read([text.encode()]) == ([key], [number])
+    only = field_reader(stream(schema=PATHS, key="who", id="event_id"))
+    assert only([text.encode()]) == ([key], [None])
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,15 @@ from headrace.ingest.fields import csv_row
 from headrace.ingest.generator import Generator, GeneratorConnector, generate
 from headrace.ingest.invent import Inventor
 from headrace.ingest.spoil import encoder, spoiled
+from headrace.log.block import Block
+from headrace.log.decode import Decoder
 
 from .conftest import Bench, running, stream, wait_for
 
 NOW = 1_700_000_000_000_000
 SOUND = {"duplicates": "0", "malformed": "0", "out_of_order": "0"}
 _NAMES = ("STRING", "INT", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "DATE")
-_LIST = Column("list", Type("INT", array=True))
+_LIST = Column("list", Type.array_of(Type("INT")))
 EVERY_TYPE = Schema((*(Column(name.lower(), Type(name)) for name in _NAMES), _LIST))
 
 
@@ -109,6 +111,50 @@ def test_every_type_has_values_of_its_own_kind() -> None:
         assert event["bigint"] > 0
         assert round(event["double"], 3) == event["double"]
         assert all(isinstance(item, int) for item in event["list"])
+
+
+MORE_TYPES = Schema(
+    (
+        *(
+            Column(f"c{n}", Type.parse(text))
+            for n, text in enumerate(
+                ["TINYINT", "SMALLINT", "FLOAT", "DECIMAL(5,2)", "DECIMAL(38,38)", "BINARY",
+                 "TIMESTAMP_NTZ", "VARIANT", "STRUCT<a: DATE, b: ARRAY<DECIMAL(2,0)>>",
+                 "MAP<STRING, STRUCT<x: BOOLEAN>>", "ARRAY<MAP<STRING, TIMESTAMP>>"]
+            )
+        ),
+        Column("ms", Type("TIMESTAMP"), False, format="epoch_ms"),
+        Column("ns", Type("TIMESTAMP"), False, format="epoch_ns"),
+        Column("log", Type("TIMESTAMP"), False, format="dd/MMM/yyyy:HH:mm:ss Z"),
+        Column("who", Type("STRING"), False, path="$.actor.id"),
+        Column("second", Type("INT"), False, path='$.actor["a b"][1]'),
+    )
+)  # fmt: skip
+
+
+def test_events_of_any_schema_are_accepted_by_its_decoder() -> None:
+    records = generated(300, said={"schema": MORE_TYPES, "id": "who"}, **SOUND)
+    block = Block.of(0, NOW, records, bytes(len(records)))
+    table = Decoder(MORE_TYPES).decode([block], 0, None, raw=False).table
+    assert set(table["_reason"].to_pylist()) == {None}
+    assert [name for name in MORE_TYPES.names if table[name].null_count] == []
+    assert len(set(table["who"].to_pylist())) == len(records)
+    assert table["ms"].to_pylist()[-1] == table["log"].to_pylist()[-1]
+
+
+def test_every_way_of_breaking_an_event_breaks_it_whatever_its_schema() -> None:
+    columns = (
+        Column("who", Type("STRING"), False, path="$.actor.id"),
+        Column("any", Type("VARIANT"), False),
+        Column("kind", Type("INT"), False, default="1"),
+        Column("at", Type("TIMESTAMP"), format="epoch_s"),
+    )
+    definition = stream(schema=Schema(columns), id=None, source="generator")
+    event = one_event(definition)
+    records = [spoiled(event, definition, turn) for turn in range(4)]
+    block = Block.of(0, NOW, records, bytes(4))
+    table = Decoder(definition.schema).decode([block], 0, None, raw=False).table
+    assert None not in table["_reason"].to_pylist()
 
 
 def one_event(definition: StreamDefinition) -> dict[str, Any]:

@@ -20,7 +20,7 @@ SCHEMA = Schema(
         Column("n", Type("BIGINT")),
         Column("x", Type("DOUBLE")),
         Column("ok", Type("BOOLEAN")),
-        Column("tags", Type("STRING", array=True)),
+        Column("tags", Type.array_of(Type("STRING"))),
     )
 )
 

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from headrace.compile.flow import FlowPlan
 from headrace.compile.join import Side, StreamJoin, changed, join_plan
-from headrace.compile.plan import StreamPlan
+from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_translatable, sql_of
 from headrace.speed.memory import moments
@@ -46,7 +46,7 @@ class Past:
 
 
 def stream(name: str) -> StreamPlan:
-    return StreamPlan(name, (("ts", "TIMESTAMP", True),), "json", 1, ("ts", DELAY))
+    return StreamPlan(name, (ColumnPlan("ts", "TIMESTAMP", True),), "json", 1, ("ts", DELAY))
 
 
 PAIR = FlowPlan("a+b", (stream("a"), stream("b")), joined=True)

@@ -71,7 +71,7 @@ def test_a_column_of_times_means_what_they_mean_alone(texts: list[str | None]) -
 
 
 def test_times_in_arrays_are_read_and_refused_as_a_whole() -> None:
-    array = Type("TIMESTAMP", array=True)
+    array = Type.array_of(Type("TIMESTAMP"))
     values = [["2026-01-01T00:00:00Z", None], None, [], ["2026-01-01T00:00:00"]]
     numbers = convert(array, values).cast(pa.list_(pa.int64())).to_pylist()
     assert numbers == [[NEW_YEAR, None], None, [], [NEW_YEAR]]

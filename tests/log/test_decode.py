@@ -34,7 +34,7 @@ SCHEMA = Schema(
         Column("score", Type("DOUBLE")),
         Column("ok", Type("BOOLEAN")),
         Column("day", Type("DATE")),
-        Column("tags", Type("STRING", array=True)),
+        Column("tags", Type.array_of(Type("STRING"))),
         Column("odd name", Type("STRING")),
     )
 )
@@ -211,7 +211,7 @@ def test_no_blocks_make_an_empty_table() -> None:
     assert decoded.table.schema == TIMED.arrow_schema(raw=True)
 
 
-CSV_SCHEMA = Schema(tuple(c for c in SCHEMA.columns if not c.type.array))
+CSV_SCHEMA = Schema(tuple(c for c in SCHEMA.columns if not c.type.nested))
 CSV = Decoder(CSV_SCHEMA, "csv", Watermark("ts", 0))
 CSV_BAD = {
     b"ada": "the line has 1 fields and 8 are declared",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -35,8 +36,16 @@ def shown(type: Type, value: Any) -> Any:
         ("ARRAY<DOUBLE>", [0.5, None, float("-inf")], [0.5, None, None]),
         ("ARRAY<TIMESTAMP>", ["2026-01-02T03:04:05Z", None], ["2026-01-02T03:04:05Z", None]),
         ("ARRAY<STRING>", [], []),
+        ("FLOAT", float("inf"), None),
+        ("DECIMAL(5,2)", Decimal("1.50"), "1.50"),
+        ("BINARY", b"hi", "aGk="),
+        ("TIMESTAMP_NTZ", "2026-01-02T03:04:05", "2026-01-02T03:04:05"),
+        ("VARIANT", '{"a":1}', '{"a":1}'),
+        ("MAP<STRING, DATE>", [("a", "2026-01-02"), ("b", None)], {"a": "2026-01-02", "b": None}),
+        ("STRUCT<a: DOUBLE, b: ARRAY<DECIMAL(3,1)>>", {"a": float("nan"), "b": [Decimal("1.5")]},
+         {"a": None, "b": ["1.5"]}),
     ],
-)
+)  # fmt: skip
 def test_a_value_is_written_as_its_type_asks(type: str, value: Any, written: Any) -> None:
     assert shown(Type.parse(type), value) == written
 

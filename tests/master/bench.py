@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from headrace.compile.plan import StreamPlan
+from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.event import Status
 from headrace.core.time import SECOND, from_iso, iso
 from headrace.log.topic import Topic
@@ -20,7 +20,11 @@ from headrace.master.table import MasterTable
 START_US = from_iso("2026-01-01T00:00:00Z")
 CLICKS = StreamPlan(
     "clicks",
-    (("user", "STRING", False), ("ms", "BIGINT", True), ("ts", "TIMESTAMP", True)),
+    (
+        ColumnPlan("user", "STRING", False),
+        ColumnPlan("ms", "BIGINT", True),
+        ColumnPlan("ts", "TIMESTAMP", True),
+    ),
     "json",
     2,
     ("ts", 10 * SECOND),

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from headrace.compile.plan import ColumnPlan
 from headrace.master import compact
 from headrace.master.table import KEPT_HOURS, counts
 
@@ -45,7 +46,7 @@ def test_files_still_say_which_offsets_they_hold(bench: Bench) -> None:
 
 
 def test_a_file_of_many_columns_still_says_which_offsets_it_holds(tmp_path: Path) -> None:
-    more = tuple((f"c{number}", "STRING", True) for number in range(60))
+    more = tuple(ColumnPlan(f"c{number}", "STRING", True) for number in range(60))
     wide = Bench(tmp_path, stream=msgspec.structs.replace(CLICKS, columns=CLICKS.columns + more))
     _steps(wide, 3)
     assert wide.compact(files_max=2)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headrace.compile.plan import ColumnPlan
 from headrace.core.errors import CorruptMaster
 from headrace.master.copy import copy_master, link_files
 from headrace.master.decoding import declared_schema
@@ -56,7 +57,9 @@ def test_an_empty_version_is_copied_too(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_a_column_that_was_added_is_in_the_copy(filled: Bench, tmp_path: Path) -> None:
-    wider = msgspec.structs.replace(CLICKS, columns=(*CLICKS.columns, ("more", "STRING", True)))
+    wider = msgspec.structs.replace(
+        CLICKS, columns=(*CLICKS.columns, ColumnPlan("more", "STRING", True))
+    )
     filled.topic.close()
     again = Bench(tmp_path, InProcess(), wider)
     copy_master(again.table.newest(), tmp_path / "copy", tmp_path / "links")

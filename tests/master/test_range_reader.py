@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from headrace.compile.plan import ColumnPlan
 from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
 from headrace.master.archive import Archive
@@ -116,7 +117,9 @@ def test_what_retention_has_taken_from_the_log_is_read_from_the_master(
 
 def test_a_column_that_came_later_is_null_in_what_is_older(filled: Bench) -> None:
     filled.archive.step(100)
-    more = msgspec.structs.replace(CLICKS, columns=(*CLICKS.columns, ("page", "STRING", True)))
+    more = msgspec.structs.replace(
+        CLICKS, columns=(*CLICKS.columns, ColumnPlan("page", "STRING", True))
+    )
     Archive(InProcess(), more, filled.archive.log, filled.table.path).table.newest()
     found = RangeReader(more, filled.archive.log, filled.table.path).read(WHOLE)
     assert set(found["page"].to_pylist()) == {None}

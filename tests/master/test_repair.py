@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from headrace.compile.plan import ColumnPlan
 from headrace.core.errors import CorruptMaster, NotFound
 from headrace.core.event import Status
 from headrace.master.parquet import damage_of, sound
@@ -100,7 +101,7 @@ def with_column(bench: Bench, name: str, type: str) -> Bench:
     """The same stream after a column was added to its definition, as its second one."""
     bench.topic.close()
     first, *rest = bench.archive.stream.columns
-    columns = (first, (name, type, True), *rest)
+    columns = (first, ColumnPlan(name, type, True), *rest)
     stream = msgspec.structs.replace(bench.archive.stream, columns=columns)
     return Bench(bench.table.path.parent, InProcess(), stream, segment_bytes_max=1)
 

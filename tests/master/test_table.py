@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from deltalake import DeltaTable
 
+from headrace.compile.plan import ColumnPlan
 from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
 from headrace.master.decoding import declared_schema
@@ -77,7 +78,7 @@ def test_a_declared_column_that_was_added_is_null_in_older_rows(
 ) -> None:
     bench.send(0, click("ann", referrer="/x"))
     bench.archive.step(100)
-    columns = (*CLICKS.columns, ("referrer", "STRING", True))
+    columns = (*CLICKS.columns, ColumnPlan("referrer", "STRING", True))
     wider = msgspec.structs.replace(CLICKS, columns=columns)
     bench.topic.close()
     again = Bench(tmp_path, InProcess(), wider)

@@ -43,6 +43,9 @@ rows_max = 20
 DEFINITIONS = """
 CREATE STREAM clicks (user STRING, ms BIGINT, small INT, price DOUBLE, ok BOOLEAN, day DATE,
   ts TIMESTAMP, tags ARRAY<STRING>, times ARRAY<TIMESTAMP>, prices ARRAY<DOUBLE>,
+  money DECIMAL(8,3), tiny TINYINT, single FLOAT, body BINARY, local TIMESTAMP_NTZ,
+  payload VARIANT, cart STRUCT<at: TIMESTAMP, prices: ARRAY<DECIMAL(4,1)>>,
+  labels MAP<STRING, DATE>,
   WATERMARK ts DELAY OF INTERVAL 10 SECONDS) WITH (partitions = '2');
 CREATE TABLE teams (user STRING, team STRING) USING csv LOCATION 'teams.csv';
 CREATE STREAM slow AS SELECT user, ms FROM clicks WHERE ms >= 50;
@@ -80,6 +83,14 @@ def event(number: int) -> dict[str, Any]:
         "tags": [f"t{n}" for n in range(number % 4)] if number % 6 else None,
         "times": [moment, None],
         "prices": [0.1 * number, None],
+        "money": f"{number}.125",
+        "tiny": number,
+        "single": number + 0.5,
+        "body": "aGk=",
+        "local": "2026-01-01T00:00:00.500000",
+        "payload": {"n": [number, "x"]} if number % 2 else None,
+        "cart": {"at": moment, "prices": ["1.5", None]} if number % 3 else None,
+        "labels": {"a": "2026-01-01", "b": None},
     }
 
 
@@ -173,6 +184,8 @@ def test_spark_and_the_log_give_the_same_rows_for_every_type(place: Place) -> No
         ("clicks WHERE shout(user) = 'BOB'", [e for e in EVENTS if e["user"] == "bob"]),
         ("clicks WHERE small = -3 OR array_contains(tags, 't2')",
          [e for e in EVENTS if e["small"] == -3 or "t2" in (e["tags"] or [])]),
+        ("clicks WHERE payload:n[0]::int = 3", [EVENTS[3]]),
+        ("clicks WHERE money = 2.125 AND cart.prices[0] = 1.5", [EVENTS[2]]),
         ("slow", [e for e in EVENTS if (e["ms"] or 0) >= 50]),
         ("slow WHERE ms < 90", [e for e in EVENTS if 50 <= (e["ms"] or 0) < 90]),
     ],

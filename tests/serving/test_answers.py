@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headrace.certified.select import Column
+from headrace.certified.select import AnswerColumn
 from headrace.core.aggregate import HLL_ERROR, Estimate
 from headrace.core.time import SECOND
 from headrace.serving.answer import AsOf, ColumnInfo, column_info, rows_as_objects
@@ -88,7 +88,11 @@ def test_what_is_computed_from_an_estimate_is_an_estimate(bench: Bench) -> None:
 
 
 def test_a_list_is_a_list_and_its_column_says_when_one_was_cut() -> None:
-    results = (Column("a", "ARRAY<BIGINT>"), Column("b", "ARRAY<STRING>"), Column("c", "STRING"))
+    results = (
+        AnswerColumn("a", "ARRAY<BIGINT>"),
+        AnswerColumn("b", "ARRAY<STRING>"),
+        AnswerColumn("c", "STRING"),
+    )
     rows = rows_as_objects([("[1, 2]", '["x"]', "[]"), ("[]", '{"cut": ["y"]}', "")], results)
     assert rows == [{"a": [1, 2], "b": ["x"], "c": "[]"}, {"a": [], "b": ["y"], "c": ""}]
     cut = {name: info.cut for name, info in column_info(results, rows, fresh=True).items()}
@@ -97,7 +101,7 @@ def test_a_list_is_a_list_and_its_column_says_when_one_was_cut() -> None:
 
 
 def test_an_error_says_what_it_is_a_share_of() -> None:
-    results = (Column("p", "DOUBLE", Estimate("always", 0.0133, of="rank")),)
+    results = (AnswerColumn("p", "DOUBLE", Estimate("always", 0.0133, of="rank")),)
     info = column_info(results, [{"p": 1.0}], fresh=False)["p"]
     assert msgspec.to_builtins(info) == {
         "type": "DOUBLE",

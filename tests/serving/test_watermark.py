@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.compile.flow import FlowPlan
-from headrace.compile.plan import StreamPlan
+from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.position import Position
 from headrace.core.time import MINUTE, SECOND, from_iso, iso
 from headrace.serving.store import StreamState
@@ -159,7 +159,7 @@ def test_an_answer_carries_the_watermark_of_its_epoch(bench: Bench) -> None:
 
 def test_each_stream_of_a_flow_has_its_own_watermark_and_the_slowest_is_told() -> None:
     streams = tuple(
-        StreamPlan(name, (("ts", "TIMESTAMP", True),), "json", partitions, ("ts", 10))
+        StreamPlan(name, (ColumnPlan("ts", "TIMESTAMP", True),), "json", partitions, ("ts", 10))
         for name, partitions in (("a", 2), ("b", 1))
     )
     flow, start = FlowPlan("a+b", streams, joined=True), Position((0, 0, 0))

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headrace.compile.plan import Plan, StreamPlan
+from headrace.compile.plan import ColumnPlan, Plan, StreamPlan
 from headrace.core.event import SHED, Status
 from headrace.core.position import Position
 from headrace.core.time import SECOND, iso
@@ -28,7 +28,7 @@ from headrace.spark.source import FORMAT, LogSource, LogStreamReader
 ARRIVED_AT = 1_000_000 * SECOND
 CLICKS = StreamPlan(
     "clicks",
-    (("user", "STRING", True), ("ts", "TIMESTAMP", True)),
+    (ColumnPlan("user", "STRING", True), ColumnPlan("ts", "TIMESTAMP", True)),
     "json",
     2,
     watermark=("ts", 10 * SECOND),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.compile.flow import FlowPlan
-from headrace.compile.plan import JoinPlan, StreamPlan
+from headrace.compile.plan import ColumnPlan, JoinPlan, StreamPlan
 from headrace.core.position import Position
 from headrace.master.table import MasterTable
 from headrace.spark.feed import Feed
@@ -18,7 +18,7 @@ NO_COLUMNS = pa.schema([])
 
 
 def stream(name: str) -> StreamPlan:
-    return StreamPlan(name, (("ts", "TIMESTAMP", True),), "json", 1, ("ts", 0))
+    return StreamPlan(name, (ColumnPlan("ts", "TIMESTAMP", True),), "json", 1, ("ts", 0))
 
 
 PAIR = FlowPlan("o+p", (stream("o"), stream("p")), joined=True)

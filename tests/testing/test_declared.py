@@ -26,7 +26,7 @@ def test_everything_that_is_created_is_read() -> None:
     clicks = found.stream("CLICKS")
     assert [column.name for column in clicks.columns] == ["user", "ts", "tags", "code"]
     assert [column.nullable for column in clicks.columns] == [False, False, True, True]
-    assert clicks.columns[2].type == Type("STRING", array=True)
+    assert clicks.columns[2].type == Type.array_of(Type("STRING"))
     assert (clicks.time_column, clicks.delay_us, clicks.id_field) == ("ts", 600_000_000, "event_id")
     assert [table.location for table in found.tables] == ["sections.json"]
     assert [(query.name, query.kind) for query in found.queries] == [

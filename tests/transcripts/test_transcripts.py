@@ -43,6 +43,7 @@ ENGINES: dict[str, Callable[[Compiled, Path], Engine]] = {
 QUERIED = [
     "window_late_event",
     "malformed_types",
+    "types_nested",
     "join_missing_key",
     "derived_explode",
     "two_streams",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from headrace.certified.function import Function
+from headrace.certified.function import Scalar
 from headrace.certified.functions import choices, numbers, texts, times
 
-SCALARS: dict[str, list[Function]] = defaultdict(list)
+SCALARS: dict[str, list[Scalar]] = defaultdict(list)
 for _row in (*texts.ROWS, *numbers.ROWS, *times.ROWS, *choices.ROWS):
     SCALARS[_row.name].append(_row)
 SCALARS = dict(SCALARS)

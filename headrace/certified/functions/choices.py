@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.certified.casts import cast
-from headrace.certified.function import Function, rows
+from headrace.certified.function import Scalar, rows
 from headrace.certified.operators import comparison, truth
 from headrace.certified.typed import Typed, made_of, not_available
 from headrace.certified.types import widest
@@ -33,14 +33,14 @@ def _nvl2(arguments: Sequence[Typed]) -> Typed:
 
 
 ROWS = rows(
-    Function("coalesce", ("SAME*",), "coalesce({all})", "="),
-    Function("ifnull", ("SAME", "SAME"), "coalesce({0}, {1})", "="),
-    Function("nvl", ("SAME", "SAME"), "coalesce({0}, {1})", "="),
-    Function("nullif", ("ANY", "ANY"), _nullif),
-    Function("nvl2", ("ANY", "ANY", "ANY"), _nvl2),
-    Function("if", ("ANY", "ANY", "ANY"), lambda given: chosen(*given)),
-    Function("greatest", ("SAME", "SAME*"), "greatest({all})", "="),
-    Function("least", ("SAME", "SAME*"), "least({all})", "="),
-    Function("isnull", ("ANY",), "({0} IS NULL)", "BOOLEAN"),
-    Function("isnotnull", ("ANY",), "({0} IS NOT NULL)", "BOOLEAN"),
+    Scalar("coalesce", ("SAME*",), "coalesce({all})", "="),
+    Scalar("ifnull", ("SAME", "SAME"), "coalesce({0}, {1})", "="),
+    Scalar("nvl", ("SAME", "SAME"), "coalesce({0}, {1})", "="),
+    Scalar("nullif", ("ANY", "ANY"), _nullif),
+    Scalar("nvl2", ("ANY", "ANY", "ANY"), _nvl2),
+    Scalar("if", ("ANY", "ANY", "ANY"), lambda given: chosen(*given)),
+    Scalar("greatest", ("SAME", "SAME*"), "greatest({all})", "="),
+    Scalar("least", ("SAME", "SAME*"), "least({all})", "="),
+    Scalar("isnull", ("ANY",), "({0} IS NULL)", "BOOLEAN"),
+    Scalar("isnotnull", ("ANY",), "({0} IS NOT NULL)", "BOOLEAN"),
 )

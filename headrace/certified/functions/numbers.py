@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.certified.casts import cast, wrapped
-from headrace.certified.function import Function, rows
+from headrace.certified.function import Scalar, rows
 from headrace.certified.operators import arithmetic, negated
 from headrace.certified.typed import Typed, made_of
 from headrace.certified.types import (
@@ -53,7 +53,7 @@ def _rounded_decimal(value: Typed, places: int) -> Typed:
     return value.as_type(f"TRY_CAST({value.sql} AS {type})", type)
 
 
-def _whole(function: str) -> Function:
+def _whole(function: str) -> Scalar:
     def make(arguments: Sequence[Typed]) -> Typed:
         """ceil or floor: BIGINT of a double, a decimal without a fraction of a decimal."""
         value = arguments[0]
@@ -68,7 +68,7 @@ def _whole(function: str) -> Function:
         whole = value.as_type(f"{function}(CAST({value.sql} AS DOUBLE))", DOUBLE)
         return cast(whole, "BIGINT")
 
-    return Function(function, ("NUMBER",), make)
+    return Scalar(function, ("NUMBER",), make)
 
 
 def _abs(arguments: Sequence[Typed]) -> Typed:
@@ -105,44 +105,44 @@ def _nan_outside(function: str, domain: str) -> str:
 
 
 ROWS = rows(
-    Function("round", ("NUMBER",), _round),
-    Function("round", ("NUMBER", "LITERAL"), _round),
+    Scalar("round", ("NUMBER",), _round),
+    Scalar("round", ("NUMBER", "LITERAL"), _round),
     _whole("ceil"),
     _whole("floor"),
-    Function("abs", ("NUMBER",), _abs),
-    Function("mod", ("NUMBER", "NUMBER"), _mod),
-    Function("pmod", ("INTEGER", "INTEGER"), _pmod),
-    Function("negative", ("NUMBER",), lambda arguments: negated(arguments[0])),
-    Function("positive", ("NUMBER",), "{0}", "="),
-    Function("sign", (D,), "CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", D),
-    Function("sqrt", (D,), _nan_outside("sqrt({0})", "{0} >= 0 OR isnan({0})"), D),
-    Function("cbrt", (D,), "cbrt({0})", D),
-    Function("exp", (D,), "exp({0})", D),
-    Function("ln", (D,), _in_domain("ln({0})", "{0} > 0"), D),
-    Function("log", (D,), _in_domain("ln({0})", "{0} > 0"), D),
-    Function("log", (D, D), _in_domain("ln({1}) / ln({0})", "{0} > 0 AND {1} > 0"), D),
-    Function("log10", (D,), _in_domain("log10({0})", "{0} > 0"), D),
-    Function("log2", (D,), _in_domain("log2({0})", "{0} > 0"), D),
+    Scalar("abs", ("NUMBER",), _abs),
+    Scalar("mod", ("NUMBER", "NUMBER"), _mod),
+    Scalar("pmod", ("INTEGER", "INTEGER"), _pmod),
+    Scalar("negative", ("NUMBER",), lambda arguments: negated(arguments[0])),
+    Scalar("positive", ("NUMBER",), "{0}", "="),
+    Scalar("sign", (D,), "CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", D),
+    Scalar("sqrt", (D,), _nan_outside("sqrt({0})", "{0} >= 0 OR isnan({0})"), D),
+    Scalar("cbrt", (D,), "cbrt({0})", D),
+    Scalar("exp", (D,), "exp({0})", D),
+    Scalar("ln", (D,), _in_domain("ln({0})", "{0} > 0"), D),
+    Scalar("log", (D,), _in_domain("ln({0})", "{0} > 0"), D),
+    Scalar("log", (D, D), _in_domain("ln({1}) / ln({0})", "{0} > 0 AND {1} > 0"), D),
+    Scalar("log10", (D,), _in_domain("log10({0})", "{0} > 0"), D),
+    Scalar("log2", (D,), _in_domain("log2({0})", "{0} > 0"), D),
     # Of 1 and an exponent that is no number C makes 1, and Java NaN.
-    Function(
+    Scalar(
         "power",
         (D, D),
         "CASE WHEN abs({0}) = 1 AND NOT isfinite({1}) THEN CAST('nan' AS DOUBLE) "
         "ELSE pow({0}, {1}) END",
         D,
     ),
-    Function("degrees", (D,), "degrees({0})", D),
-    Function("radians", (D,), "radians({0})", D),
-    Function("sin", (D,), _nan_outside("sin({0})", "isfinite({0})"), D),
-    Function("cos", (D,), _nan_outside("cos({0})", "isfinite({0})"), D),
-    Function("tan", (D,), _nan_outside("tan({0})", "isfinite({0})"), D),
-    Function("asin", (D,), _nan_outside("asin({0})", "{0} BETWEEN -1 AND 1"), D),
-    Function("acos", (D,), _nan_outside("acos({0})", "{0} BETWEEN -1 AND 1"), D),
-    Function("atan", (D,), "atan({0})", D),
-    Function("atan2", (D, D), "atan2({0} + 0.0, {1} + 0.0)", D),
-    Function("isnan", (D,), "coalesce(isnan({0}), false)", "BOOLEAN"),
-    Function("nanvl", (D, D), "CASE WHEN isnan({0}) THEN {1} ELSE {0} END", D),
-    Function("pi", (), "pi()", D),
-    Function("e", (), "exp(1)", D),
+    Scalar("degrees", (D,), "degrees({0})", D),
+    Scalar("radians", (D,), "radians({0})", D),
+    Scalar("sin", (D,), _nan_outside("sin({0})", "isfinite({0})"), D),
+    Scalar("cos", (D,), _nan_outside("cos({0})", "isfinite({0})"), D),
+    Scalar("tan", (D,), _nan_outside("tan({0})", "isfinite({0})"), D),
+    Scalar("asin", (D,), _nan_outside("asin({0})", "{0} BETWEEN -1 AND 1"), D),
+    Scalar("acos", (D,), _nan_outside("acos({0})", "{0} BETWEEN -1 AND 1"), D),
+    Scalar("atan", (D,), "atan({0})", D),
+    Scalar("atan2", (D, D), "atan2({0} + 0.0, {1} + 0.0)", D),
+    Scalar("isnan", (D,), "coalesce(isnan({0}), false)", "BOOLEAN"),
+    Scalar("nanvl", (D, D), "CASE WHEN isnan({0}) THEN {1} ELSE {0} END", D),
+    Scalar("pi", (), "pi()", D),
+    Scalar("e", (), "exp(1)", D),
     also={"ceiling": "ceil", "signum": "sign", "pow": "power"},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.certified.function import Function, rows
+from headrace.certified.function import Scalar, rows
 from headrace.certified.typed import Typed, made_of
 from headrace.core.errors import BadQuery
 
@@ -40,54 +40,54 @@ def _split_part(given: Sequence[Typed]) -> Typed:
 
 
 ROWS = rows(
-    Function("upper", (S,), _ASCII.format("upper"), S),
-    Function("lower", (S,), _ASCII.format("lower"), S),
-    Function("initcap", (S,), "spark_initcap({0})", S),
-    Function("length", (S,), "CAST(length({0}) AS INTEGER)", I),
-    Function("octet_length", (S,), "CAST(strlen({0}) AS INTEGER)", I),
-    Function("bit_length", (S,), "CAST(strlen({0}) * 8 AS INTEGER)", I),
-    Function("trim", (S,), "trim({0}, ' ')", S),
-    Function("ltrim", (S,), "ltrim({0}, ' ')", S),
-    Function("rtrim", (S,), "rtrim({0}, ' ')", S),
-    Function("btrim", (S,), "trim({0}, ' ')", S),
-    Function("btrim", (S, S), "trim({0}, {1})", S),
-    Function("ltrim", (S, S), "ltrim({1}, {0})", S),
-    Function("rtrim", (S, S), "rtrim({1}, {0})", S),
-    Function("concat", ("STRING*",), _concat),
-    Function("substring", (S, I), _SUBSTRING.replace("{2}", str(2**31 - 1)), S),
-    Function("substring", (S, I, I), _SUBSTRING, S),
-    Function(
+    Scalar("upper", (S,), _ASCII.format("upper"), S),
+    Scalar("lower", (S,), _ASCII.format("lower"), S),
+    Scalar("initcap", (S,), "spark_initcap({0})", S),
+    Scalar("length", (S,), "CAST(length({0}) AS INTEGER)", I),
+    Scalar("octet_length", (S,), "CAST(strlen({0}) AS INTEGER)", I),
+    Scalar("bit_length", (S,), "CAST(strlen({0}) * 8 AS INTEGER)", I),
+    Scalar("trim", (S,), "trim({0}, ' ')", S),
+    Scalar("ltrim", (S,), "ltrim({0}, ' ')", S),
+    Scalar("rtrim", (S,), "rtrim({0}, ' ')", S),
+    Scalar("btrim", (S,), "trim({0}, ' ')", S),
+    Scalar("btrim", (S, S), "trim({0}, {1})", S),
+    Scalar("ltrim", (S, S), "ltrim({1}, {0})", S),
+    Scalar("rtrim", (S, S), "rtrim({1}, {0})", S),
+    Scalar("concat", ("STRING*",), _concat),
+    Scalar("substring", (S, I), _SUBSTRING.replace("{2}", str(2**31 - 1)), S),
+    Scalar("substring", (S, I, I), _SUBSTRING, S),
+    Scalar(
         "left",
         (S, I),
         "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE left({0}, {1}) END",
         S,
     ),
-    Function(
+    Scalar(
         "right",
         (S, I),
         "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE right({0}, {1}) END",
         S,
     ),
-    Function(
+    Scalar(
         "replace",
         (S, S, S),
         "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END",
         S,
     ),
-    Function("replace", (S, S), "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, '') END", S),
-    Function("repeat", (S, I), "repeat({0}, greatest({1} + 0 * length({0}), 0))", S),
-    Function("lpad", (S, I, S), _PADDED.format("lpad"), S),
-    Function("rpad", (S, I, S), _PADDED.format("rpad"), S),
-    Function("lpad", (S, I), _PADDED.format("lpad").replace("{2}", "' '"), S),
-    Function("rpad", (S, I), _PADDED.format("rpad").replace("{2}", "' '"), S),
-    Function("instr", (S, S), "CAST(instr({0}, {1}) AS INTEGER)", I),
-    Function("locate", (S, S), "CAST(instr({1}, {0}) AS INTEGER)", I),
-    Function("startswith", (S, S), "starts_with({0}, {1})", "BOOLEAN"),
-    Function("endswith", (S, S), "ends_with({0}, {1})", "BOOLEAN"),
-    Function("contains", (S, S), "contains({0}, {1})", "BOOLEAN"),
-    Function("split_part", (S, S, "LITERAL"), _split_part),
-    Function("md5", ("STRING!",), "md5({0})", S),
-    Function("ascii", (S,), "CASE WHEN {0} = '' THEN 0 ELSE CAST(unicode({0}) AS INTEGER) END", I),
+    Scalar("replace", (S, S), "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, '') END", S),
+    Scalar("repeat", (S, I), "repeat({0}, greatest({1} + 0 * length({0}), 0))", S),
+    Scalar("lpad", (S, I, S), _PADDED.format("lpad"), S),
+    Scalar("rpad", (S, I, S), _PADDED.format("rpad"), S),
+    Scalar("lpad", (S, I), _PADDED.format("lpad").replace("{2}", "' '"), S),
+    Scalar("rpad", (S, I), _PADDED.format("rpad").replace("{2}", "' '"), S),
+    Scalar("instr", (S, S), "CAST(instr({0}, {1}) AS INTEGER)", I),
+    Scalar("locate", (S, S), "CAST(instr({1}, {0}) AS INTEGER)", I),
+    Scalar("startswith", (S, S), "starts_with({0}, {1})", "BOOLEAN"),
+    Scalar("endswith", (S, S), "ends_with({0}, {1})", "BOOLEAN"),
+    Scalar("contains", (S, S), "contains({0}, {1})", "BOOLEAN"),
+    Scalar("split_part", (S, S, "LITERAL"), _split_part),
+    Scalar("md5", ("STRING!",), "md5({0})", S),
+    Scalar("ascii", (S,), "CASE WHEN {0} = '' THEN 0 ELSE CAST(unicode({0}) AS INTEGER) END", I),
     also={
         "ucase": "upper",
         "lcase": "lower",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from headrace.certified.casts import cast
-from headrace.certified.function import Function, rows
+from headrace.certified.function import Scalar, rows
 from headrace.certified.intervals import in_calendar
 from headrace.certified.typed import Typed, not_available
 
@@ -64,8 +64,8 @@ def _directive(word: str, pattern: str) -> str:
     return _LETTERS[word]
 
 
-def _field(name: str, sql: str, takes: str = T) -> Function:
-    return Function(name, (takes,), f"CAST({sql} AS INTEGER)", I)
+def _field(name: str, sql: str, takes: str = T) -> Scalar:
+    return Scalar(name, (takes,), f"CAST({sql} AS INTEGER)", I)
 
 
 def _add_months(arguments: Sequence[Typed]) -> Typed:
@@ -86,27 +86,27 @@ ROWS = rows(
     _field("hour", "hour({0})"),
     _field("minute", "minute({0})"),
     _field("second", "second({0})"),
-    Function("date_trunc", ("LITERAL", T), _date_trunc),
-    Function("trunc", (DAY, "LITERAL"), _trunc),
-    Function("date_format", (T, "LITERAL"), _date_format),
-    Function("last_day", (DAY,), "last_day({0})", DAY),
-    Function("date_add", (DAY, I), in_calendar("TRY({0} + {1})", DAY), DAY),
-    Function("date_sub", (DAY, I), in_calendar("TRY({0} - {1})", DAY), DAY),
-    Function("datediff", (DAY, DAY), "CAST({0} - {1} AS INTEGER)", I),
-    Function("add_months", (DAY, I), _add_months),
-    Function("to_date", (DAY,), "{0}", DAY),
-    Function("to_timestamp", ("ANY",), lambda given: cast(given[0], T)),
-    Function("date", ("ANY",), lambda given: cast(given[0], DAY)),
-    Function("timestamp", ("ANY",), lambda given: cast(given[0], T)),
-    Function("unix_micros", ("TIMESTAMP!",), "epoch_us({0})", B),
-    Function("unix_millis", ("TIMESTAMP!",), "CAST(floor(epoch_us({0}) / 1000) AS BIGINT)", B),
-    Function("unix_seconds", ("TIMESTAMP!",), "CAST(floor(epoch_us({0}) / 1000000) AS BIGINT)", B),
-    Function("unix_timestamp", (T,), "(epoch_us({0}) // 1000000)", B),
-    Function("unix_date", ("DATE!",), "CAST({0} - DATE '1970-01-01' AS INTEGER)", I),
-    Function("date_from_unix_date", (I,), in_calendar("TRY(DATE '1970-01-01' + {0})", DAY), DAY),
-    Function("timestamp_micros", (B,), in_calendar("TRY(make_timestamp({0}))", T), T),
-    Function("timestamp_millis", (B,), in_calendar("TRY(make_timestamp({0} * 1000))", T), T),
-    Function("timestamp_seconds", (B,), in_calendar("TRY(make_timestamp({0} * 1000000))", T), T),
-    Function("make_date", (I, I, I), in_calendar("TRY(make_date({0}, {1}, {2}))", DAY), DAY),
+    Scalar("date_trunc", ("LITERAL", T), _date_trunc),
+    Scalar("trunc", (DAY, "LITERAL"), _trunc),
+    Scalar("date_format", (T, "LITERAL"), _date_format),
+    Scalar("last_day", (DAY,), "last_day({0})", DAY),
+    Scalar("date_add", (DAY, I), in_calendar("TRY({0} + {1})", DAY), DAY),
+    Scalar("date_sub", (DAY, I), in_calendar("TRY({0} - {1})", DAY), DAY),
+    Scalar("datediff", (DAY, DAY), "CAST({0} - {1} AS INTEGER)", I),
+    Scalar("add_months", (DAY, I), _add_months),
+    Scalar("to_date", (DAY,), "{0}", DAY),
+    Scalar("to_timestamp", ("ANY",), lambda given: cast(given[0], T)),
+    Scalar("date", ("ANY",), lambda given: cast(given[0], DAY)),
+    Scalar("timestamp", ("ANY",), lambda given: cast(given[0], T)),
+    Scalar("unix_micros", ("TIMESTAMP!",), "epoch_us({0})", B),
+    Scalar("unix_millis", ("TIMESTAMP!",), "CAST(floor(epoch_us({0}) / 1000) AS BIGINT)", B),
+    Scalar("unix_seconds", ("TIMESTAMP!",), "CAST(floor(epoch_us({0}) / 1000000) AS BIGINT)", B),
+    Scalar("unix_timestamp", (T,), "(epoch_us({0}) // 1000000)", B),
+    Scalar("unix_date", ("DATE!",), "CAST({0} - DATE '1970-01-01' AS INTEGER)", I),
+    Scalar("date_from_unix_date", (I,), in_calendar("TRY(DATE '1970-01-01' + {0})", DAY), DAY),
+    Scalar("timestamp_micros", (B,), in_calendar("TRY(make_timestamp({0}))", T), T),
+    Scalar("timestamp_millis", (B,), in_calendar("TRY(make_timestamp({0} * 1000))", T), T),
+    Scalar("timestamp_seconds", (B,), in_calendar("TRY(make_timestamp({0} * 1000000))", T), T),
+    Scalar("make_date", (I, I, I), in_calendar("TRY(make_date({0}, {1}, {2}))", DAY), DAY),
     also={"dayofmonth": "day", "date_diff": "datediff", "dateadd": "date_add"},
 )

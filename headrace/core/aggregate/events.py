@@ -33,9 +33,10 @@ def _end(merge: Merge) -> Lower:
     )
 
     def lower(types: Types, said: Said) -> Lowered | None:
-        if types[0].array:
+        storage = types[0].storage
+        if storage is None:
             return None
-        storages = (types[0].storage, "INTEGER", "INTEGER")
+        storages = (storage, "INTEGER", "INTEGER")
         return Lowered((Partial(merge, lifts, storages),), "{0}", types[0])
 
     return lower

@@ -42,11 +42,11 @@ def _collect_set(types: Types, said: Said) -> Lowered | None:
 
 
 def _list(merge: Merge, values: str, type: Type, limit: int) -> Lowered | None:
-    if type.array:
+    if type.nested:
         return None
     partial = Partial(merge, (_kept(values, limit),), ("TEXT",))
     finish = f"coalesce(finish_{merge}({{0}}, '{type.name}'), '[]')"
-    return Lowered((partial,), finish, Type(type.name, array=True))
+    return Lowered((partial,), finish, Type.array_of(type))
 
 
 def _one_zero(type: Type) -> str:
@@ -64,7 +64,8 @@ def _histogram(types: Types, said: Said) -> Lowered | None:
     below, *inside, above = [f"coalesce({{{n}}}, 0)" for n in range(bins + 2)]
     inner = f"json_array({', '.join(inside)})"
     finish = f"json_object('below', {below}, 'bins', {inner}, 'above', {above})"
-    type = Type("STRUCT<below: BIGINT, bins: ARRAY<BIGINT>, above: BIGINT>")
+    bins_type = Type.array_of(BIGINT)
+    type = Type.struct_of(("below", BIGINT), ("bins", bins_type), ("above", BIGINT))
     return Lowered(tuple(sum_of(count) for count in counts), finish, type)
 
 
@@ -76,7 +77,7 @@ def _no_range(said: Said) -> str | None:
 
 
 def _ids(types: Types, said: Said) -> Lowered | None:
-    if types[0].array or types[0].name not in {"INT", "BIGINT"}:
+    if types[0].name not in {"INT", "BIGINT"}:
         return None
     partial = Partial(Merge.IDS, ("concat_ws(',', collect_set({x}){when})",), ("BLOB",))
     return Lowered((partial,), "coalesce(finish_ids({0}), 0)", BIGINT)

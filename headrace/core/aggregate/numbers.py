@@ -45,11 +45,11 @@ def _count(types: Types, said: Said) -> Lowered:
 
 def _sum(types: Types, said: Said) -> Lowered | None:
     match types[0]:
-        case Type("INT", False):
+        case Type("INT"):
             return Lowered((sum_of("sum({x})"),), "{0}", BIGINT)
-        case Type("BIGINT", False):
+        case Type("BIGINT"):
             return Lowered(_HALVES, _WHOLE, BIGINT)
-        case Type("DOUBLE", False):
+        case Type("DOUBLE"):
             return Lowered((sum_of("sum({x})", "REAL"),), "{0}", DOUBLE)
     return None
 
@@ -57,13 +57,13 @@ def _sum(types: Types, said: Said) -> Lowered | None:
 def _avg(types: Types, said: Said) -> Lowered | None:
     sums: tuple[Partial, ...]
     match types[0]:
-        case Type("INT", False):
+        case Type("INT"):
             finish, sums = "{0} * 1.0 / nullif({1}, 0)", (sum_of("sum({x})"),)
-        case Type("BIGINT", False):
+        case Type("BIGINT"):
             # The low half is carried into the high one first, or digits of the sum would be lost.
             high, low = "({0} + ({1} >> 32))", "({1} & 4294967295)"
             finish, sums = f"({high} * 4294967296.0 + {low}) / nullif({{2}}, 0)", _HALVES
-        case Type("DOUBLE", False):
+        case Type("DOUBLE"):
             finish, sums = "{0} / nullif({1}, 0)", (sum_of("sum({x})", "REAL"),)
         case _:
             return None
@@ -72,9 +72,10 @@ def _avg(types: Types, said: Said) -> Lowered | None:
 
 def _extreme(merge: Merge) -> Lower:
     def lower(types: Types, said: Said) -> Lowered | None:
-        if types[0].array:
+        storage = types[0].storage
+        if storage is None:
             return None
-        partial = Partial(merge, (f"{merge}({{x}}){{when}}",), (types[0].storage,))
+        partial = Partial(merge, (f"{merge}({{x}}){{when}}",), (storage,))
         return Lowered((partial,), "{0}", types[0])
 
     return lower
@@ -110,9 +111,10 @@ def _by(merge: Merge) -> Lower:
     )
 
     def lower(types: Types, said: Said) -> Lowered | None:
-        if types[0].array or types[1].array:
+        value, order_storage = types[0].storage, types[1].storage
+        if value is None or order_storage is None:
             return None
-        storages = (types[0].storage, types[1].storage, "INTEGER")
+        storages = (value, order_storage, "INTEGER")
         return Lowered((Partial(merge, lifts, storages),), "{0}", types[0])
 
     return lower

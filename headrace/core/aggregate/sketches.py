@@ -39,7 +39,7 @@ COUNT_MIN_ERROR, COUNT_MIN_CONFIDENCE = 0.01, 0.96
 
 
 def _distinct(types: Types, said: Said) -> Lowered | None:
-    if types[0].array:
+    if types[0].nested:
         return None
     # Spark sketches whole numbers and text. Adding zero makes -0.0 and 0.0 one value; a sketch
     # passes over empty text, so no text is left empty.
@@ -80,12 +80,12 @@ def _median(types: Types, said: Said) -> Lowered | None:
 
 
 def _top_k(types: Types, said: Said) -> Lowered | None:
-    if types[0].array:
+    if types[0].nested:
         return None
     value = "{x} + 0.0D" if types[0].name == "DOUBLE" else "{x}"
     lift = f"(approx_top_k_accumulate(cast({value} as string), {TOP_K_ITEMS}){{when}}).sketch"
     finish = f"coalesce(finish_top_k({{0}}, {said[0]}, '{types[0].name}'), '[]')"
-    type = Type(f"STRUCT<item: {types[0].name}, count: BIGINT>", array=True)
+    type = Type.array_of(Type.struct_of(("item", types[0]), ("count", BIGINT)))
     return Lowered((Partial(Merge.TOP_K, (lift,), ("BLOB",)),), finish, type)
 
 
@@ -104,7 +104,7 @@ def _count_min(types: Types, said: Said) -> Lowered | None:
 def _as_text(type: Type, value: Any) -> str | None:
     """The literal as Spark casts a value of this type to text; None if it is of another type."""
     wanted = {"STRING": str, "INT": int, "BIGINT": int}.get(type.name)
-    return str(value) if not type.array and wanted and isinstance(value, wanted) else None
+    return str(value) if wanted and isinstance(value, wanted) else None
 
 
 _VALUES = Estimate("always", HLL_ERROR)

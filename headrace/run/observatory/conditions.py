@@ -14,6 +14,7 @@ from headrace.api.observed.events import EventsWanted
 from headrace.compile.plan import StreamPlan
 from headrace.core.errors import BadRequest
 from headrace.core.event import RAW, STATUS, Status
+from headrace.core.json_path import JsonPath
 from headrace.core.schema import Column
 from headrace.core.time import from_iso
 
@@ -76,8 +77,7 @@ def _field(stream: StreamPlan, name: str, value: str) -> Condition:
                 f"stream '{stream.name}' has no column '{name[:40]}'", hint=f"there are: {known}."
             )
         return _compared(column, value)
-    path = "/" + (column.name if column else name).replace("~", "~0").replace("/", "~1")
-    in_raw = Condition(f"{_JSON} = ?", (path, value))
+    in_raw = Condition(f"{_JSON} = ?", (_pointer(column, name), value))
     if column is None:
         return in_raw
     typed = _compared(column, value)
@@ -87,13 +87,20 @@ def _field(stream: StreamPlan, name: str, value: str) -> Condition:
     )
 
 
+def _pointer(column: Column | None, name: str) -> str:
+    """Where an event has the field, as a JSON pointer."""
+    path = JsonPath.parse(column.path) if column and column.path else None
+    steps = path.steps if path else (column.name if column else name,)
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
 def _compared(column: Column, value: str) -> Condition:
     """The column has this value, by its type."""
     name = f'"{column.name}"'
-    if column.type.array:
+    if column.type.nested:
         return Condition(f"to_json({name}) = ?", (value,))
     match column.type.name:
-        case "INT" | "BIGINT" | "DOUBLE":
+        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT" | "FLOAT" | "DOUBLE":
             # Without a cast: a DOUBLE would take neighbours beyond 2⁵³ for the same number.
             return Condition(f"{name} = ?", (_number(column, value),))
         case "TIMESTAMP":
@@ -103,7 +110,7 @@ def _compared(column: Column, value: str) -> Condition:
 
 def _number(column: Column, text: str) -> float | int:
     try:
-        return int(text) if column.type.name != "DOUBLE" else float(text)
+        return float(text) if column.type.name in {"FLOAT", "DOUBLE"} else int(text)
     except ValueError as error:
         type = column.type.spark
         raise BadRequest(f"'{text[:40]}' is not a {type}, which '{column.name}' is") from error

@@ -24,6 +24,7 @@ from headrace.api.observed.quality import (
 from headrace.api.service import StreamStatus
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import LATENESS, RAW, STATUS, Status
+from headrace.core.json_path import JsonPath
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
 from headrace.master.balance import letters
@@ -37,7 +38,7 @@ FIELDS_MAX, EXAMPLE_MAX = 100, 80
 BUCKETS_MS = (0, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 _EVENTS = f"WHERE {STATUS} = {int(Status.EVENT)}"
 # What differs between two letters with the same mistake.
-_VALUES = re.compile(r", not .*$| \(?(at )?byte \d+\)?", re.DOTALL)
+_VALUES = re.compile(r", not .*$| \(?(at )?byte \d+\)?|: '?[-+.\deE]+'?…?$", re.DOTALL)
 _JSON_TYPES = {
     str: "string", int: "number", float: "number", bool: "boolean", list: "array", dict: "object",
     type(None): "null",
@@ -93,13 +94,14 @@ def _lateness(records: Records) -> list[LatenessBucket]:
 
 def _nulls(records: Records) -> Iterator[NullShare]:
     columns = records.stream.columns
-    counts = ", ".join(f'count("{name}")' for name, _, _ in columns)
+    counts = ", ".join(f'count("{column.name}")' for column in columns)
     ((events, *known),) = records.fetch(
         f"SELECT count(*), {counts} FROM {records.relation} {_EVENTS}"
     )
-    for (name, _, nullable), there in zip(columns, known, strict=True):
+    for column, there in zip(columns, known, strict=True):
         nulls = events - there
-        yield NullShare(name, nulls, round(nulls / events, 4) if events else 0.0, nullable)
+        share = round(nulls / events, 4) if events else 0.0
+        yield NullShare(column.name, nulls, share, column.nullable)
 
 
 def _undeclared(records: Records) -> Iterator[UndeclaredField]:
@@ -108,7 +110,9 @@ def _undeclared(records: Records) -> Iterator[UndeclaredField]:
         return
     rows = records.fetch(f"SELECT {RAW} FROM {records.relation} {_EVENTS}")
     objects = [msgspec.json.decode(bytes(raw)) for (raw,) in rows]
-    declared = {name.lower() for name in records.stream.schema.names} | {records.stream.id or ""}
+    columns = records.stream.columns
+    declared = {(JsonPath.parse(c.path).field if c.path else c.name).lower() for c in columns}
+    declared.add(records.stream.id or "")
     found = Counter(name for one in objects for name in one if name.lower() not in declared)
     for name, events in found.most_common(FIELDS_MAX):
         example = next(one[name] for one in objects if name in one)

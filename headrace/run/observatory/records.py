@@ -6,10 +6,12 @@ them known. tests/run/test_search.py reads both.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 from headrace.api.observed.events import EventRecord
@@ -56,7 +58,7 @@ class Records:
         self, ending: str, values: Sequence[Any] = (), *, whole: bool = False
     ) -> list[EventRecord]:
         """The records that `SELECT … ending` gives, as they are shown."""
-        names = [name for name, _, _ in self.stream.columns]
+        names = [column.name for column in self.stream.columns]
         columns = ", ".join([*_HIDDEN, *(f'"{name}"' for name in names)])
         rows = self.fetch(f"SELECT {columns} FROM {self.relation} {ending}", values)
         raws = [bytes(row[len(_HIDDEN) - 1]) for row in rows]
@@ -70,7 +72,7 @@ class Records:
         self, row: Sequence[Any], raw: bytes, key: str | None, id: str | None, whole: bool
     ) -> EventRecord:
         partition, offset, arrived, status, reason, late, lateness, _ = row[: len(_HIDDEN)]
-        names = (name for name, _, _ in self.stream.columns)
+        names = (column.name for column in self.stream.columns)
         body = {n: shown_value(v) for n, v in zip(names, row[len(_HIDDEN) :], strict=True)}
         cut, event = not whole and len(raw) > SHOWN_MAX, status == Status.EVENT
         mark, known = self.stream.watermark, event and self.lateness_known
@@ -101,11 +103,18 @@ def _text(value: str | int | None) -> str | None:
 
 
 def shown_value(value: Any) -> Any:
-    """A value of DuckDB's as JSON has it; moments are without a zone there, and in UTC."""
+    """A value of DuckDB's as JSON has it; moments of columns are without a zone there, in UTC."""
     if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC).isoformat().replace("+00:00", "Z")
+        moment = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+        return moment.isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        return {name: shown_value(item) for name, item in value.items()}
     return [shown_value(item) for item in value] if isinstance(value, list) else value
 
 

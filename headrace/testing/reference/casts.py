@@ -59,7 +59,7 @@ def _string(value: Value) -> str:
         return _java_double(value)
     if isinstance(value, Timestamp):
         return _moment_text(value)
-    return str(value)
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _java_double(value: float) -> str:

@@ -9,6 +9,7 @@ tests/testing/test_expressions.py is a table of expressions and their values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -157,11 +158,15 @@ def _interval(node: exp.Expr, row: Row) -> Value:
 
 
 def _field(node: exp.Expr, row: Row) -> Value:
-    """`w.start` and `w.end`, the only fields that a value here can have."""
+    """A field of an object, or `w.start` and `w.end` of a window."""
     value, name = evaluate(node.this, row), node.args["expression"].name.lower()
-    if name not in {"start", "end"} or not isinstance(value, Window | None):
+    if isinstance(value, dict):
+        return next((part for field, part in value.items() if field.lower() == name), None)
+    if value is None:
+        return None
+    if name not in {"start", "end"} or not isinstance(value, Window):
         raise unknown(node)
-    return None if value is None else getattr(value, name)
+    return getattr(value, name)
 
 
 def _bracket(node: exp.Expr, row: Row) -> Value:
@@ -170,6 +175,19 @@ def _bracket(node: exp.Expr, row: Row) -> Value:
         raise unknown(node)
     array, index = evaluate(node.this, row), evaluate(node.expressions[0], row)
     return None if array is None or index is None else STRICT[exp.Bracket](array, index)
+
+
+def _within_json(node: exp.Expr, row: Row) -> Value:
+    """`payload:a.b[0]`: what the JSON has there, or nothing."""
+    value = evaluate(node.this, row)
+    for part in node.args["expression"].expressions:
+        if isinstance(part, exp.JSONPathKey):
+            value = value.get(part.this) if isinstance(value, dict) else None
+        elif isinstance(part, exp.JSONPathSubscript):
+            inside = isinstance(value, list) and part.this < len(value)
+            value = value[part.this] if inside else None
+    # Spark keeps a decimal within JSON without the zeros at its end.
+    return value.normalize() if isinstance(value, Decimal) else value
 
 
 def _date_trunc(node: exp.Expr, row: Row) -> Value:
@@ -193,6 +211,7 @@ _FORMS: dict[type[exp.Expr], Callable[[exp.Expr, Row], Value]] = {
     exp.Interval: _interval,
     exp.Dot: _field,
     exp.Bracket: _bracket,
+    exp.JSONExtract: _within_json,
     exp.TimestampTrunc: _date_trunc,
     # sqlglot wraps the argument of day(), month() and year(); their fields do not depend on it.
     exp.TsOrDsToDate: lambda node, row: evaluate(node.this, row),

@@ -37,6 +37,9 @@ class _Dialect(Spark):
         STRING_ESCAPES = ["\\", "'"]  # noqa: RUF012
 
     class Parser(SparkParser):
+        # payload:a.b is a value within JSON.
+        COLON_IS_VARIANT_EXTRACT = True
+        COLON_CHAIN_IS_SINGLE_EXTRACT = False
         # Ours take a limit, which sqlglot would drop.
         FUNCTIONS = {  # noqa: RUF012
             name: build
@@ -139,9 +142,10 @@ def _meaning(node: exp.Column, scope: Scope) -> exp.Expr:
 
 
 def _struct_field(node: exp.Column, scope: Scope) -> exp.Expr | None:
-    """`w.start` where w is a column that holds a window."""
+    """`w.start` where w is a column that holds a window, or `a.b.c` where a holds an object."""
     if not node.text("table"):
         return None
-    whole = exp.Column(this=node.args["table"].copy(), table=node.args.get("db"))
-    found = scope.column(whole) or scope.named(whole)
+    above = {"table": node.args.get("db"), "db": node.args.get("catalog")}
+    whole = exp.Column(this=node.args["table"].copy(), **above)
+    found = scope.column(whole) or scope.named(whole) or _struct_field(whole, scope)
     return None if found is None else exp.Dot(this=found, expression=node.this.copy())

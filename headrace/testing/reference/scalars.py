@@ -158,7 +158,10 @@ def _like(text: str, pattern: str) -> bool:
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
-def _element(array: list[Value], index: int) -> Value:
+def _element(array: list[Value] | dict[str, Value], index: Any) -> Value:
+    """An item of an array by its number, or of a map by its key."""
+    if isinstance(array, dict):
+        return array.get(index)
     return array[index] if 0 <= index < len(array) else None
 
 

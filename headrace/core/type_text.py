@@ -1,0 +1,154 @@
+"""A type as SQL writes it -> its tree.
+
+Spellings are Spark's, in any case; names of fields keep theirs. What is not a type of ours is
+refused with the ones that are. tests/core/test_schema.py reads each type under each of its names.
+"""
+
+from __future__ import annotations
+
+import re
+
+from headrace.core.errors import BadDefinition
+from headrace.core.schema import Type
+
+DEPTH_MAX = 32  # deeper types help nobody, and every reader of a type may recurse
+PRECISION_MAX = 38
+SYNONYMS = {
+    "STRING": "STRING", "VARCHAR": "STRING", "CHAR": "STRING", "TEXT": "STRING",
+    "BOOLEAN": "BOOLEAN",
+    "TINYINT": "TINYINT", "BYTE": "TINYINT", "SMALLINT": "SMALLINT", "SHORT": "SMALLINT",
+    "INT": "INT", "INTEGER": "INT", "BIGINT": "BIGINT", "LONG": "BIGINT",
+    "FLOAT": "FLOAT", "REAL": "FLOAT", "DOUBLE": "DOUBLE",
+    "TIMESTAMP": "TIMESTAMP", "TIMESTAMP_LTZ": "TIMESTAMP", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ",
+    "DATE": "DATE", "BINARY": "BINARY", "VARIANT": "VARIANT",
+}  # fmt: skip
+SUPPORTED = (
+    "STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), TIMESTAMP, "
+    "TIMESTAMP_NTZ, DATE, BINARY, VARIANT, ARRAY<…>, MAP<STRING, …> and STRUCT<…>"
+)
+_DECIMALS = {"DECIMAL", "DEC", "NUMERIC"}
+_LENGTHS = {"VARCHAR", "CHAR"}
+_TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|\w+|\S)")
+
+
+def parse_type(text: str) -> Type:
+    """The type that a text says.
+
+    >>> parse_type("map<string, decimal(10, 2)>").spark
+    'MAP<STRING, DECIMAL(10,2)>'
+    """
+    reader = _Reader(text.strip(), _TOKEN.findall(text))
+    found = reader.type(1)
+    if reader.tokens:
+        raise reader.unsupported()
+    return found
+
+
+class _Reader:
+    """Takes the tokens of a type from the front."""
+
+    def __init__(self, text: str, tokens: list[str]) -> None:
+        self.text, self.tokens = text, tokens
+
+    def type(self, depth: int) -> Type:
+        if depth > DEPTH_MAX:
+            raise BadDefinition(f"the type is nested deeper than {DEPTH_MAX} levels")
+        word = self.take().upper()
+        if word in _DECIMALS:
+            return self.decimal()
+        if word == "ARRAY":
+            self.expect("<")
+            return self.closed(Type.array_of(self.inner(depth)))
+        if word == "MAP":
+            return self.map(depth)
+        if word == "STRUCT":
+            return self.struct(depth)
+        if word not in SYNONYMS:
+            raise self.unsupported()
+        if word in _LENGTHS and self.took("("):
+            self.number()
+            self.expect(")")
+        return Type(SYNONYMS[word])
+
+    def inner(self, depth: int) -> Type:
+        """A part of another type. Spark makes a VARIANT of a whole column only."""
+        found = self.type(depth + 1)
+        if found.name == "VARIANT":
+            raise BadDefinition(
+                f"the type {self.text} has VARIANT as a part",
+                hint="VARIANT is the type of a whole column, which may hold any JSON.",
+            )
+        return found
+
+    def map(self, depth: int) -> Type:
+        self.expect("<")
+        key = self.type(depth + 1)
+        if key != Type("STRING"):
+            raise BadDefinition(
+                f"the type {self.text} has keys of type {key.spark}",
+                hint="the keys of a JSON object are texts: write MAP<STRING, …>.",
+            )
+        self.expect(",")
+        return self.closed(Type.map_of(self.inner(depth)))
+
+    def struct(self, depth: int) -> Type:
+        self.expect("<")
+        fields = [self.field(depth)]
+        while self.took(","):
+            fields.append(self.field(depth))
+        names = [name.lower() for name, _ in fields]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise BadDefinition(f"the type {self.text} has two fields named '{twice}'")
+        return self.closed(Type.struct_of(*fields))
+
+    def field(self, depth: int) -> tuple[str, Type]:
+        word = self.take()
+        name = word[1:-1].replace("``", "`") if word.startswith("`") else word
+        if not (word.startswith("`") or word.isidentifier()) or not name:
+            raise self.unsupported()
+        self.took(":")
+        return name, self.inner(depth)
+
+    def decimal(self) -> Type:
+        """As in Spark, a DECIMAL without size has ten digits and none after the point."""
+        precision, scale = 10, 0
+        if self.took("("):
+            precision = self.number()
+            scale = self.number() if self.took(",") else 0
+            self.expect(")")
+        if not (1 <= precision <= PRECISION_MAX and scale <= precision):
+            raise BadDefinition(
+                f"DECIMAL({precision},{scale}) is not a type",
+                hint=f"it has 1 to {PRECISION_MAX} digits, and not more after the point.",
+            )
+        return Type.decimal_of(precision, scale)
+
+    def number(self) -> int:
+        word = self.take()
+        if not (word.isdecimal() and len(word) < 10):
+            raise self.unsupported()
+        return int(word)
+
+    def closed(self, type: Type) -> Type:
+        self.expect(">")
+        return type
+
+    def took(self, sign: str) -> bool:
+        found = self.tokens[:1] == [sign]
+        if found:
+            del self.tokens[0]
+        return found
+
+    def take(self) -> str:
+        if not self.tokens:
+            raise self.unsupported()
+        return self.tokens.pop(0)
+
+    def expect(self, sign: str) -> None:
+        if not self.took(sign):
+            raise self.unsupported()
+
+    def unsupported(self) -> BadDefinition:
+        return BadDefinition(
+            f"the type {self.text} is not supported", hint=f"supported are {SUPPORTED}."
+        )

@@ -1,0 +1,106 @@
+"""One column of a stream or table: `name TYPE`, and what is said of it, in any order.
+
+    NOT NULL · FORMAT 'epoch_ms' · FROM '$.actor.id' · DEFAULT 0 · COMMENT 'who did it'
+
+tests/define/test_columns.py checks what is read and each sentence of refusal.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from sqlglot.tokenizer_core import TokenType
+
+from headrace.core.errors import BadDefinition
+from headrace.core.json_path import JsonPath
+from headrace.core.origin import Origin
+from headrace.core.schema import Column, Type
+from headrace.core.time_format import TimeFormat
+from headrace.define.defaults import not_taken
+from headrace.define.tokens import Tokens
+
+_CLAUSES = ("NOT", "FORMAT", "FROM", "DEFAULT", "COMMENT")
+_LITERAL = "a text in quotes, a number, TRUE, FALSE or NULL"
+
+
+def read_column(tokens: Tokens) -> Column:
+    """The column that the tokens say here."""
+    name, place = tokens.name("a column"), tokens.origin
+    if name.startswith("_"):
+        raise tokens.wrong("columns that begin with '_' are kept for Headrace itself", place)
+    column, said = Column(name, _type(tokens, name, place)), set[str]()
+    while (word := tokens.ahead()) in _CLAUSES:
+        if word in said:
+            raise tokens.wrong(f"column '{name}' has {word} twice", place)
+        said.add(word)
+        tokens.word()
+        column = _with(tokens, column, word, place)
+    if expected := not_taken(column):
+        what = f"column '{name}': the default {column.default}"
+        raise tokens.wrong(f"{what} is not {expected}", place)
+    return column
+
+
+def _type(tokens: Tokens, name: str, place: Origin) -> Type:
+    text, depth = "", 0
+    while not tokens.done and (depth or tokens.ahead() not in {",", ")", *_CLAUSES}):
+        sign = tokens.ahead()
+        depth += sign.count("(") + sign.count("<") - sign.count(")") - sign.count(">")
+        quoted = tokens.kind() is TokenType.IDENTIFIER
+        word = tokens.word()
+        word = "`" + word.replace("`", "``") + "`" if quoted else word
+        text += f" {word}" if _apart(text, word) else word
+    try:
+        return Type.parse(text)
+    except BadDefinition as error:
+        raise BadDefinition(
+            f"column '{name}': {error.message}", hint=error.hint, origin=place
+        ) from error
+
+
+def _apart(text: str, word: str) -> bool:
+    """Whether a space belongs between a text and its next word."""
+    return text.endswith((",", ":")) or (text[-1:].isalnum() and word[:1] not in "<>(),:")
+
+
+def _with(tokens: Tokens, column: Column, word: str, place: Origin) -> Column:
+    """The column with what one clause says of it."""
+    if word == "NOT":
+        tokens.expect("NULL")
+        return replace(column, nullable=False)
+    if word == "DEFAULT":
+        return replace(column, default=_literal(tokens, place))
+    text = tokens.literal()
+    try:
+        if word == "FORMAT":
+            return replace(column, format=_format(column, text))
+        if word == "FROM":
+            return replace(column, path=str(JsonPath.parse(text)))
+    except ValueError as error:
+        raise tokens.wrong(f"column '{column.name}': {error}", place) from error
+    return column
+
+
+def _literal(tokens: Tokens, place: Origin) -> str | None:
+    """The literal as JSON; None for NULL."""
+    if tokens.kind() is TokenType.STRING:
+        return json.dumps(tokens.literal())
+    words = {"TRUE": "true", "FALSE": "false", "NULL": None}
+    if tokens.ahead() in words:
+        return words[tokens.word().upper()]
+    sign = "-" if tokens.took("-") else ""
+    if tokens.kind() is not TokenType.NUMBER:
+        raise tokens.wrong(f"DEFAULT is followed by {_LITERAL}", place)
+    number = sign + tokens.word()
+    try:
+        json.loads(number)
+    except ValueError as error:
+        raise tokens.wrong(f"DEFAULT is followed by {_LITERAL}, not {number}", place) from error
+    return number
+
+
+def _format(column: Column, text: str) -> str:
+    if column.type != Type("TIMESTAMP"):
+        raise ValueError(f"FORMAT is for a TIMESTAMP, and it is {column.type.spark}")
+    return TimeFormat.parse(text).text

@@ -1,0 +1,1 @@
+CREATE STREAM sales (many INT DEFAULT 'one');

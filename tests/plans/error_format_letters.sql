@@ -1,0 +1,4 @@
+CREATE STREAM requests (
+  path STRING,
+  at TIMESTAMP FORMAT 'dd.MM.yyyy VV'
+);

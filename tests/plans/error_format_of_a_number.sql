@@ -1,0 +1,1 @@
+CREATE STREAM beats (at BIGINT FORMAT 'epoch_ms');

@@ -1,0 +1,1 @@
+CREATE STREAM pushes (user STRING FROM 'actor.id');

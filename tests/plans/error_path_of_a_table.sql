@@ -1,0 +1,1 @@
+CREATE TABLE teams (user STRING FROM '$.who') USING json LOCATION 'teams.json';

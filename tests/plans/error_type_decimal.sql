@@ -1,1 +1,0 @@
-CREATE STREAM sales (price DECIMAL(10, 2) NOT NULL);

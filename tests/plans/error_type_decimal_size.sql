@@ -1,0 +1,1 @@
+CREATE STREAM sales (price DECIMAL(40, 2) NOT NULL);

@@ -1,0 +1,3 @@
+CREATE STREAM sales (
+  prices MAP<INT, DOUBLE>
+);

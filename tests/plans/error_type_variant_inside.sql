@@ -1,0 +1,1 @@
+CREATE STREAM hooks (bodies ARRAY<VARIANT>);
