@@ -21,7 +21,7 @@ from headrace.run.instance import Instance
 from headrace.run.layout import Layout
 from headrace.run.lock import running_token
 from headrace.serving.hearer import Heard
-from headrace.spark.query_client import AnswerColumn, QueryRequest, QueryResult
+from headrace.spark.query_client import ResultColumn, QueryRequest, QueryResult
 from tests.access.people import bearer
 
 from .stopped import make_stopped
@@ -160,7 +160,7 @@ class Told:
     def __call__(self, request: QueryRequest) -> QueryResult:
         self.asked.append(request)
         rows = self.answers.pop(0) if self.answers else []
-        columns = [AnswerColumn(n, "x") for n in ("user", "_partition", "_offset", "_late")]
+        columns = [ResultColumn(n, "x") for n in ("user", "_partition", "_offset", "_late")]
         return QueryResult(columns, rows or [], truncated=rows is None)
 
 

@@ -17,7 +17,7 @@ from headrace.core.time import SECOND, iso
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions, _as_of_query, _names, _without_time_travel
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.spark.query_client import AnswerColumn, QueryRequest, QueryResult
+from headrace.spark.query_client import ResultColumn, QueryRequest, QueryResult
 
 from .stopped import ARRIVED_US, make_stopped
 
@@ -31,7 +31,7 @@ class Told:
     def __init__(self, rows: int = 1) -> None:
         self.asked: list[QueryRequest] = []
         self.users: list[str] = []
-        self.result = QueryResult([AnswerColumn("x", "int")], [[n] for n in range(rows)])
+        self.result = QueryResult([ResultColumn("x", "int")], [[n] for n in range(rows)])
 
     def run(self, request: QueryRequest, stopping: Stopping, user: str) -> QueryResult:
         self.asked.append(request)
@@ -125,7 +125,7 @@ def test_a_query_takes_its_turn_as_its_users(questions: Questions, told: Told) -
 def test_a_plan_says_who_would_answer_and_of_what(questions: Questions, told: Told) -> None:
     stored = questions.plan("SELECT n FROM total")
     assert (stored.by, stored.relations, told.asked) == ("store", ["total"], [])
-    told.result = QueryResult([AnswerColumn("plan", "string")], [["== Physical Plan =="]])
+    told.result = QueryResult([ResultColumn("plan", "string")], [["== Physical Plan =="]])
     asked = questions.plan("SELECT page FROM clicks")
     assert (asked.by, asked.relations, asked.plan) == ("spark", ["clicks"], "== Physical Plan ==")
     assert told.asked[0].explain
