@@ -21,7 +21,7 @@ from headrace.run.instance import Instance
 from headrace.run.layout import Layout
 from headrace.run.lock import running_token
 from headrace.serving.hearer import Heard
-from headrace.spark.query_client import ResultColumn, QueryRequest, QueryResult
+from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
 from tests.access.people import bearer
 
 from .stopped import make_stopped

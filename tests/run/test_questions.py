@@ -17,7 +17,7 @@ from headrace.core.time import SECOND, iso
 from headrace.run.layout import Layout
 from headrace.run.questions import Questions, _as_of_query, _names, _without_time_travel
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.spark.query_client import ResultColumn, QueryRequest, QueryResult
+from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
 
 from .stopped import ARRIVED_US, make_stopped
 
