@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from itertools import zip_longest
 from typing import Any
 
@@ -165,6 +166,8 @@ def alike(ours: Any, theirs: Any, tolerance: float | None = None) -> bool:
         return len(ours) == len(theirs) and all(map(alike, ours, theirs))
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(alike(ours[k], theirs[k]) for k in ours)
+    if isinstance(ours, Decimal) and isinstance(theirs, float):
+        ours = float(ours)  # DuckDB's mean of decimals is a double
     numbers = isinstance(ours, int | float) and isinstance(theirs, int | float)
     floats = isinstance(ours, float) or isinstance(theirs, float)
     return numbers and floats and _close(ours, theirs)

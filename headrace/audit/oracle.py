@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.audit.aggregated import aggregated
 from headrace.audit.compare import compare
 from headrace.audit.duck import oracle_sql
 from headrace.audit.duck_types import duck_columns, duck_type
@@ -70,9 +71,8 @@ def _answer(
 ) -> tuple[ViewPlan, StreamState, list[Shed], list[Any], bool]:
     """The view, how far it has come, what was shed, its rows, and whether they are final there."""
     with store.db.read() as db:
-        plan = live_view(db, name)
-        whole = msgspec.structs.replace(plan, order=(), limit=None)
-        rows = rows_of(db, whole)
+        plan = aggregated(live_view(db, name))
+        rows = rows_of(db, plan)
         stream = read_stream(db, plan.stream)
         shed = list(shed_epochs(db, plan.stream, stream.boundary))
         final = not (provisional(db, plan.recompute) or unfit(db, plan.recompute))

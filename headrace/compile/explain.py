@@ -44,6 +44,9 @@ _MERGES = {
     Merge.COLLECT_LIST: "the first in the order of the log are kept, up to the limit",
     Merge.COLLECT_SET: "the smallest different values are kept, up to the limit",
     Merge.IDS: "the sets are united, so a value seen on both sides counts once",
+    Merge.DECIMAL_SUM: "the two are added, exactly",
+    Merge.DECIMAL_MIN: "the smaller is kept",
+    Merge.DECIMAL_MAX: "the larger is kept",
     Merge.PAIR: "counts, means, products and squares of distances are combined",
     Merge.SHAPE: "counts, means and powers of distances are combined",
 }

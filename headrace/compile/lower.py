@@ -64,9 +64,9 @@ class Mapped:
 
 
 def type_of(spark_type: str) -> Type | None:
-    """Ours for Spark's; decimals are kept as DOUBLE."""
+    """Ours for Spark's."""
     if spark_type.startswith("decimal"):
-        return Type("DOUBLE")
+        return Type.parse(spark_type)
     name = _SPARK_TYPES.get(spark_type)
     return Type(name) if name else None
 
@@ -193,7 +193,8 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
             lifts = tuple(lift.format(**names) for lift in partial.lifts)
             # Where rows are put together when read, batch has no numbers to count: sketches tell.
             counts = partial.merge is Merge.COUNTED and not regroups
-            counted = _counted(arguments[0], condition) if counts else None
+            value = partial.counts.format(x=arguments[0])
+            counted = _counted(value, condition) if counts else None
             shared = partials.setdefault(
                 (*lifts, counted or ""),
                 _partial(len(partials), partial.merge, partial.storages, lifts, counted),
@@ -270,7 +271,10 @@ def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> K
     if type.nested:
         raise Unsupported(f"'{group.sql}' is an array, which cannot be grouped by", origin=origin)
     if not group.window:
-        return KeyPlan(f"k{number}", group.name, type.name, storage_form(type, group.sql))
+        # As text: SQLite has no decimals, and of one scale equal numbers are equal texts.
+        decimal = f"cast({group.sql} as string)" if type.name == "DECIMAL" else None
+        sql = decimal or storage_form(type, group.sql)
+        return KeyPlan(f"k{number}", group.name, type.spark, sql)
     if type.name != "TIMESTAMP":
         raise Unsupported(
             f"a window takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin

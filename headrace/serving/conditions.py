@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -51,6 +52,8 @@ class Condition:
                 return "true" if self.value else "false"
             case "DOUBLE":
                 return f"CAST('{self.value}' AS DOUBLE)"
+            case type if type.startswith("DECIMAL"):
+                return f"CAST('{self.value}' AS {type})"
         return text_literal(self.value) if isinstance(self.value, str) else str(self.value)
 
 
@@ -151,9 +154,17 @@ def _stored(output: OutputPlan, text: str | None) -> Any:
                 return from_iso(text)
             case "DATE":
                 return from_iso(text) // DAY
-    except (ValueError, KeyError) as error:
+            case type if type.startswith("DECIMAL"):
+                return _decimal(text, type)
+    except (ValueError, KeyError, ArithmeticError) as error:
         raise BadRequest(f"'{text}' is not a {output.type}, which '{output.name}' is") from error
     return text
+
+
+def _decimal(text: str, type: str) -> str:
+    """The number as the store keeps it, with all digits of its scale."""
+    scale = int(type.rpartition(",")[2].rstrip(")"))
+    return f"{Decimal(text).quantize(Decimal(1).scaleb(-scale)):f}"
 
 
 def _whole(text: str) -> int:
@@ -201,6 +212,8 @@ def _condition(part: exp.Expr, view: ViewPlan) -> Condition | None:
     kind = "TIMESTAMP" if edge else output.type
     if literal.is_string != (kind in {"STRING", "TIMESTAMP"}) or kind in {"DOUBLE", "BOOLEAN"}:
         return None
+    if kind.startswith("DECIMAL"):
+        return None  # 5 and 5.00 are equal, and other texts
     try:
         value = from_iso(literal.name) if kind == "TIMESTAMP" else literal.to_py()
     except ValueError:

@@ -75,6 +75,8 @@ def _indexes(plan: ViewPlan, table: str) -> list[str]:
 
 
 def _storage(type: str) -> str:
+    if type.startswith("DECIMAL"):
+        return "TEXT"
     return {"STRING": "TEXT", "DOUBLE": "REAL"}.get(type, "INTEGER")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow as pa
 from headrace.compile.plan import FRESH, WINDOW, KeyPlan, ViewPlan
 from headrace.compile.windows import Span
 from headrace.core.schema import nested
+from headrace.serving.kinds import kind_of
 from headrace.serving.merge import in_windows, merged, source
 
 KEY = "_key"  # what a stored row is known by, where the rows of an answer are the stored ones
@@ -83,6 +85,9 @@ def arrow(plan: ViewPlan, rows: Iterable[Sequence[Any]]) -> pa.Table:
 def array(type: str, values: Sequence[Any]) -> pa.Array:
     if nested(type):  # kept as JSON
         return pa.array(values, pa.string())
+    if type.startswith("DECIMAL"):  # kept as text
+        decimals = [None if value is None else Decimal(value) for value in values]
+        return pa.array(decimals, kind_of(type).arrow)
     if type in {"TIMESTAMP", WINDOW}:
         return pa.array(values, pa.int64()).view(_TIME)
     if type == "DATE":

@@ -60,7 +60,7 @@ def partials(call: str) -> tuple[list[PartialPlan], list[CallPlan], str]:
         ("ms", "ms", "INT"),
         ("bytes", "bytes", "BIGINT"),
         ("price", "cast(price as double)", "DOUBLE"),
-        ("cents", "cast(cents as double)", "DOUBLE"),
+        ("cents", "cast(cents as string)", "DECIMAL(10,2)"),
         ("ok", "cast(ok as int)", "BOOLEAN"),
         ("day", "unix_date(day)", "DATE"),
         ("ts", "unix_micros(ts)", "TIMESTAMP"),
@@ -237,14 +237,14 @@ def test_type_that_cannot_be_kept_is_refused(sql: str, message: str) -> None:
     [
         ("smallint", "INT"),
         ("float", "DOUBLE"),
-        ("decimal(38,18)", "DOUBLE"),
+        ("decimal(38,18)", "DECIMAL(38,18)"),
         ("timestamp_ntz", "TIMESTAMP"),
         ("binary", None),
         ("array<int>", None),
     ],
 )
 def test_type_of_spark_is_one_of_ours_or_none(spark_type: str, type: str | None) -> None:
-    assert type_of(spark_type) == (Type(type) if type else None)
+    assert type_of(spark_type) == (Type.parse(type) if type else None)
 
 
 def test_a_punctuated_window_takes_what_is_true_or_false() -> None:

@@ -13,6 +13,7 @@ import sqlite3
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import isclose, prod, sqrt
 from typing import Any
@@ -136,6 +137,17 @@ def lift_set(events: Sequence[Any]) -> Row:
     return (json.dumps({"limit": 3, "items": sorted(set(events))[:4]}),)
 
 
+def lift_decimals(choose: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Row]:
+    """Decimals as Spark casts them to text."""
+    return lambda events: (f"{choose(events):f}" if events else None,)
+
+
+def same_decimals(wanted: Row, found: Row) -> bool:
+    return [Decimal(row[0]) if row[0] else None for row in (wanted,)] == [
+        Decimal(row[0]) if row[0] else None for row in (found,)
+    ]
+
+
 def lift_ids(events: Sequence[Any]) -> Row:
     return (",".join(map(str, set(events))),)
 
@@ -194,6 +206,7 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64, min_value=-
 PAIRS = st.tuples(st.none() | BIGINTS, st.integers(-2, 2))
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 
+MONEY = st.decimals(-(10**20), 10**20, places=2)
 SMALL = st.integers(0, 7)
 # Far from zero too, where sums of plain powers would lose every digit.
 EIGHTHS = st.builds(
@@ -222,6 +235,9 @@ CASES = [
     ),
     Case(Merge.COLLECT_SET, ("TEXT",), SMALL, lift_set, same_finish(Merge.COLLECT_SET, "BIGINT")),
     Case(Merge.COLLECT_SET, ("text",), TEXTS, lift_set, same_finish(Merge.COLLECT_SET, "STRING")),
+    Case(Merge.DECIMAL_SUM, ("TEXT",), MONEY, lift_decimals(sum), same_decimals),
+    Case(Merge.DECIMAL_MIN, ("TEXT",), MONEY, lift_decimals(min), same_decimals),
+    Case(Merge.DECIMAL_MAX, ("TEXT",), MONEY, lift_decimals(max), same_decimals),
     Case(Merge.IDS, ("BLOB",), BIGINTS | SMALL, lift_ids, same_finish(Merge.IDS)),
     Case(
         Merge.PAIR,

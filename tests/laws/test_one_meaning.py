@@ -12,20 +12,24 @@ from typing import Any
 
 import pytest
 
+from headrace.audit.oracle import audit_view
 from tests.engines import Compiled, Parts, compile_sql
 
 STREAM = """
 CREATE STREAM clicks (k STRING, b BIGINT, i INT, d DOUBLE, s STRING, o BOOLEAN, y DATE,
-  ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 HOUR);
+  m DECIMAL(12,2), ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 HOUR);
 """
-SCHEMA = "k STRING, b BIGINT, i INT, d DOUBLE, s STRING, o BOOLEAN, y DATE, ts TIMESTAMP"
+SCHEMA = (
+    "k STRING, b BIGINT, i INT, d DOUBLE, s STRING, o BOOLEAN, y DATE, m DECIMAL(12,2), "
+    "ts TIMESTAMP"
+)
 EVENTS = [
-    {"k": "a", "b": 1, "i": 7, "d": 2.675, "s": "Äß", "o": True, "y": "2026-02-28",
+    {"k": "a", "b": 1, "i": 7, "d": 2.675, "s": "Äß", "o": True, "y": "2026-02-28", "m": 0.10,
      "ts": "2026-02-28T23:59:59.5Z"},
-    {"k": "a", "b": 9, "i": -7, "d": 0.1, "s": "a%b", "o": False, "y": "2024-02-29",
+    {"k": "a", "b": 9, "i": -7, "d": 0.1, "s": "a%b", "o": False, "y": "2024-02-29", "m": 12.35,
      "ts": "2026-01-31T10:00:00Z"},
     {"k": "b", "b": 9223372036854775807, "i": 3, "d": -2.5, "s": "straße", "o": True,
-     "y": "1999-12-31", "ts": "2025-12-31T00:00:00Z"},
+     "y": "1999-12-31", "m": -9999999999.99, "ts": "2025-12-31T00:00:00Z"},
     {"k": "c", "b": None, "i": None, "d": None, "s": None, "o": None, "y": None,
      "ts": "2026-03-01T00:00:00Z"},
 ]  # fmt: skip
@@ -45,6 +49,9 @@ AFTER = [
     "date_format(max(ts), 'MMM yyyy')",
     "unix_micros(max(ts)) - unix_micros(min(ts))", "sqrt(sum(d))", "ln(sum(d))", "-max(b)",
     "sum(i) IN (1, '0')", "if(count(*) > 1, 'many', 'one')", "abs(min(i))", "max(b) > 1e18",
+    "sum(m)", "avg(m)", "sum(m) / count(*)", "round(avg(m), 2)", "sum(m) * 1.19", "max(m) > 5",
+    "cast(sum(m) AS STRING)", "-min(m)", "coalesce(sum(m), 0)", "sum(m) + 1", "stddev(m)",
+    "count(DISTINCT m)", "sum(m * i)", "ceil(sum(m))", "cast(max(m) AS INT)", "sum(m) % 7",
 ]  # fmt: skip
 HAVING = [
     "max(ts) > '2026-02-01'", "max(ts) > TIMESTAMP '2026-02-01 00:00:00'", "max(y) < '2025-01-01'",
@@ -152,3 +159,9 @@ def test_having_keeps_the_groups_that_spark_keeps(parts: Parts, events: Any, num
 @pytest.mark.parametrize("sql", OVER)
 def test_queries_over_a_view_are_sparks(parts: Parts, events: Any, sql: str) -> None:
     assert answered(parts.reader.sql(sql).rows) == expected(events, sql)
+
+
+def test_the_audit_agrees(parts: Parts, compiled: Compiled) -> None:
+    for view in parts.plan.shown_views:
+        audit = audit_view(parts.store, parts.state, parts.plan, view.name, compiled.project)
+        assert audit.differences == 0, audit

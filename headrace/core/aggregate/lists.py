@@ -42,7 +42,7 @@ def _collect_set(types: Types, said: Said) -> Lowered | None:
 
 
 def _list(merge: Merge, values: str, type: Type, limit: int) -> Lowered | None:
-    if type.nested:
+    if type.nested or type.name == "DECIMAL":
         return None
     partial = Partial(merge, (_kept(values, limit),), ("TEXT",))
     finish = f"coalesce(finish_{merge}({{0}}, '{type.name}'), '[]')"

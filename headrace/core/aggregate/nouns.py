@@ -34,6 +34,9 @@ class Merge(StrEnum):
     COLLECT_SET = "collect_set"
     IDS = "ids"
     PAIR = "pair"  # count, means, squared distances and their product, of two numbers
+    DECIMAL_SUM = "decimal_sum"  # decimals as text, exact
+    DECIMAL_MIN = "decimal_min"
+    DECIMAL_MAX = "decimal_max"
     SHAPE = "shape"  # count, mean, and the second, third and fourth powers of distances
 
 
@@ -44,6 +47,7 @@ class Partial:
     merge: Merge
     lifts: tuple[str, ...]
     storages: tuple[str, ...]
+    counts: str = "{x}"  # of COUNTED: the values whose number batch counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,6 @@ class Aggregate:
     refuses: Callable[[Said], str | None] = lambda said: None
 
 
-ANY, NUMBER, TRUTH = "any value", "INT, BIGINT or DOUBLE", "BOOLEAN"
+ANY, NUMBER, TRUTH = "any value", "INT, BIGINT, DECIMAL or DOUBLE", "BOOLEAN"
 WHOLE, TWO_NUMBERS = "INT or BIGINT", "two of INT, BIGINT or DOUBLE"
 BIGINT, DOUBLE, BOOLEAN = Type("BIGINT"), Type("DOUBLE"), Type("BOOLEAN")

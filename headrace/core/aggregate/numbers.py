@@ -39,6 +39,28 @@ _WHOLE = (
 _COUNT = sum_of("count({x})")
 
 
+# A decimal is kept as text; SQLite has no decimals.
+_DECIMAL = {Merge.MIN: Merge.DECIMAL_MIN, Merge.MAX: Merge.DECIMAL_MAX}
+_DIGITS_MAX = 38
+
+
+def _decimal(merge: Merge, aggregate: str) -> Partial:
+    return Partial(merge, (f"cast({aggregate}({{x}}){{when}} as string)",), ("TEXT",))
+
+
+def _decimal_sum(size: tuple[int, int]) -> Lowered:
+    type = Type.decimal_of(min(size[0] + 10, _DIGITS_MAX), size[1])
+    finish = f"finish_decimal_sum({{0}}, {min(size[0] + 10, _DIGITS_MAX)}, {size[1]})"
+    return Lowered((_decimal(Merge.DECIMAL_SUM, "sum"),), finish, type)
+
+
+def _decimal_avg(size: tuple[int, int]) -> Lowered:
+    precision, scale = (min(digits + 4, _DIGITS_MAX) for digits in size)
+    finish = f"finish_decimal_sum({{0}}, {precision}, {scale}, {{1}})"
+    partials = (_decimal(Merge.DECIMAL_SUM, "sum"), _COUNT)
+    return Lowered(partials, finish, Type.decimal_of(precision, scale))
+
+
 def _count(types: Types, said: Said) -> Lowered:
     return Lowered((_COUNT,), "coalesce({0}, 0)", BIGINT)
 
@@ -51,6 +73,8 @@ def _sum(types: Types, said: Said) -> Lowered | None:
             return Lowered(_HALVES, _WHOLE, BIGINT)
         case Type("DOUBLE"):
             return Lowered((sum_of("sum({x})", "REAL"),), "{0}", DOUBLE)
+        case Type("DECIMAL", size=size) if size:
+            return _decimal_sum(size)
     return None
 
 
@@ -65,6 +89,8 @@ def _avg(types: Types, said: Said) -> Lowered | None:
             finish, sums = f"({high} * 4294967296.0 + {low}) / nullif({{2}}, 0)", _HALVES
         case Type("DOUBLE"):
             finish, sums = "{0} / nullif({1}, 0)", (sum_of("sum({x})", "REAL"),)
+        case Type("DECIMAL", size=size) if size:
+            return _decimal_avg(size)
         case _:
             return None
     return Lowered((*sums, _COUNT), finish, DOUBLE)
@@ -73,6 +99,8 @@ def _avg(types: Types, said: Said) -> Lowered | None:
 def _extreme(merge: Merge) -> Lower:
     def lower(types: Types, said: Said) -> Lowered | None:
         storage = types[0].storage
+        if types[0].name == "DECIMAL":
+            return Lowered((_decimal(_DECIMAL[merge], merge),), "{0}", types[0])
         if storage is None:
             return None
         partial = Partial(merge, (f"{merge}({{x}}){{when}}",), (storage,))
@@ -91,9 +119,13 @@ def _boolean(merge: Merge) -> Lower:
 
 def _moments(finish: str) -> Lower:
     lifts = ("count({x}){when}", "avg({x}){when}", "var_pop({x}){when} * count({x}){when}")
-    partial = Partial(Merge.MOMENTS, lifts, ("INTEGER", "REAL", "REAL"))
+    storages = ("INTEGER", "REAL", "REAL")
 
     def lower(types: Types, said: Said) -> Lowered | None:
+        if types[0].name == "DECIMAL":
+            doubles = tuple(lift.replace("{x}", "cast({x} as double)") for lift in lifts)
+            return Lowered((Partial(Merge.MOMENTS, doubles, storages),), finish, DOUBLE)
+        partial = Partial(Merge.MOMENTS, lifts, storages)
         return Lowered((partial,), finish, DOUBLE) if types[0].numeric else None
 
     return lower

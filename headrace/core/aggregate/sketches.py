@@ -43,7 +43,11 @@ def _distinct(types: Types, said: Said) -> Lowered | None:
         return None
     # Spark sketches whole numbers and text. Adding zero makes -0.0 and 0.0 one value; a sketch
     # passes over empty text, so no text is left empty.
-    forms = {"DOUBLE": "cast({x} + 0.0 as string)", "STRING": "concat({x}, '.')"}
+    forms = {
+        "DOUBLE": "cast({x} + 0.0 as string)",
+        "STRING": "concat({x}, '.')",
+        "DECIMAL": "cast({x} as string)",
+    }
     value = forms.get(types[0].name, "{x}")
     lift = f"hll_sketch_agg({value}, {HLL_LG_K}){{when}}"
     sketch = Partial(Merge.HLL, (lift,), ("BLOB",))
@@ -55,7 +59,8 @@ def _count_distinct(types: Types, said: Said) -> Lowered | None:
     sketched = _distinct(types, said)
     if sketched is None:
         return None
-    counted = Partial(Merge.COUNTED, (), ("INTEGER",))
+    value = "cast({x} as string)" if types[0].name == "DECIMAL" else "{x}"
+    counted = Partial(Merge.COUNTED, (), ("INTEGER",), value)
     return Lowered((*sketched.partials, counted), "coalesce({1}, finish_hll({0}), 0)", BIGINT)
 
 
@@ -80,7 +85,7 @@ def _median(types: Types, said: Said) -> Lowered | None:
 
 
 def _top_k(types: Types, said: Said) -> Lowered | None:
-    if types[0].nested:
+    if types[0].nested or types[0].name == "DECIMAL":
         return None
     value = "{x} + 0.0D" if types[0].name == "DOUBLE" else "{x}"
     lift = f"(approx_top_k_accumulate(cast({value} as string), {TOP_K_ITEMS}){{when}}).sketch"

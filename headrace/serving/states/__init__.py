@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.aggregate import Merge
-from headrace.serving.states import collected, count_min, hll, ids, kll, shapes, top_k
+from headrace.serving.states import collected, count_min, decimals, hll, ids, kll, shapes, top_k
 
 Stored = Any  # bytes or text, as the store keeps it
 
@@ -40,6 +40,9 @@ STATES: dict[Merge, State] = {
     Merge.COLLECT_LIST: State(collected.merge_lists, collected.show_list, collected.same),
     Merge.COLLECT_SET: State(collected.merge_sets, collected.show_set, collected.same),
     Merge.IDS: State(ids.merge, ids.count, ids.same),
+    Merge.DECIMAL_SUM: State(decimals.add, decimals.total, decimals.same),
+    Merge.DECIMAL_MIN: State(decimals.least, str, decimals.same),
+    Merge.DECIMAL_MAX: State(decimals.largest, str, decimals.same),
     Merge.PAIR: State(shapes.merge_pairs, shapes.pair, shapes.same_pairs),
     Merge.SHAPE: State(shapes.merge_shapes, shapes.shape, shapes.same_shapes),
 }

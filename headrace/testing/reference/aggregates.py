@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 from functools import cmp_to_key
 from itertools import groupby
@@ -33,6 +34,7 @@ from headrace.testing.reference.values import (
 )
 
 _RANK = cmp_to_key(order)
+_DIGITS = 80
 
 
 def aggregating(node: exp.Expr) -> bool:
@@ -132,9 +134,12 @@ def _sum(values: list[Value]) -> Value:
 
 
 def _total(numbers: list[Value]) -> Value:
-    """Exact for whole numbers; rounded once, at the end, for others."""
+    """Exact for whole numbers and decimals; rounded once, at the end, for others."""
     if all(isinstance(value, int) for value in numbers):
         return sum(numbers)
+    if all(isinstance(value, Decimal) for value in numbers):
+        with localcontext(prec=_DIGITS):
+            return sum(numbers)
     finite = all(math.isfinite(value) for value in numbers)
     return float(_fraction_sum(numbers)) if finite else sum(map(float, numbers))
 
@@ -147,9 +152,17 @@ def _fraction_sum(numbers: Iterable[Value]) -> Fraction:
     return sum((Fraction(value) for value in numbers), Fraction(0))
 
 
-def _average(values: list[Value]) -> float | None:
+def _average(values: list[Value]) -> Value:
     numbers = _numbers(values)
-    return _total(numbers) / len(numbers) if numbers else None
+    if not numbers:
+        return None
+    total = _total(numbers)
+    if not isinstance(total, Decimal):
+        return total / len(numbers)
+    # Four digits more than the values have.
+    scale = max(-int(value.as_tuple().exponent) for value in numbers) + 4
+    with localcontext(prec=_DIGITS):
+        return (total / len(numbers)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
 
 
 def _variance(spare: int) -> Callable[[list[Value]], float | None]:

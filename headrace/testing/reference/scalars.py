@@ -45,12 +45,25 @@ def equal_or_both_null(a: Value, b: Value) -> bool:
     return bool(equal(a, b))
 
 
+_DIGITS = 80  # more than a product of two decimals has
+
+
+def _meeting(a: Value, b: Value) -> tuple[Value, Value]:
+    """A decimal that meets a double becomes one."""
+    if isinstance(a, float) and isinstance(b, Decimal):
+        return a, float(b)
+    if isinstance(b, float) and isinstance(a, Decimal):
+        return float(a), b
+    return a, b
+
+
 def _arithmetic(operation: Callable[[Any, Any], Any]) -> Function:
     def compute(a: Value, b: Value) -> Value:
-        a, b = number(a), number(b)
+        a, b = _meeting(number(a), number(b))
         if a is None or b is None:
             return None
-        result = operation(a, b)
+        with localcontext(prec=_DIGITS):
+            result = operation(a, b)
         return wrapped(result) if isinstance(result, int) else result
 
     return compute
@@ -72,9 +85,14 @@ def _subtract(a: Value, b: Value) -> Value:
     return type(a)(a.us - b.us) if isinstance(b, Duration) else _minus(a, b)
 
 
-def _divide(a: Value, b: Value) -> float | None:
-    a, b = number(a), number(b)
-    return None if a is None or not b else float(a) / float(b)
+def _divide(a: Value, b: Value) -> Value:
+    a, b = _meeting(number(a), number(b))
+    if a is None or not b:
+        return None
+    if isinstance(a, Decimal) or isinstance(b, Decimal):
+        with localcontext(prec=_DIGITS):
+            return Decimal(a) / Decimal(b)
+    return float(a) / float(b)
 
 
 def _whole_quotient(a: Any, b: Any) -> int | None:
@@ -111,7 +129,10 @@ def _round(value: Value, places: int = 0) -> Value:
         return value
     unit = Decimal(1).scaleb(-places)
     with localcontext(prec=800):  # of which a double needs at most 767
-        exact = (Decimal(repr(value)) / unit).quantize(Decimal(1), ROUND_HALF_UP) * unit
+        digits = value if isinstance(value, Decimal) else Decimal(repr(value))
+        exact = (digits / unit).quantize(Decimal(1), ROUND_HALF_UP) * unit
+    if isinstance(value, Decimal):
+        return exact
     return int(exact) if isinstance(value, int) else float(exact)
 
 

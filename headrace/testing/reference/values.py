@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from headrace.core.time import iso
@@ -52,6 +53,8 @@ def shown(value: Value) -> Value:
     """
     if isinstance(value, Timestamp):
         return iso(value.us)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     if isinstance(value, Window):
         return {"start": shown(value.start), "end": shown(value.end)}
     if isinstance(value, list):

@@ -1,0 +1,48 @@
+"""Exact decimals, as text: a sum, and the least and the largest of several.
+
+SQLite has no decimals, so these are merged by Python's. A sum may have more digits than Spark's 38;
+only the finished value is bounded, so the order of the parts does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+_CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
+# Spark divides to so many digits after the point before it rounds to the result's scale.
+_DIVISION_SCALE = 39
+
+
+def add(states: Sequence[str]) -> str:
+    total = Decimal(0)
+    for state in states:
+        total = _CONTEXT.add(total, Decimal(state))
+    return f"{total:f}"
+
+
+def least(states: Sequence[str]) -> str:
+    return min(states, key=Decimal)
+
+
+def largest(states: Sequence[str]) -> str:
+    return max(states, key=Decimal)
+
+
+def total(state: str, precision: int, scale: int, count: int | None = None) -> str | None:
+    """The sum, or with a `count` the mean; None if it has more digits than its type."""
+    value = Decimal(state)
+    if count is not None:
+        if count == 0:
+            return None
+        value = _rounded(_CONTEXT.divide(value, Decimal(count)), _DIVISION_SCALE)
+    value = _rounded(value, scale)
+    return f"{value:f}" if abs(value) < Decimal(10) ** (precision - scale) else None
+
+
+def same(a: str, b: str) -> bool:
+    return Decimal(a) == Decimal(b)
+
+
+def _rounded(value: Decimal, scale: int) -> Decimal:
+    return value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT)
