@@ -8,7 +8,6 @@ Matches and a sum over them must be equal on all sides before a time counts.
 from __future__ import annotations
 
 import json
-import sqlite3
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,8 @@ from rich.console import Console
 from bench.epochs import HIDDEN, START_US, Epochs, write_typed
 from bench.process import Child
 from bench.until_idle import run_until_idle, store_of
+from headrace.serving.read import Reader
+from headrace.serving.sqlite import Sqlite
 
 KEYS, EPOCH_EVENTS, FLINK = 100_000, 1_000_000, Path(".venv-flink/bin/python")
 STREAM = """
@@ -111,7 +112,9 @@ def in_epochs(folder: Path, clause: str, events: Path, count: int) -> dict[str, 
 
 def until_idle(project: Path, clause: str, lines: Path) -> dict[str, Any]:
     seconds = run_until_idle(project, definitions(clause), lines)["work"]
-    matches, total = sqlite3.connect(store_of(project)).execute("SELECT * FROM v").fetchone()
+    db = Sqlite(store_of(project))
+    ((matches, total),) = [tuple(row.values()) for row in Reader(db).view("v").rows]
+    db.close()
     return {"seconds": seconds, "matches": matches, "total": total}
 
 

@@ -50,8 +50,8 @@ def _side(name: str, folder: Path, source: Path) -> dict[str, Any]:
 def _headrace(folder: Path, source: Path) -> dict[str, Any]:
     project = folder / "project"
     numbers = run_until_idle(project, DEFINITIONS, source)
-    sql = 'SELECT url, hour_start AS hour, hits, ms, slowest FROM "_typed_pages"'
-    export(project, sql, folder / "headrace.parquet")
+    names = {"url": "url", "hour_start": "hour", "hits": "hits", "ms": "ms", "slowest": "slowest"}
+    export(project, "pages", names, folder / "headrace.parquet")
     return numbers
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,8 @@ import pyarrow.parquet as pq
 
 from bench.data import lines_of
 from bench.process import Child
+from headrace.serving.export import exported
+from headrace.serving.sqlite import Sqlite
 
 
 def run_until_idle(project: Path, definitions: str, source: Path) -> dict[str, Any]:
@@ -33,12 +34,15 @@ def run_until_idle(project: Path, definitions: str, source: Path) -> dict[str, A
     }
 
 
-def export(project: Path, sql: str, out: Path) -> None:
-    """Write the rows of a query over the project's store."""
-    cursor = sqlite3.connect(store_of(project)).execute(sql)
-    names = [column[0] for column in cursor.description]
-    columns = map(list, zip(*cursor.fetchall(), strict=True))
-    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), out)
+def export(project: Path, view: str, columns: dict[str, str], out: Path) -> None:
+    """Write columns of a view, under other names, with times in microseconds."""
+    db = Sqlite(store_of(project))
+    table = exported(db, view).select(list(columns)).rename_columns(list(columns.values()))
+    db.close()
+    for n, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(n, field.name, table.column(n).cast(pa.int64()))
+    pq.write_table(table, out)
 
 
 def store_of(project: Path) -> Path:

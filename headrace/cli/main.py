@@ -198,6 +198,21 @@ def query(
 
 
 @app.command()
+def export(
+    view: View,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help=".parquet, .csv, .sqlite or .duckdb")
+    ],
+    project: ProjectOption = None,
+    json: Json = False,
+) -> int:
+    """Write all rows of a view to a file for other tools."""
+    from headrace.cli import exporting as body
+
+    return body.export(found_folder(project), view, file).say(json)
+
+
+@app.command()
 def late(
     view: View,
     where: Annotated[

@@ -63,9 +63,12 @@ class Views:
 
     def find(self, name: str) -> ReadRelation | None:
         view = self.plan.view(name)
-        if view is None or not self.readable(view.name):
-            return None
-        return self.relation(view)
+        return self.relation(view) if view and self.readable(view.name) else None
+
+    def _below(self, name: str) -> ReadRelation | None:
+        """A view that another is made of: who may read that one sees it through it."""
+        view = self.plan.view(name)
+        return self.relation(view) if view else None
 
     def relation(self, view: ViewPlan) -> ReadRelation:
         """A view's rows; of one that is kept, also whether speed took part in each."""
@@ -73,7 +76,7 @@ class Views:
             self.tables[ALERTS] = ledger_rows(self.db, view)
             return ReadRelation(quoted(ALERTS), answer_columns(view))
         if view.kind == "read":
-            made = compile_query(parse_query(view.read_sql, Origin("plan", 1)), self.find)
+            made = compile_query(parse_query(view.read_sql, Origin("plan", 1)), self._below)
             return ReadRelation(f"({made.sql})", answer_columns(view))
         return self.kept(live_plan(self.db, self.plan, view.name))
 

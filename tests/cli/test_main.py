@@ -17,8 +17,8 @@ from headrace.core.version import __version__
 from .conftest import document
 
 COMMANDS = (
-    "new", "check", "plan", "explain", "run", "send", "query", "late", "tail", "status", "top",
-    "rebuild", "audit", "verify", "backup", "restore", "why", "replay", "dead-letters", "doctor",
+    "new", "check", "plan", "explain", "run", "send", "query", "export", "late", "tail", "status",
+    "top", "rebuild", "audit", "verify", "backup", "restore", "why", "replay", "dead-letters", "doctor",
     "audit-log", "openapi", "serve", "submit", "jobs", "apply", "rollback", "rules", "job", "rule",
     "watch", "alerts", "import", "user", "token", "grant",
 )  # fmt: skip

@@ -326,3 +326,14 @@ def test_a_plan_is_told_and_nothing_is_run(bench: Bench) -> None:
     assert relations == ("hits",)
     assert sql.startswith("SELECT")
     assert "Filter" in plan
+
+
+def test_who_may_read_a_view_sees_what_it_is_made_of_through_it(both: Bench) -> None:
+    def readable(view: str) -> bool:
+        return view == "pages"  # which reads `hits`
+
+    assert both.reader.sql("SELECT * FROM pages", readable=readable).rows
+    with pytest.raises(BadQuery, match="there is no view 'hits'"):
+        both.reader.sql("SELECT * FROM hits", readable=readable)
+    with pytest.raises(BadQuery, match="there is no view 'hits'"):
+        both.reader.sql("SELECT * FROM pages WHERE hits IN (SELECT n FROM hits)", readable=readable)
