@@ -170,6 +170,10 @@ class QuerySettings:
         20_000, "characters in an ad-hoc query, or a rule or watch that is added", least=1
     )
     memory: str = _setting("1g", "memory of each process that runs ad-hoc queries on Spark")
+    engine_memory: str = _setting("1GB", "memory of the engine that answers queries over views")
+    kept_rows_max: int = _setting(
+        2_000_000, "merged rows of views that are kept in memory between reads", least=0
+    )
     workers: int = _setting(
         2,
         "processes that run ad-hoc queries on Spark, each started when those before are busy",

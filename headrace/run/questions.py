@@ -38,6 +38,7 @@ from headrace.run.layout import Layout
 from headrace.run.reading import check_reads, reads
 from headrace.run.running import Running
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
+from headrace.serving.engine import set_memory
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
@@ -64,7 +65,13 @@ class Questions:
     def __init__(self, project: Project, store: SqliteStore) -> None:
         self.project, self.store, self.layout = project, store, Layout.of(project)
         query = project.settings.query
-        self.reader = Reader(store.db, rows_max=query.rows_max, seconds_max=query.seconds_max)
+        set_memory(query.engine_memory)
+        self.reader = Reader(
+            store.db,
+            rows_max=query.rows_max,
+            seconds_max=query.seconds_max,
+            kept_rows_max=query.kept_rows_max,
+        )
         self.running = Running()
         self.pool = QueryPool(project.settings.spark, query, self.layout.work("query"))
 

@@ -20,7 +20,7 @@ from headrace.certified.udf import register
 from headrace.core.errors import BadQuery, LimitReached
 from headrace.core.stopping import Stopping
 
-MEMORY = "1GB"
+_memory = "1GB"
 _LOOK_S = 0.05
 NEVER = Stopping()  # for what nobody stops
 
@@ -74,6 +74,12 @@ class _Watch:
 _WATCH = _Watch()
 
 
+def set_memory(text: str) -> None:
+    """How much memory the engine may use; said before its first query."""
+    global _memory
+    _memory = text
+
+
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """One for the process; a query has a cursor of its own."""
@@ -83,7 +89,7 @@ def _database() -> duckdb.DuckDBPyConnection:
         "TimeZone = 'UTC'",
         "python_enable_replacements = false",
         "threads = 1",
-        f"memory_limit = '{MEMORY}'",
+        f"memory_limit = '{_memory}'",
         "temp_directory = ''",
         "enable_external_access = false",
         "autoinstall_known_extensions = false",
@@ -125,7 +131,8 @@ def run(
         ) from error
     except duckdb.OutOfMemoryException as error:
         raise LimitReached(
-            f"the query needs more than {MEMORY} of memory", hint="ask for fewer rows or groups."
+            f"the query needs more than {_memory} of memory",
+            hint="ask for fewer rows or groups, or raise query.engine_memory.",
         ) from error
     except duckdb.Error as error:
         raise BadQuery("the query cannot be answered", detail=str(error).splitlines()[0]) from error

@@ -35,7 +35,7 @@ from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_fir
 from headrace.serving.merged import stored
 from headrace.serving.order import order_by
 from headrace.serving.progress import read_stream
-from headrace.serving.read_model import Moved, ReadModel
+from headrace.serving.read_model import Moved, ReadModel, model_of
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.views import Readable, Views, everything, live_plan
 
@@ -69,10 +69,13 @@ class Reader:
         *,
         rows_max: int = ROWS_MAX,
         seconds_max: float = 30.0,
+        kept_rows_max: int | None = None,
         clock: Clock = now_us,
     ) -> None:
         self.db, self.rows_max, self.seconds_max, self.clock = db, rows_max, seconds_max, clock
-        self.model = ReadModel(db.changes)
+        self.model = model_of(db.changes)
+        if kept_rows_max is not None:
+            self.model.rows_max = kept_rows_max
 
     @_in_one_snapshot
     def view(

@@ -13,6 +13,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -111,6 +112,14 @@ class ReadModel:
                     return
                 if name != used or len(self._kept) == 1:
                     del self._kept[name]
+
+
+_MODELS: WeakKeyDictionary[Changes, ReadModel] = WeakKeyDictionary()
+
+
+def model_of(changes: Changes) -> ReadModel:
+    """The one model of a store, which all its readers in this process share."""
+    return _MODELS.setdefault(changes, ReadModel(changes))
 
 
 def read_merged(

@@ -18,9 +18,9 @@ from .conftest import document
 
 COMMANDS = (
     "new", "check", "plan", "explain", "run", "send", "query", "export", "late", "tail", "status",
-    "top", "rebuild", "audit", "verify", "backup", "restore", "why", "replay", "dead-letters", "doctor",
-    "audit-log", "openapi", "serve", "submit", "jobs", "apply", "rollback", "rules", "job", "rule",
-    "watch", "alerts", "import", "user", "token", "grant",
+    "top", "rebuild", "audit", "verify", "backup", "restore", "why", "replay", "dead-letters",
+    "doctor", "audit-log", "openapi", "serve", "submit", "jobs", "apply", "rollback", "rules",
+    "job", "rule", "watch", "alerts", "import", "user", "token", "grant",
 )  # fmt: skip
 GROUPS = {
     "job": ("show", "cancel", "restart", "pause", "resume", "logs"),

@@ -72,6 +72,8 @@ DEFAULTS: dict[str, Any] = {
     "query.bytes_max": 64 * MB,
     "query.text_max": 20_000,
     "query.memory": "1g",
+    "query.engine_memory": "1GB",
+    "query.kept_rows_max": 2_000_000,
     "query.workers": 2,
     "query.waiting_max": 32,
     "query.idle": "5 minutes",
