@@ -62,7 +62,7 @@ from headrace.serving.watching import WatchLookout
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.feed import Feed, with_variants
 from headrace.spark.functions import register_functions
-from headrace.spark.relations import register
+from headrace.spark.relations import register, small_table
 from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch, together
 from headrace.speed.memory import Memory
@@ -184,6 +184,9 @@ class Parts:
         self.store = SqliteStore(state / "serving.db", group_us=GROUP_US, clock=clock)
         self.store.take_over()
         self.store.deploy(self.plan)
+        for table in self.plan.tables:
+            rows = small_table(compiled.spark, compiled.project.folder, table)
+            self.store.note_table(table.name, "1", rows)
         if self.plan.shapes:
             deploy_watches(self.store, self.plan)
         self.reader = Reader(self.store.db, clock=self.clock)

@@ -43,7 +43,7 @@ class SteppedDatabase:
     """A database whose every transaction is a step."""
 
     def __init__(self, db: Any) -> None:
-        self._db = db
+        self._db, self.changes = db, db.changes
 
     def read(self) -> AbstractContextManager[Any]:
         step("read")

@@ -263,6 +263,7 @@ def _regroup_words(view: ViewPlan) -> list[str]:
 
 def _read_section(view: ViewPlan) -> Section:
     words = f"computed when read, from the answers of {_listed(view.reads)}"
+    words += f", joined with {_listed(view.tables)}" if view.tables else ""
     return Section("read", (words,), view.read_sql)
 
 

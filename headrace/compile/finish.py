@@ -14,7 +14,7 @@ from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
 
-HINT = "docs/sql.md lists what can follow the aggregates; apply the rest to the events before."
+HINT = "docs/functions.md lists what can follow aggregates; apply the rest to the events, before."
 
 
 def merged_columns(plan: ViewPlan) -> tuple[AnswerColumn, ...]:
@@ -36,8 +36,8 @@ def compile_finish(plan: ViewPlan, table: str, origin: Origin | None = None) -> 
     try:
         return compile_query(query, lambda name: merged if name == MERGED else None)
     except HeadraceError as error:
-        error.origin = origin
-        error.hint = error.hint or HINT
+        error.message = error.message.replace("over views", "after aggregation")
+        error.origin, error.hint = origin, HINT
         raise
 
 

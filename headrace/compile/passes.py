@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 from sqlglot import exp
 
-from headrace.certified.select import ReadRelation, compile_query
+from headrace.certified.select import AnswerColumn, ReadRelation, compile_query
 from headrace.compile.analyser import Analyser
 from headrace.compile.calls import known_to_spark, read_call
 from headrace.compile.carry import Carried, is_carried
@@ -231,7 +231,7 @@ class _Compiler:
         if is_carried(resolved):
             self.add_carried(resolved)
             return
-        text = for_spark(definition.query, resolved.select)
+        text = for_spark(definition.query, resolved.over_views or resolved.select)
         text = known_to_spark(text, definition.query_origin)
         if definition.name.startswith(matches_of("")):
             # A watch asks for the place of events, which no text of a derived stream says.
@@ -320,8 +320,12 @@ class _Compiler:
     def add_read(self, resolved: Resolved) -> None:
         origin = resolved.definition.query_origin
         relations = {name.lower(): answer_columns(self.views[name]) for name in resolved.views}
+        for name in resolved.tables:
+            columns = self.project.tables[name].schema.columns
+            relations[name.lower()] = tuple(AnswerColumn(c.name, c.type.spark) for c in columns)
+        whole = resolved.over_views or resolved.select
         made = compile_query(
-            resolved.select,
+            whole,
             lambda name: ReadRelation(name, relations[name]) if name in relations else None,
             origin=origin,
         )
@@ -335,7 +339,8 @@ class _Compiler:
             str(resolved.definition.origin),
             outputs,
             reads=resolved.views,
-            read_sql=sql_of(resolved.select),
+            tables=resolved.tables,
+            read_sql=sql_of(whole),
         )
 
     def lateness(self, resolved: Resolved, parts: Split) -> LatenessParts:

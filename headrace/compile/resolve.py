@@ -1,8 +1,8 @@
 """Which definition speaks of which other: names are found, cycles and mixtures refused.
 
 A derived stream reads one stream, or two that it joins, and any number of tables. A view reads the
-same, or only other views. Everything after this pass can rely on it. tests/plans/error_*.sql
-hold what is refused, each beside its sentence.
+same, or other views and tables, by any query. Everything after this pass can rely on it.
+tests/plans/error_*.sql hold what is refused, each beside its sentence.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Resolved:
     views: tuple[str, ...]
     joined: str | None = None  # the stream that it is joined with
     joined_alias: str = ""
+    over_views: exp.Query | None = None  # the whole query, of a view over views
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -79,6 +80,8 @@ def _place(
 def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
     """One query, without asking whether it goes round in a circle."""
     select = parse_query(query.query, query.query_origin)
+    if found := _over_views(project, query, select):
+        return found
     if not isinstance(select, exp.Select):
         raise _unsupported(query, "UNION, EXCEPT and INTERSECT are not supported in a definition")
     if select.args.get("with_") or len(list(select.find_all(exp.Select))) > 1:
@@ -108,6 +111,28 @@ def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
     stream, alias = read[0] if read else (None, "")
     joined, joined_alias = read[1] if len(read) > 1 else (None, "")
     return Resolved(query, select, stream, alias, tables, views, joined, joined_alias)
+
+
+def _over_views(project: Project, query: QueryDefinition, whole: exp.Query) -> Resolved | None:
+    """A view over views, and tables beside them, which may be any query."""
+    if query.kind != "view" or not _names(whole) & project.queries.keys():
+        return None
+    names = dict.fromkeys(_find(project, query, name) for name in _names(whole))
+    if any(_is_stream(project, name) for name in names):
+        return None
+    refuse_moving_moments(whole, query.query_origin)
+    tables = tuple(name for name in names if name in project.tables)
+    views = tuple(name for name in names if name not in project.tables)
+    select = whole if isinstance(whole, exp.Select) else whole.find(exp.Select)
+    assert isinstance(select, exp.Select)
+    return Resolved(query, select, None, "", tables, views, over_views=whole)
+
+
+def _names(query: exp.Query) -> dict[str, None]:
+    """The relations that a query reads, in order, without those that it makes itself by WITH."""
+    made = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    tables = (table.name for table in query.find_all(exp.Table))
+    return {name: None for name in tables if name.lower() not in made}
 
 
 def _find(project: Project, query: QueryDefinition, name: str) -> str:
@@ -147,8 +172,8 @@ def _check_mixture(
             f"'{query.name}' joins more than two streams",
             "join two of them, and join their answers in a view over views.",
         )
-    if views and (streams or tables):
-        raise _unsupported(query, f"view '{query.name}' mixes views with streams or tables", _READS)
+    if views and streams:
+        raise _unsupported(query, f"view '{query.name}' mixes views with streams", _READS)
     if not streams and not views:
         raise _unsupported(query, f"'{query.name}' reads no stream", _READS)
 
@@ -191,7 +216,7 @@ def not_deterministic(what: str, origin: Origin | None) -> Unsupported:
 
 _READS = (
     "a stream reads one stream, or two that it joins, and any number of tables; a view reads the "
-    "same, or only other views."
+    "same, or other views and tables."
 )
 
 

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -42,6 +43,7 @@ from headrace.serving.hub import Hub
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.jobs import BatchJobs
+from headrace.spark.relations import small_table
 
 # Gives a plan to the store; what it returns is called when the plan's views have been built.
 Change = Callable[[set[str]], Callable[[], None]]
@@ -93,7 +95,8 @@ class Deployment:
         """What runs a plan that the store has."""
         store, submit, report = ground.store, ground.submit, ground.report
         pipelines = _pipelines(ground, project, plan, NO_PIPELINES)
-        tables = Tables(plan.tables, project.folder, pipelines, store)
+        read = partial(small_table, ground.spark, project.folder)
+        tables = Tables(plan.tables, project.folder, pipelines, store, read)
         retention = Retention(store.db, project.settings.alerts.keep_us)
         schedule = Schedule(
             pipelines,
@@ -159,7 +162,8 @@ class Deployment:
     ) -> Deployment:
         """What runs another plan with these pipelines; alerts and watches are new."""
         pipelines = _pipelines(ground, project, plan, kept)
-        tables = Tables(plan.tables, project.folder, pipelines, self.store, self.tables)
+        read = partial(small_table, ground.spark, project.folder)
+        tables = Tables(plan.tables, project.folder, pipelines, self.store, read, self.tables)
         parts = _alerts(ground, project, plan), _watches(ground, project, plan)
         return Deployment(
             project, plan, self.store, pipelines, self.schedule, self.sinks, *parts, tables

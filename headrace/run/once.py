@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,7 @@ from headrace.run.project_service import ProjectService
 from headrace.run.starts import Starts
 from headrace.run.tables import Tables
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.spark.relations import small_table
 
 NO_PIPELINES: Mapping[str, Pipeline] = MappingProxyType({})
 
@@ -69,7 +71,9 @@ def rebuild_once(service: ProjectService, view: str) -> Rebuilt:
         service.store.take_over()
         service.store.deploy(plan)
         pipelines = pipelines_of(spark, service.project, plan, service.store)
-        Tables(plan.tables, service.project.folder, pipelines, service.store)
+        folder = service.project.folder
+        read = partial(small_table, spark, folder)
+        Tables(plan.tables, folder, pipelines, service.store, read)
         return rebuilt(found.name, pipelines[found.stream].rebuild(found.name))
 
 

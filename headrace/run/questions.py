@@ -81,7 +81,7 @@ class Questions:
         """Answer a query, which the caller can stop by its id from another thread."""
         with self.running.entered(id, caller.user) as stopping:
             names, plan = self.readable(text, caller)
-            if self._about_views(names):
+            if self.reader.answers_about(names):
                 with QUERY_SECONDS.labels(STORE).time():
                     return self.reader.sql(text, limit, stopping, partial(reads, caller, plan))
             asked = _Asked(text, names, _deployed(plan), caller)
@@ -91,7 +91,7 @@ class Questions:
     def plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
         """How a query would be answered."""
         names, plan = self.readable(text, caller)
-        if self._about_views(names):
+        if self.reader.answers_about(names):
             relations, sql, steps = self.reader.plan(text, partial(reads, caller, plan))
             return QueryPlan("store", list(relations), sql, steps)
         asked = _Asked(text, names, _deployed(plan), caller)
@@ -109,9 +109,6 @@ class Questions:
         plan = self.store.deployed()
         check_reads(caller, plan, names)
         return names, plan
-
-    def _about_views(self, names: set[str]) -> bool:
-        return bool(names) and names <= self.reader.views()
 
     def close(self) -> None:
         self.pool.close()

@@ -14,12 +14,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pyarrow as pa
+
 from headrace.compile.plan import TablePlan
+from headrace.core.rule import hidden
 from headrace.run.pipeline import Pipeline
 from headrace.serving.store import Store
 from headrace.spark.relations import table_path
 
 Signature = tuple[tuple[str, int, int], ...]
+ReadTable = Callable[[TablePlan], "pa.Table | None"]  # a table's rows, if they are not too many
 
 
 class Tables:
@@ -31,9 +35,10 @@ class Tables:
         folder: Path,
         pipelines: Mapping[str, Pipeline],
         store: Store,
+        read: ReadTable,
         before: Tables | None = None,
     ) -> None:
-        self.folder, self.pipelines, self.store = folder, pipelines, store
+        self.folder, self.pipelines, self.store, self.read = folder, pipelines, store, read
         self.tables = {table.name: table for table in tables}
         self._seen: dict[str, Signature] = {}
         self._version: dict[str, str] = {}
@@ -80,7 +85,9 @@ class Tables:
         path = table_path(table, self.folder)
         self._seen[table.name] = signature(path)
         self._version[table.name] = version_of(path)
-        self.store.note_table(table.name, self._version[table.name])
+        # The constants of watches are joined with streams alone, and change often.
+        rows = None if hidden(table.name) else self.read(table)
+        self.store.note_table(table.name, self._version[table.name], rows)
 
 
 @contextmanager

@@ -145,10 +145,20 @@ class Reader:
             return made.relations, made.sql, "\n".join(steps.column(1).to_pylist())
 
     def views(self) -> set[str]:
-        """The names that `sql` can answer about."""
+        """The names of all views."""
         with self.db.read() as db:
             plan = read_plan(db)
             return {view.name.lower() for view in plan.views} if plan else set()
+
+    def answers_about(self, names: set[str]) -> bool:
+        """Whether `sql` can answer a query over these: views, and tables beside them."""
+        with self.db.read() as db:
+            plan = read_plan(db)
+        if plan is None:
+            return False
+        views = {view.name.lower() for view in plan.views}
+        tables = {table.name.lower() for table in plan.tables}
+        return bool(names & views) and names <= views | tables
 
     def _of_view(
         self,
@@ -244,7 +254,8 @@ def _tables(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, dict[st
         for stream, versions in _tables(db, view.reads).items():
             found.setdefault(stream, {}).update(versions)
         used = {name: known[name][0] for name in view.tables if name in known}
-        found.setdefault(view.stream, {}).update(used)
+        for stream in _streams_of(db, (view.name,)):
+            found.setdefault(stream, {}).update(used)
     return found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+
 from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
@@ -24,6 +26,7 @@ from headrace.serving.store import (
     StreamState,
     Version,
 )
+from headrace.serving.table_rows import write_rows
 from headrace.serving.watermark import Reached
 
 
@@ -69,9 +72,10 @@ class SqliteStore:
         with self.db.read() as db:
             return progress.read_stream(db, name)
 
-    def note_table(self, name: str, version: str) -> None:
+    def note_table(self, name: str, version: str, rows: pa.Table | None = None) -> None:
         with self.db.write() as db:
             catalog.note_table(db, name, version, self.clock())
+            write_rows(db, name, rows)
 
     def tables(self) -> dict[str, tuple[str, int]]:
         with self.db.read() as db:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.position import Position, PositionRange
@@ -210,8 +212,8 @@ class Store(Protocol):
 
     def stream(self, name: str) -> StreamState: ...
 
-    def note_table(self, name: str, version: str) -> None:
-        """The content of a table that is in use from now on."""
+    def note_table(self, name: str, version: str, rows: pa.Table | None = None) -> None:
+        """The content of a table that is in use from now on, with its rows if they are known."""
 
     def tables(self) -> dict[str, tuple[str, int]]:
         """The version of each table and when it was loaded."""

@@ -28,6 +28,7 @@ from headrace.serving.conditions import Condition, inside, span
 from headrace.serving.ledger_rows import ledger_rows
 from headrace.serving.merged import arrow, merged_sql
 from headrace.serving.read_model import ReadModel
+from headrace.serving.table_rows import read_rows, relation_of
 
 Readable = Callable[[str], bool]  # whether a view may be read
 
@@ -62,13 +63,18 @@ class Views:
         return [view.name for view in self.plan.views if self.readable(view.name)]
 
     def find(self, name: str) -> ReadRelation | None:
-        view = self.plan.view(name)
-        return self.relation(view) if view and self.readable(view.name) else None
+        """A view or table that the caller may read."""
+        return self._below(name) if self.readable(name) else None
 
     def _below(self, name: str) -> ReadRelation | None:
-        """A view that another is made of: who may read that one sees it through it."""
-        view = self.plan.view(name)
-        return self.relation(view) if view else None
+        """Also what a view is made of: who may read the view sees it through it."""
+        if view := self.plan.view(name):
+            return self.relation(view)
+        table = next((t.name for t in self.plan.tables if t.name.lower() == name.lower()), None)
+        if table is None:
+            return None
+        self.tables[table] = read_rows(self.db, table)
+        return relation_of(table, self.tables[table])
 
     def relation(self, view: ViewPlan) -> ReadRelation:
         """A view's rows; of one that is kept, also whether speed took part in each."""

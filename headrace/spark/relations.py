@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from headrace.compile.plan import TablePlan
 from headrace.core.errors import NotFound
 from headrace.define.functions import FunctionDefinition
+from headrace.serving.table_rows import ROWS_MAX
 from headrace.spark.functions import register_functions
 
 
@@ -39,6 +42,12 @@ def read_table(spark: Any, table: TablePlan, folder: Path) -> Any:
     defaults = {"header": "true"} if table.format == "csv" else {}
     reader = spark.read.schema(table.ddl).options(**(defaults | dict(table.options)))
     return reader.format(table.format).load(str(path))
+
+
+def small_table(spark: Any, folder: Path, table: TablePlan) -> pa.Table | None:
+    """The rows of a table as Spark reads them; None if they are too many to be kept elsewhere."""
+    found = read_table(spark, table, folder).limit(ROWS_MAX + 1).toArrow()
+    return found if found.num_rows <= ROWS_MAX else None
 
 
 def table_path(table: TablePlan, folder: Path) -> Path:

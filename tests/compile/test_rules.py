@@ -104,7 +104,7 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
         ),
         (
             "CREATE RULE r AS SELECT h.page FROM hits h JOIN clicks c ON h.page = c.page",
-            "rule 'r' mixes views with streams or tables",
+            "rule 'r' mixes views with streams",
         ),
         (
             f"{SLOW} SUPPRESS FOR INTERVAL 1 HOUR PER country",

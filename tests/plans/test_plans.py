@@ -73,6 +73,7 @@ def _said_of(view: ViewPlan) -> dict[str, Any]:
         "merges": {" ".join(p.columns): p.merge for p in view.partials},
         "counted": [p.counted for p in view.counted],
         "keys": {key.name: key.type for key in view.keys},
+        "calls": {call.column: f"{call.type}: {call.finish}" for call in view.calls},
         "outputs": {out.name: f"{out.type}: {out.finish}" for out in view.outputs},
         "estimates": {out.name: out.estimate.when for out in view.outputs if out.estimate},
         "having": view.having,

@@ -114,7 +114,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     shared = Watchdog(), Starts()
     ground = Ground(None, store, {}, hub, lineage, nothing, nothing, nothing, *shared)
     pipelines: Any = {"clicks": pipeline}
-    tables = Tables((), project.folder, pipelines, store)
+    tables = Tables((), project.folder, pipelines, store, lambda table: None)
     schedule = Schedule(pipelines, {}, project.settings, nothing, tables=tables)
     parts: list[Any] = [Idle(), Idle(), Idle()]
     before = Deployment(project, plan, store, pipelines, schedule, *parts, tables)

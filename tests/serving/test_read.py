@@ -250,7 +250,7 @@ REFUSALS: list[tuple[Callable[[Reader], object], type[HeadraceError], str, str |
         lambda r: r.sql("SELECT load_extension('x') FROM hits"),
         Unsupported,
         "'load_extension' is not available over views",
-        "docs/sql.md lists",
+        "docs/functions.md lists",
     ),
     (
         lambda r: r.sql("DROP VIEW hits"),

@@ -1,0 +1,63 @@
+"""The rows of the project's tables, as Spark has read them, for queries that join views with them.
+
+They are written with the version of a table's content, in the transaction that notes it, so an
+answer joins with the version that `as_of` names. A table with more than `ROWS_MAX` rows is not
+here; it can be joined with streams. tests/serving/test_table_rows.py checks both.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pyarrow as pa
+
+from headrace.certified.select import AnswerColumn, ReadRelation
+from headrace.certified.typed import quoted
+from headrace.core.errors import Unsupported
+
+ROWS_MAX = 200_000
+_TYPES = {
+    pa.string(): "STRING", pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT",
+    pa.int32(): "INT", pa.int64(): "BIGINT", pa.float32(): "FLOAT", pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+}  # fmt: skip
+
+
+def write_rows(db: sqlite3.Connection, name: str, table: pa.Table | None) -> None:
+    """Keep a table's rows in place of those before; none if there are too many."""
+    db.execute("DELETE FROM _table_rows WHERE name = ?", (name,))
+    if table is None or table.num_rows > ROWS_MAX:
+        return
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    rows = sink.getvalue().to_pybytes()
+    db.execute("INSERT INTO _table_rows VALUES (?, ?)", (name, rows))
+
+
+def read_rows(db: sqlite3.Connection, name: str) -> pa.Table:
+    row = db.execute("SELECT rows FROM _table_rows WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        raise Unsupported(
+            f"table '{name}' cannot be joined with views",
+            detail=f"it has more than {ROWS_MAX:,} rows, or was not loaded yet.",
+        )
+    table = pa.ipc.open_stream(row[0]).read_all()
+    for n, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(n, field.name, table.column(n).cast(pa.timestamp("us")))
+    return table
+
+
+def relation_of(name: str, table: pa.Table) -> ReadRelation:
+    """The table as a relation of the reading engine, without columns that it cannot read."""
+    columns = [AnswerColumn(f.name, type) for f in table.schema if (type := _type(f.type))]
+    return ReadRelation(quoted(name), tuple(columns))
+
+
+def _type(type: pa.DataType) -> str | None:
+    if pa.types.is_timestamp(type):
+        return "TIMESTAMP"
+    if pa.types.is_decimal(type):
+        return f"DECIMAL({type.precision},{type.scale})"
+    return _TYPES.get(type)
