@@ -241,7 +241,7 @@ class Expressions:
         if SYNONYMS.get(name, name) in AGGREGATES:
             return self._aggregate(name, arguments, lambda call: call, windowed=False)
         if name not in SCALARS:
-            close = difflib.get_close_matches(name, [*SCALARS, *AGGREGATES], 1)
+            close = difflib.get_close_matches(name, [*SCALARS, *AGGREGATES], 1, 0.75)
             listed = "docs/functions.md lists the functions that are."
             hint = f"did you mean '{close[0]}'?" if close else listed
             raise not_available(f"'{name}'", hint)

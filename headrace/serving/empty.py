@@ -19,6 +19,9 @@ from headrace.serving.answer import Windows
 from headrace.serving.engine import run
 from headrace.serving.merged import nothing
 
+KNOWN_MAX = 1_000
+_KNOWN: dict[ViewPlan, Windows] = {}  # it follows from the plan alone, and every read asks for it
+
 
 def windows_of(db: sqlite3.Connection, plan: ViewPlan) -> Windows | None:
     """None for a view without windows that begin at a fixed pace, such as one of sessions."""
@@ -27,7 +30,11 @@ def windows_of(db: sqlite3.Connection, plan: ViewPlan) -> Windows | None:
     window = plan.windowed[1]
     if window.kind != "sliding":
         return None
-    return Windows(window.slide / MILLISECOND, _empty(db, plan))
+    if plan not in _KNOWN:
+        if len(_KNOWN) >= KNOWN_MAX:
+            _KNOWN.clear()
+        _KNOWN[plan] = Windows(window.slide / MILLISECOND, _empty(db, plan))
+    return _KNOWN[plan]
 
 
 def _empty(db: sqlite3.Connection, plan: ViewPlan) -> dict[str, float | int]:
