@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from headrace.audit.compare import compare
+from headrace.audit.compare import alike, compare
 from headrace.compile.plan import OutputPlan, ViewPlan
 from headrace.core.aggregate import Estimate
 from headrace.serving.store import AuditResult
@@ -139,3 +140,19 @@ def test_lists_of_doubles_in_rows_of_rules_may_differ_in_their_last_bits() -> No
 
 def test_a_finite_double_is_not_infinite() -> None:
     assert found("DOUBLE", 5.0, math.inf) == 1
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [
+        ("411.091429", 411.09142857142854, True),
+        ("411.091428", 411.09142857142854, False),
+        ("0.30", 0.30000000000000004, True),
+        ("-9999999999.990000", -9999999999.99, True),
+        ("1.000000", 1.0000006, False),
+    ],
+)
+def test_a_decimal_and_a_double_are_alike_to_the_last_digit(
+    ours: str, theirs: float, same: bool
+) -> None:
+    assert alike(Decimal(ours), theirs) == same
