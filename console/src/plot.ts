@@ -142,9 +142,12 @@ function bars(
   return { kind: "bars", measure, by, bars: named.slice(0, BARS_MAX), others };
 }
 
-/** How long a bar or how high a line is; a number beyond 2⁵³ is rounded for that alone. */
+/** How long a bar or how high a line is; a number beyond 2⁵³, or a decimal, which comes as text, is
+ * rounded for that alone.
+ */
 function numeric(value: unknown): number | null {
-  return typeof value === "number" || typeof value === "bigint" ? Number(value) : null;
+  const decimal = typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value);
+  return decimal || typeof value === "number" || typeof value === "bigint" ? Number(value) : null;
 }
 
 function figures(row: Row): Figures {

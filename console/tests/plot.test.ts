@@ -35,6 +35,14 @@ describe("an answer with windows", () => {
       { name: "/b", values: [0, 1, 2] },
     ]);
   });
+  it("draws decimals, which come as texts", () => {
+    const rows = [0, 1, 2].map((at) => ({ w: window(at), total: `${at}.50` }));
+    const drawn = plot(of({ w: "WINDOW", total: "DECIMAL(12,2)" }, rows));
+    expect(drawn).toMatchObject({
+      kind: "lines",
+      series: [{ values: [0.5, 1.5, 2.5], cells: ["0.50", "1.50", "2.50"] }],
+    });
+  });
   it("is bars of the newest window when there are fewer", () => {
     const rows = [
       { url: "/old", w: window(0), hits: 99 },

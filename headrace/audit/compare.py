@@ -169,7 +169,7 @@ def alike(ours: Any, theirs: Any, tolerance: float | None = None) -> bool:
     if isinstance(ours, Decimal) and isinstance(theirs, float):
         # DuckDB's mean of decimals is a double, which has not been rounded to the last digit.
         step = 10.0 ** int(ours.as_tuple().exponent)
-        return abs(float(ours) - theirs) <= 0.5 * step + 1e-9 * max(abs(theirs), step)
+        return abs(float(ours) - theirs) <= 0.5 * step + 1e-12 * max(abs(theirs), step)
     numbers = isinstance(ours, int | float) and isinstance(theirs, int | float)
     floats = isinstance(ours, float) or isinstance(theirs, float)
     return numbers and floats and _close(ours, theirs)
