@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from headrace.certified.casts import cast, wrapped
 from headrace.certified.operators import truth
@@ -26,6 +27,27 @@ from headrace.certified.types import (
 
 Over = Callable[[str], str]  # DuckDB's call -> the same with what the query says of it
 Make = Callable[[Sequence[Typed], Over], Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """An item of WITHIN GROUP (ORDER BY …)."""
+
+    value: Typed
+    descending: bool
+    sql: str
+
+
+MakeOrdered = Callable[[Sequence[Typed], Sequence[OrderItem], bool, Over], Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedSet:
+    """An aggregate over rows in an order: its arguments, the order, and whether it is DISTINCT."""
+
+    name: str
+    counts: tuple[int, ...]
+    make: MakeOrdered
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +151,36 @@ def _percentile(given: Sequence[Typed], over: Over) -> Typed:
     return value.as_type(over(f"quantile_cont({value.sql}, {float(share)})"), DOUBLE)
 
 
+def _percentile_cont(
+    given: Sequence[Typed], order: Sequence[OrderItem], distinct: bool, over: Over
+) -> Typed:
+    share = given[0].literal
+    if share is None or len(order) != 1 or distinct:
+        raise not_available("percentile_cont with anything but one literal and one order")
+    value = cast(_number(order[0].value), DOUBLE)
+    wanted = 1 - Decimal(share) if order[0].descending else Decimal(share)
+    return value.as_type(over(f"quantile_cont({value.sql}, {float(wanted)})"), DOUBLE)
+
+
+def _listagg(
+    given: Sequence[Typed], order: Sequence[OrderItem], distinct: bool, over: Over
+) -> Typed:
+    """Texts that are equal in the order are equal texts, so the result is one and the same."""
+    value, by = given[0], given[1].sql if len(given) > 1 else "''"
+    if value.type != STRING:
+        raise not_available(f"listagg of {value.type}", "cast it to STRING.")
+    if len(given) > 1 and (given[1].type != STRING or given[1].literal is None):
+        raise not_available("listagg with a delimiter that is not a literal")
+    last = order[-1].value.sql == value.sql
+    if not last or (distinct and len(order) > 1):
+        raise not_available(
+            "listagg in an order that may leave two texts equal",
+            "order by the text itself, as the last item.",
+        )
+    items, word = ", ".join(item.sql for item in order), "DISTINCT " if distinct else ""
+    return value.as_type(over(f"string_agg({word}{value.sql}, {by} ORDER BY {items})"), STRING)
+
+
 def _numbered(function: str, type: str = "INT") -> Make:
     duck = {"INT": "INTEGER"}.get(type, type)
 
@@ -183,7 +235,15 @@ AGGREGATES: dict[str, Aggregation] = {
         Aggregation("nth_value", (2,), _shifted("nth_value"), window_only=True),
     )
 }
+ORDERED_SETS: dict[str, OrderedSet] = {
+    row.name: row
+    for row in (
+        OrderedSet("percentile_cont", (1,), _percentile_cont),
+        OrderedSet("listagg", (1, 2), _listagg),
+    )
+}
 SYNONYMS = {
+    "string_agg": "listagg",
     "mean": "avg",
     "variance": "var_samp",
     "stddev": "stddev_samp",

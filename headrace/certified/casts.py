@@ -26,6 +26,7 @@ from headrace.certified.types import (
 BLANKS = "chr(9)||chr(10)||chr(11)||chr(12)||chr(13)||chr(28)||chr(29)||chr(30)||chr(31)||' '"
 _TRUE = "('t', 'true', 'y', 'yes', '1')"
 _FALSE = "('f', 'false', 'n', 'no', '0')"
+_PLAIN_SCALE = 6  # Java writes decimals of more places with an exponent where they are small
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
@@ -130,6 +131,8 @@ def _text_to_double(trimmed: str, target: str) -> str:
 
 def _to_text(x: str, source: str) -> str | None:
     """Doubles are left out: Java does not always write the shortest digits."""
+    if is_decimal(source) and digits_of(source)[1] > _PLAIN_SCALE:
+        return f"spark_decimal_text(CAST({x} AS VARCHAR))"
     if source in INTEGERS or source in TIMES or source == BOOLEAN or is_decimal(source):
         return f"CAST({x} AS VARCHAR)"
     return None

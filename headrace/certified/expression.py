@@ -13,11 +13,19 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from headrace.certified.aggregates import AGGREGATES, SYNONYMS, Over
+from headrace.certified.aggregates import AGGREGATES, ORDERED_SETS, SYNONYMS, OrderItem, Over
 from headrace.certified.casts import cast
 from headrace.certified.functions import SCALARS
 from headrace.certified.functions.choices import chosen
-from headrace.certified.intervals import in_calendar, read_interval, shifted
+from headrace.certified.intervals import (
+    DAYS_MAX,
+    frame_edge,
+    in_calendar,
+    read_interval,
+    shifted,
+    unit_of,
+    within,
+)
 from headrace.certified.operators import (
     arithmetic,
     comparison,
@@ -28,6 +36,7 @@ from headrace.certified.operators import (
 from headrace.certified.typed import Typed, made_of, not_available, text_literal
 from headrace.certified.types import BOOLEAN, STRING, VOID, WINDOW, is_nested, widest
 from headrace.core.errors import BadQuery, LimitReached
+from headrace.define.dialect import sql_of
 
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
@@ -58,6 +67,8 @@ class Expressions:
 
     def __init__(self, names: NameResolver) -> None:
         self.names = names
+        self.windows: dict[str, exp.Window] = {}  # those of the WINDOW clause, by name
+        self.grouped: list[exp.Expr] = []  # the columns of ROLLUP, CUBE and GROUPING SETS
 
     def compile(self, node: exp.Expr) -> Typed:
         found = self._compile(node)
@@ -116,7 +127,7 @@ class Expressions:
             return shifted(self.compile(b), read_interval(a))
         left, right = self.compile(a), self.compile(b)
         if left.type == "DATE" and right.type in {"INT", "SMALLINT", "TINYINT"} and sign in "+-":
-            sql = in_calendar(f"TRY({left.sql} {sign} {right.sql})", "DATE")
+            sql = in_calendar(f"({left.sql} {sign} {within(right.sql, DAYS_MAX)})", "DATE")
             return made_of((left, right), sql, "DATE")
         return arithmetic(sign, left, right)
 
@@ -226,6 +237,8 @@ class Expressions:
         )
 
     def _cast(self, node: exp.Cast) -> Typed:
+        if node.args.get("safe"):
+            raise not_available("TRY_CAST", "CAST gives NULL for what does not fit.")
         return cast(self.compile(node.this), type_named(node.to))
 
     def _dot(self, node: exp.Dot) -> Typed:
@@ -238,6 +251,10 @@ class Expressions:
 
     def _call(self, node: exp.Func) -> Typed:
         name, arguments = call_of(node)
+        if name in {"grouping", "grouping_id"}:
+            return self._grouping(name, arguments)
+        if SYNONYMS.get(name, name) in ORDERED_SETS:
+            raise not_available(f"'{name}' without WITHIN GROUP (ORDER BY …)")
         if SYNONYMS.get(name, name) in AGGREGATES:
             return self._aggregate(name, arguments, lambda call: call, windowed=False)
         if name not in SCALARS:
@@ -267,7 +284,42 @@ class Expressions:
 
         return self._over(inner, over, True)
 
+    def _extract(self, node: exp.Extract) -> Typed:
+        field = Typed("", STRING, literal=node.this.name)
+        return scalar("date_part", [field, self.compile(node.expression)])
+
+    def _grouping(self, name: str, arguments: list[exp.Expr]) -> Typed:
+        """Which of the grouped columns a row of ROLLUP, CUBE or GROUPING SETS leaves out."""
+        if not self.grouped:
+            raise BadQuery(f"{name} needs GROUP BY with ROLLUP, CUBE or GROUPING SETS")
+        given = [self.compile(argument) for argument in arguments or self.grouped]
+        written = [value.sql for value in given]
+        if name == "grouping" and len(arguments) == 1:
+            return Typed(f"CAST(grouping({written[0]}) AS TINYINT)", "TINYINT")
+        if name == "grouping" or written != [self.compile(node).sql for node in self.grouped]:
+            raise BadQuery(f"{name} does not take {', '.join(map(sql_of, arguments))}")
+        return Typed(f"CAST(grouping({', '.join(written)}) AS BIGINT)", "BIGINT")
+
+    def _within_group(self, node: exp.WithinGroup, over: Over = lambda call: call) -> Typed:
+        name, arguments = call_of(node.this)
+        row = ORDERED_SETS.get(SYNONYMS.get(name, name))
+        if row is None:
+            raise not_available(f"'{name}' with WITHIN GROUP")
+        distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+        arguments = arguments[0].expressions if distinct else arguments
+        if len(arguments) not in row.counts:
+            raise BadQuery(f"{name} does not take {len(arguments)} arguments")
+        order = [
+            OrderItem(self.compile(item.this), bool(item.args.get("desc")), self.ordered(item))
+            for item in node.expression.expressions
+        ]
+        return row.make([self.compile(argument) for argument in arguments], order, distinct, over)
+
     def _over(self, node: exp.Expr, over: Over, windowed: bool) -> Typed:
+        if isinstance(node, exp.WithinGroup):
+            if windowed:
+                raise not_available("WITHIN GROUP with OVER")
+            return self._within_group(node, over)
         name, arguments = call_of(node)
         if SYNONYMS.get(name, name) not in AGGREGATES:
             raise not_available(f"'{name}' as an aggregate")
@@ -293,20 +345,40 @@ class Expressions:
             raise BadQuery(f"{name} does not take {len(arguments)} arguments")
         return row.make([self.compile(argument) for argument in arguments], over)
 
+    def _named_window(self, node: exp.Window) -> exp.Window:
+        """The window that OVER w or OVER (w) means."""
+        name = node.args.get("alias")
+        if not name:
+            return node
+        if any(node.args.get(word) for word in ("partition_by", "order", "spec")):
+            raise not_available("a window that adds to another")
+        found = self.windows.get(name.name.lower())
+        if found is None:
+            raise BadQuery(f"there is no window '{name.name}'")
+        return found
+
     def _window_spec(self, node: exp.Window) -> str:
-        parts = []
+        node, parts = self._named_window(node), []
         if keys := node.args.get("partition_by"):
             parts.append("PARTITION BY " + ", ".join(self.compile(key).sql for key in keys))
         if order := node.args.get("order"):
             parts.append("ORDER BY " + ", ".join(map(self.ordered, order.expressions)))
         if spec := node.args.get("spec"):
-            start = self._edge(spec, "start")
-            end = self._edge(spec, "end") if spec.args.get("end") else "CURRENT ROW"
+            units = {unit_of(spec.args.get(edge)) for edge in ("start", "end")} - {None}
+            if len(units) > 1:
+                raise BadQuery("the edges of a frame have intervals of different units")
+            start = self._edge(spec, "start", order)
+            end = self._edge(spec, "end", order) if spec.args.get("end") else "CURRENT ROW"
             parts.append(f"{spec.args['kind'].upper()} BETWEEN {start} AND {end}")
         return " ".join(parts)
 
-    def _edge(self, spec: exp.WindowSpec, edge: str) -> str:
+    def _edge(self, spec: exp.WindowSpec, edge: str, order: exp.Order | None) -> str:
         value, side = spec.args[edge], spec.args.get(f"{edge}_side") or ""
+        if isinstance(value, exp.Interval):
+            keys = order.expressions if order and spec.args["kind"] == "RANGE" else []
+            if len(keys) != 1:
+                raise BadQuery("a frame of an interval needs RANGE and an ORDER BY of one item")
+            return f"{frame_edge(value, self.compile(keys[0].this).type)} {side}"
         said = value if isinstance(value, str) else self.compile(value).sql
         return f"{said} {side}".strip().upper()
 
@@ -330,6 +402,7 @@ _METHODS: dict[type[exp.Expr], Method] = {
     exp.ILike: Expressions._like, exp.Escape: Expressions._escape, exp.DPipe: Expressions._dpipe,
     exp.Case: Expressions._case, exp.If: Expressions._if, exp.Cast: Expressions._cast,
     exp.Dot: Expressions._dot, exp.Filter: Expressions._filter, exp.Window: Expressions._window,
+    exp.WithinGroup: Expressions._within_group, exp.Extract: Expressions._extract,
 }  # fmt: skip
 
 
@@ -382,7 +455,7 @@ _RENAMED = {
 def call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
     """The name of a function as Spark knows it, and its arguments in order."""
     if isinstance(node, exp.Anonymous):
-        return str(node.this).lower(), list(node.expressions)
+        return _with_unit(str(node.this).lower(), list(node.expressions))
     match node:
         case exp.Substring():
             given = [node.this, node.args.get("start"), node.args.get("length")]
@@ -395,8 +468,6 @@ def call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
             return (side, [what, node.this]) if side else ("btrim", [node.this, what])
         case exp.StrPosition():
             return "locate", [node.args["substr"], node.this]
-        case exp.Extract():
-            return node.this.name.lower(), [node.expression]
         case exp.Count():
             more = node.expressions
             return "count", [node.this, *more]
@@ -404,6 +475,15 @@ def call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
     name = names[0].lower()
     given = [value for key in node.arg_types for value in _listed(node.args.get(key))]
     return _RENAMED.get(name, name), given
+
+
+def _with_unit(name: str, arguments: list[exp.Expr]) -> tuple[str, list[exp.Expr]]:
+    """timestampdiff(MONTH, a, b), whose unit sqlglot takes for a column."""
+    if name not in {"timestampdiff", "datediff", "date_diff"} or len(arguments) != 3:
+        return name, arguments
+    if not isinstance(arguments[0], exp.Column) or arguments[0].table:
+        raise BadQuery(f"{name} takes a unit such as MONTH as its first argument")
+    return "timestampdiff", [exp.Literal.string(arguments[0].name), *arguments[1:]]
 
 
 def _listed(value: object) -> list[exp.Expr]:

@@ -22,10 +22,19 @@ _MICROS = {
 }  # fmt: skip
 
 
+# More than the years 1 to 9999 have.
+DAYS_MAX, MONTHS_MAX = 3_700_000, 120_000
+
+
 @dataclass(frozen=True, slots=True)
 class CalendarInterval:
     months: int = 0
     micros: int = 0
+
+    @property
+    def too_long(self) -> bool:
+        """Whether it leads out of the calendar from anywhere in it."""
+        return abs(self.months) > MONTHS_MAX or abs(self.micros) > DAYS_MAX * DAY
 
     def negated(self) -> CalendarInterval:
         return CalendarInterval(-self.months, -self.micros)
@@ -50,15 +59,35 @@ def _is_known(number: str, unit: str) -> bool:
     return bool(re.fullmatch(r"[+-]?\d+", number)) and (unit in _MONTHS or unit in _MICROS)
 
 
+def unit_of(edge: object) -> str | None:
+    """The unit of an interval at the edge of a frame; None if it is something else."""
+    if not isinstance(edge, exp.Interval):
+        return None
+    unit = edge.args.get("unit")
+    return unit.name.lower().removesuffix("s") if unit else ""
+
+
+def frame_edge(node: exp.Interval, order: str) -> str:
+    """An interval as the edge of a RANGE frame over dates or times."""
+    by = read_interval(node)
+    if order not in {"DATE", "TIMESTAMP"} or (order == "DATE" and by.micros % DAY):
+        raise not_available(f"a frame of {node.sql()} in the order of {order}")
+    if min(by.months, by.micros) < 0 or by.too_long:
+        raise not_available(f"a frame of {node.sql()}")
+    return _duration(by)
+
+
 def shifted(value: Typed, by: CalendarInterval) -> Typed:
     """A date or time, so much later. A date stays one unless hours are added to it."""
+    if by.too_long and value.type in {"DATE", "TIMESTAMP"}:
+        return value.as_type(f"CAST(NULL AS {value.type})", value.type)
     if value.type == "DATE" and by.micros % DAY == 0:
-        later = f"TRY(CAST({_later(value.sql, by)} AS DATE))"
+        later = f"CAST({_later(value.sql, by)} AS DATE)"
         return value.as_type(in_calendar(later, "DATE"), "DATE")
     if value.type not in {"DATE", "TIMESTAMP"}:
         raise not_available(f"an interval added to {value.type}")
     time = cast(value, "TIMESTAMP")
-    return time.as_type(in_calendar(f"TRY{_later(time.sql, by)}", "TIMESTAMP"), "TIMESTAMP")
+    return time.as_type(in_calendar(_later(time.sql, by), "TIMESTAMP"), "TIMESTAMP")
 
 
 def in_calendar(sql: str, type: str) -> str:
@@ -69,7 +98,16 @@ def in_calendar(sql: str, type: str) -> str:
     return f"CASE WHEN {sql} BETWEEN {limits} THEN {sql} END"
 
 
+def within(sql: str, limit: int) -> str:
+    """A number that is added to a date or time, or NULL where the sum lies outside the calendar
+    anyway: DuckDB would raise an error, and takes no window function within TRY.
+    """
+    return f"CASE WHEN {sql} BETWEEN -{limit} AND {limit} THEN {sql} END"
+
+
 def _later(sql: str, by: CalendarInterval) -> str:
-    if by.months:
-        return f"({sql} + to_months({by.months}))"
-    return f"({sql} + to_microseconds({by.micros}))"
+    return f"({sql} + {_duration(by)})"
+
+
+def _duration(by: CalendarInterval) -> str:
+    return f"to_months({by.months})" if by.months else f"to_microseconds({by.micros})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from headrace.certified.aggregates import AGGREGATES, SYNONYMS
+from headrace.certified.aggregates import AGGREGATES, ORDERED_SETS, SYNONYMS
 from headrace.certified.function import Scalar
 from headrace.certified.functions import choices, numbers, texts, times
 
@@ -28,8 +28,8 @@ lies outside the years 1 to 9999 is NULL.
 _OPERATORS = """## Operators
 
 `+ - * / % div`, `= <> < <= > >= <=>`, `AND OR NOT`, `IS [NOT] NULL | TRUE | FALSE`, `BETWEEN`,
-`IN`, `LIKE` and `ILIKE` with a literal and `ESCAPE`, `||`, `CASE`, `CAST`, `EXISTS`, a date or time
-`± INTERVAL …`.
+`IN`, `LIKE` and `ILIKE` with a literal and `ESCAPE`, `RLIKE` with a literal, `||`, `CASE`, `CAST`,
+`EXISTS`, `extract`, a date or time `± INTERVAL …`.
 
 Casts are between `STRING`, `BOOLEAN`, `TINYINT`, `SMALLINT`, `INT`, `BIGINT`, `FLOAT`, `DOUBLE`,
 `DECIMAL`, `DATE` and `TIMESTAMP`, as Spark makes them with `spark.sql.ansi.enabled = false`: what
@@ -69,6 +69,10 @@ def _aggregates() -> str:
 In queries over views, with `DISTINCT`, `FILTER` and `OVER`: {_listed(plain)}.
 
 With `OVER` only: {_listed(windows)}.
+
+With `WITHIN GROUP (ORDER BY …)`: {_listed(sorted(ORDERED_SETS))}.
+
+With `ROLLUP`, `CUBE` or `GROUPING SETS`: `grouping`, `grouping_id`.
 
 {also}.
 """

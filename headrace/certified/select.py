@@ -8,7 +8,7 @@ left to DuckDB's own implicit casts. tests/certified/test_select.py compares que
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -128,6 +128,9 @@ class _Scope:
         parts = [part.name.lower() for part in node.parts]
         if len(parts) == 1 and parts[0] in self.merged:
             return _typed(quoted(self.merged[parts[0]].name), self.merged[parts[0]])
+        if len(parts) == 2 and self._merged_window(parts[0]) and parts[1] in {"start", "end"}:
+            column = self.merged[parts[0]]
+            return Typed(f'({quoted(column.name)})."{parts[1]}"', "TIMESTAMP", column.estimate)
         found = [
             typed for source in self.sources if source.shown for typed in _matches(source, parts)
         ]
@@ -136,6 +139,11 @@ class _Scope:
         if found:
             return found[0]
         return self.outer.find(node) if self.outer else None
+
+    def _merged_window(self, name: str) -> bool:
+        """Whether a name is that of a window, which both sides of USING have."""
+        named = any(source.alias.lower() == name for source in self.sources)
+        return not named and name in self.merged and self.merged[name].type == WINDOW
 
     def names(self) -> list[str]:
         return [column.name for source in self.sources for column in source.columns]
@@ -337,7 +345,7 @@ def _limited(query: exp.Expr) -> str:
 
 _CLAUSES = {
     "with_", "kind", "expressions", "distinct", "from_", "joins", "where", "group", "having",
-    "qualify", "order", "limit", "offset", "hint",
+    "qualify", "windows", "order", "limit", "offset", "hint",
 }  # fmt: skip
 
 
@@ -356,6 +364,8 @@ class _Select:
     def compile(self) -> ReadRelation:
         self._check_clauses()
         parts = [self._from(), self._where()]
+        self._name_windows()
+        self.expressions.grouped = _grouped_columns(self.select.args.get("group"))
         items = [pair for item in self.select.expressions for pair in self._items(item)]
         if not items:
             raise BadQuery("the select list is empty")
@@ -379,6 +389,15 @@ class _Select:
         if distinct and distinct.args.get("on"):
             raise not_available("DISTINCT ON")
 
+    def _name_windows(self) -> None:
+        for window in self.select.args.get("windows") or []:
+            name = window.name.lower()
+            if name in self.expressions.windows:
+                raise BadQuery(f"two windows are called '{window.name}'")
+            if window.args.get("alias"):
+                raise not_available("a window that names another")
+            self.expressions.windows[name] = window
+
     @staticmethod
     def _column(name: str, typed: Typed) -> AnswerColumn:
         return AnswerColumn(name, typed.type, typed.estimate, typed.key)
@@ -396,6 +415,8 @@ class _Select:
         alias = node.args.get("alias")
         match node:
             case exp.Table():
+                if node.args.get("pivots"):
+                    raise not_available("PIVOT", "write an aggregate with FILTER for each column.")
                 if any(said for word, said in node.args.items() if word not in _OF_A_TABLE):
                     raise not_available("a relation with anything but an alias")
                 relation = self.environment.relation(node)
@@ -416,20 +437,33 @@ class _Select:
 
     def _join(self, join: exp.Join) -> str:
         side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
-        if join.args.get("method"):
-            raise not_available(f"{join.args['method'].upper()} JOIN", "write the columns with ON.")
-        half = kind in {"SEMI", "ANTI"}
+        method, half = (join.args.get("method") or "").upper(), kind in {"SEMI", "ANTI"}
+        if method not in {"", "NATURAL"}:
+            raise not_available(f"{method} JOIN", "write the columns with ON.")
         word = f"{kind} JOIN" if half else " ".join(filter(None, (side, kind, "JOIN")))
-        if not half and not join.args.get("on") and not join.args.get("using"):
-            word = "CROSS JOIN"
         source = self._source(join.this)
+        using = (
+            self._in_common() if method else [node.name for node in join.args.get("using") or []]
+        )
+        if not half and not join.args.get("on") and not using:
+            word = "CROSS JOIN"
         sql = f" {word} {source}"
-        if using := join.args.get("using"):
-            sql += f" USING ({', '.join(self._merge(node.name) for node in using)})"
+        if using:
+            sql += f" USING ({', '.join(map(self._merge, using))})"
         elif on := join.args.get("on"):
             sql += f" ON {self.expressions.condition(on).sql}"
         self.scope.sources[-1].shown = not half
         return sql
+
+    def _in_common(self) -> list[str]:
+        """The columns that a NATURAL JOIN is over."""
+        *before, joined = self.scope.sources
+        names = {column.name.lower() for column in joined.columns}
+        known = [column.name.lower() for source in before for column in source.columns]
+        found = [name for name in dict.fromkeys(known) if name in names]
+        if not found:
+            raise BadQuery("the sides of a NATURAL JOIN have no column in common")
+        return found
 
     def _merge(self, name: str) -> str:
         """A column of USING, which is one for both sides."""
@@ -522,6 +556,30 @@ class _Select:
             return ""
         self.names.given, self.names.given_first = dict(outputs), True
         return _order_by(order, self.expressions, places)
+
+
+def _grouped_columns(group: exp.Group | None) -> list[exp.Expr]:
+    """What ROLLUP, CUBE and GROUPING SETS may leave out, in the order of grouping_id."""
+    if group is None:
+        return []
+    words = ("rollup", "cube", "grouping_sets")
+    sets = any(
+        isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in group.expressions
+    )
+    if not sets and not any(group.args.get(word) for word in words):
+        return []
+    return list(dict.fromkeys(_leaves(group.expressions)))
+
+
+def _leaves(items: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    for item in items:
+        match item:
+            case exp.Rollup() | exp.Cube() | exp.GroupingSets() | exp.Tuple():
+                yield from _leaves(item.expressions)
+            case exp.Paren():
+                yield item.this
+            case _:
+                yield item
 
 
 class _WithPlaces(Expressions):

@@ -70,6 +70,11 @@ def spark_decimal(number: float, digits: int, scale: int) -> str | None:
     return str(rounded) if _fits(rounded, digits, scale) else None
 
 
+def spark_decimal_text(text: str) -> str:
+    """A decimal as Java writes it: with an exponent below 0.000001."""
+    return str(Decimal(text))
+
+
 def spark_divide(a: str, b: str, digits: int, scale: int) -> str | None:
     """The quotient of two decimals, each as text."""
     divisor = Decimal(b)
@@ -145,6 +150,7 @@ _FUNCTIONS: tuple[tuple[Callable[..., Any], tuple[str, ...], str], ...] = (
     (spark_initcap, ("VARCHAR",), "VARCHAR"),
     (spark_round, ("DOUBLE", "INTEGER"), "DOUBLE"),
     (spark_decimal, ("DOUBLE", "INTEGER", "INTEGER"), "VARCHAR"),
+    (spark_decimal_text, ("VARCHAR",), "VARCHAR"),
     (spark_divide, ("VARCHAR", "VARCHAR", "INTEGER", "INTEGER"), "VARCHAR"),
     (spark_multiply, ("VARCHAR", "VARCHAR", "INTEGER", "INTEGER"), "VARCHAR"),
     (spark_date, ("VARCHAR",), "DATE"),

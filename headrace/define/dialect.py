@@ -5,7 +5,8 @@ an argument that it never heard of. Here it knows the structure of SQL and the f
 which the compiler gives a meaning; every other call is a name with arguments. `Translatable` is
 for SQL that is said again in another engine's words, which needs the functions.
 sqlglot takes `window` for the keyword of a named window, so `GROUP BY window(ts, '1 hour')` fails.
-Here it is a plain name, and so are collect_list and collect_set.
+Here it is a plain name unless a definition follows, as in `WINDOW w AS (…)`; collect_list and
+collect_set are plain names too.
 tests/define/test_dialect.py checks the forms that were misread, tests/spark/test_verbatim.py all
 examples of Spark's own pages.
 """
@@ -20,7 +21,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
@@ -132,9 +133,20 @@ def _parsed(text: str, origin: Origin, dialect: Dialect) -> exp.Query:
 def tokens_of(text: str, origin: Origin) -> list[Token]:
     """The words of a text that begins at `origin`."""
     try:
-        return Headrace().tokenize(text)
+        return _with_named_windows(Headrace().tokenize(text))
     except TokenError as error:
         raise unclosed(text, error, Headrace().tokenize, origin) from error
+
+
+def _with_named_windows(tokens: list[Token]) -> list[Token]:
+    """The tokens with `WINDOW` as a keyword where `w AS (` follows."""
+    for n, token in enumerate(tokens[:-3]):
+        after = [following.token_type for following in tokens[n + 2 : n + 4]]
+        defines = after == [TokenType.ALIAS, TokenType.L_PAREN]
+        if defines and token.token_type == TokenType.VAR and token.text.upper() == "WINDOW":
+            place = token.line, token.col, token.start, token.end
+            tokens[n] = Token(TokenType.WINDOW, token.text, *place, token.comments)
+    return tokens
 
 
 def sql_of(node: exp.Expr) -> str:

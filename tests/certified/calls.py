@@ -20,10 +20,24 @@ _LITERALS = {
     "trunc": ["'year'", "'mm'", "'week'", "'quarter'"],
     "date_format": [
         "'yyyy-MM-dd'", "'dd/MM/yy HH:mm:ss'", "'MMM d, yyyy'", "'EEEE'", "'SSSSSS'", "'h a'",
-        "'DDD'", "'MMMM'", "'SSS'", "'EEE H'", "'yyyy-MM-dd''T''HH:mm'",
+        "'DDD'", "'MMMM'", "'SSS'", "'EEE H'", "'yyyy-MM-dd''T''HH:mm'", "'yyyy-''Q''q'", "'Q m:s'",
     ],
     "split_part": ["1", "2", "-1", "3"],
+    "timestampdiff": ["SECOND", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"],
+    "date_part": [
+        "'year'", "'YEAROFWEEK'", "'qtr'", "'mon'", "'week'", "'d'", "'dow'", "'dow_iso'", "'doy'",
+        "'h'", "'min'", "'second'",
+    ],
+    "regexp_like": [
+        "'^a'", "'b$'", "'a.b'", "'^[A-Z0-9]+$'", "'(foo|ab)c'", "'^\\\\d{1,3}(?:-\\\\d+)*'", "'ß'",
+        "'^.$'", "''", "'b\\\\w?c'",
+    ],
 }  # fmt: skip
+_LITERALS |= {
+    "datepart": _LITERALS["date_part"],
+    "rlike": _LITERALS["regexp_like"],
+    "regexp": _LITERALS["regexp_like"],
+}
 # Arguments that would make an answer of gigabytes, or a time that no calendar has.
 _SMALL = {"repeat", "lpad", "rpad", "date_add", "date_sub", "dateadd", "add_months"}
 _SECONDS = {"timestamp_seconds", "timestamp_millis", "timestamp_micros", "date_from_unix_date"}
@@ -48,8 +62,14 @@ PLAIN = [
     r"s1 LIKE '%b%'", r"s1 LIKE 'a\\%b'", "s1 LIKE 'x!_y' ESCAPE '!'", "s1 ILIKE 'A%'",
     "NOT o1", "o1 AND o2", "o1 OR o2", "o1 IS TRUE", "o2 IS NOT FALSE", "b1 IN (1, 2, 86400)",
     "i1 NOT IN (1, NULL)", "extract(YEAR FROM t1)", "extract(HOUR FROM t1)",
+    "extract(SECOND FROM t1)", "extract(DOW FROM y1)", "datediff(MONTH, t1, t2)",
+    "s1 RLIKE '[ab]+c'", "months_between(y1, y2)", "width_bucket(i1, 0, 100, 10)",
+    "width_bucket(d1, 10, -10, 4)", "date_add(y1, row_number() OVER (ORDER BY row))",
+    "y1 - rank() OVER (ORDER BY row)", "lag(t1) OVER (ORDER BY row) + INTERVAL 1 DAY",
+    "m1 - lag(m1) OVER (ORDER BY row)", "add_months(y1, ntile(3) OVER (ORDER BY row))",
     "position('b' IN s1)", "trim(BOTH 'a' FROM s1)", "trim(LEADING 'a' FROM s1)",
     "substr(s1, 2)", "substr(s1, -2, 1)", "round(m1, 1)", "round(m1, -2)", "m1 > 0.5",
+    "CAST(m1 / i1 AS STRING)", "CAST(CAST(m1 AS DECIMAL(30,9)) AS STRING)",
     "DATE '2024-02-29' + INTERVAL 1 YEAR", "TIMESTAMP '2026-01-31 10:00:00' + INTERVAL 1 MONTH",
     "sum(m1) OVER ()", "sum(b1) OVER ()", "sum(i1) OVER ()", "avg(m1) OVER ()", "avg(i1) OVER ()",
     "min(d1) OVER (PARTITION BY o1)", "max(d1) OVER (PARTITION BY o1)", "count(s1) OVER ()",

@@ -65,6 +65,21 @@ QUERIES = [
     "SELECT date_trunc('month', t1) AS month, count(*) AS n FROM edges GROUP BY 1 ORDER BY 1",
     "SELECT sum(m1) / count(*) AS mean, avg(m1) AS a, round(avg(m1), 1) AS r, max(m1) FROM edges",
     "SELECT o1, count(*) AS n FROM edges GROUP BY ALL",
+    "SELECT row, sum(i1) OVER w AS s, lag(row) OVER (w) AS l FROM edges "
+    "WINDOW w AS (PARTITION BY o1 ORDER BY row)",
+    "SELECT row, count(*) OVER (ORDER BY t1 RANGE BETWEEN INTERVAL 9 YEARS PRECEDING AND "
+    "INTERVAL 1 YEAR FOLLOWING) AS n, sum(row) OVER (PARTITION BY o1 ORDER BY y1 DESC "
+    "RANGE BETWEEN INTERVAL 400 DAYS PRECEDING AND CURRENT ROW) AS s FROM edges",
+    "SELECT o1, percentile_cont(0.3) WITHIN GROUP (ORDER BY row) AS p, percentile_cont(0.3) "
+    "WITHIN GROUP (ORDER BY row DESC) FILTER (WHERE i1 > 0) AS q FROM edges GROUP BY o1",
+    "SELECT o1, listagg(s1, '|') WITHIN GROUP (ORDER BY i1 DESC, s1) AS a, string_agg(DISTINCT s1) "
+    "WITHIN GROUP (ORDER BY s1 DESC) AS b FROM edges GROUP BY o1",
+    "SELECT o1, o2, grouping(o1) AS g, grouping_id() AS a, grouping_id(o1, o2) AS b, count(*) AS n "
+    "FROM edges GROUP BY CUBE (o1, o2)",
+    "SELECT o1, grouping(o2) AS g, grouping_id() AS i, count(*) AS n FROM edges "
+    "GROUP BY GROUPING SETS ((o2, o1), (o1), ()) HAVING g = 1",
+    "SELECT * FROM (SELECT row, i1 FROM edges) NATURAL LEFT JOIN "
+    "(SELECT s1, row FROM edges WHERE row > 3)",
     "SELECT bool_and(o1) AS a, bool_or(o1) AS b, min(y1) AS c, max(s1) AS d FROM edges",
 ]
 
@@ -124,6 +139,28 @@ REFUSED = {
     "SELECT i1 FROM edges TABLESAMPLE (5 ROWS)": "a relation with anything but an alias is not "
     "available over views",
     "SELECT i1 FROM text.`/etc/passwd`": "there is no view '/etc/passwd'",
+    "SELECT sum(i1) OVER w FROM edges": "there is no window 'w'",
+    "SELECT sum(i1) OVER w FROM edges WINDOW w AS (ORDER BY row), w AS (ORDER BY i1)": "two "
+    "windows are called 'w'",
+    "SELECT sum(i1) OVER (w ORDER BY row) FROM edges WINDOW w AS (PARTITION BY o1)": "a window "
+    "that adds to another is not available over views",
+    "SELECT sum(i1) OVER (ORDER BY row RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) "
+    "FROM edges": "a frame of INTERVAL '1' DAY in the order of INT is not available over views",
+    "SELECT sum(i1) OVER (ORDER BY t1 RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND INTERVAL 1 DAY "
+    "FOLLOWING) FROM edges": "the edges of a frame have intervals of different units",
+    "SELECT listagg(s1) FROM edges": "'listagg' without WITHIN GROUP (ORDER BY …) is not available "
+    "over views",
+    "SELECT listagg(s1) WITHIN GROUP (ORDER BY i1) FROM edges": "listagg in an order that may "
+    "leave two texts equal is not available over views",
+    "SELECT o1, grouping(o1) FROM edges GROUP BY o1": "grouping needs GROUP BY with ROLLUP, CUBE "
+    "or GROUPING SETS",
+    "SELECT grouping_id(o2) FROM edges GROUP BY CUBE (o1, o2)": "grouping_id does not take o2",
+    "SELECT * FROM (SELECT i1 FROM edges) NATURAL JOIN (SELECT i2 FROM edges)": "the sides of a "
+    "NATURAL JOIN have no column in common",
+    "SELECT * FROM edges PIVOT (sum(i1) FOR s1 IN ('a', 'b'))": "PIVOT is not available over views",
+    "SELECT TRY_CAST(s1 AS INT) FROM edges": "TRY_CAST is not available over views",
+    "SELECT s1 RLIKE 'a(?=b)' FROM edges": "'(' at 2 in the pattern 'a(?=b)' is not available over "
+    "views",
     "SELECT row_number() FROM edges": "'row_number' without OVER is not available over views",
     "WITH RECURSIVE r AS (SELECT 1 AS a) SELECT a FROM r": "WITH RECURSIVE is not available over "
     "views",

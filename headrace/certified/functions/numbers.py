@@ -28,7 +28,7 @@ def _round(arguments: Sequence[Typed]) -> Typed:
     if value.type in FLOATS:
         rounded = f"spark_round({value.sql}, {places})"
         sql = f"CASE WHEN isfinite({value.sql}) THEN {rounded} ELSE {value.sql} END"
-        return value.as_type(sql, value.type)
+        return value.as_type(f"CAST({sql} AS {value.type})", value.type)
     if is_decimal(value.type):
         return _rounded_decimal(value, places)
     if places >= 0:
@@ -93,6 +93,19 @@ def _pmod(arguments: Sequence[Typed]) -> Typed:
     return made_of((a, b), f"CAST({sql} AS {duck_type(rest.type)})", rest.type)
 
 
+_BELOW, _ABOVE = "THEN CAST(0 AS BIGINT)", "THEN {3} + 1"
+_BUCKET = "ELSE CAST(trunc({3} * (%s) / abs({2} - {1})) AS BIGINT) + 1"
+# The buckets count down where the first edge is the larger one.
+_WIDTH_BUCKET = (
+    "CASE WHEN {0} IS NULL OR {3} IS NULL OR isnan({0}) OR NOT isfinite({1}) OR NOT isfinite({2}) "
+    f"OR {{1}} = {{2}} OR {{3}} <= 0 OR {{3}} = {2**63 - 1} THEN NULL "
+    f"WHEN {{1}} < {{2}} THEN CASE WHEN {{0}} < {{1}} {_BELOW} WHEN {{0}} >= {{2}} {_ABOVE} "
+    f"{_BUCKET % '{0} - {1}'} END "
+    f"WHEN {{1}} > {{2}} THEN CASE WHEN {{0}} > {{1}} {_BELOW} WHEN {{0}} <= {{2}} {_ABOVE} "
+    f"{_BUCKET % '{1} - {0}'} END END"
+)
+
+
 def _in_domain(function: str, domain: str) -> str:
     """NULL outside the function's domain, as Spark's logarithms are."""
     return f"CASE WHEN {domain} THEN {function} END"
@@ -111,6 +124,8 @@ ROWS = rows(
     _whole("floor"),
     Scalar("abs", ("NUMBER",), _abs),
     Scalar("mod", ("NUMBER", "NUMBER"), _mod),
+    Scalar("try_divide", ("NUMBER", "NUMBER"), lambda given: arithmetic("/", *given)),
+    Scalar("width_bucket", (D, D, D, "BIGINT"), _WIDTH_BUCKET, "BIGINT"),
     Scalar("pmod", ("INTEGER", "INTEGER"), _pmod),
     Scalar("negative", ("NUMBER",), lambda arguments: negated(arguments[0])),
     Scalar("positive", ("NUMBER",), "{0}", "="),

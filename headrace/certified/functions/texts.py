@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.certified.function import Scalar, rows
-from headrace.certified.typed import Typed, made_of
+from headrace.certified.patterns import certified_pattern
+from headrace.certified.typed import Typed, made_of, text_literal
 from headrace.core.errors import BadQuery
 
 # Native where all characters are ASCII; elsewhere the Python function has Spark's case mapping.
@@ -39,6 +40,12 @@ def _split_part(given: Sequence[Typed]) -> Typed:
     return made_of(given, f"CASE WHEN {by.sql} = '' THEN {whole} ELSE {split} END", S)
 
 
+def _regexp_like(given: Sequence[Typed]) -> Typed:
+    text, pattern = given
+    written = text_literal(certified_pattern(pattern.literal or ""))
+    return text.as_type(f"regexp_matches({text.sql}, {written})", "BOOLEAN")
+
+
 ROWS = rows(
     Scalar("upper", (S,), _ASCII.format("upper"), S),
     Scalar("lower", (S,), _ASCII.format("lower"), S),
@@ -54,6 +61,8 @@ ROWS = rows(
     Scalar("ltrim", (S, S), "ltrim({1}, {0})", S),
     Scalar("rtrim", (S, S), "rtrim({1}, {0})", S),
     Scalar("concat", ("STRING*",), _concat),
+    Scalar("concat_ws", (S, "STRING*"), "concat_ws({all})", S),
+    Scalar("regexp_like", (S, "LITERAL"), _regexp_like),
     Scalar("substring", (S, I), _SUBSTRING.replace("{2}", str(2**31 - 1)), S),
     Scalar("substring", (S, I, I), _SUBSTRING, S),
     Scalar(
@@ -96,5 +105,7 @@ ROWS = rows(
         "len": "length",
         "substr": "substring",
         "position": "locate",
+        "rlike": "regexp_like",
+        "regexp": "regexp_like",
     },
 )

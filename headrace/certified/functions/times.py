@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
-from headrace.certified.intervals import in_calendar
-from headrace.certified.typed import Typed, not_available
+from headrace.certified.intervals import DAYS_MAX, MONTHS_MAX, in_calendar, within
+from headrace.certified.typed import Typed, made_of, not_available
 
 S, I, B, T, DAY = "STRING", "INT", "BIGINT", "TIMESTAMP", "DATE"  # noqa: E741
 _TRUNC = {
@@ -25,8 +25,15 @@ _LETTERS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
     "MMM": "%b", "MMMM": "%B", "EEE": "%a", "E": "%a", "EEEE": "%A", "DDD": "%j", "hh": "%I",
     "a": "%p", "SSSSSS": "%f", "SSS": "%g", "M": "%-m", "d": "%-d", "H": "%-H",
-    "h": "%-I", "y": "%Y",
+    "h": "%-I", "y": "%Y", "m": "%-M", "s": "%-S",
 }  # fmt: skip
+_QUARTERS = {"q", "Q"}
+_DAY_US = 86_400_000_000
+_UNITS_US = {
+    "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000,
+    "hour": 3_600_000_000, "day": _DAY_US, "week": 7 * _DAY_US,
+}  # fmt: skip
+_UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 def _date_trunc(arguments: Sequence[Typed]) -> Typed:
@@ -47,11 +54,22 @@ def _trunc(arguments: Sequence[Typed]) -> Typed:
 
 def _date_format(arguments: Sequence[Typed]) -> Typed:
     pattern = arguments[1].literal or ""
-    words = re.finditer(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']+", pattern)
-    said = "".join(_directive(word.group(), pattern) for word in words)
-    value = arguments[0]
-    literal = said.replace("'", "''")
-    return value.as_type(f"strftime({value.sql}, '{literal}')", S)
+    value, words = arguments[0], re.finditer(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']+", pattern)
+    said: list[str | None] = [""]  # what strftime writes; None is the quarter, which it cannot
+    for word in words:
+        if word.group() in _QUARTERS:
+            said += [None, ""]
+        else:
+            said[-1] = f"{said[-1]}{_directive(word.group(), pattern)}"
+    parts = [_formatted(value.sql, part) for part in said if part != ""]
+    return value.as_type(f"({' || '.join(parts)})" if parts else f"strftime({value.sql}, '')", S)
+
+
+def _formatted(sql: str, directives: str | None) -> str:
+    if directives is None:
+        return f"CAST(quarter({sql}) AS VARCHAR)"
+    literal = directives.replace("'", "''")
+    return f"strftime({sql}, '{literal}')"
 
 
 def _directive(word: str, pattern: str) -> str:
@@ -70,10 +88,76 @@ def _field(name: str, sql: str, takes: str = T) -> Scalar:
 
 def _add_months(arguments: Sequence[Typed]) -> Typed:
     value, months = arguments
-    sql = f"TRY(CAST({value.sql} + to_months({months.sql}) AS DATE))"
-    return value.as_type(in_calendar(sql, DAY), DAY)
+    sql = f"CAST({value.sql} + to_months({within(months.sql, MONTHS_MAX)}) AS DATE)"
+    return made_of(arguments, in_calendar(sql, DAY), DAY)
 
 
+def _date_part(arguments: Sequence[Typed]) -> Typed:
+    name = (arguments[0].literal or "").lower()
+    field = next((field for names, field in _FIELDS.items() if name in names.split()), None)
+    if field is None:
+        raise not_available(f"the field '{arguments[0].literal}' of a time")
+    return field.call(arguments[1:])
+
+
+# A difference in months counts whole ones, as Java does: the day of the month decides, and where
+# days are equal the time of the day.
+_PACKED = "((year({0}) * 12 + month({0})) * 32 + day({0}))"
+_LAST = (
+    "(CAST({1} AS DATE) + CASE "
+    "WHEN CAST({1} AS DATE) > CAST({0} AS DATE) AND CAST({1} AS TIME) < CAST({0} AS TIME) THEN -1 "
+    "WHEN CAST({1} AS DATE) < CAST({0} AS DATE) AND CAST({1} AS TIME) > CAST({0} AS TIME) THEN 1 "
+    "ELSE 0 END)"
+)
+_MONTHS = f"(({_PACKED.replace('{0}', _LAST)} - {_PACKED}) // 32)"
+
+
+def _timestampdiff(arguments: Sequence[Typed]) -> Typed:
+    unit, (a, b) = (arguments[0].literal or "").lower(), arguments[1:]
+    if micros := _UNITS_US.get(unit):
+        sql = f"((epoch_us({b.sql}) - epoch_us({a.sql})) // {micros})"
+    elif months := _UNITS_MONTHS.get(unit):
+        sql = f"CAST({_MONTHS.format(a.sql, b.sql)} // {months} AS BIGINT)"
+    else:
+        raise not_available(f"timestampdiff in the unit '{arguments[0].literal}'")
+    return made_of((a, b), sql, B)
+
+
+# Whole months where both are the same or the last day of their month; else a month has 31 days.
+_MONTHS_APART = "((year({0}) - year({1})) * 12 + month({0}) - month({1}))"
+_SECONDS_OF_DAY = "(hour({0}) * 3600 + minute({0}) * 60 + second({0}))"
+_SECONDS_APART = (
+    "((day({0}) - day({1})) * 86400 + "
+    f"{_SECONDS_OF_DAY} - {_SECONDS_OF_DAY.replace('{0}', '{1}')})"
+)
+_MONTHS_BETWEEN = (
+    "CASE WHEN day({0}) = day({1}) OR (CAST({0} AS DATE) = last_day({0}) "
+    f"AND CAST({{1}} AS DATE) = last_day({{1}})) THEN CAST({_MONTHS_APART} AS DOUBLE) "
+    f"ELSE floor(({_MONTHS_APART} + {_SECONDS_APART} / CAST(2678400 AS DOUBLE)) * 1e8 + 0.5) / 1e8 "
+    "END"
+)
+
+
+# The fields of extract and date_part, by the names that Spark gives them.
+_FIELDS = {
+    "year y years yr yrs": _field("year", "year({0})", DAY),
+    "yearofweek": _field("yearofweek", "isoyear({0})", DAY),
+    "quarter qtr": _field("quarter", "quarter({0})", DAY),
+    "month mon mons months": _field("month", "month({0})", DAY),
+    "week w weeks": _field("week", "weekofyear({0})", DAY),
+    "day d days": _field("day", "day({0})", DAY),
+    "dayofweek dow": _field("dayofweek", "dayofweek({0}) + 1", DAY),
+    "dayofweek_iso dow_iso": _field("dayofweek_iso", "isodow({0})", DAY),
+    "doy": _field("doy", "dayofyear({0})", DAY),
+    "hour h hours hr hrs": _field("hour", "hour({0})"),
+    "minute m min mins minutes": _field("minute", "minute({0})"),
+    "second s sec seconds secs": Scalar(
+        "second",
+        (T,),
+        "CAST(CAST(microsecond({0}) AS DECIMAL(14,0)) * 0.000001 AS DECIMAL(8,6))",
+        "DECIMAL(8,6)",
+    ),
+}
 ROWS = rows(
     _field("year", "year({0})", DAY),
     _field("quarter", "quarter({0})", DAY),
@@ -90,10 +174,15 @@ ROWS = rows(
     Scalar("trunc", (DAY, "LITERAL"), _trunc),
     Scalar("date_format", (T, "LITERAL"), _date_format),
     Scalar("last_day", (DAY,), "last_day({0})", DAY),
-    Scalar("date_add", (DAY, I), in_calendar("TRY({0} + {1})", DAY), DAY),
-    Scalar("date_sub", (DAY, I), in_calendar("TRY({0} - {1})", DAY), DAY),
+    Scalar("date_add", (DAY, I), in_calendar(f"({{0}} + {within('{1}', DAYS_MAX)})", DAY), DAY),
+    Scalar("date_sub", (DAY, I), in_calendar(f"({{0}} - {within('{1}', DAYS_MAX)})", DAY), DAY),
     Scalar("datediff", (DAY, DAY), "CAST({0} - {1} AS INTEGER)", I),
     Scalar("add_months", (DAY, I), _add_months),
+    Scalar("timestampdiff", ("LITERAL", T, T), _timestampdiff),
+    Scalar("months_between", (T, T), _MONTHS_BETWEEN, "DOUBLE"),
+    Scalar("date_part", ("LITERAL", T), _date_part),
+    Scalar("dayname", (DAY,), "strftime({0}, '%a')", S),
+    Scalar("monthname", (DAY,), "strftime({0}, '%b')", S),
     Scalar("to_date", (DAY,), "{0}", DAY),
     Scalar("to_timestamp", ("ANY",), lambda given: cast(given[0], T)),
     Scalar("date", ("ANY",), lambda given: cast(given[0], DAY)),
@@ -108,5 +197,10 @@ ROWS = rows(
     Scalar("timestamp_millis", (B,), in_calendar("TRY(make_timestamp({0} * 1000))", T), T),
     Scalar("timestamp_seconds", (B,), in_calendar("TRY(make_timestamp({0} * 1000000))", T), T),
     Scalar("make_date", (I, I, I), in_calendar("TRY(make_date({0}, {1}, {2}))", DAY), DAY),
-    also={"dayofmonth": "day", "date_diff": "datediff", "dateadd": "date_add"},
+    also={
+        "dayofmonth": "day",
+        "date_diff": "datediff",
+        "dateadd": "date_add",
+        "datepart": "date_part",
+    },
 )
