@@ -60,7 +60,7 @@ def _keyed(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> list[Keyed
     """The rows of the rule's answer, in the order of what they are known by."""
     shown = [_is_key(rule, output) for output in view.outputs for _ in _stored(output)]
     rows = []
-    for row in rows_of(db, view):
+    for row in rows_of(db, view, kept=True):
         values = [value for value, is_key in zip(row, shown, strict=False) if is_key]
         rows.append((msgspec.json.encode(values).decode(), *row))
     return sorted(rows, key=lambda row: str(row[0]))

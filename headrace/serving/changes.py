@@ -16,9 +16,10 @@ Changed = dict[str, set[str] | None]  # version -> keys of rows; None: perhaps a
 
 
 class Connection(sqlite3.Connection):
-    """A connection that remembers what its transaction changes."""
+    """A connection that remembers what its transaction changes, and knows what others have."""
 
     changed: Changed
+    changes: Changes
 
 
 def note_changed(db: sqlite3.Connection, version: str, keys: Iterable[str] | None) -> None:

@@ -28,6 +28,7 @@ from headrace.define.dialect import parse_query
 from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
 from headrace.serving.carried import set_aside, unfit
 from headrace.serving.catalog import provisional, read_plan, read_tables
+from headrace.serving.changes import Connection
 from headrace.serving.conditions import Condition, Keys, asked, narrowing
 from headrace.serving.empty import windows_of
 from headrace.serving.engine import NEVER, run
@@ -208,11 +209,18 @@ class Reader:
 
 
 def rows_of(
-    db: sqlite3.Connection, plan: ViewPlan, conditions: Sequence[Condition] = ()
+    db: sqlite3.Connection,
+    plan: ViewPlan,
+    conditions: Sequence[Condition] = (),
+    *,
+    kept: bool = False,
 ) -> list[Row]:
-    """All rows of a version of a view that meet the conditions, in storage form."""
-    views = Views.of(db)
-    views.narrowed = {plan.name.lower(): conditions}
+    """All rows of a version of a view that meet the conditions, in storage form; with `kept`, from
+    those in memory. An audit asks the store.
+    """
+    assert isinstance(db, Connection)
+    views = Views.of(db, model=model_of(db.changes) if kept else None)
+    views.narrowed, views.again = {plan.name.lower(): conditions}, False
     sql = f"SELECT * FROM ({views.with_freshness(plan)}){_where(conditions)}"
     types = [*(output.type for output in plan.outputs), "BOOLEAN"]
     return stored(run(sql, views.tables), types)

@@ -147,6 +147,7 @@ class Sqlite:
         # A staged table takes its name while views still speak of the one it replaces.
         connection.execute("PRAGMA legacy_alter_table = ON")
         states.register(connection)
+        connection.changes = self.changes
         return connection
 
     def take_over(self) -> None:

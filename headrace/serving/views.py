@@ -27,7 +27,7 @@ from headrace.serving.catalog import read_plan, tables_of
 from headrace.serving.conditions import Condition, inside, span
 from headrace.serving.ledger_rows import ledger_rows
 from headrace.serving.merged import arrow, merged_sql
-from headrace.serving.read_model import ReadModel
+from headrace.serving.read_model import Moved, ReadModel
 from headrace.serving.table_rows import read_rows, relation_of
 
 Readable = Callable[[str], bool]  # whether a view may be read
@@ -48,6 +48,7 @@ class Views:
     # Conditions that hold for every row that is asked for of a view, by its name in lower case.
     narrowed: Mapping[str, Collection[Condition]] = field(default_factory=dict)
     model: ReadModel | None = None
+    again: bool = True  # whether the caller can ask again in a newer snapshot
 
     @staticmethod
     def of(
@@ -105,7 +106,7 @@ class Views:
     def merged(self, live: ViewPlan) -> pa.Table:
         # A limit decides on the view's rows before a condition asks for some of them.
         asked = self.narrowed.get(live.name.lower(), ()) if live.limit is None else ()
-        kept = self.model.rows(self.db, live, narrowed=bool(asked)) if self.model else None
+        kept = self._kept(live, narrowed=bool(asked))
         if kept is not None:
             return kept
         where, values = inside(live, asked)
@@ -115,6 +116,16 @@ class Views:
         if self.model:
             self.model.found(live, table.num_rows)
         return table
+
+    def _kept(self, live: ViewPlan, *, narrowed: bool) -> pa.Table | None:
+        if self.model is None:
+            return None
+        try:
+            return self.model.rows(self.db, live, narrowed=narrowed)
+        except Moved:
+            if self.again:
+                raise
+            return None
 
 
 @lru_cache(maxsize=1_000)
