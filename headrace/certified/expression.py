@@ -259,7 +259,7 @@ class Expressions:
             return self._aggregate(name, arguments, lambda call: call, windowed=False)
         if name not in SCALARS:
             close = difflib.get_close_matches(name, [*SCALARS, *AGGREGATES], 1)
-            listed = "docs/functions.md lists the functions that are."
+            listed = "docs/sql.md lists the functions that are."
             hint = f"did you mean '{close[0]}'?" if close else listed
             raise not_available(f"'{name}'", hint)
         return scalar(name, [self.compile(argument) for argument in arguments])
