@@ -26,6 +26,7 @@ from headrace.certified.types import (
 BLANKS = "chr(9)||chr(10)||chr(11)||chr(12)||chr(13)||chr(28)||chr(29)||chr(30)||chr(31)||' '"
 _TRUE = "('t', 'true', 'y', 'yes', '1')"
 _FALSE = "('f', 'false', 'n', 'no', '0')"
+_FLOAT_LIMIT = "CAST(3.4028235677973366e38 AS DOUBLE)"  # the least that rounds to infinity
 _PLAIN_SCALE = 6  # Java writes decimals of more places with an exponent where they are small
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
@@ -67,7 +68,18 @@ def _number(x: str, source: str, target: str) -> str | None:
         return f"TRY_CAST(spark_decimal(CAST({x} AS DOUBLE), {digits}, {scale}) AS {target})"
     if is_decimal(target):
         return f"TRY_CAST({x} AS {target})"
+    if target == "FLOAT" and source == DOUBLE:
+        return _to_float(x)
     return f"CAST({x} AS {target})" if target in FLOATS else None
+
+
+def _to_float(x: str) -> str:
+    """A double that is too large is infinite."""
+    infinite = f"CASE WHEN {x} > 0 THEN 'inf' ELSE '-inf' END"
+    return (
+        f"CASE WHEN isfinite({x}) AND abs({x}) >= {_FLOAT_LIMIT} "
+        f"THEN CAST({infinite} AS FLOAT) ELSE CAST({x} AS FLOAT) END"
+    )
 
 
 def _to_integer(x: str, source: str, target: str) -> str:

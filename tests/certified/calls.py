@@ -12,7 +12,7 @@ from headrace.certified.functions import SCALARS
 
 _COLUMNS = {
     "STRING": "s", "INT": "i", "BIGINT": "b", "DOUBLE": "d", "DATE": "y", "TIMESTAMP": "t",
-    "BOOLEAN": "o", "INTEGER": "bi", "NUMBER": "dibm", "ANY": "sdibmtyo",
+    "BOOLEAN": "o", "INTEGER": "bikh", "NUMBER": "dibmfkh", "ANY": "sdibmtyofkh",
 }  # fmt: skip
 _LITERALS = {
     "round": ["0", "1", "2", "-1", "-3"],
@@ -46,8 +46,8 @@ _ALONE = {*_SMALL, *_SECONDS, "make_date"}
 # Of an argument that was computed they show its last bits.
 _STEEP = {"sin", "cos", "tan", "exp"}
 TYPES = [
-    "STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP",
-    "DECIMAL(10,1)", "DECIMAL(38,6)",
+    "STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE",
+    "TIMESTAMP", "DECIMAL(10,1)", "DECIMAL(38,6)",
 ]  # fmt: skip
 _SIGNS = ["+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>"]
 _FORMS = [
@@ -85,8 +85,8 @@ def calls(rng: random.Random, each: int) -> list[str]:
 def operations() -> list[str]:
     """Every operator between all types, every form with all types, every cast."""
     made = list(PLAIN)
-    for a in "sdibmtyo":
-        for b in "sdibmtyo":
+    for a in "sdibmtyofkh":
+        for b in "sdibmtyofkh":
             made += [f"{a}1 {sign} {b}2" for sign in _SIGNS]
             made += [form.format(a=f"{a}1", b=f"{b}2") for form in _FORMS if "{b}" in form]
         made += [form.format(a=f"{a}1") for form in _FORMS if "{b}" not in form]
@@ -113,7 +113,7 @@ def combinations(rng: random.Random) -> Iterator[str]:
 def _call(form: Scalar, rng: random.Random) -> str:
     kinds = [*form.takes, *(form.takes[-1:] if form.variadic else ())]
     if "SAME" in form.takes or "SAME*" in form.takes:
-        letter = rng.choice("sdibmtyo")
+        letter = rng.choice("sdibmtyofkh")
         return f"{form.name}({', '.join(f'{letter}{rng.choice((1, 2))}' for _ in kinds)})"
     given = [_argument(form.name, kind, rng, n) for n, kind in enumerate(kinds)]
     return f"{form.name}({', '.join(given)})"

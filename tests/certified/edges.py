@@ -18,11 +18,15 @@ TEXTS = [
     "", " ", "a", "A", "abc", "  abc  ", "0", "1", "-7", "12.5", "1e3", " 42 ", "true", "f", "NaN",
     "Äß", "İi", "añ🎉b", "it's", "a%b", "x_y", "2026-02-28", "2026-2-3 4:05", "abcabc",
     "2024-02-29T23:59:59.123456Z", "9223372036854775807", "99999999999999999999", "-", "ΑΣ",
-    "\t5\n", "infinity", "1,5", "a\\b", "hello world foo",
+    "\t5\n", "infinity", "1,5", "a\\b", "hello world foo", "1e39", "-1e999", "1e-999",
 ]  # fmt: skip
 DOUBLES = [
     0.0, -0.0, 1.0, -1.0, 0.1, 2.5, -2.5, 2.675, 1e10, 1e-7, 1e300, -1e300, 1e19, -1e19, 0.5, 3.7,
     math.nan, math.inf, -math.inf, 5e-324, 123456.789, 2.0**53 + 2, 100.0, 9.999,
+]  # fmt: skip
+FLOATS = [
+    0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 0.1, 2.675, 1e10, 1e-7, 3e38, -3e38, math.nan, math.inf,
+    -math.inf, 16777216.0, 100.0,
 ]  # fmt: skip
 INTS = [0, 1, -1, 2, 3, 7, -7, 10, 100, 2**31 - 1, -(2**31), 12345, 60, 31]
 BIGINTS = [0, 1, -1, 2, 5, -15, 25, 10**12, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 86400, 1234567]
@@ -38,6 +42,9 @@ TYPES: dict[str, tuple[str, pa.DataType, list[Any]]] = {
     "s": ("STRING", pa.string(), TEXTS),
     "d": ("DOUBLE", pa.float64(), DOUBLES),
     "i": ("INT", pa.int32(), INTS),
+    "k": ("TINYINT", pa.int8(), [0, 1, -1, 2, 7, 100, 127, -128]),
+    "h": ("SMALLINT", pa.int16(), [0, 1, -1, 3, -15, 365, 2**15 - 1, -(2**15)]),
+    "f": ("FLOAT", pa.float32(), FLOATS),
     "b": ("BIGINT", pa.int64(), BIGINTS),
     "m": ("DECIMAL(18,2)", pa.decimal128(18, 2), DECIMALS),
     "t": ("TIMESTAMP", pa.timestamp("us", "UTC"), TIMES),
@@ -73,6 +80,10 @@ def _value(name: str, values: list[Any], rng: random.Random) -> Any:
             return "".join(rng.choices("abAB zäß.-0123 ", k=rng.randrange(6)))
         case "d":
             return round(rng.uniform(-1000, 1000), rng.randrange(6))
+        case "f":
+            return round(rng.uniform(-1000, 1000), rng.randrange(4))
+        case "k" | "h":
+            return rng.randrange(-100, 100)
         case "i":
             return rng.randrange(-50, 50)
         case "b":

@@ -18,10 +18,15 @@ import pyarrow as pa
 import pytest
 
 from headrace.certified.select import AnswerColumn, ReadRelation, compile_query
+from headrace.compile.passes import compile_project
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
+from headrace.define.functions import load_functions
+from headrace.define.project import load_project
 from headrace.serving.engine import run
 from headrace.serving.merged import stored
+from headrace.spark.analyse import SparkAnalyser
+from headrace.spark.functions import register_functions
 
 Row = tuple[Any, ...]
 FILE = Path(__file__).with_name("analyst.sql")
@@ -211,6 +216,21 @@ def test_an_analysts_query_gives_what_spark_gives(
     assert len(given) == len(wanted)
     for ours, sparks in zip(given, wanted, strict=True):
         assert all(map(close, ours, sparks)), (ours, sparks)
+
+
+@pytest.mark.parametrize("example", ["shop", "calls", "intrusion"])
+def test_the_columns_are_those_of_the_examples(spark: Any, example: str) -> None:
+    project, analyser = load_project(EXAMPLES / example), SparkAnalyser(spark)
+    if project.functions_file:
+        register_functions(analyser.spark, load_functions(project.functions_file))
+    plan = compile_project(project, analyser)
+    shown = {
+        view.name: ", ".join(f"{output.name} {output.type}" for output in view.outputs)
+        for view in plan.shown_views
+        if view.name in VIEWS
+    }
+    assert shown == {name: VIEWS[name] for name in shown}
+    assert len(shown) == {"shop": 4, "calls": 3, "intrusion": 3}[example]
 
 
 def test_there_are_sixty_queries_over_every_view() -> None:

@@ -16,6 +16,7 @@ from headrace.certified.types import (
     digits_of,
     duck_type,
     is_decimal,
+    wider_number,
 )
 
 D = "DOUBLE"
@@ -87,6 +88,10 @@ def _mod(arguments: Sequence[Typed]) -> Typed:
 def _pmod(arguments: Sequence[Typed]) -> Typed:
     """The remainder that is not negative where the divisor is positive; of integers."""
     a, b = arguments
+    if "BIGINT" not in (a.type, b.type) and "INT" not in (a.type, b.type):
+        # Java computes with 32 bits at least.
+        wide = _pmod([cast(a, "INT"), cast(b, "INT")])
+        return cast(wide, wider_number(a.type, b.type) or "INT")
     rest = arithmetic("%", a, b)
     shifted = arithmetic("%", arithmetic("+", rest, b), b).sql
     sql = f"CASE WHEN {rest.sql} < 0 THEN {shifted} ELSE {rest.sql} END"
