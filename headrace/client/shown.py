@@ -79,8 +79,13 @@ def _rows(answer: Answer) -> RenderableType:
         [_cell(row.get(name), info.type, info.exact) for name, info in columns.items()]
         for row in answer.rows
     ]
-    right = [name for name, info in columns.items() if info.type.partition("(")[0] in _NUMBERS]
+    right = [name for name, info in columns.items() if _number(info.type)]
     return table(*columns, rows=rows, right=right)
+
+
+def _number(type: str) -> bool:
+    """Of a view, such as DECIMAL(14,3), or of Spark, such as decimal(14,3)."""
+    return type.upper().partition("(")[0] in _NUMBERS
 
 
 def _cell(value: object, type: str, exact: bool) -> Text:

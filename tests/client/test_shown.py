@@ -20,11 +20,11 @@ def test_text_says_rows_freshness_and_exactness() -> None:
 
 def test_every_kind_of_number_is_on_the_right() -> None:
     columns = {"shop": ColumnInfo("STRING", True)}
-    columns |= {kind: ColumnInfo(kind, True) for kind in ("DECIMAL(14,3)", "SMALLINT", "FLOAT")}
-    row = {"shop": "north", "DECIMAL(14,3)": "9.900", "SMALLINT": 7, "FLOAT": 0.5}
+    columns |= {kind: ColumnInfo(kind, True) for kind in ("DECIMAL(14,3)", "smallint", "FLOAT")}
+    row = {"shop": "north", "DECIMAL(14,3)": "9.900", "smallint": 7, "FLOAT": 0.5}
     answer = msgspec.structs.replace(ANSWER, rows=[row], columns=columns)
     head, line, *_ = as_text(answer).splitlines()
-    assert head == "shop   DECIMAL(14,3)  SMALLINT  FLOAT"
+    assert head == "shop   DECIMAL(14,3)  smallint  FLOAT"
     assert line == "north          9.900         7    0.5"
 
 
