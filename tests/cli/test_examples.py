@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from random import Random
 
@@ -19,6 +20,7 @@ from headrace.ingest.generator import generate
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 CALLS = SHOP.parent / "calls"
 INTRUSION = SHOP.parent / "intrusion"
+WEBHOOKS = SHOP.parent / "webhooks"
 
 
 def test_the_shop_can_be_read_and_its_names_are_known() -> None:
@@ -55,6 +57,22 @@ def test_the_intrusions_can_be_read_and_their_names_are_known() -> None:
         check_options(stream)
     events = generate(project.streams["traffic"], Random(1), now_us(), 500)
     assert all(any(kind in event for event in events) for kind in (b"brute", b"scan", b"peer"))
+
+
+def test_the_webhooks_can_be_read_and_their_month_is_made_of_a_seed() -> None:
+    project = load_project(WEBHOOKS)
+    assert [*resolve(project)][:4] == ["commits", "labelled", "sold", "takings"]
+    assert list(project.rules) == ["card_tried"]
+    for stream in project.streams.values():
+        check_options(stream)
+    make_month = runpy.run_path(str(WEBHOOKS / "make_month.py"))["make_month"]
+    made = make_month(seed=1, events=200)
+    assert list(made) == list(project.streams)
+    texts = [[line.text for line in lines] for lines in made.values()]
+    again = make_month(seed=1, events=200)
+    assert texts == [[line.text for line in lines] for lines in again.values()]
+    other = make_month(seed=2, events=200)
+    assert texts != [[line.text for line in lines] for lines in other.values()]
 
 
 def sigma_of_intrusion() -> Script:

@@ -13,7 +13,7 @@ from headrace.define.project import Project
 from headrace.run.compiling import compile_with
 
 from .conftest import document
-from .test_examples import CALLS, INTRUSION, SHOP, sigma_of_intrusion
+from .test_examples import CALLS, INTRUSION, SHOP, WEBHOOKS, sigma_of_intrusion
 
 # PySpark would rather read the kind of an Arrow function from type hints, which ours need not have.
 
@@ -63,6 +63,10 @@ def test_the_calls_are_decided_by_rules(call: Callable[..., Result]) -> None:
     said = call("explain", "directions", "--project", str(CALLS)).stdout
     assert said.startswith("directions is a derived stream: ")
     assert "WHEN c.type IN (1, 3, 5, 15) THEN 'O'" in said
+
+
+def test_the_webhooks_are_ok(call: Callable[..., Result]) -> None:
+    assert call("check", str(WEBHOOKS)).stdout == "ok: 6 streams, 0 tables, 14 views, 1 rule\n"
 
 
 def test_the_intrusions_compile_with_their_sigma_rules_beside_them(
