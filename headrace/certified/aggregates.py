@@ -24,6 +24,7 @@ from headrace.certified.types import (
     is_nested,
     is_numeric,
 )
+from headrace.core.aggregate import SYNONYMS as OF_VIEWS
 
 Over = Callable[[str], str]  # DuckDB's call -> the same with what the query says of it
 Make = Callable[[Sequence[Typed], Over], Typed]
@@ -243,14 +244,8 @@ ORDERED_SETS: dict[str, OrderedSet] = {
     )
 }
 SYNONYMS = {
-    "string_agg": "listagg",
-    "mean": "avg",
-    "variance": "var_samp",
-    "stddev": "stddev_samp",
-    "std": "stddev_samp",
-    "every": "bool_and",
-    "any": "bool_or",
-    "some": "bool_or",
+    **{name: meant for name, meant in OF_VIEWS.items() if meant in AGGREGATES},
     "first": "first_value",
     "last": "last_value",
+    "string_agg": "listagg",
 }

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
@@ -39,6 +40,7 @@ from headrace.run.reading import check_reads, reads
 from headrace.run.running import Running
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.engine import set_memory
+from headrace.serving.export import with_zones
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
@@ -116,34 +118,45 @@ class Questions:
     # Streams and tables, on Spark
 
     def _on_spark(self, asked: _Asked, limit: int | None, stopping: Stopping) -> Answer:
-        result, positions = self._asked(asked, stopping)
+        result, known = self._asked(asked, stopping)
         columns = {column.name: ColumnInfo(column.type, True) for column in result.columns}
         rows = [dict(zip(columns, row, strict=True)) for row in result.rows]
         cut = limit is not None and len(rows) > limit
-        streams = [s.name for s in asked.plan.streams if s.name.lower() in asked.names]
-        as_of = {name: _as_of(positions[name]) for name in streams}
-        return Answer(rows[:limit], as_of, columns, result.truncated and not cut)
+        return Answer(rows[:limit], known, columns, result.truncated and not cut)
 
     def _asked(
         self, asked: _Asked, stopping: Stopping, *, explain: bool = False
-    ) -> tuple[QueryResult, dict[str, Position]]:
-        """What Spark says, and the position of each stream that it speaks for."""
+    ) -> tuple[QueryResult, dict[str, AsOf]]:
+        """What Spark says, and what each stream and view speaks for."""
         plan, caller = asked.plan, asked.caller
-        if mixed := asked.names & self.reader.views():
-            raise BadQuery(
-                f"a query reads views or streams, not both: '{min(mixed)}' is a view",
-                hint="ask for each in a query of its own.",
-            )
         _refuse_carried(plan, asked.names)
         with tempfile.TemporaryDirectory(dir=self._scratch()) as folder:
             sql, moments = _without_time_travel(asked.text)
             check_reads(caller, plan, {name for name, _, _ in moments.values()})
             relations, positions = self._relations(plan, moments, Path(folder))
+            views, known = self._views(asked, Path(folder))
+            known |= {n: _as_of(at) for n, at in positions.items() if n.lower() in asked.names}
+            relations = [*relations, *views]
             relations = [_seen_by(caller, plan, relation) for relation in relations]
             functions = self.project.functions_file
             path = str(functions) if functions else None
             request = QueryRequest(sql, relations, path, explain)
-            return self.pool.run(request, stopping, caller.user), positions
+            return self.pool.run(request, stopping, caller.user), known
+
+    def _views(self, asked: _Asked, folder: Path) -> tuple[list[Relation], dict[str, AsOf]]:
+        """The views beside streams: their answers as files, each of one commit, and what each
+        speaks for.
+        """
+        relations, known = list[Relation](), dict[str, AsOf]()
+        for view in [v.name for v in asked.plan.views if v.name.lower() in asked.names]:
+            table, streams = self.reader.table(view)
+            table = with_zones(table)
+            path = folder / f"view{len(relations)}.arrow"
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+            relations.append(Relation(view, kind="arrow_file", paths=[str(path)]))
+            known |= {f"{view} ({stream})": of for stream, of in streams.items()}
+        return relations, known
 
     def _scratch(self) -> Path:
         path = self.layout.work("query")

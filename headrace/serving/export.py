@@ -16,14 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.certified.typed import quoted
-from headrace.compile.plan import WINDOW
 from headrace.core.errors import BadRequest, Conflict
 from headrace.core.time import iso
-from headrace.serving.engine import run
+from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
-from headrace.serving.views import Views, live_plan
 
-_UTC = pa.timestamp("us", tz="UTC")
+SECONDS_MAX = 3_600.0
+UTC = pa.timestamp("us", tz="UTC")
 
 
 def export_view(db: Sqlite, name: str, path: Path) -> int:
@@ -43,20 +42,27 @@ def export_view(db: Sqlite, name: str, path: Path) -> int:
 
 def exported(db: Sqlite, name: str) -> pa.Table:
     """All rows of a view, of one commit."""
-    with db.read() as snapshot:
-        views = Views.of(snapshot)
-        plan = live_plan(snapshot, views.plan, name)
-        relation = views.relation(plan)
-        table = run(f"SELECT * FROM {relation.sql}", views.tables)
+    table, _ = Reader(db, seconds_max=SECONDS_MAX).table(name)
     columns: dict[str, Any] = {}
-    for output, column in zip(plan.outputs, table.columns, strict=True):
-        if output.type == WINDOW:
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if pa.types.is_struct(field.type):
             whole = column.combine_chunks()
             for edge in ("start", "end"):
-                columns[f"{output.name}_{edge}"] = whole.field(edge).cast(_UTC)
+                columns[f"{field.name}_{edge}"] = whole.field(edge).cast(UTC)
         else:
-            columns[output.name] = column.cast(_UTC) if output.type == "TIMESTAMP" else column
+            columns[field.name] = column.cast(UTC) if pa.types.is_timestamp(field.type) else column
     return pa.table(columns)
+
+
+def with_zones(table: pa.Table) -> pa.Table:
+    """The table with its times in UTC, as Spark takes them for moments."""
+    for n, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(n, field.name, table.column(n).cast(UTC))
+        elif pa.types.is_struct(field.type):
+            window = pa.struct([("start", UTC), ("end", UTC)])
+            table = table.set_column(n, field.name, table.column(n).cast(window))
+    return table
 
 
 def _parquet(table: pa.Table, path: Path, name: str) -> None:

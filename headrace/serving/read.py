@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
+import pyarrow as pa
 from sqlglot import exp
 
 from headrace.certified.select import AnswerColumn, Compiled, compile_query
@@ -25,7 +26,7 @@ from headrace.core.origin import Origin
 from headrace.core.stopping import Stopping
 from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_query
-from headrace.serving.answer import Answer, as_of, column_info, rows_as_objects
+from headrace.serving.answer import Answer, AsOf, as_of, column_info, rows_as_objects
 from headrace.serving.carried import set_aside, unfit
 from headrace.serving.catalog import provisional, read_plan, read_tables
 from headrace.serving.changes import Connection
@@ -145,6 +146,16 @@ class Reader:
             steps = run(f"EXPLAIN {made.sql}", views.tables, self.seconds_max)
             return made.relations, made.sql, "\n".join(steps.column(1).to_pylist())
 
+    @_in_one_snapshot
+    def table(self, name: str) -> tuple[pa.Table, dict[str, AsOf]]:
+        """All rows of a view as a table, with windows as structs, and what they speak for."""
+        with self.db.read() as db:
+            views = Views.of(db, model=self.model)
+            plan = live_plan(db, views.plan, name)
+            sql = f"SELECT * FROM {views.relation(plan).sql}"
+            table = run(sql, views.tables, self.seconds_max)
+            return table, self._as_of(db, (plan.name,))
+
     def views(self) -> set[str]:
         """The names of all views."""
         with self.db.read() as db:
@@ -196,16 +207,20 @@ class Reader:
         fresh: bool,
     ) -> Answer:
         """Rows, of which there may be one more than wanted, with what they speak for."""
-        wanted, streams = self._wanted(limit), _streams_of(db, views)
-        states = [read_stream(db, stream) for stream in streams]
-        rows, aside = rows_as_objects(raw[:wanted], columns), _set_aside(db, views)
-        partial = bool(aside) or any(state.shed for state in states)
+        wanted, known = self._wanted(limit), self._as_of(db, views)
+        rows = rows_as_objects(raw[:wanted], columns)
+        partial = any(stream.set_aside or stream.sampled for stream in known.values())
         return Answer(
             rows,
-            as_of(states, self.clock(), _provisional(db, views), _tables(db, views), aside),
+            known,
             column_info(columns, rows, fresh, partial),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
+
+    def _as_of(self, db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, AsOf]:
+        states = [read_stream(db, stream) for stream in _streams_of(db, views)]
+        parts = _provisional(db, views), _tables(db, views), _set_aside(db, views)
+        return as_of(states, self.clock(), *parts)
 
 
 def rows_of(

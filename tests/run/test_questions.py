@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from headrace.access.caller import OWNER
@@ -91,12 +92,32 @@ def test_everything_else_goes_to_the_fence(questions: Questions, told: Told, tex
     assert [request.sql for request in told.asked] == [text]
 
 
-def test_views_and_streams_are_not_read_together(questions: Questions, told: Told) -> None:
-    with pytest.raises(BadQuery) as caught:
-        questions.answer("SELECT * FROM clicks c JOIN users u ON c.page = u.page")
-    assert caught.value.message == "a query reads views or streams, not both: 'users' is a view"
-    assert caught.value.hint == "ask for each in a query of its own."
-    assert told.asked == []
+class Joined(Told):
+    """Reads the answers of views as the process would, while they are there."""
+
+    def run(self, request: QueryRequest, stopping: Stopping, user: str) -> QueryResult:
+        files = [r for r in request.relations if r.kind == "arrow_file" and r.name == "hits"]
+        with pa.memory_map(files[0].paths[0]) as file:
+            self.table = pa.ipc.open_file(file).read_all()
+        return super().run(request, stopping, user)
+
+
+def test_a_view_beside_a_stream_is_read_as_it_was_answered(
+    questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined = Joined()
+    monkeypatch.setattr(questions, "pool", joined)
+    answer = questions.answer("SELECT * FROM clicks c JOIN hits h ON c.page = h.page")
+    served = questions.reader.view("hits").rows
+    assert joined.table.num_rows == len(served)
+    assert sum(joined.table.column("n").to_pylist()) == sum(row["n"] for row in served)
+    window = joined.table.schema.field("minute").type
+    assert [str(window.field(edge).type) for edge in ("start", "end")] == [
+        "timestamp[us, tz=UTC]"
+    ] * 2
+    assert set(answer.as_of) == {"clicks", "hits (clicks)"}
+    relations = {relation.name for relation in joined.asked[0].relations if not relation.hidden}
+    assert relations == {"clicks", "hits"}
 
 
 def test_a_stream_is_its_master_and_the_rest_of_its_log(questions: Questions, told: Told) -> None:
