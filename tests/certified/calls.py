@@ -121,10 +121,10 @@ def _call(form: Scalar, rng: random.Random) -> str:
 
 def _argument(name: str, kind: str, rng: random.Random, place: int = 0) -> str:
     kind = kind.removesuffix("*").removesuffix("!")
+    if name in _SMALL and kind in {"INT", "LITERAL"}:
+        return str(rng.randrange(-3, 9))
     if kind == "LITERAL":
         return rng.choice(_LITERALS[name])
-    if name in _SMALL and kind == "INT":
-        return str(rng.randrange(-3, 9))
     if name in _SECONDS:
         return f"CAST(i{rng.choice((1, 2))} % 10000 AS {kind})"
     if name in {"if", "iff"} and place == 0:

@@ -120,6 +120,15 @@ def test_combinations_give_what_spark_gives(spark: Any, record_property: Record)
     [
         ("reflect('java.lang.System', 'getenv')", "'reflect' is not available over views"),
         ("CAST(d1 AS STRING)", "a cast of DOUBLE to STRING is not available over views"),
+        ("repeat('x', 500000000)", "a size over views is a whole number of at most 10,000"),
+        (
+            "repeat(s1, i1)",
+            "repeat with an argument that is not a literal is not available over views",
+        ),
+        (
+            "lpad(repeat(s1, 9000), 9, 'x')",
+            "a text of a size within another is not available over views",
+        ),
         ("y1 - y2", "'-' of DATE and DATE is not available over views"),
         ("s1 LIKE s2", "LIKE with a pattern that is not a literal is not available over views"),
         ("CASE WHEN i1 THEN 1 END", "INT as a condition is not available over views"),

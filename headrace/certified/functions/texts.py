@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headrace.certified.function import Scalar, rows
 from headrace.certified.patterns import certified_pattern
-from headrace.certified.typed import Typed, made_of, text_literal
-from headrace.core.errors import BadQuery
+from headrace.certified.typed import Typed, made_of, not_available, text_literal
+from headrace.core.errors import BadQuery, LimitReached
 
 # Native where all characters are ASCII; elsewhere the Python function has Spark's case mapping.
 _ASCII = "CASE WHEN strlen({{0}}) = length({{0}}) THEN {0}({{0}}) ELSE spark_{0}({{0}}) END"
@@ -25,10 +25,27 @@ _PADDED = (
     "ELSE {0}({{0}}, {{1}}, {{2}}) END"
 )
 S, I = "STRING", "INT"  # noqa: E741
+SIZE_MAX = 10_000
 
 
 def _concat(given: Sequence[Typed]) -> Typed:
     return made_of(given, f"({' || '.join(value.sql for value in given)})", S)
+
+
+def _sized(form: str) -> Callable[[Sequence[Typed]], Typed]:
+    """A text of a size that is written as a number, and not of such texts again: a query of a few
+    words must not make gigabytes.
+    """
+
+    def make(given: Sequence[Typed]) -> Typed:
+        size = given[1]
+        if size.type != "INT" or int(size.literal or 0) > SIZE_MAX:
+            raise LimitReached(f"a size over views is a whole number of at most {SIZE_MAX:,}")
+        if any(word in value.sql for value in given for word in ("repeat(", "pad(")):
+            raise not_available("a text of a size within another")
+        return made_of(given, form.format(*(value.sql for value in given)), S)
+
+    return make
 
 
 def _split_part(given: Sequence[Typed]) -> Typed:
@@ -84,11 +101,11 @@ ROWS = rows(
         S,
     ),
     Scalar("replace", (S, S), "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, '') END", S),
-    Scalar("repeat", (S, I), "repeat({0}, greatest({1} + 0 * length({0}), 0))", S),
-    Scalar("lpad", (S, I, S), _PADDED.format("lpad"), S),
-    Scalar("rpad", (S, I, S), _PADDED.format("rpad"), S),
-    Scalar("lpad", (S, I), _PADDED.format("lpad").replace("{2}", "' '"), S),
-    Scalar("rpad", (S, I), _PADDED.format("rpad").replace("{2}", "' '"), S),
+    Scalar("repeat", (S, "LITERAL"), _sized("repeat({0}, greatest({1} + 0 * length({0}), 0))")),
+    Scalar("lpad", (S, "LITERAL", S), _sized(_PADDED.format("lpad"))),
+    Scalar("rpad", (S, "LITERAL", S), _sized(_PADDED.format("rpad"))),
+    Scalar("lpad", (S, "LITERAL"), _sized(_PADDED.format("lpad").replace("{2}", "' '"))),
+    Scalar("rpad", (S, "LITERAL"), _sized(_PADDED.format("rpad").replace("{2}", "' '"))),
     Scalar("instr", (S, S), "CAST(instr({0}, {1}) AS INTEGER)", I),
     Scalar("locate", (S, S), "CAST(instr({1}, {0}) AS INTEGER)", I),
     Scalar("startswith", (S, S), "starts_with({0}, {1})", "BOOLEAN"),
