@@ -105,8 +105,9 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 def _rounded(value: Any) -> Any:
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return float(f"{value:.9g}") + 0.0
+    if isinstance(value, float):
+        # As text, because NaN is not equal to itself here.
+        return str(float(f"{value:.9g}") + 0.0 if math.isfinite(value) else value)
     return value
 
 
