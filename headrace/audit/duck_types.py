@@ -27,7 +27,7 @@ def duck_type(type: Type) -> str:
 
 
 def duck_columns(ddl: str) -> dict[str, str]:
-    """The columns of a table and their types, by what Spark is told of it.
+    """The columns of a table and their types, from the DDL that Spark gets.
 
     >>> duck_columns("`a` STRING, `b` MAP<STRING, INT>")
     {'a': 'VARCHAR', 'b': 'MAP(VARCHAR, INTEGER)'}

@@ -102,12 +102,8 @@ def _to_integer(x: str, source: str, target: str) -> str:
 def wrapped(x: str, target: str) -> str:
     """An integer of any size as the low bits that its type keeps, as Java does."""
     bits = BITS[target]
-    wide = "HUGEINT" if bits == 64 else "BIGINT"
     mask, sign = f"CAST({2**bits - 1} AS HUGEINT)", f"CAST({2 ** (bits - 1)} AS HUGEINT)"
-    if wide == "BIGINT":
-        mask, sign = str(2**bits - 1), str(2 ** (bits - 1))
-        x = f"CAST({x} & CAST({mask} AS HUGEINT) AS BIGINT)" if "HUGEINT" in x else x
-    return f"CAST(xor({x} & {mask}, {sign}) - {sign} AS {duck_type(target)})"
+    return f"CAST(xor(CAST({x} AS HUGEINT) & {mask}, {sign}) - {sign} AS {duck_type(target)})"
 
 
 def _from_text(x: str, target: str) -> str | None:

@@ -52,16 +52,11 @@ def is_nested(type: str) -> bool:
     return type.startswith(("ARRAY<", "MAP<", "STRUCT<")) or type == WINDOW
 
 
-def element_of(type: str) -> str:
-    """The type of an array's elements."""
-    return type.removeprefix("ARRAY<").removesuffix(">")
-
-
 def duck_type(type: str) -> str:
     """DuckDB's name for a type."""
-    if type.startswith("ARRAY<"):
-        return f"{duck_type(element_of(type))}[]"
-    return _DUCK.get(type, type)
+    # Lists and objects are JSON texts in merged rows, which are shown and not computed with.
+    json = is_nested(type) and type != WINDOW
+    return "VARCHAR" if json else _DUCK.get(type, type)
 
 
 def wider_number(a: str, b: str) -> str | None:

@@ -178,7 +178,7 @@ def _call(output: OutputPlan, view: ViewPlan) -> CallPlan | None:
 def _subtracts(output: OutputPlan, view: ViewPlan) -> bool:
     """Whether the output is a count or a sum alone."""
     call = _call(output, view)
-    # A decimal is told as text, whose difference is not taken.
+    # A decimal is sent as text, and no difference of texts is taken.
     exact = call is not None and call.type.startswith("DECIMAL")
     return call is not None and call.name in {"count", "sum"} and not exact
 

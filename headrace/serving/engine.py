@@ -36,7 +36,7 @@ class _Watch:
         self._running: dict[int, tuple[duckdb.DuckDBPyConnection, float, Stopping]] = {}
         self._begun = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._ended = False
+        self._ended = threading.Event()
 
     @contextmanager
     def over(
@@ -55,17 +55,16 @@ class _Watch:
                 del self._running[id(cursor)]
 
     def _watch(self) -> None:
-        while not self._ended:
+        while not self._ended.wait(_LOOK_S):
             with self._begun:
-                self._begun.wait_for(lambda: bool(self._running) or self._ended)
+                self._begun.wait_for(lambda: bool(self._running) or self._ended.is_set())
                 for cursor, deadline, stopping in self._running.values():
                     if stopping.stopped or time.monotonic() > deadline:
                         cursor.interrupt()
-            time.sleep(_LOOK_S)
 
     def end(self) -> None:
         with self._begun:
-            self._ended = True
+            self._ended.set()
             self._begun.notify()
         if self._thread:
             self._thread.join()

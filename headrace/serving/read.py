@@ -156,12 +156,6 @@ class Reader:
             table = run(sql, views.tables, self.seconds_max)
             return table, self._as_of(db, (plan.name,))
 
-    def views(self) -> set[str]:
-        """The names of all views."""
-        with self.db.read() as db:
-            plan = read_plan(db)
-            return {view.name.lower() for view in plan.views} if plan else set()
-
     def answers_about(self, names: set[str]) -> bool:
         """Whether `sql` can answer a query over these: views, and tables beside them."""
         with self.db.read() as db:

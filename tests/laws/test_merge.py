@@ -143,9 +143,9 @@ def lift_decimals(choose: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[
 
 
 def same_decimals(wanted: Row, found: Row) -> bool:
-    return [Decimal(row[0]) if row[0] else None for row in (wanted,)] == [
-        Decimal(row[0]) if row[0] else None for row in (found,)
-    ]
+    """Equal as numbers; a sum of no decimals is NULL on both sides."""
+    (a,), (b,) = wanted, found
+    return a is b if a is None or b is None else Decimal(a) == Decimal(b)
 
 
 def lift_ids(events: Sequence[Any]) -> Row:

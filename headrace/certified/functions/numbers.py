@@ -143,7 +143,7 @@ ROWS = rows(
     Scalar("log", (D, D), _in_domain("ln({1}) / ln({0})", "{0} > 0 AND {1} > 0"), D),
     Scalar("log10", (D,), _in_domain("log10({0})", "{0} > 0"), D),
     Scalar("log2", (D,), _in_domain("log2({0})", "{0} > 0"), D),
-    # Of 1 and an exponent that is no number C makes 1, and Java NaN.
+    # For 1 and an exponent that is NaN or infinite, C gives 1 and Java NaN.
     Scalar(
         "power",
         (D, D),
