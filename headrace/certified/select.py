@@ -15,32 +15,16 @@ from sqlglot import exp
 
 from headrace.certified.casts import cast
 from headrace.certified.expression import SMALLER, SQL_CHARACTERS_MAX, Expressions
+from headrace.certified.relation import AnswerColumn, ReadRelation
+from headrace.certified.scope import Scope, Source, of_column
 from headrace.certified.typed import Typed, not_available, quoted
-from headrace.certified.types import VOID, WINDOW, wider
-from headrace.core.aggregate import Estimate, roughest
+from headrace.certified.types import VOID, wider
+from headrace.core.aggregate import roughest
 from headrace.core.errors import BadQuery, HeadraceError, LimitReached, UnknownColumn
 from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
 
 DEPTH_MAX = 32  # queries within queries
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerColumn:
-    """A column of a relation or of a result."""
-
-    name: str
-    type: str
-    estimate: Estimate | None = None
-    key: bool = False  # its values name rows and measure nothing
-
-
-@dataclass(frozen=True, slots=True)
-class ReadRelation:
-    """Something to select from: DuckDB's SQL for it, and its columns."""
-
-    sql: str
-    columns: tuple[AnswerColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +66,10 @@ class _Environment:
 
     context: _Context
     tables: Mapping[str, ReadRelation] = field(default_factory=dict)
-    outer: _Scope | None = None
+    outer: Scope | None = None
     depth: int = 0
 
-    def within(self, tables: Mapping[str, ReadRelation], outer: _Scope | None) -> _Environment:
+    def within(self, tables: Mapping[str, ReadRelation], outer: Scope | None) -> _Environment:
         if self.depth >= DEPTH_MAX:
             raise BadQuery(f"more than {DEPTH_MAX} queries stand within each other")
         return _Environment(self.context, tables, outer, self.depth + 1)
@@ -103,83 +87,10 @@ class _Environment:
         return found
 
 
-@dataclass(slots=True)
-class _Source:
-    """A relation in FROM, under its alias."""
-
-    alias: str
-    columns: tuple[AnswerColumn, ...]
-    shown: bool = True  # the right side of a semi join is not
-
-    def sql_of(self, column: AnswerColumn) -> str:
-        return f"{quoted(self.alias)}.{quoted(column.name)}"
-
-
-@dataclass(slots=True)
-class _Scope:
-    """What the names in a SELECT mean."""
-
-    sources: list[_Source] = field(default_factory=list)
-    merged: dict[str, AnswerColumn] = field(default_factory=dict)  # of JOIN … USING, by name
-    outer: _Scope | None = None
-
-    def find(self, node: exp.Column) -> Typed | None:
-        """A column by url, v.url, hour.start or v.hour.start."""
-        parts = [part.name.lower() for part in node.parts]
-        if len(parts) == 1 and parts[0] in self.merged:
-            return _typed(quoted(self.merged[parts[0]].name), self.merged[parts[0]])
-        if len(parts) == 2 and self._merged_window(parts[0]) and parts[1] in {"start", "end"}:
-            column = self.merged[parts[0]]
-            return Typed(f'({quoted(column.name)})."{parts[1]}"', "TIMESTAMP", column.estimate)
-        found = [
-            typed for source in self.sources if source.shown for typed in _matches(source, parts)
-        ]
-        if len(found) > 1:
-            raise BadQuery(f"'{node.sql()}' may mean several columns", hint="say which, as in a.b.")
-        if found:
-            return found[0]
-        return self.outer.find(node) if self.outer else None
-
-    def _merged_window(self, name: str) -> bool:
-        """Whether a name is that of a window, which both sides of USING have."""
-        named = any(source.alias.lower() == name for source in self.sources)
-        return not named and name in self.merged and self.merged[name].type == WINDOW
-
-    def names(self) -> list[str]:
-        return [column.name for source in self.sources for column in source.columns]
-
-
-def _typed(sql: str, column: AnswerColumn) -> Typed:
-    return Typed(sql, column.type, column.estimate, key=column.key)
-
-
-def _matches(source: _Source, parts: list[str]) -> list[Typed]:
-    """What a name of one to three parts means in one relation."""
-    ways: list[tuple[str, str | None]] = []
-    if len(parts) == 1:
-        ways = [(parts[0], None)]
-    elif len(parts) == 2:
-        ways = [(parts[1], None)] if parts[0] == source.alias.lower() else []
-        ways += [(parts[0], parts[1])]
-    elif len(parts) == 3 and parts[0] == source.alias.lower():
-        ways = [(parts[1], parts[2])]
-    found = []
-    for name, edge in ways:
-        column = next((c for c in source.columns if c.name.lower() == name), None)
-        if column is None or (edge and (column.type != WINDOW or edge not in {"start", "end"})):
-            continue
-        sql = source.sql_of(column)
-        if edge:
-            found.append(Typed(f'({sql})."{edge}"', "TIMESTAMP", column.estimate))
-        else:
-            found.append(_typed(sql, column))
-    return found
-
-
 class _Names:
     """The names of one SELECT; `given` are outputs that a clause may mean too."""
 
-    def __init__(self, scope: _Scope, environment: _Environment) -> None:
+    def __init__(self, scope: Scope, environment: _Environment) -> None:
         self.scope, self.environment = scope, environment
         self.given: dict[str, Typed] = {}
         self.given_first = False
@@ -197,7 +108,7 @@ class _Names:
     def subquery(self, query: exp.Expr) -> tuple[str, list[Typed]]:
         inner = self.environment.within(self.environment.tables, self.scope)
         made = _query(query, inner)
-        return made.sql, [_typed("", column) for column in made.columns]
+        return made.sql, [of_column("", column) for column in made.columns]
 
     def _unknown(self, node: exp.Column) -> UnknownColumn:
         names = list(dict.fromkeys([*self.scope.names(), *self.given]))
@@ -282,7 +193,7 @@ def _either(a: AnswerColumn, b: AnswerColumn) -> AnswerColumn:
 
 def _as_columns(side: ReadRelation, columns: tuple[AnswerColumn, ...]) -> str:
     items = [
-        f"{cast(_typed(quoted(old.name), old), new.type).sql} AS {quoted(new.name)}"
+        f"{cast(of_column(quoted(old.name), old), new.type).sql} AS {quoted(new.name)}"
         for old, new in zip(side.columns, columns, strict=True)
     ]
     return f"(SELECT {', '.join(items)} FROM ({side.sql}))"
@@ -290,10 +201,10 @@ def _as_columns(side: ReadRelation, columns: tuple[AnswerColumn, ...]) -> str:
 
 def _ordered(query: exp.Expr, made: ReadRelation, environment: _Environment) -> ReadRelation:
     """A query in brackets or a set operation, with its own ORDER BY and LIMIT."""
-    scope = _Scope([_Source("_whole", made.columns)], outer=environment.outer)
+    scope = Scope([Source("_whole", made.columns)], outer=environment.outer)
     names = _Names(scope, environment)
     order = query.args.get("order")
-    places = [_typed(f'"_whole".{quoted(c.name)}', c) for c in made.columns]
+    places = [of_column(f'"_whole".{quoted(c.name)}', c) for c in made.columns]
     said = _order_by(order, Expressions(names), places) if order else ""
     said += _limited(query)
     return (
@@ -357,7 +268,7 @@ class _Select:
 
     def __init__(self, select: exp.Select, environment: _Environment) -> None:
         self.select, self.environment = select, environment
-        self.scope = _Scope(outer=environment.outer)
+        self.scope = Scope(outer=environment.outer)
         self.names = _Names(self.scope, environment)
         self.expressions = _WithPlaces(self.names)
 
@@ -432,7 +343,7 @@ class _Select:
         relation = _renamed(relation, alias)
         if any(source.alias.lower() == name.lower() for source in self.scope.sources):
             raise BadQuery(f"two relations are called '{name}'", hint="give one of them an alias.")
-        self.scope.sources.append(_Source(name, relation.columns, shown))
+        self.scope.sources.append(Source(name, relation.columns, shown))
         return f"{relation.sql} AS {quoted(name)}"
 
     def _join(self, join: exp.Join) -> str:
@@ -503,10 +414,10 @@ class _Select:
         if wanted and not sources:
             raise BadQuery(f"there is no '{wanted}' in FROM")
         merged = {} if wanted else self.scope.merged
-        found = [(c.name, _typed(quoted(c.name), c)) for c in merged.values()]
+        found = [(c.name, of_column(quoted(c.name), c)) for c in merged.values()]
         for source in sources:
             found += [
-                (column.name, _typed(source.sql_of(column), column))
+                (column.name, of_column(source.sql_of(column), column))
                 for column in source.columns
                 if column.name.lower() not in merged
             ]

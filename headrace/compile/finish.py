@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from headrace.certified.select import AnswerColumn, Compiled, ReadRelation, compile_query
+from headrace.certified.relation import AnswerColumn, ReadRelation
+from headrace.certified.select import Compiled, compile_query
 from headrace.certified.typed import quoted
 from headrace.compile.plan import FRESH, MERGED, OutputPlan, ViewPlan
 from headrace.core.errors import HeadraceError

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 import msgspec
 from sqlglot import exp
 
-from headrace.certified.select import AnswerColumn, ReadRelation, compile_query
+from headrace.certified.relation import AnswerColumn, ReadRelation
+from headrace.certified.select import compile_query
 from headrace.compile.analyser import Analyser
 from headrace.compile.calls import known_to_spark, read_call
 from headrace.compile.carry import Carried, is_carried

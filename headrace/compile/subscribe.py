@@ -15,7 +15,8 @@ import difflib
 
 from sqlglot import exp
 
-from headrace.certified.select import ReadRelation, compile_query
+from headrace.certified.relation import ReadRelation
+from headrace.certified.select import compile_query
 from headrace.compile.finish import answer_columns
 from headrace.compile.plan import WINDOW, CallPlan, OutputPlan, Plan, ViewPlan
 from headrace.core.errors import BadRequest, NotFound, Unsupported

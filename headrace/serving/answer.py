@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.certified.select import AnswerColumn
+from headrace.certified.relation import AnswerColumn
 from headrace.compile.plan import WINDOW, OutputPlan
 from headrace.core.schema import nested
 from headrace.core.stored_value import shown

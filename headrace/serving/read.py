@@ -18,7 +18,8 @@ import msgspec
 import pyarrow as pa
 from sqlglot import exp
 
-from headrace.certified.select import AnswerColumn, Compiled, compile_query
+from headrace.certified.relation import AnswerColumn
+from headrace.certified.select import Compiled, compile_query
 from headrace.compile.finish import answer_columns
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import BadQuery

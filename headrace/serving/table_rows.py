@@ -11,7 +11,7 @@ import sqlite3
 
 import pyarrow as pa
 
-from headrace.certified.select import AnswerColumn, ReadRelation
+from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.typed import quoted
 from headrace.core.errors import Unsupported
 

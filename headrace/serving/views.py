@@ -15,7 +15,8 @@ from functools import lru_cache
 import msgspec
 import pyarrow as pa
 
-from headrace.certified.select import ReadRelation, compile_query
+from headrace.certified.relation import ReadRelation
+from headrace.certified.select import compile_query
 from headrace.certified.typed import quoted
 from headrace.compile.finish import answer_columns, compile_finish
 from headrace.compile.plan import FRESH, OutputPlan, Plan, ViewPlan

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from headrace.certified.select import AnswerColumn, ReadRelation
+from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.udf import register
 
 TEXTS = [

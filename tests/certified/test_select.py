@@ -12,7 +12,8 @@ import pytest
 from chance import drawn
 
 from certified.edges import RELATION, duck, edges
-from headrace.certified.select import AnswerColumn, ReadRelation, compile_query
+from headrace.certified.relation import AnswerColumn, ReadRelation
+from headrace.certified.select import compile_query
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query

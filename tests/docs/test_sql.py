@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from headrace.certified.select import ReadRelation, compile_query
+from headrace.certified.relation import ReadRelation
+from headrace.certified.select import compile_query
 from headrace.compile.finish import answer_columns
 from headrace.compile.follow import followed
 from headrace.compile.passes import compile_project

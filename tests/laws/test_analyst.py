@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.certified.select import AnswerColumn, ReadRelation, compile_query
+from headrace.certified.relation import AnswerColumn, ReadRelation
+from headrace.certified.select import compile_query
 from headrace.compile.passes import compile_project
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query

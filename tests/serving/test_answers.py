@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headrace.certified.select import AnswerColumn
+from headrace.certified.relation import AnswerColumn
 from headrace.core.aggregate import HLL_ERROR, Estimate
 from headrace.core.time import SECOND
 from headrace.serving.answer import AsOf, ColumnInfo, column_info, rows_as_objects

@@ -1,0 +1,25 @@
+"""What a query selects from and what it gives: relations, and their typed columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.core.aggregate import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerColumn:
+    """A column of a relation or of a result."""
+
+    name: str
+    type: str
+    estimate: Estimate | None = None
+    key: bool = False  # its values name rows and measure nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRelation:
+    """Something to select from: DuckDB's SQL for it, and its columns."""
+
+    sql: str
+    columns: tuple[AnswerColumn, ...]
