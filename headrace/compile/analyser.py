@@ -1,5 +1,5 @@
-"""What the compiler asks Spark: names, types, and whether a query gives the same each time. It is
-handed in, so that compiling needs no JVM of its own.
+"""What the compiler asks Spark: names, types, equality, and whether a query gives the same each
+time. It is handed in, so that compiling needs no JVM of its own.
 """
 
 from __future__ import annotations
@@ -19,3 +19,6 @@ class Analyser(Protocol):
         """The columns of a query, as (name, Spark type); with `name`, make the query known by
         it. One that would give something else at another time is refused.
         """
+
+    def equal(self, sql: str) -> bool:
+        """Whether the two columns of a query are one expression."""

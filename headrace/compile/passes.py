@@ -43,6 +43,7 @@ from headrace.compile.lower import (
     lower_map,
     lower_output,
     lower_partials,
+    select_of,
 )
 from headrace.compile.plan import (
     WINDOW,
@@ -266,9 +267,13 @@ class _Compiler:
     def add_mergeable(self, resolved: Resolved) -> None:
         origin = resolved.definition.query_origin
         names = column_names(resolved, self.ordered, self.schemas) | set(HIDDEN)
-        parts = split(resolved.select, names, origin)
         carried = self.folds.below(resolved, resolved.definition.name)
         source = self.folds.written(resolved, carried)
+
+        def equal(one: str, other: str) -> bool:
+            return self.analyser.equal(select_of(source, [f"{one} AS one", f"{other} AS other"]))
+
+        parts = split(resolved.select, names, origin, equal)
         joining = join_below(resolved, self.ordered, self.joins)
         rows = inlined(resolved, self.ordered, self.joins) if joining else source
         place = f"{row_place(resolved, OFFSET)} * 65536 + {row_place(resolved, PARTITION)}"

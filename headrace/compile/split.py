@@ -7,6 +7,7 @@ tests/compile/test_split.py checks the parts; `headrace explain` prints them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -45,14 +46,19 @@ class Split:
     limit: int | None = None
 
 
-def split(select: exp.Select, columns: set[str], origin: Origin) -> Split:
+# Whether Spark takes two texts over the rows of a SELECT for one expression.
+Equal = Callable[[str, str], bool]
+
+
+def split(select: exp.Select, columns: set[str], origin: Origin, equal: Equal) -> Split:
     """Split a SELECT with aggregates; `columns` are the names that its sources have."""
-    return _Splitter(select, columns, origin).run()
+    return _Splitter(select, columns, origin, equal).run()
 
 
 class _Splitter:
-    def __init__(self, select: exp.Select, columns: set[str], origin: Origin) -> None:
+    def __init__(self, select: exp.Select, columns: set[str], origin: Origin, equal: Equal) -> None:
         self.select, self.columns, self.origin = select, columns, origin
+        self.equal = equal
         self.parts = Split()
         self.grouped: list[exp.Expr] = []  # the expressions of the groups
         self.aliases: dict[str, exp.Expr] = {
@@ -134,7 +140,9 @@ class _Splitter:
 
     def group(self, expression: exp.Expr) -> Group:
         number = len(self.parts.groups)
-        named = [i.alias_or_name for i in self.select.expressions if same(i.unalias(), expression)]
+        named = [
+            i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)
+        ]
         name = (named[0] if named else "") or f"key_{number}"
         if word := ordered_name(expression):
             ordered = read_ordered(expression, self.origin)
@@ -195,8 +203,24 @@ class _Splitter:
     def is_group(self, expression: exp.Expr, number: int) -> bool:
         group, grouped = self.parts.groups[number], self.grouped[number]
         if group.window and not group.ordered:
-            return bool(window_name(expression)) and sql_of(expression.expressions[0]) == group.sql
-        return same(expression, grouped)
+            called = bool(window_name(expression))
+            return called and self.same(expression.expressions[0], grouped.expressions[0])
+        return self.same(expression, grouped)
+
+    def same(self, one: exp.Expr, other: exp.Expr) -> bool:
+        """Whether two expressions are one. A column may have a qualifier or not; what is written
+        in two ways over the same columns is for Spark to compare.
+        """
+        if isinstance(one, exp.Column) and isinstance(other, exp.Column):
+            qualified = one.table and other.table
+            return one.name.lower() == other.name.lower() and (
+                not qualified or one.table.lower() == other.table.lower()
+            )
+        texts = sql_of(one), sql_of(other)
+        columns = _columns(one)
+        return texts[0] == texts[1] or (
+            bool(columns) and columns == _columns(other) and self.equal(*texts)
+        )
 
     @staticmethod
     def name_of(item: exp.Expr) -> str:
@@ -207,20 +231,8 @@ class _Splitter:
         return Unsupported(message, hint=hint, origin=self.origin)
 
 
-def same(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether two expressions are one: equal but for the case of names, and for a qualifier that
-    only one of them has. The case of a text matters: 'MM' is the month, and 'mm' the minute.
-    """
-    columns = [part for part in (one, other) if isinstance(part, exp.Column)]
-    if len(columns) == 2 and not all(column.table for column in columns):
-        return one.name.lower() == other.name.lower()
-    return _in_lower_case(one) == _in_lower_case(other)
-
-
-def _in_lower_case(expression: exp.Expr) -> exp.Expr:
-    """The expression with its names, and no texts, in lower case."""
-    copy = expression.copy()
-    for name in copy.find_all(exp.Identifier, exp.Var, exp.Anonymous):
-        name.set("this", name.name.lower())
-        name.set("quoted", None)
-    return copy
+def _columns(expression: exp.Expr) -> set[str]:
+    """The names of the columns in an expression over one event; empty for an aggregate."""
+    if aggregates_in(expression):
+        return set()
+    return {column.name.lower() for column in expression.find_all(exp.Column)}

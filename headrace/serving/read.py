@@ -26,7 +26,7 @@ from headrace.core.errors import BadQuery
 from headrace.core.origin import Origin
 from headrace.core.stopping import Stopping
 from headrace.core.time import Clock, now_us
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_read
 from headrace.serving.answer import Answer, AsOf, as_of, column_info, rows_as_objects
 from headrace.serving.carried import set_aside, unfit
 from headrace.serving.catalog import provisional, read_plan, read_tables
@@ -305,7 +305,7 @@ def _is_provisional(db: sqlite3.Connection, plan: ViewPlan) -> bool:
 
 def _parsed(text: str) -> exp.Query:
     try:
-        return parse_query(text.strip().rstrip(";"), Origin("query", 1))
+        return parse_read(text.strip().rstrip(";"), Origin("query", 1))
     except Exception as error:
         message = getattr(error, "message", str(error))
         raise BadQuery(message, origin=getattr(error, "origin", None)) from error

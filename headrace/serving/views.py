@@ -23,7 +23,7 @@ from headrace.compile.plan import FRESH, OutputPlan, Plan, ViewPlan
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.origin import Origin
 from headrace.core.rule import ALERTS
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_read
 from headrace.serving.catalog import read_plan, tables_of
 from headrace.serving.conditions import Condition, inside, span
 from headrace.serving.ledger_rows import ledger_rows
@@ -84,7 +84,7 @@ class Views:
             self.tables[ALERTS] = ledger_rows(self.db, view)
             return ReadRelation(quoted(ALERTS), answer_columns(view))
         if view.kind == "read":
-            made = compile_query(parse_query(view.read_sql, Origin("plan", 1)), self._below)
+            made = compile_query(parse_read(view.read_sql, Origin("plan", 1)), self._below)
             return ReadRelation(f"({made.sql})", answer_columns(view))
         return self.kept(live_plan(self.db, self.plan, view.name))
 

@@ -12,6 +12,7 @@ import logging
 import re
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import (
     AnalysisException,
     IllegalArgumentException,
@@ -26,6 +27,7 @@ from headrace.compile.resolve import not_deterministic
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, UnknownName
 from headrace.core.origin import Origin
 from headrace.spark.certain import refuse_uncertain
+from headrace.spark.scala import elements
 
 # PySpark logs each analysis error with its Java stack; the error itself says it all.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -50,8 +52,19 @@ class SparkAnalyser:
                 frame.createOrReplaceTempView(f"`{name}`")
         except (AnalysisException, ParseException, IllegalArgumentException) as error:
             raise translated(error, origin) from error
-        refuse_uncertain(frame, origin)
+        refuse_uncertain(frame, sql, origin)
         return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+
+    def equal(self, sql: str) -> bool:
+        """By Spark's canonical form, in which `a + b` is `b + a` and names have no case. Columns
+        that Spark cannot place, such as the variable of a lambda, are equal to nothing.
+        """
+        try:
+            plan = self.spark.sql(sql)._jdf.queryExecution().analyzed()
+            one, other = (column.child() for column in elements(plan.projectList()))
+        except (PySparkException, Py4JError, ValueError):
+            return False
+        return bool(one.semanticEquals(other))
 
 
 def translated(error: PySparkException, origin: Origin) -> HeadraceError:

@@ -20,15 +20,18 @@ from headrace.spark.scala import elements
 
 # Rules of Spark's optimizer, the first of which makes the second see what is written shorter.
 _RULES = ("ReplaceExpressions", "SpecialDatetimeValues")
+_ENCRYPTS = "aes_encrypt"
 
 
-def refuse_uncertain(frame: DataFrame, origin: Origin | None = None) -> None:
-    if what := uncertain(frame):
+def refuse_uncertain(frame: DataFrame, sql: str, origin: Origin | None = None) -> None:
+    if what := uncertain(frame, sql):
         raise not_deterministic(what, origin)
 
 
-def uncertain(frame: DataFrame) -> str | None:
-    """The first part of a query that gives another value each time, as one would write it."""
+def uncertain(frame: DataFrame, sql: str) -> str | None:
+    """The first part of a query that gives another value each time, as one would write it; `sql`
+    is the text of the query.
+    """
     jvm: Any = frame.sparkSession._jvm
     plan: JavaObject = frame._jdf.queryExecution().analyzed()
     present = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
@@ -36,6 +39,8 @@ def uncertain(frame: DataFrame) -> str | None:
         return _innermost(plan, lambda part: bool(part.containsPattern(present)))
     if not all(node.deterministic() for node in _nodes(plan)):
         return _innermost(plan, lambda part: not part.deterministic())
+    if _ENCRYPTS in sql.lower() and any(map(_salted, _calls(plan, _ENCRYPTS))):
+        return f"{_ENCRYPTS}() without an initialization vector"
     plain, settled = (_rule(jvm, name) for name in _RULES)
     written_out = plain.apply(plan)
     return None if settled.apply(written_out).fastEquals(written_out) else "a text such as 'now'"
@@ -54,6 +59,23 @@ def _inside(expression: JavaObject) -> Iterator[JavaObject]:
     if "subquery" in expression.prettyName():
         for node in _nodes(expression.plan()):
             yield from elements(node.expressions())
+
+
+def _calls(plan: JavaObject, name: str) -> Iterator[JavaObject]:
+    """All calls of a function; to walk every expression is slow, so it is not done for most."""
+    waiting = [e for node in _nodes(plan) for e in elements(node.expressions())]
+    while waiting:
+        expression = waiting.pop()
+        if expression.prettyName() == name:
+            yield expression
+        waiting += _inside(expression)
+
+
+def _salted(encryption: JavaObject) -> bool:
+    """Whether Spark draws an initialization vector, though it takes the call for deterministic."""
+    _, _, mode, _, vector, _ = elements(encryption.children())
+    given = vector.foldable() and len(vector.eval(None) or b"") > 0
+    return not given and not (mode.foldable() and str(mode.eval(None)).upper() == "ECB")
 
 
 def _nodes(plan: JavaObject) -> Iterator[JavaObject]:

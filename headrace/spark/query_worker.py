@@ -108,7 +108,7 @@ class Queries:
             shown = [relation.name for relation in request.relations if not relation.hidden]
             frame = self._frame(request.sql, shown)
             if request.certain:
-                refuse_uncertain(frame)
+                refuse_uncertain(frame, request.sql)
             return Reply(result=self._explain(frame) if request.explain else self._run(frame))
         except HeadraceError as error:
             return Reply(error=error.as_dict())

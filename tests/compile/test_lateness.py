@@ -19,7 +19,7 @@ WINDOW = "SELECT window(ts, '1 hour') AS w, count(*) AS n FROM s GROUP BY window
 def lateness(query: str, watermark: str = WATERMARK) -> LatenessParts:
     (stream,) = read_statements(f"CREATE STREAM s (ts TIMESTAMP{watermark})", "shop.sql")
     assert isinstance(stream, StreamDefinition)
-    return lateness_of(split(parse_query(query, AT), {"ts"}, AT), stream, "s")
+    return lateness_of(split(parse_query(query, AT), {"ts"}, AT, str.__eq__), stream, "s")
 
 
 def test_a_window_counts_events_late_ones_and_how_late_they_were() -> None:

@@ -41,7 +41,7 @@ def analyse(sql: str, origin: Origin) -> list[tuple[str, str]]:
 
 def lowered(sql: str) -> tuple[Split, Mapped]:
     query = parse_query(sql, AT)
-    parts = split(query, set(TYPES), AT)
+    parts = split(query, set(TYPES), AT, str.__eq__)
     place, time = "clicks._offset * 65536 + clicks._partition", "unix_micros(clicks.ts)"
     fold = numbered("_carried_v", "ts", "clicks")
     return parts, lower_map(parts, query, query, place, time, analyse, AT, cut=None, fold=fold)

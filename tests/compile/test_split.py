@@ -19,7 +19,7 @@ BY_HOUR = Group("window", "ts", WindowPlan("sliding", HOUR, HOUR))
 
 
 def parts(sql: str) -> Split:
-    return split(parse_query(sql, AT), COLUMNS, AT)
+    return split(parse_query(sql, AT), COLUMNS, AT, str.__eq__)
 
 
 def items(found: Split) -> dict[str, str]:
@@ -70,10 +70,10 @@ def test_group_is_meant_by_expression_name_or_place(
 
 
 def test_keys_that_differ_in_the_case_of_a_text_are_two() -> None:
-    month, minute = "date_format(ts, 'MM')", "date_format(TS, 'mm')"
+    month, minute = "date_format(ts, 'MM')", "date_format(ts, 'mm')"
     found = parts(
         f"SELECT {month} AS m, {minute} AS n, url = 'a' AS a, url = 'A' AS b, count(*) AS c "
-        f"FROM clicks GROUP BY {month}, {minute}, URL = 'a', Url = 'A'"
+        f"FROM clicks GROUP BY {month}, {minute}, url = 'a', url = 'A'"
     )
     assert [group.name for group in found.groups] == ["m", "n", "a", "b"]
     assert list(items(found).values()) == ["key_0", "key_1", "key_2", "key_3", "call_0"]

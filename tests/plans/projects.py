@@ -22,6 +22,9 @@ class Unasked:
     def analyse(self, sql: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
         raise AssertionError(f"Spark was asked about: {sql}")
 
+    def equal(self, sql: str) -> bool:
+        raise AssertionError(f"Spark was asked about: {sql}")
+
 
 def compile_text(folder: Path, text: str, analyser: Analyser) -> Plan:
     """The plan of a project whose only SQL file, shop.sql, is `text`."""

@@ -116,3 +116,22 @@ def test_error_shows_neither_javas_stack_nor_sparks_plan(analyser: SparkAnalyser
     text = str(caught.value)
     assert [word for word in ("SQLSTATE", "Aggregate [", "org.apache", "==") if word in text] == []
     assert text.splitlines()[1:] == ["  detail: MISSING_GROUP_BY", "  at shop.sql:7"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("ms + 1", "1 + MS", True),
+        ("upper(user)", "ucase(clicks.user)", True),
+        ("ms > 1", "1 < ms", True),
+        ("date_format(ts, 'MM')", "date_format(ts, 'mm')", False),
+        ("user || 'a'", "user || 'A'", False),
+        ("ms - 1", "1 - ms", False),
+        ("x -> x + ms", "ms", False),
+        ("nothing + 1", "1 + nothing", False),
+    ],
+)
+def test_expressions_are_compared_by_their_canonical_form(
+    analyser: SparkAnalyser, one: str, other: str, equal: bool
+) -> None:
+    assert analyser.equal(f"SELECT {one} AS one, {other} AS other FROM clicks") is equal

@@ -15,6 +15,7 @@ from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.certain import uncertain
 from tests.plans.projects import compile_text
 
+SALTED = "aes_encrypt() without an initialization vector"
 UNCERTAIN = {
     "rand()": "rand()", "rand(7)": "rand()", "randn()": "randn()", "random()": "random()",
     "uuid()": "uuid()", "randstr(3)": "randstr()", "uniform(1, 5)": "uniform()",
@@ -29,12 +30,17 @@ UNCERTAIN = {
     "timestamp('now')": "a text such as 'now'", "date('today')": "a text such as 'now'",
     "to_timestamp('now')": "a text such as 'now'", "year('yesterday')": "a text such as 'now'",
     "datediff('tomorrow', ts)": "a text such as 'now'",
+    "hex(AES_encrypt(user, '1234567890abcdef'))": SALTED,
+    "hex(aes_encrypt(user, '1234567890abcdef', 'CBC', 'DEFAULT'))": SALTED,
+    "hex(aes_encrypt(user, '1234567890abcdef', 'GCM', 'DEFAULT', unhex(user)))": SALTED,
     "(SELECT max(r) FROM (SELECT rand() AS r FROM clicks))": "rand()",
 }  # fmt: skip
 CERTAIN = (
     "ms", "upper(user)", "to_timestamp(user)", "year('2020-01-01')", "hash(user)",
     "TIMESTAMP 'epoch'", "'now'", "make_date(2020, 1, ms)", "sum(ms)", "collect_list(ms)",
     "first(user)", "any_value(user)",
+    "aes_encrypt(user, '1234567890abcdef', 'ECB')",
+    "aes_encrypt(user, '1234567890abcdef', 'CBC', 'DEFAULT', unhex(repeat('00', 16)))",
 )  # fmt: skip
 STREAM = """
 CREATE STREAM clicks (user STRING, ms INT, ts TIMESTAMP,
@@ -79,13 +85,14 @@ def clicks(spark: Any) -> Any:
 
 @pytest.mark.parametrize("expression", UNCERTAIN)
 def test_what_gives_another_value_each_time_is_named(clicks: Any, expression: str) -> None:
-    frame = clicks.sql(f"SELECT concat('a', {expression}) AS x FROM clicks")
-    assert uncertain(frame) == UNCERTAIN[expression]
+    sql = f"SELECT concat('a', {expression}) AS x FROM clicks"
+    assert uncertain(clicks.sql(sql), sql) == UNCERTAIN[expression]
 
 
 @pytest.mark.parametrize("expression", CERTAIN)
 def test_what_speaks_of_the_events_is_certain(clicks: Any, expression: str) -> None:
-    assert uncertain(clicks.sql(f"SELECT {expression} AS x FROM clicks")) is None
+    sql = f"SELECT {expression} AS x FROM clicks"
+    assert uncertain(clicks.sql(sql), sql) is None
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -121,15 +121,28 @@ def key_column(key: Key) -> exp.Column:
     return exp.Column(this=exp.to_identifier(key[1]), table=exp.to_identifier(key[0]))
 
 
+_COMMUTATIVE = (exp.Add, exp.Mul, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.And, exp.Or)
+
+
 def resolve(node: exp.Expr, scope: Scope) -> exp.Expr:
-    """The same expression with each column replaced by what it means."""
+    """The same expression with each column replaced by what it means. Operands that may change
+    places come in one order, so that `a + b` and `b + a` are one key.
+    """
 
     def change(part: exp.Expr) -> exp.Expr:
         if scope.names_first and aggregating(part):
             return resolve(part, Scope(scope.fields))
         return _meaning(part, scope) if isinstance(part, exp.Column) else part
 
-    return node.copy().transform(change)
+    return _in_one_order(node.copy().transform(change))
+
+
+def _in_one_order(node: exp.Expr) -> exp.Expr:
+    for part in list(node.find_all(*_COMMUTATIVE)):
+        operands = sorted((part.this, part.expression), key=repr)
+        part.set("this", operands[0])
+        part.set("expression", operands[1])
+    return node
 
 
 def _meaning(node: exp.Column, scope: Scope) -> exp.Expr:
