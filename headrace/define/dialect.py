@@ -25,6 +25,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
+from headrace.core.schema import Generated
 from headrace.define.mistakes import no_select, unclosed, unread
 
 _UNDERSTOOD = {
@@ -74,6 +75,11 @@ class Headrace(Spark):
             exp.JSONExtract: lambda self, node: f"{self.sql(node, 'this')}:{_path(node)}",
         }
 
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            # Of other casts Spark makes NULL of a bad value, of those from a VARIANT it fails.
+            variant = isinstance(expression.this.unnest(), exp.JSONExtract)
+            return super().cast_sql(expression, "TRY_" if variant else safe_prefix)
+
 
 def _path(node: exp.JSONExtract) -> str:
     """The path behind the colon, as Spark reads it."""
@@ -106,6 +112,18 @@ class Translatable(Headrace):
 def parse_query(text: str, origin: Origin) -> exp.Query:
     """The structure of a SELECT, or an error at the right line of the user's file."""
     return _parsed(text, origin, Headrace())
+
+
+def parse_expression(said: Generated) -> exp.Expr:
+    """The one expression that a computed column has."""
+    query = parse_query(f"SELECT {said.sql}", said.origin)
+    parts = [part for part, value in query.args.items() if value]
+    if parts != ["expressions"] or len(query.expressions) != 1:
+        raise BadDefinition(f"'{said.sql}' is not one expression", origin=said.origin)
+    found: exp.Expr = query.expressions[0]
+    if isinstance(found, exp.Alias) or found.is_star:
+        raise BadDefinition(f"'{said.sql}' is not one expression", origin=said.origin)
+    return found
 
 
 def parse_translatable(text: str, origin: Origin) -> exp.Query:

@@ -200,7 +200,15 @@ class _Reading:
 
 
 def _declared(schema: Schema) -> list[CatalogColumn]:
-    return [CatalogColumn(c.name, c.type.spark, c.nullable) for c in schema.columns]
+    return [
+        CatalogColumn(
+            c.name,
+            c.type.spark,
+            c.nullable,
+            generated=c.generated.sql if c.generated else None,
+        )
+        for c in schema.columns
+    ]
 
 
 def columns_of(view: ViewPlan) -> list[CatalogColumn]:

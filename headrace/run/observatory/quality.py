@@ -93,7 +93,7 @@ def _lateness(records: Records) -> list[LatenessBucket]:
 
 
 def _nulls(records: Records) -> Iterator[NullShare]:
-    columns = records.stream.columns
+    columns = records.columns
     counts = ", ".join(f'count("{column.name}")' for column in columns)
     ((events, *known),) = records.fetch(
         f"SELECT count(*), {counts} FROM {records.relation} {_EVENTS}"
@@ -110,7 +110,7 @@ def _undeclared(records: Records) -> Iterator[UndeclaredField]:
         return
     rows = records.fetch(f"SELECT {RAW} FROM {records.relation} {_EVENTS}")
     objects = [msgspec.json.decode(bytes(raw)) for (raw,) in rows]
-    columns = records.stream.columns
+    columns = records.stream.schema.stored.columns
     declared = {(JsonPath.parse(c.path).field if c.path else c.name).lower() for c in columns}
     declared.add(records.stream.id or "")
     found = Counter(name for one in objects for name in one if name.lower() not in declared)

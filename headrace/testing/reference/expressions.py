@@ -14,7 +14,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from headrace.core.errors import Unsupported
-from headrace.testing.reference.casts import CASTS, cast
+from headrace.testing.reference.casts import CASTS, cast, decimal
 from headrace.testing.reference.moments import interval, truncated
 from headrace.testing.reference.scalars import NULL_AWARE, STRICT, equal
 from headrace.testing.reference.values import Row, Value, Window
@@ -90,7 +90,11 @@ def _literal(node: exp.Expr, _row: Row) -> Value:
 
 
 def _cast(node: exp.Expr, row: Row) -> Value:
-    word = _TYPES.get(node.args["to"].this.name)
+    to = node.args["to"]
+    if to.this.name == "DECIMAL":
+        precision, scale = ([int(size.name) for size in to.expressions] + [10, 0])[:2]
+        return decimal(evaluate(node.this, row), precision, scale)
+    word = _TYPES.get(to.this.name)
     if word not in CASTS:
         raise unknown(node)
     return cast(evaluate(node.this, row), word)
