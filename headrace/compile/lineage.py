@@ -187,6 +187,8 @@ class _Reading:
 
     def _source(self, column: exp.Column, scope: Scope) -> Iterator[tuple[str, str]]:
         source = scope.sources.get(column.table)
+        if column.name.lower() == RAW and not column.table:
+            source = next(iter(scope.sources.values()))  # of two, Spark would not know whose it is
         if isinstance(source, exp.Table):
             name = self._declared(source.name)
             spelled = {known.lower(): known for known in self.known[name]}

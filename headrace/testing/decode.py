@@ -69,7 +69,8 @@ def _part(text: str) -> int | float | Decimal:
         raise NotDecoded("a number is too long")
     if "e" in text.lower() or sum(map(str.isdigit, text)) > 38:
         return float(text)
-    return Decimal(text) if "." in text else int(text)
+    number = Decimal(text) if "." in text else int(text)
+    return number if number else 0  # there is no zero with a sign
 
 
 def _named_parts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ tests/testing/test_expressions.py is a table of expressions and their values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from sqlglot import exp
 
@@ -19,6 +19,7 @@ from headrace.testing.reference.moments import interval, truncated
 from headrace.testing.reference.scalars import NULL_AWARE, STRICT, equal
 from headrace.testing.reference.values import Row, Value, Window
 
+_EXACT = Context(prec=100)
 _TYPES = {
     "TEXT": "STRING", "VARCHAR": "STRING", "CHAR": "STRING",
     "INT": "INT", "BIGINT": "BIGINT", "DOUBLE": "DOUBLE", "BOOLEAN": "BOOLEAN",
@@ -191,7 +192,7 @@ def _within_json(node: exp.Expr, row: Row) -> Value:
             inside = isinstance(value, list) and part.this < len(value)
             value = value[part.this] if inside else None
     # Spark keeps a decimal within JSON without the zeros at its end.
-    return value.normalize() if isinstance(value, Decimal) else value
+    return value.normalize(_EXACT) if isinstance(value, Decimal) else value
 
 
 def _date_trunc(node: exp.Expr, row: Row) -> Value:
