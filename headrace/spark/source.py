@@ -88,7 +88,7 @@ class LogSource(DataSource):
             stream.pace,
             self.options["flow"],
             int(self.options["number"]),
-            stream.raw,
+            raw=stream.raw,
         )
 
 
@@ -138,6 +138,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pace: Pace,
         flow: str,
         number: int,
+        *,
         raw: bool,
     ) -> None:
         self.log, self.decoder, self.start, self.raw = log, decoder, start, raw

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from conformance.cases import Case
 from headrace.carry.match import match
 from headrace.compile.carry import Carried
+from headrace.compile.computed import HIDDEN_DDL
 from headrace.compile.matched import matched_stream
-from headrace.compile.passes import HIDDEN_DDL
 from headrace.compile.resolve import Resolved
 from headrace.core.event import CUT, DATED, DISORDERED, HIDDEN, KEY, OFFSET, SEQ, STATE, TIME, TIMER
 from headrace.core.origin import Origin
