@@ -60,7 +60,7 @@ from headrace.serving.store import Epoch
 from headrace.serving.watches import deploy_files, statuses
 from headrace.serving.watching import WatchLookout
 from headrace.spark.analyse import SparkAnalyser
-from headrace.spark.feed import Feed, with_variants
+from headrace.spark.feed import Feed, typed
 from headrace.spark.functions import register_functions
 from headrace.spark.relations import register, small_table
 from headrace.speed.carry import Behind
@@ -299,26 +299,26 @@ class Parts:
 def _frame(spark: Any, stream: StreamPlan, table: pa.Table) -> Any:
     """Decoded events as the streaming source has them, with the types that are declared."""
     schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
-    return with_variants(spark.createDataFrame(table, schema), stream)
+    return typed(spark.createDataFrame(table, schema), stream)
 
 
 def decoded(
     stream: StreamPlan, log: Path, range: PositionRange, highs: tuple[int | None, ...]
 ) -> pa.Table:
     """The events of a range with the columns of the streaming source."""
-    decoder, names = decoder_of(stream), stream.schema.names
+    decoder, names = decoder_of(stream), stream.schema.stored.names
     reader = TopicReader(log)
     tables = [
         decoder.decode(
             reader.blocks(partition, interval),
             partition,
             highs[partition],
-            raw=False,
+            raw=stream.raw,
             columns=names,
         ).table
         for partition, interval in range.intervals()
     ]
-    empty = decoder.arrow_schema(raw=False, columns=names).empty_table()
+    empty = decoder.arrow_schema(raw=stream.raw, columns=names).empty_table()
     return pa.concat_tables([empty, *tables])
 
 

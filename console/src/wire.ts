@@ -157,7 +157,9 @@ export interface Catalog {
   keywords: string[];
 }
 
-/** A column. `exact` is false where its values may be estimates, with the error and why. */
+/** A column. `exact` is false where its values may be estimates, with the error and why;
+ *     `generated` is the expression of one that is computed.
+ */
 export interface CatalogColumn {
   name: string;
   type: string | null;
@@ -167,6 +169,7 @@ export interface CatalogColumn {
   error: number | null;
   error_of: string | null;
   why: string | null;
+  generated: string | null;
 }
 
 /** Every stream, view and rule, and the job that it is of. */

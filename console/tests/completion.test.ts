@@ -11,6 +11,7 @@ const column = (name: string, type: string): CatalogColumn => ({
   error: null,
   error_of: "value",
   why: null,
+  generated: null,
 });
 const catalog = {
   streams: [{ name: "clicks", columns: [column("user", "STRING"), column("ms", "BIGINT")] }],

@@ -46,7 +46,7 @@ def oracle_sql(
     for part in ("order", "limit"):
         select.set(part, None)
     windows = _windows(select)
-    duck = select.transform(lambda node: in_duck(node, time) or _translated(node, windows))
+    duck = in_duck_words(select, time, windows)
     if windows:
         windows.apply(duck)
     if plan.join:
@@ -59,6 +59,13 @@ def oracle_sql(
     body = _with_items(duck, inner)
     items = [form for n, output in enumerate(plan.outputs) for form in _storage_forms(output, n)]
     return f"SELECT {', '.join(items)} FROM ({body})"
+
+
+def in_duck_words(
+    query: exp.Query, time: str | None = None, windows: Windows | None = None
+) -> exp.Expr:
+    """The query with what DuckDB has not, or has otherwise, in its own words."""
+    return query.transform(lambda node: in_duck(node, time) or _translated(node, windows))
 
 
 def _windows(select: exp.Select) -> Windows | None:
@@ -152,7 +159,7 @@ def _translated(node: exp.Expr, windows: Windows | None) -> exp.Expr:
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.JSONExtract):
         # A value of a VARIANT is cast as itself, and not as its JSON text.
         value = exp.JSONExtractScalar(this=node.this.this, expression=node.this.expression)
-        return exp.Cast(this=value, to=node.args["to"])
+        return exp.TryCast(this=value, to=node.args["to"])
     return node
 
 

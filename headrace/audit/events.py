@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from headrace.audit import raw_json
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import (
     ARRIVED_AT,
+    HIDDEN,
     LATE,
     LATENESS,
     OFFSET,
@@ -56,11 +58,13 @@ def register_stream(
 
 
 def name_events(connection: Any, stream: StreamPlan, records: str, condition: str) -> None:
-    """Let the stream's name mean those of the records for which the condition holds."""
-    columns = ", ".join(f'"{name}"' for name in stream.schema.names)
+    """Let the stream's name mean those of the records for which the condition holds, with what is
+    stored of them: a view's definition says itself what is computed.
+    """
+    columns = ", ".join(f'"{name}"' for name in (*stream.schema.stored.names, *HIDDEN))
+    columns += f", {raw_json.NAME}({RAW}) AS {RAW}" if stream.raw else ""
     connection.execute(
-        f'CREATE OR REPLACE VIEW "{stream.name}" AS '
-        f"SELECT {columns}, {_PLACE}, {ARRIVED_AT}, {LATE}, {LATENESS} FROM {records} "
+        f'CREATE OR REPLACE VIEW "{stream.name}" AS SELECT {columns} FROM {records} '
         f"WHERE {condition}"
     )
 
@@ -106,7 +110,8 @@ def register_range(
     reader = TopicReader(state / "log" / stream.name)
     tail = _tail(reader, stream, hot, highs if known else (None,) * stream.partitions)
     connection.register(f"_tail_{stream.name}", tail)
-    columns = ", ".join(_plain_time(c.name, c.type) for c in stream.columns)
+    stored = stream.schema.stored.columns
+    columns = ", ".join(_plain_time(c.name, c.type.spark) for c in stored)
     columns += f", {_PLACE}, {_plain_time(ARRIVED_AT, 'TIMESTAMP')}, {LATE}, {LATENESS}"
     columns += f", {REASON}, {RAW}"
     after = f"NOT {before(range.lower)}"

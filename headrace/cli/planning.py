@@ -22,6 +22,7 @@ from headrace.cli.report import Report, good, waiting
 from headrace.client.table import table
 from headrace.client.words import counted
 from headrace.compile import explain as explaining
+from headrace.compile.computed import check_computed
 from headrace.compile.passes import check_query
 from headrace.compile.plan import Plan, RulePlan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
@@ -122,6 +123,7 @@ def _apparent(project: Project) -> list[HeadraceError]:
     """What is wrong with each definition by itself, without Spark."""
     steps: list[Callable[[], object]] = [
         *(partial(check_options, stream) for stream in project.streams.values()),
+        *(partial(check_computed, stream) for stream in project.streams.values()),
         *(partial(_check_location, given, project.folder) for given in project.tables.values()),
         *(partial(check_target, sink, project) for sink in project.sinks.values()),
         *(partial(check_query, project, query) for query in project.queries.values()),

@@ -149,7 +149,7 @@ def _of_project(project: Project, stream: str) -> Taking:
     if found is None:
         raise NotFound(f"there is no stream '{stream}'", hint=near(stream, [*project.streams]))
     bytes_max = project.settings.log.event_bytes_max
-    return Taking(found.name, found.format, found.schema, bytes_max, found.origin)
+    return Taking(found.name, found.format, found.schema.stored, bytes_max, found.origin)
 
 
 def _of_job(service: Service, stream: str) -> Taking:
@@ -159,7 +159,8 @@ def _of_job(service: Service, stream: str) -> Taking:
     found = next((one for one in streams if one.name.lower() == stream.lower()), None)
     if found is None or found.format is None:
         return Taking(stream, "json", Schema(()))
-    columns = [Column(c.name, Type.parse(c.type), c.nullable) for c in found.columns if c.type]
+    stored = (c for c in found.columns if c.generated is None)
+    columns = [Column(c.name, Type.parse(c.type), c.nullable) for c in stored if c.type]
     return Taking(found.name, found.format, Schema(tuple(columns)))
 
 

@@ -17,9 +17,9 @@ from headrace.compile.keyed import needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.ordered import ENDS, OrderedWindow
 from headrace.compile.plan import CarryPlan, StepPlan
-from headrace.compile.resolve import HIDDEN, Resolved
+from headrace.compile.resolve import Resolved
 from headrace.core.errors import Unsupported
-from headrace.core.event import CUT, KEY, OFFSET, PARTITION, SEQ, TIME
+from headrace.core.event import CUT, HIDDEN, KEY, OFFSET, PARTITION, SEQ, TIME
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
 from headrace.core.steps import STEPS

@@ -15,7 +15,8 @@ from sqlglot import exp
 from headrace.compile.calls import aggregates_in
 from headrace.compile.cases import Branch, field_items
 from headrace.compile.cell_sql import cell_sql
-from headrace.compile.resolve import Resolved, refuse_moving_moments
+from headrace.compile.moments import refuse_moving_moments
+from headrace.compile.resolve import Resolved
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, sql_of

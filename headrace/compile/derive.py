@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from headrace.compile.bound import BoundReader
 from headrace.compile.calls import aggregates_in
+from headrace.compile.computed import no_raw
 from headrace.compile.join import KINDS, NEW, Side, StreamJoin, changed, place
-from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.errors import Unsupported
-from headrace.core.event import CUT, DATED, TIME
+from headrace.compile.resolve import Resolved
+from headrace.core.errors import UnknownColumn, Unsupported
+from headrace.core.event import CUT, DATED, HIDDEN, RAW, TIME
 from headrace.core.origin import Origin
 from headrace.core.pattern import Rows
 from headrace.core.schema import Schema
@@ -67,9 +68,18 @@ def inlined(
             alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
             inner = _with_hidden(ordered[name], ordered, joins, written)
             table.replace(exp.Subquery(this=inner, alias=alias))
+        elif items := resolved.declared.get(name):
+            table.replace(_declared(table, (*items, *([NEW] if joins is not None else []))))
     if joins and resolved.joined:
         changed(select, joins[resolved.definition.name])
     return select
+
+
+def _declared(table: exp.Table, items: tuple[str, ...]) -> exp.Subquery:
+    """A stream with its computed columns, in place of its name."""
+    alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
+    inner = parse_query(f"SELECT {', '.join(items)} FROM {table.name}", Origin("computed", 1))
+    return exp.Subquery(this=inner, alias=alias)
 
 
 def streams_below(resolved: Resolved, ordered: dict[str, Resolved]) -> list[Resolved]:
@@ -133,6 +143,22 @@ def base_stream(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
 def flow_of(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
     """The name of what the query reads: a stream, or the joined ones."""
     return "+".join(base_streams(resolved, ordered))
+
+
+def check_raw(resolved: Resolved, ordered: dict[str, Resolved], project: Project) -> None:
+    """A derived stream passes `_raw` on if it selects it by name; a CSV event is no JSON."""
+    origin = resolved.definition.query_origin
+    for name in resolved.streams if resolved.names_raw else ():
+        if name in project.streams:
+            if project.streams[name].format != "json":
+                raise no_raw(name, origin)
+            continue
+        if RAW not in {item.alias_or_name.lower() for item in ordered[name].select.expressions}:
+            raise UnknownColumn(
+                f"stream '{name}' has no {RAW}",
+                hint=f"select {RAW} in it, or better the fields that are needed of it.",
+                origin=origin,
+            )
 
 
 def join_below(

@@ -15,12 +15,14 @@ from typing import TypeVar
 import msgspec
 from sqlglot import exp
 
+from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.plan import DerivedPlan, Plan, StreamPlan, TablePlan
-from headrace.compile.resolve import HIDDEN, refuse_moving_moments
 from headrace.core.errors import NotFound, Unsupported
+from headrace.core.event import HIDDEN, RAW
 from headrace.core.origin import Origin
 from headrace.core.subscription import StreamSubscription
 from headrace.define.dialect import parse_query, sql_of
+from headrace.define.tokens import words_in
 
 _ORIGIN = Origin("subscription", 1)
 T = TypeVar("T", StreamPlan, DerivedPlan)
@@ -37,8 +39,12 @@ class Followed(msgspec.Struct, frozen=True):
 
     @property
     def plain(self) -> bool:
-        """Whether they are the events themselves, all of them."""
-        return not self.sql and not self.condition
+        """Whether they are the events as they are stored, all of them."""
+        return not self.sql and not self.condition and not self.stream.schema.computed
+
+    @property
+    def names_raw(self) -> bool:
+        return RAW in words_in(f"{self.sql} {self.condition}")
 
 
 def is_stream(plan: Plan, name: str) -> bool:
@@ -57,12 +63,10 @@ def is_stream(plan: Plan, name: str) -> bool:
 
 def followed(plan: Plan, asked: StreamSubscription) -> Followed:
     """What the subscription is about; an error says why it cannot be told."""
-    if asked.condition:
-        # Whether the rest of it is certain, Spark says.
-        refuse_moving_moments(parse_query(f"SELECT 1 WHERE {asked.condition}", _ORIGIN), None)
+    condition = _said(asked.condition) if asked.condition else ""
     stream = _named(plan.streams, asked.stream)
     if stream is not None:
-        return Followed(stream.name, stream, condition=asked.condition)
+        return Followed(stream.name, stream, condition=condition)
     derived = _named(plan.shown_derived, asked.stream)
     assert derived is not None
     _check_one_by_one(plan, derived)
@@ -71,8 +75,15 @@ def followed(plan: Plan, asked: StreamSubscription) -> Followed:
         plan.stream(derived.stream),
         placed(derived.sql),
         tuple(table for table in plan.tables if table.name in derived.tables),
-        asked.condition,
+        condition,
     )
+
+
+def _said(condition: str) -> str:
+    """A condition in the words of definitions; whether it is certain otherwise, Spark says."""
+    query = parse_query(f"SELECT 1 WHERE {condition}", _ORIGIN)
+    refuse_moving_moments(query, None)
+    return sql_of(query.args["where"].this)
 
 
 def _named(known: Iterable[T], name: str) -> T | None:

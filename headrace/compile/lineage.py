@@ -17,14 +17,17 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 
+from headrace.compile.computed import names_in
 from headrace.compile.derive import event_time
 from headrace.compile.made import ROWS, Below, Sources, made_columns
 from headrace.compile.plan import Plan
 from headrace.compile.resolve import Resolved, resolve
 from headrace.compile.rules import Notifier
+from headrace.core.event import RAW
 from headrace.core.origin import Origin
 from headrace.core.rule import Kind, hidden, stream_of, view_of
-from headrace.define.dialect import Headrace, parse_query
+from headrace.define.definitions import StreamDefinition
+from headrace.define.dialect import Headrace, parse_expression, parse_query
 from headrace.define.project import Project
 
 
@@ -57,8 +60,19 @@ def lineage_of(project: Project, plan: Plan | None = None) -> Lineage:
     """
     ordered = resolve(project)
     reading = _Reading(project, ordered, _outputs(plan) if plan else {})
-    columns = [column for name in ordered for column in reading.columns(name) if not hidden(name)]
+    columns = [c for stream in project.streams.values() for c in _computed(stream)]
+    columns += [column for name in ordered for column in reading.columns(name) if not hidden(name)]
     return Lineage(columns, _touched_by(project, ordered))
+
+
+def _computed(stream: StreamDefinition) -> Iterator[ColumnLineage]:
+    """The computed columns of a stream, of its stored ones; `_raw` is all that an event has."""
+    stored = {name.lower(): name for name in stream.schema.stored.names} | {RAW: ROWS}
+    for column in stream.schema.computed:
+        assert column.generated is not None
+        named = names_in(parse_expression(column.generated)) & stored.keys()
+        sources = sorted(ColumnRef(stream.name, stored[name]) for name in named)
+        yield ColumnLineage(stream.name, column.name, sources)
 
 
 def reads_of(project: Project) -> dict[str, list[str]]:
@@ -173,11 +187,15 @@ class _Reading:
 
     def _source(self, column: exp.Column, scope: Scope) -> Iterator[tuple[str, str]]:
         source = scope.sources.get(column.table)
+        if column.name.lower() == RAW and not column.table:
+            source = next(iter(scope.sources.values()))  # of two, Spark would not know whose it is
         if isinstance(source, exp.Table):
             name = self._declared(source.name)
             spelled = {known.lower(): known for known in self.known[name]}
             if column.name.lower() in spelled:
                 yield name, spelled[column.name.lower()]
+            elif column.name.lower() == RAW:
+                yield name, ROWS
         elif source is not None:
             # A row of LATERAL VIEW is made of what it explodes.
             yield from self._sources(source.expression.this, scope)

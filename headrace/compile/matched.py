@@ -21,9 +21,9 @@ from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.match_conditions import Conditions
 from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
-from headrace.compile.resolve import HIDDEN, Resolved
+from headrace.compile.resolve import Resolved
 from headrace.core.errors import HeadraceError, Unsupported
-from headrace.core.event import CUT, DATED, TIME
+from headrace.core.event import CUT, DATED, HIDDEN, TIME
 from headrace.core.mistakes import Mistakes
 from headrace.core.origin import Origin
 from headrace.core.pattern import (

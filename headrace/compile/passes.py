@@ -18,11 +18,13 @@ from headrace.certified.select import compile_query
 from headrace.compile.analyser import Analyser
 from headrace.compile.calls import known_to_spark, read_call
 from headrace.compile.carry import Carried, is_carried
+from headrace.compile.computed import analyse_stream, check_computed
 from headrace.compile.decide import decided
 from headrace.compile.derive import (
     all_tables,
     base_stream,
     base_streams,
+    check_raw,
     check_stateless,
     column_names,
     event_time,
@@ -59,10 +61,11 @@ from headrace.compile.plan import (
     digest,
 )
 from headrace.compile.raised import dated, nested_columns, raised_rows
-from headrace.compile.resolve import HIDDEN, Resolved, resolve, resolve_one
+from headrace.compile.resolve import Resolved, resolve, resolve_one
 from headrace.compile.rules import in_words_of_rules, ledger_view, rule_plans
 from headrace.compile.sinks import refuse_circles, sink_plans
 from headrace.compile.split import Split, split
+from headrace.compile.stored import reads_raw
 from headrace.compile.watches import (
     MATCHED,
     expanded,
@@ -74,7 +77,7 @@ from headrace.compile.watches import (
 )
 from headrace.compile.window_words import check_windows, for_spark
 from headrace.core.errors import Unsupported
-from headrace.core.event import CUT, OFFSET, PARTITION
+from headrace.core.event import CUT, HIDDEN, OFFSET, PARTITION
 from headrace.core.mistakes import Mistakes
 from headrace.core.rule import ALERTS, matches_of, stream_of, view_of, watched_of
 from headrace.core.schema import Schema
@@ -82,11 +85,6 @@ from headrace.define.definitions import QueryDefinition, StreamDefinition
 from headrace.define.dialect import sql_of
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.project import Project
-
-HIDDEN_DDL = (
-    "`_partition` INT, `_offset` BIGINT, `_arrived_at` TIMESTAMP, `_late` BOOLEAN, "
-    "`_lateness` BIGINT"
-)
 
 
 def compile_project(
@@ -106,16 +104,23 @@ def _compiled(
     processors: Mapping[str, ProcessorDefinition],
     said: Project,
 ) -> Plan:
+    for stream in project.streams.values():
+        check_computed(stream)
     ordered = resolve(project)
     schemas = {stream.name: stream.schema for stream in project.streams.values()}
     schemas |= {table.name: table.schema for table in project.tables.values()}
+    mistakes, wrong = Mistakes(), set[str]()
+    names_raw = any(resolved.names_raw for resolved in ordered.values())
     for stream in project.streams.values():
-        analyser.relation(stream.name, f"{stream.schema.spark_ddl}, {HIDDEN_DDL}")
+        before = len(mistakes.found)
+        with mistakes.noted():
+            raw = reads_raw(stream.schema, named=names_raw)
+            analyse_stream(stream, analyser, raw=raw and stream.format == "json")
+        wrong |= {stream.name} if len(mistakes.found) > before else set()
     for table in project.tables.values():
         analyser.relation(table.name, table.schema.spark_ddl)
     with in_words_of_rules():
         compiler = _Compiler(project, analyser, ordered, schemas, processors)
-        mistakes, wrong = Mistakes(), set[str]()
         for name, resolved in list(ordered.items()):
             if wrong.intersection((*resolved.streams, *resolved.views)):
                 wrong.add(name)  # what is wrong with it cannot be told
@@ -170,7 +175,10 @@ class _Compiler:
         }
 
     def plan(self) -> Plan:
-        streams = tuple(stream_plan(s, self.project) for s in self.project.streams.values())
+        raw = {name for resolved in self.ordered.values() for name in resolved.raw}
+        streams = tuple(
+            stream_plan(s, self.project, raw=s.name in raw) for s in self.project.streams.values()
+        )
         tables = tuple(
             TablePlan(
                 t.name, t.schema.spark_ddl, t.format, t.location, tuple(sorted(t.options.items()))
@@ -229,6 +237,7 @@ class _Compiler:
             resolved = decided(resolved, time, self.analyser.analyse)
             self.ordered[resolved.definition.name] = resolved
         definition = resolved.definition
+        check_raw(resolved, self.ordered, self.project)
         _check_words(resolved)
         if is_carried(resolved):
             self.add_carried(resolved)
@@ -368,7 +377,8 @@ class _Compiler:
     def inputs(self, resolved: Resolved) -> str:
         """Fingerprint of what the view's SQL does not say itself."""
         bases = dict.fromkeys(base_streams(resolved, self.ordered))
-        streams = [_declared(self.project.streams[name].schema) for name in bases]
+        # What a computed column is computed from is in the view's SQL, where it is named.
+        streams = [_declared(self.project.streams[name].schema.stored) for name in bases]
         tables = [self.project.tables[name] for name in all_tables(resolved, self.ordered)]
         functions = self.project.functions_file
         code = functions.read_bytes() if functions else b""
@@ -395,7 +405,7 @@ def _declared(schema: Schema) -> str:
     return "; ".join([schema.spark_ddl, *clauses])
 
 
-def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
+def stream_plan(definition: StreamDefinition, project: Project, *, raw: bool = False) -> StreamPlan:
     """A source stream as its readers need it."""
     mark = definition.watermark
     times = {"ahead_us": mark.ahead_us, "idle_us": mark.idle_us} if mark else {}
@@ -408,6 +418,7 @@ def stream_plan(definition: StreamDefinition, project: Project) -> StreamPlan:
         definition.key,
         definition.id,
         pace=definition.pace,
+        raw=raw,
         **times,
     )
 

@@ -17,10 +17,11 @@ from headrace.core.aggregate import Estimate
 from headrace.core.event import CUT
 from headrace.core.pattern import Pattern, Threshold
 from headrace.core.rule import hidden, view_of, watched_of
-from headrace.core.schema import Column, Schema, Type
+from headrace.core.schema import Column, Generated, Schema, Type
 from headrace.core.subscription import Guarantee, Shape, Subscription
 from headrace.core.time import HOUR, MINUTE
 from headrace.define.definitions import Pace
+from headrace.define.dialect import parse_expression, sql_of
 
 MERGED = "merged"  # the relation of a view's merged rows, in its finish
 FRESH = "_fresh"  # of a merged row: whether speed took part in it
@@ -246,7 +247,7 @@ class ViewPlan(_Noun, frozen=True):
 
 
 class ColumnPlan(_Noun, frozen=True, array_like=True):
-    """A declared column, and how an event holds it."""
+    """A declared column, and how an event holds it or what it is computed from."""
 
     name: str
     type: str
@@ -254,15 +255,20 @@ class ColumnPlan(_Noun, frozen=True, array_like=True):
     format: str | None = None
     path: str | None = None
     default: str | None = None
+    generated: str | None = None
 
     @staticmethod
     def of(c: Column) -> ColumnPlan:
-        return ColumnPlan(c.name, c.type.spark, c.nullable, c.format, c.path, c.default)
+        generated = sql_of(parse_expression(c.generated)) if c.generated else None
+        return ColumnPlan(c.name, c.type.spark, c.nullable, c.format, c.path, c.default, generated)
 
     @property
     def column(self) -> Column:
         type = Type.parse(self.type)
-        return Column(self.name, type, self.nullable, self.format, self.path, self.default)
+        generated = Generated(self.generated) if self.generated is not None else None
+        return Column(
+            self.name, type, self.nullable, self.format, self.path, self.default, generated
+        )
 
 
 class StreamPlan(_Noun, frozen=True):
@@ -281,6 +287,7 @@ class StreamPlan(_Noun, frozen=True):
     # After how much silence a partition no longer holds the watermark back that is told.
     idle_us: int = MINUTE
     pace: Pace = Pace()
+    raw: bool = False  # whether a definition reads `_raw`, so that speed must deliver it
 
     @property
     def schema(self) -> Schema:

@@ -12,8 +12,8 @@ from headrace.compile.carry import Carried, Order, relation_ddl
 from headrace.compile.keyed import known_keys
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.plan import CarryPlan, ProcessorPlan
-from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.event import CUT, TIME
+from headrace.compile.resolve import Resolved
+from headrace.core.event import CUT, HIDDEN, TIME
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.processors import ProcessorDefinition
 

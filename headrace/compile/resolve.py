@@ -8,21 +8,21 @@ tests/plans/error_*.sql hold what is refused, each beside its sentence.
 from __future__ import annotations
 
 import difflib
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from headrace.compile.computed import columns_named
+from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.rules import check_names, in_words_of_rules, rule_queries
 from headrace.core.errors import BadDefinition, UnknownName, Unsupported
-from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
-from headrace.core.origin import Origin
+from headrace.core.event import RAW
 from headrace.core.rule import hidden
 from headrace.define.definitions import QueryDefinition
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_query
+from headrace.define.embedded import words_of
 from headrace.define.project import Project
-
-HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,10 @@ class Resolved:
     joined: str | None = None  # the stream that it is joined with
     joined_alias: str = ""
     over_views: exp.Query | None = None  # the whole query, of a view over views
+    # SQL of the columns of each declared stream of which the query names a computed one.
+    declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names_raw: bool = False
+    raw: tuple[str, ...] = ()  # the declared streams whose `_raw` it reads
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -110,7 +114,15 @@ def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
     read = [(name, table.alias_or_name) for name, table in streams]
     stream, alias = read[0] if read else (None, "")
     joined, joined_alias = read[1] if len(read) > 1 else (None, "")
-    return Resolved(query, select, stream, alias, tables, views, joined, joined_alias)
+    words = words_of(query)
+    below = [project.streams[name] for name, _ in streams if name in project.streams]
+    named = {stream.name: columns_named(stream, select, words) for stream in below}
+    return Resolved(
+        query, select, stream, alias, tables, views, joined, joined_alias,
+        declared={name: columns.items for name, columns in named.items() if columns.computed},
+        names_raw=RAW in words,
+        raw=tuple(name for name, columns in named.items() if columns.raw),
+    )  # fmt: skip
 
 
 def _over_views(project: Project, query: QueryDefinition, whole: exp.Query) -> Resolved | None:
@@ -194,24 +206,6 @@ def _check_joins(query: QueryDefinition, select: exp.Select, streams: list[exp.T
             f"'{query.name}' keeps rows of a table that no event has",
             "write FROM the stream, then JOIN or LEFT JOIN the tables.",
         )
-
-
-_MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE)
-
-
-def refuse_moving_moments(tree: exp.Expr, origin: Origin | None) -> None:
-    """TIMESTAMP 'now' is the moment at which Spark reads it, and no trace is left of the word."""
-    for cast in tree.find_all(exp.Cast):
-        if isinstance(cast.this, exp.Literal) and _MOMENT.fullmatch(cast.this.name):
-            raise not_deterministic(sql_of(cast.this), origin)
-
-
-def not_deterministic(what: str, origin: Origin | None) -> Unsupported:
-    return Unsupported(
-        f"{what} gives another value each time",
-        hint="a definition speaks of its events only; ask about the present in a query.",
-        origin=origin,
-    )
 
 
 _READS = (

@@ -14,8 +14,8 @@ from headrace.compile.derive import MADE, REACHED
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.plan import CarryPlan, MatchPlan
-from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.event import TIME
+from headrace.compile.resolve import Resolved
+from headrace.core.event import HIDDEN, TIME
 from headrace.core.pattern import Threshold
 from headrace.define.definitions import Phrase
 from headrace.define.dialect import parse_query, sql_of

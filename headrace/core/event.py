@@ -13,6 +13,8 @@ from enum import IntEnum
 # The columns that Headrace adds to the declared ones; a definition may read them.
 PARTITION, OFFSET, ARRIVED_AT, LATE, RAW = "_partition", "_offset", "_arrived_at", "_late", "_raw"
 LATENESS = "_lateness"  # microseconds behind the watermark; 0 for an event that is on time
+# Those of them that go through every step with an event.
+HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
 STATUS, REASON = "_status", "_reason"
 # What a carried step adds to an event: its key, event time and place in the order of its key, and
 # which group of epochs it belongs to.

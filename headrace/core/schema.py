@@ -8,9 +8,10 @@ tests/core/test_schema.py checks that each type survives the way there and back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.core.errors import BadDefinition
+from headrace.core.origin import Origin
 
 _STORAGE = {
     "STRING": "TEXT", "BOOLEAN": "INTEGER", "TINYINT": "INTEGER", "SMALLINT": "INTEGER",
@@ -113,10 +114,18 @@ def _quoted(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Generated:
+    """The expression of a computed column, in Spark SQL over the stored columns of its event."""
+
+    sql: str
+    origin: Origin = field(default=Origin("plan", 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A declared column. Where its value is not simply the field of its name, it says how an event
     holds it: at a `path`, or as a time in a `format`. The `default` is JSON, and stands for what is
-    missing or null.
+    missing or null. A column that is `generated` is in no event: it is computed when it is read.
     """
 
     name: str
@@ -125,11 +134,13 @@ class Column:
     format: str | None = None
     path: str | None = None
     default: str | None = None
+    generated: Generated | None = None
 
     @property
     def clauses(self) -> str:
         """What is declared of it beside its name, type and NOT NULL."""
-        said = [f"FORMAT '{self.format}'"] if self.format is not None else []
+        said = [f"GENERATED ALWAYS AS ({self.generated.sql})"] if self.generated else []
+        said += [f"FORMAT '{self.format}'"] if self.format is not None else []
         said += [f"FROM '{self.path}'"] if self.path is not None else []
         said += [f"DEFAULT {self.default}"] if self.default is not None else []
         return " ".join(said)
@@ -167,18 +178,22 @@ class Schema:
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
     @property
+    def stored(self) -> Schema:
+        """The columns that log and master have."""
+        return Schema(tuple(c for c in self.columns if c.generated is None))
+
+    @property
+    def computed(self) -> tuple[Column, ...]:
+        """The columns that are computed where they are read."""
+        return tuple(c for c in self.columns if c.generated is not None)
+
+    @property
     def spark_ddl(self) -> str:
         return ", ".join(f"`{c.name}` {c.type.spark}" for c in self.columns)
 
     @property
     def stored_ddl(self) -> str:
-        """The columns as log and master have them: a VARIANT is its JSON text."""
+        """The stored columns as log and master have them: a VARIANT is its JSON text."""
         kinds = {"VARIANT": "STRING"}
-        pairs = ((c.name, c.type.spark) for c in self.columns)
+        pairs = ((c.name, c.type.spark) for c in self.stored.columns)
         return ", ".join(f"`{name}` {kinds.get(type, type)}" for name, type in pairs)
-
-    @property
-    def variants(self) -> dict[str, str]:
-        """SQL that makes the VARIANT of each stored text, by the column's name."""
-        found = (c.name for c in self.columns if c.type.name == "VARIANT")
-        return {name: f"parse_json(`{name}`)" for name in found}

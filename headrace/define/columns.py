@@ -1,6 +1,7 @@
 """One column of a stream or table: `name TYPE`, and what is said of it, in any order.
 
     NOT NULL · FORMAT 'epoch_ms' · FROM '$.actor.id' · DEFAULT 0 · COMMENT 'who did it'
+    GENERATED ALWAYS AS (price * qty)
 
 tests/define/test_columns.py checks what is read and each sentence of refusal.
 """
@@ -15,12 +16,13 @@ from sqlglot.tokenizer_core import TokenType
 from headrace.core.errors import BadDefinition
 from headrace.core.json_path import JsonPath
 from headrace.core.origin import Origin
-from headrace.core.schema import Column, Type
+from headrace.core.schema import Column, Generated, Type
 from headrace.core.time_format import TimeFormat
 from headrace.define.defaults import not_taken
 from headrace.define.tokens import Tokens
 
-_CLAUSES = ("NOT", "FORMAT", "FROM", "DEFAULT", "COMMENT")
+_CLAUSES = ("NOT", "FORMAT", "FROM", "DEFAULT", "COMMENT", "GENERATED")
+_OF_EVENTS = {"NOT": "NOT NULL", "FORMAT": "FORMAT", "FROM": "FROM", "DEFAULT": "DEFAULT"}
 _LITERAL = "a text in quotes, a number, TRUE, FALSE or NULL"
 
 
@@ -36,10 +38,21 @@ def read_column(tokens: Tokens) -> Column:
         said.add(word)
         tokens.word()
         column = _with(tokens, column, word, place)
+    _check_generated(column, said, place)
     if expected := not_taken(column):
         what = f"column '{name}': the default {column.default}"
         raise tokens.wrong(f"{what} is not {expected}", place)
     return column
+
+
+def _check_generated(column: Column, said: set[str], place: Origin) -> None:
+    other = next((clause for word, clause in _OF_EVENTS.items() if word in said), None)
+    if column.generated and other:
+        raise BadDefinition(
+            f"column '{column.name}' is GENERATED and has {other}",
+            hint=f"{other} says how an event holds a column, and a generated one is in no event.",
+            origin=place,
+        )
 
 
 def _type(tokens: Tokens, name: str, place: Origin) -> Type:
@@ -71,6 +84,8 @@ def _with(tokens: Tokens, column: Column, word: str, place: Origin) -> Column:
         return replace(column, nullable=False)
     if word == "DEFAULT":
         return replace(column, default=_literal(tokens, place))
+    if word == "GENERATED":
+        return replace(column, generated=_generated(tokens, column.name))
     text = tokens.literal()
     try:
         if word == "FORMAT":
@@ -80,6 +95,23 @@ def _with(tokens: Tokens, column: Column, word: str, place: Origin) -> Column:
     except ValueError as error:
         raise tokens.wrong(f"column '{column.name}': {error}", place) from error
     return column
+
+
+def _generated(tokens: Tokens, name: str) -> Generated:
+    """`ALWAYS AS (expression)`, as it is written."""
+    tokens.expect("ALWAYS")
+    tokens.expect("AS")
+    tokens.expect("(")
+    first, place, depth = tokens.at, tokens.origin, 1
+    while depth:
+        depth += {"(": 1, ")": -1}.get(tokens.ahead(), 0)
+        tokens.word()
+    tokens.at -= 1
+    if tokens.at == first:
+        raise tokens.wrong(f"column '{name}' has no expression in GENERATED ALWAYS AS ()")
+    text = tokens.text_from(first)
+    tokens.expect(")")
+    return Generated(text, place)
 
 
 def _literal(tokens: Tokens, place: Origin) -> str | None:

@@ -25,6 +25,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
+from headrace.core.schema import Generated
 from headrace.define.mistakes import no_select, unclosed, unread
 from headrace.define.verbatim import VerbatimGenerator, VerbatimParser
 
@@ -124,6 +125,18 @@ def parse_query(text: str, origin: Origin) -> exp.Query:
 def parse_read(text: str, origin: Origin) -> exp.Query:
     """A SELECT that Spark never reads, such as one over answers: in half the time."""
     return _parsed(text, origin, Headrace())
+
+
+def parse_expression(said: Generated) -> exp.Expr:
+    """The one expression that a computed column has."""
+    query = parse_query(f"SELECT {said.sql}", said.origin)
+    parts = [part for part, value in query.args.items() if value]
+    if parts != ["expressions"] or len(query.expressions) != 1:
+        raise BadDefinition(f"'{said.sql}' is not one expression", origin=said.origin)
+    found: exp.Expr = query.expressions[0]
+    if isinstance(found, exp.Alias) or found.is_star:
+        raise BadDefinition(f"'{said.sql}' is not one expression", origin=said.origin)
+    return found
 
 
 def parse_translatable(text: str, origin: Origin) -> exp.Query:

@@ -1,4 +1,4 @@
-"""Every piece of SQL that a rule or watch says, each as a query of its own.
+"""Every piece of SQL that a definition says, each as a query of its own.
 
 Whoever judges the SQL of a definition (what it reads, whether it may be said) asks here, so that
 nobody forgets the condition of a variable or of WHEN. tests/define/test_embedded.py checks that
@@ -22,6 +22,8 @@ from headrace.define.definitions import (
 )
 from headrace.define.dialect import parse_query
 from headrace.define.queries import query_of
+from headrace.define.rules import Cell
+from headrace.define.tokens import words_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +56,27 @@ def embedded_queries(said: RuleDefinition | WatchDefinition) -> Iterator[Embedde
         if said.when:
             yield EmbeddedQuery(f"SELECT 1 WHERE {said.when.sql}", said.when.origin)
     else:
-        yield from _of_query(
+        yield from queries_in(
             query_of("stream", said.name, said.query, said.origin, said.query_origin)
         )
 
 
-def _of_query(query: QueryDefinition) -> Iterator[EmbeddedQuery]:
+def queries_in(query: QueryDefinition) -> Iterator[EmbeddedQuery]:
+    """All SQL of a view or stream."""
     yield EmbeddedQuery(query.query, query.query_origin)
     if query.match:
         yield from _of_match(query.match, query.query_origin)
     if query.threshold and (counted := query.threshold.counted):
         yield EmbeddedQuery(f"SELECT {counted.sql}", counted.origin)
+    for rule in query.rules.every if query.rules else ():
+        tests = (test.subject if isinstance(test, Cell) else test for test in rule.tests)
+        for piece in (*tests, *(sql for _, sql in rule.sets)):
+            yield EmbeddedQuery(f"SELECT {piece.text}", piece.origin)
+
+
+def words_of(query: QueryDefinition) -> frozenset[str]:
+    """The words and names of a view or stream in lower case."""
+    return frozenset[str]().union(*(words_in(embedded.text) for embedded in queries_in(query)))
 
 
 def _of_match(match: MatchDefinition, origin: Origin) -> Iterator[EmbeddedQuery]:

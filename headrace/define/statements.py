@@ -138,6 +138,8 @@ class _Reader(Tokens):
         self.check_watermark(schema, watermark, origin)
         if plain.get("key") and not schema.find(plain["key"]):
             raise self.wrong(f"the key '{plain['key']}' is not a declared column", origin)
+        for role in ("key", "id"):
+            self.refuse_generated(f"the {role}", schema.find(plain.get(role, "")), origin)
         return StreamDefinition(
             name,
             schema,
@@ -159,10 +161,20 @@ class _Reader(Tokens):
         column = schema.find(watermark.column) if watermark else None
         if watermark and column is None:
             raise self.wrong(f"the watermark column '{watermark.column}' is not declared", origin)
+        self.refuse_generated("the watermark column", column, origin)
         if column and column.type != Type("TIMESTAMP"):
             raise self.wrong(
                 f"the watermark column '{column.name}' is {column.type.spark}, not TIMESTAMP",
                 origin,
+            )
+
+    def refuse_generated(self, role: str, column: Column | None, origin: Origin) -> None:
+        """What decides on an event's place and lateness is read before anything is computed."""
+        if column and column.generated:
+            raise BadDefinition(
+                f"{role} '{column.name}' is GENERATED, and must be read from the event",
+                hint="declare the field that it is computed from, with FROM or FORMAT if needed.",
+                origin=origin,
             )
 
     def with_times(
@@ -191,7 +203,7 @@ class _Reader(Tokens):
                 raise self.wrong(f"{what}, which only columns of streams have", origin)
 
     def check_csv(self, schema: Schema, origin: Origin) -> None:
-        problem = next(filter(None, map(not_in_csv, schema.columns)), None)
+        problem = next(filter(None, map(not_in_csv, schema.stored.columns)), None)
         if problem:
             raise Unsupported(problem, hint="use format = 'json'.", origin=origin)
 
@@ -245,8 +257,8 @@ class _Reader(Tokens):
             if not self.took(","):
                 break
         self.expect(")")
-        if not columns:
-            raise self.wrong(f"'{name}' declares no columns", origin)
+        if not any(column.generated is None for column in columns):
+            raise self.wrong(f"'{name}' declares no columns that an event has", origin)
         try:
             return Schema(tuple(columns)), watermark
         except BadDefinition as error:

@@ -32,6 +32,16 @@ def word_of(token: Token) -> str:
     return "" if token.token_type in _QUOTED else token.text.upper()
 
 
+def words_in(text: str) -> frozenset[str]:
+    """The words and names of a text in lower case, without what stands in quotes as a value.
+
+    >>> sorted(words_in("SELECT `_raw`:a FROM s -- '_offset'"))
+    [':', '_raw', 'a', 'from', 's', 'select']
+    """
+    tokens = tokens_of(text, Origin("text", 1))
+    return frozenset(token.text.lower() for token in tokens if token.token_type not in _TEXTS)
+
+
 def statements(text: str, path: str) -> Iterator[list[Token]]:
     """The tokens of each statement of a text."""
     statement: list[Token] = []

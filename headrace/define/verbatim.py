@@ -43,8 +43,9 @@ class VerbatimParser(SparkParser):
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
         trees = super().parse(raw_tokens, sql)
         if len(trees) == 1 and trees[0] is not None:
+            rewritten = _around_variants(trees[0])
             for node in trees[0].walk():
-                if span := node.meta_get(_TOKENS):
+                if (span := node.meta_get(_TOKENS)) and id(node) not in rewritten:
                     # The hash is that of the whole expression: another one says that it changed.
                     node.meta[_WRITTEN] = written(raw_tokens[slice(*span)], sql), hash(node)
         return trees
@@ -67,8 +68,28 @@ for _name in _LEVELS:
     setattr(VerbatimParser, _name, _noting(getattr(SparkParser, _name)))
 
 
+def _around_variants(tree: exp.Expr) -> set[int]:
+    """The casts from a VARIANT and all that they are in: these are never written as they were."""
+    found: set[int] = set()
+    for cast in filter(is_from_variant, tree.find_all(exp.Cast)):
+        node: exp.Expr | None = cast
+        while node is not None:
+            found.add(id(node))
+            node = node.parent
+    return found
+
+
+def is_from_variant(cast: exp.Cast) -> bool:
+    return isinstance(cast.this.unnest(), exp.JSONExtract)
+
+
 class VerbatimGenerator(SparkGenerator):
-    """Writes what is unchanged as it was written."""
+    """Writes what is unchanged as it was written. A cast from a part of a VARIANT is tried: of
+    other casts Spark makes NULL of a bad value, of these it fails.
+    """
+
+    def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+        return super().cast_sql(expression, "TRY_" if is_from_variant(expression) else safe_prefix)
 
     def sql(
         self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True

@@ -50,7 +50,7 @@ def field_reader(definition: StreamDefinition) -> FieldReader:
 
 def _path(definition: StreamDefinition, name: str) -> JsonPath:
     """Where the events have a field: at the path of its column, or under its name."""
-    column = definition.schema.find(name)
+    column = definition.schema.stored.find(name)
     if column and column.path:
         return JsonPath.parse(column.path)
     return JsonPath((column.name if column else name,))
@@ -154,14 +154,14 @@ def _csv_reader(definition: StreamDefinition) -> FieldReader:
 def _csv_index(definition: StreamDefinition, name: str | None, role: str) -> int | None:
     if name is None:
         return None
-    column = definition.schema.find(name)
+    column = definition.schema.stored.find(name)
     if column is None:
         raise BadDefinition(
             f"stream '{definition.name}' takes CSV, and its {role} is not a column: '{name}'",
-            hint=f"its columns are: {', '.join(definition.schema.names)}.",
+            hint=f"its columns are: {', '.join(definition.schema.stored.names)}.",
             origin=definition.origin,
         )
-    return definition.schema.columns.index(column)
+    return definition.schema.stored.columns.index(column)
 
 
 def _csv_column(rows: list[list[str]], index: int | None) -> list[Value]:

@@ -159,16 +159,16 @@ class FilesConnector:
         definition = self._definition
         csv = definition.format == "csv" or name.removesuffix(".gz").endswith(".csv")
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
-        names = None if self._options.header else list(definition.schema.names)
+        names = None if self._options.header else list(definition.schema.stored.names)
         if start:
-            names = names or (header_of(stream, definition.schema) if csv else None)
+            names = names or (header_of(stream, definition.schema.stored) if csv else None)
             stream.seek(start)
         limit = self._intake.settings.log.event_bytes_max
         whole = self._options.mode == "import"
         lines = Lines(stream, start=start, line_bytes_max=limit, whole=whole)
         kind: Kind = "csv" if csv else "ndjson"
         convert = definition.format == "json"
-        return read_chunks(lines, kind, definition.schema, names=names, convert=convert)
+        return read_chunks(lines, kind, definition.schema.stored, names=names, convert=convert)
 
     def _send(self, name: str, chunk: Chunk, stop: threading.Event) -> bool:
         limit = self._intake.settings.log.event_bytes_max

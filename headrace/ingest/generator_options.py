@@ -49,9 +49,13 @@ def column_values(definition: StreamDefinition) -> dict[str, list[Any]]:
 def _column_options(definition: StreamDefinition) -> Iterator[tuple[Column, str, str, str]]:
     for name, text in definition.options.items():
         column_name, dot, what = name.rpartition(".")
-        column = definition.schema.find(column_name)
+        column = definition.schema.stored.find(column_name)
         if dot and (column is None or what.lower() not in ("values", "cardinality")):
-            known = [f"{c}.{w}" for c in definition.schema.names for w in ("values", "cardinality")]
+            known = [
+                f"{c}.{w}"
+                for c in definition.schema.stored.names
+                for w in ("values", "cardinality")
+            ]
             raise unknown_option(definition, name, known)
         if column is not None:
             yield column, name, what.lower(), text

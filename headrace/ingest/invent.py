@@ -37,7 +37,9 @@ class Inventor:
     ) -> None:
         self._definition, self._rng, self._run, self._options = definition, rng, run, options
         listed = column_values(definition) if definition.source == "generator" else {}
-        self._makers = [(_path(c), self._maker(c, listed)) for c in definition.schema.columns]
+        self._makers = [
+            (_path(c), self._maker(c, listed)) for c in definition.schema.stored.columns
+        ]
         self._ever = 0
 
     def events(self, n: int, now_us: int) -> list[Event]:
@@ -64,7 +66,7 @@ class Inventor:
         name, definition = self._definition.id, self._definition
         if name is None:
             return
-        column = definition.schema.find(name)
+        column = definition.schema.stored.find(name)
         path = _path(column) if column else JsonPath((name,))
         for number, event in enumerate(events, self._ever):
             if column and column.type.numeric:

@@ -24,13 +24,13 @@ def encoder(definition: StreamDefinition) -> Encode:
     """The function that writes an event in the stream's format."""
     if definition.format == "json":
         return msgspec.json.encode
-    return lambda event: _csv_record(event, definition.schema)
+    return lambda event: _csv_record(event, definition.schema.stored)
 
 
 def spoiled(event: Event, definition: StreamDefinition, turn: int) -> bytes:
     """The event, broken in the way whose turn it is."""
     encode = encoder(definition)
-    return _WAYS[turn % len(_WAYS)](event, definition.schema, encode)
+    return _WAYS[turn % len(_WAYS)](event, definition.schema.stored, encode)
 
 
 def _cut_off(event: Event, schema: Schema, encode: Encode) -> bytes:

@@ -11,7 +11,7 @@ from headrace.log.decode import Decoder
 
 def decoder_of(stream: StreamPlan) -> Decoder:
     mark = Watermark(*stream.watermark, stream.ahead_us) if stream.watermark else None
-    return Decoder(stream.schema, stream.format, mark)
+    return Decoder(stream.schema.stored, stream.format, mark)
 
 
 def declared_schema(stream: StreamPlan) -> pa.Schema:

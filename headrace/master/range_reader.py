@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.compile.plan import StreamPlan
-from headrace.compile.resolve import HIDDEN
 from headrace.core.errors import NotFound
-from headrace.core.event import OFFSET, PARTITION, STATUS, Status
+from headrace.core.event import HIDDEN, OFFSET, PARTITION, RAW, STATUS, Status
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.log.decode import Decoder
 from headrace.log.reader import TopicReader
@@ -33,12 +32,12 @@ Highs = tuple[int | None, ...]
 
 
 class RangeReader:
-    """The events of one stream, by ranges of positions."""
+    """The events of one stream, by ranges of positions; with `raw`, their bytes too."""
 
-    def __init__(self, stream: StreamPlan, log: Path, master: Path) -> None:
+    def __init__(self, stream: StreamPlan, log: Path, master: Path, *, raw: bool = False) -> None:
         self.stream, self.log, self.decoder = stream, log, decoder_of(stream)
         self.table = MasterTable(master, declared_schema(stream), stream.partitions)
-        self.schema = events_schema(stream, self.decoder)
+        self.schema = events_schema(self.decoder, raw=raw)
         self._highs: OrderedDict[Position, Highs] = OrderedDict()
         self._sound: set[str] = set()
 
@@ -103,9 +102,11 @@ class RangeReader:
         reader, after, parts = TopicReader(self.log), list(highs), []
         for partition, interval in range.intervals():
             high, first = highs[partition], lower.offsets[partition]
-            part, after[partition] = logged_events(reader, self.decoder, partition, interval, high)
+            part, after[partition] = logged_events(
+                reader, self.decoder, partition, interval, high, self.schema
+            )
             wanted = part.filter(pc.greater_equal(part[OFFSET], first))
-            parts.append(wanted.select(self.schema.names))
+            parts.append(wanted)
         return parts, tuple(after)
 
     def _remember(self, position: Position, highs: Highs) -> None:
@@ -114,21 +115,28 @@ class RangeReader:
             self._highs.popitem(last=False)
 
 
-def events_schema(stream: StreamPlan, decoder: Decoder) -> pa.Schema:
-    """The columns that a definition may read."""
-    schema = decoder.arrow_schema(raw=False)
-    return pa.schema([schema.field(name) for name in (*stream.schema.names, *HIDDEN)])
+def events_schema(decoder: Decoder, *, raw: bool) -> pa.Schema:
+    """The stored columns that a definition may read."""
+    schema = decoder.arrow_schema(raw=raw)
+    names = (*decoder.schema.names, *HIDDEN, *([RAW] if raw else []))
+    return pa.schema([schema.field(name) for name in names])
 
 
 def logged_events(
-    reader: TopicReader, decoder: Decoder, partition: int, interval: Interval, high: int | None
+    reader: TopicReader,
+    decoder: Decoder,
+    partition: int,
+    interval: Interval,
+    high: int | None,
+    schema: pa.Schema,
 ) -> tuple[pa.Table, int | None]:
-    """What the log has of a partition, without duplicates and dead letters, and the highest event
-    time after it; `high` is the one before it.
+    """What the log has of a partition in these columns, without duplicates and dead letters, and
+    the highest event time after it; `high` is the one before it.
     """
-    decoded = decoder.decode(reader.blocks(partition, interval), partition, high, raw=False)
+    blocks = reader.blocks(partition, interval)
+    decoded = decoder.decode(blocks, partition, high, raw=RAW in schema.names)
     events = pc.equal(decoded.table[STATUS], int(Status.EVENT))
-    return decoded.table.filter(events), decoded.high_us
+    return decoded.table.filter(events).select(schema.names), decoded.high_us
 
 
 def _within(partition: int, interval: Interval) -> pc.Expression:

@@ -16,16 +16,14 @@ from typing import Any
 import msgspec
 
 from headrace.compile.follow import Followed
-from headrace.compile.passes import HIDDEN_DDL
-from headrace.compile.plan import StreamPlan
-from headrace.compile.resolve import HIDDEN
+from headrace.compile.stored import reads_raw
 from headrace.core.errors import LimitReached
-from headrace.core.event import OFFSET, PARTITION
+from headrace.core.event import HIDDEN, OFFSET, PARTITION, RAW
 from headrace.core.position import Position, PositionRange
 from headrace.define.project import Project
 from headrace.log.shown import shown_rows
 from headrace.master.range_reader import RangeReader
-from headrace.run.history import table_relation, typed_items, write_events
+from headrace.run.history import declared_relations, table_relation, write_events
 from headrace.run.layout import Layout
 from headrace.serving.channel import EVENTS_MAX, Placed, Source
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
@@ -41,7 +39,9 @@ class Following:
 
     def __call__(self, known: Followed) -> Source:
         name = known.stream.name
-        events = RangeReader(known.stream, self.layout.log(name), self.layout.master(name))
+        log, master = self.layout.log(name), self.layout.master(name)
+        raw = reads_raw(known.stream.schema, named=known.names_raw)
+        events = RangeReader(known.stream, log, master, raw=raw)
         if known.plain:
             return Plain(known, events)
         made = Asked(known, events, self)
@@ -50,7 +50,7 @@ class Following:
 
 
 class Plain:
-    """The events of a declared stream, all of them."""
+    """The events of a declared stream, all of them, where nothing of them is computed."""
 
     def __init__(self, known: Followed, events: RangeReader) -> None:
         self.known, self.events = known, events
@@ -125,9 +125,11 @@ class Asked:
 
     def _relations(self, path: Path) -> list[Relation]:
         """The stream's name, and below it what it is made of."""
-        stream, folder = self.known.stream, self.of.project.folder
-        derived = bool(self.known.sql)
-        events = _events(stream, path, hidden=derived)
+        folder, derived = self.of.project.folder, bool(self.known.sql)
+        kept = [Relation("events", "arrow_file", [str(path)])]
+        events = declared_relations(
+            self.known.stream, kept, raw=self.known.names_raw, hidden=derived
+        )
         if not derived:
             return events
         # A condition speaks of the stream; who may read it need not be one who may read its tables.
@@ -138,19 +140,8 @@ class Asked:
         return [*events, *tables, Relation(self.known.name, query=self.known.sql)]
 
 
-def _events(stream: StreamPlan, path: Path, *, hidden: bool) -> list[Relation]:
-    """The stream's events under its name, with the types that it declares."""
-    ddl = f"{stream.schema.stored_ddl}, {HIDDEN_DDL}"
-    if not stream.schema.variants:
-        return [Relation(stream.name, "arrow_file", [str(path)], ddl, hidden=hidden)]
-    stored = f"_{stream.name}_stored"
-    query = f"SELECT {typed_items(stream)} FROM `{stored}`"
-    return [
-        Relation(stored, "arrow_file", [str(path)], ddl, hidden=True),
-        Relation(stream.name, query=query, hidden=hidden),
-    ]
-
-
 def _placed(row: dict[str, Any]) -> Placed:
     place = row[PARTITION], row[OFFSET]
-    return Placed(*place, {name: value for name, value in row.items() if name not in HIDDEN})
+    return Placed(
+        *place, {name: value for name, value in row.items() if name not in (*HIDDEN, RAW)}
+    )

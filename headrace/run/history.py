@@ -6,14 +6,14 @@ tests/run/test_questions.py and tests/run/test_rehearsal.py read through it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec.structs import replace
 
-from headrace.compile.passes import HIDDEN_DDL
 from headrace.compile.plan import StreamPlan, TablePlan
-from headrace.compile.resolve import HIDDEN
+from headrace.compile.stored import declared_query, reads_raw, stored_ddl
 from headrace.core.errors import NotFound
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
@@ -26,9 +26,15 @@ from headrace.spark.query_client import Relation
 
 
 def stream_relations(
-    layout: Layout, stream: StreamPlan, folder: Path, condition: str | None = None
+    layout: Layout,
+    stream: StreamPlan,
+    folder: Path,
+    condition: str | None = None,
+    *,
+    raw: bool = False,
 ) -> tuple[list[Relation], Position]:
-    """The stream's events, of those for which the condition holds, and the position after them.
+    """The stream's events, of those for which the condition holds, and the position after them;
+    with `raw`, they have the column `_raw`.
 
     What is not yet in the master is written into `folder`.
     """
@@ -44,8 +50,11 @@ def stream_relations(
     log = _log(layout.log(stream.name))
     end = log.end().latest(archived) if log else archived
     hot = folder / f"{stream.name}.arrow"
-    _write_tail(log, stream, PositionRange(archived, end), highs, hot)
-    return _relations(stream, paths, hot, condition), end
+    bytes_read = reads_raw(stream.schema, named=raw)
+    _write_tail(log, stream, PositionRange(archived, end), highs, hot, raw=bytes_read)
+    kept = [Relation("log", "arrow_file", [str(hot)])]
+    kept += [Relation("master", "parquet", paths)] if paths else []
+    return declared_relations(stream, kept, condition, raw=raw), end
 
 
 def table_relation(table: TablePlan, folder: Path) -> Relation:
@@ -62,25 +71,22 @@ def _log(path: Path) -> TopicReader | None:
         return None
 
 
-def _relations(
-    stream: StreamPlan, paths: list[str], hot: Path, condition: str | None
+def declared_relations(
+    stream: StreamPlan,
+    kept: Sequence[Relation],
+    condition: str | None = None,
+    *,
+    raw: bool,
+    hidden: bool = False,
 ) -> list[Relation]:
-    ddl = f"{stream.schema.stored_ddl}, {HIDDEN_DDL}"
-    columns = typed_items(stream)
-    parts = [f"SELECT {columns} FROM `_{stream.name}_log`"]
-    made = [Relation(f"_{stream.name}_log", "arrow_file", [str(hot)], ddl, hidden=True)]
-    if paths:
-        made.append(Relation(f"_{stream.name}_master", "parquet", paths, ddl, hidden=True))
-        parts.append(f"SELECT {columns} FROM `_{stream.name}_master`")
-    query = " UNION ALL ".join(parts)
-    return [*made, Relation(stream.name, query=query, filter=condition)]
-
-
-def typed_items(stream: StreamPlan) -> str:
-    """SQL: the stored columns of a stream's events, with the types that it declares."""
-    variants = stream.schema.variants
-    names = (*stream.schema.names, *HIDDEN)
-    return ", ".join(f"{variants.get(name, f'`{name}`')} AS `{name}`" for name in names)
+    """The stream under its name, with all columns that it declares, over what is kept of it."""
+    schema, ddl = stream.schema, stored_ddl(stream.schema, raw=reads_raw(stream.schema, named=raw))
+    stored = [
+        replace(relation, name=f"_{stream.name}_{relation.name}", schema_ddl=ddl, hidden=True)
+        for relation in kept
+    ]
+    query = " UNION ALL ".join(declared_query(schema, each.name, raw=raw) for each in stored)
+    return [*stored, Relation(stream.name, query=query, filter=condition, hidden=hidden)]
 
 
 def _write_tail(
@@ -89,15 +95,18 @@ def _write_tail(
     range: PositionRange,
     highs: tuple[int | None, ...],
     path: Path,
+    *,
+    raw: bool,
 ) -> None:
     decoder = decoder_of(stream)
-    schema = events_schema(stream, decoder)
+    schema = events_schema(decoder, raw=raw)
 
     def parts() -> Iterator[pa.Table]:
         for partition, interval in range.intervals() if reader else ():
             assert reader is not None
-            events, _ = logged_events(reader, decoder, partition, interval, highs[partition])
-            yield events.select(schema.names)
+            high = highs[partition]
+            events, _ = logged_events(reader, decoder, partition, interval, high, schema)
+            yield events
 
     write_events(path, schema, parts())
 

@@ -25,15 +25,16 @@ from sqlglot.optimizer.scope import traverse_scope
 from headrace.access.caller import OWNER, Caller
 from headrace.access.operation import Operation
 from headrace.api.observed.asking import QueryPlan
-from headrace.compile.plan import Plan
-from headrace.core.errors import BadQuery, NotReady
-from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
+from headrace.compile.plan import DerivedPlan, Plan
+from headrace.core.errors import BadQuery, HeadraceError, NotReady
+from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION, RAW
 from headrace.core.meters import QUERY_SECONDS, SPARK, STORE
 from headrace.core.position import Position, position_of
 from headrace.core.stopping import Stopping
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace
 from headrace.define.project import Project
+from headrace.define.tokens import words_in
 from headrace.run.history import stream_relations, table_relation
 from headrace.run.layout import Layout
 from headrace.run.reading import check_reads, reads
@@ -59,6 +60,15 @@ class _Asked:
     names: set[str]
     plan: Plan
     caller: Caller
+
+    def derived(self) -> tuple[list[DerivedPlan], bool]:
+        """The derived streams that it may read, and whether these or the query name `_raw`: those
+        that do are left out of a query that does not speak of them, whose star would have it.
+        """
+        stateless = [d for d in self.plan.shown_derived if not d.carry]
+        wanted = [d for d in stateless if not self.names or d.name.lower() in self.names]
+        raw = RAW in _words(self.text) or any(RAW in words_in(d.sql) for d in wanted)
+        return [d for d in stateless if raw or RAW not in words_in(d.sql)], raw
 
 
 class Questions:
@@ -131,9 +141,9 @@ class Questions:
         plan, caller = asked.plan, asked.caller
         _refuse_carried(plan, asked.names)
         with tempfile.TemporaryDirectory(dir=self._scratch()) as folder:
-            sql, moments = _without_time_travel(asked.text)
+            sql, moments = _in_our_words(asked.text)
             check_reads(caller, plan, {name for name, _, _ in moments.values()})
-            relations, positions = self._relations(plan, moments, Path(folder))
+            relations, positions = self._relations(asked, moments, Path(folder))
             views, known = self._views(asked, Path(folder))
             known |= {n: _as_of(at) for n, at in positions.items() if n.lower() in asked.names}
             relations = [*relations, *views]
@@ -164,22 +174,25 @@ class Questions:
         return path
 
     def _relations(
-        self, plan: Plan, moments: dict[str, tuple[str, str, str]], folder: Path
+        self, asked: _Asked, moments: dict[str, tuple[str, str, str]], folder: Path
     ) -> tuple[list[Relation], dict[str, Position]]:
         relations: list[Relation] = []
         positions: dict[str, Position] = {}
+        plan, derived, raw = asked.plan, *asked.derived()
         for stream in plan.streams:
-            made, positions[stream.name] = stream_relations(self.layout, stream, folder)
+            made, positions[stream.name] = stream_relations(
+                self.layout, stream, folder, raw=raw and stream.format == "json"
+            )
             relations += made
         relations += [table_relation(table, self.project.folder) for table in plan.shown_tables]
-        relations += [Relation(d.name, query=d.sql) for d in plan.shown_derived if not d.carry]
+        relations += [Relation(each.name, query=each.sql) for each in derived]
         known = {stream.name.lower(): stream for stream in plan.streams}
         for alias, (name, kind, value) in moments.items():
             # The name goes into SQL that is ours, so it must be one that the project gave.
-            asked = known.get(name.lower())
-            if asked is None:
+            found = known.get(name.lower())
+            if found is None:
                 raise BadQuery(f"AS OF is for streams, and '{name}' is none")
-            query = _as_of_query(asked.name, kind, value, asked.partitions)
+            query = _as_of_query(found.name, kind, value, found.partitions)
             relations.append(Relation(alias, query=query))
         return relations, positions
 
@@ -232,9 +245,18 @@ def _names(text: str, text_max: int) -> set[str]:
         return set()
 
 
-def _without_time_travel(text: str) -> tuple[str, dict[str, tuple[str, str, str]]]:
-    """The query with each `name … AS OF value` replaced by a relation of its own."""
-    if " as of " not in " ".join(text.lower().split()):
+def _words(text: str) -> frozenset[str]:
+    """The words of a query; none if they cannot be told, which the fence will say."""
+    try:
+        return words_in(text)
+    except HeadraceError:
+        return frozenset()
+
+
+def _in_our_words(text: str) -> tuple[str, dict[str, tuple[str, str, str]]]:
+    """The query with each `name … AS OF value` replaced by a relation of its own, and with casts
+    from a VARIANT that do not fail."""
+    if " as of " not in " ".join(text.lower().split()) and ":" not in text:
         return text, {}
     try:
         trees = Headrace().parse(text.strip().rstrip(";"))
@@ -244,6 +266,13 @@ def _without_time_travel(text: str) -> tuple[str, dict[str, tuple[str, str, str]
     if len(trees) != 1 or trees[0] is None:
         return text, {}
     tree = trees[0]
+    found = _without_time_travel(tree)
+    again = found or tree.find(exp.JSONExtract)
+    return (tree.sql(dialect=Headrace) if again else text), found
+
+
+def _without_time_travel(tree: exp.Expr) -> dict[str, tuple[str, str, str]]:
+    """Replace each `name … AS OF value`; what was replaced, by the name that is there now."""
     found: dict[str, tuple[str, str, str]] = {}
     for table in tree.find_all(exp.Table):
         version = table.args.get("version")
@@ -255,7 +284,7 @@ def _without_time_travel(text: str) -> tuple[str, dict[str, tuple[str, str, str]
         shown = table.alias_or_name
         table.set("this", exp.to_identifier(alias))
         table.set("alias", exp.TableAlias(this=exp.to_identifier(shown)))
-    return (tree.sql(dialect=Headrace) if found else text), found
+    return found
 
 
 def _as_of_query(name: str, kind: str, value: str, partitions: int) -> str:

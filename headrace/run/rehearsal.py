@@ -116,12 +116,14 @@ class _Trial:
         plans = [self.plan, *([self.before] if self.before else [])]
         streams = {s.name: s for plan in reversed(plans) for s in plan.streams}
         tables = {t.name: t for plan in reversed(plans) for t in plan.tables}
+        raw = {s.name for plan in plans for s in plan.streams if s.raw}
         relations = [table_relation(table, self.project.folder) for table in tables.values()]
         for stream in streams.values():
             time = stream.watermark[0] if stream.watermark else ARRIVED_AT
             asked = since_us is not None and stream.name == source
             since = f"`{time}` >= timestamp_micros({since_us})" if asked else None
-            relations += stream_relations(layout, stream, self.folder, since)[0]
+            named = stream.name in raw
+            relations += stream_relations(layout, stream, self.folder, since, raw=named)[0]
         for relation in relations:
             frame = relation_frame(self.spark, relation)
             frame.createOrReplaceTempView(f"`{relation.name}`")

@@ -13,7 +13,7 @@ from functools import lru_cache
 import msgspec
 
 from headrace.compile.flow import FlowPlan, flows_of
-from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.compile.plan import ColumnPlan, Plan, StreamPlan, ViewPlan
 from headrace.core.errors import BadDefinition
 from headrace.core.learned import learn
 from headrace.core.position import Position
@@ -122,11 +122,11 @@ def check_histories(deployed: Plan | None, plan: Plan) -> None:
 
 def check_history(old: StreamPlan, new: StreamPlan) -> None:
     """History does not change: columns may be added, and nothing that is there may mean another
-    thing.
+    thing. Computed columns are no part of it.
     """
-    columns = {column.name: column for column in new.columns}
-    kept = all(columns.get(column.name) == column for column in old.columns)
-    added = columns.keys() - {column.name for column in old.columns}
+    before, columns = _stored(old), _stored(new)
+    kept = all(columns.get(name) == column for name, column in before.items())
+    added = columns.keys() - before.keys()
     if (
         kept
         and all(columns[name].nullable for name in added)
@@ -142,6 +142,10 @@ def check_history(old: StreamPlan, new: StreamPlan) -> None:
         "watermark.ahead stay.",
         hint="give the new form another name, or put the old definition back.",
     )
+
+
+def _stored(stream: StreamPlan) -> dict[str, ColumnPlan]:
+    return {column.name: column for column in stream.columns if column.generated is None}
 
 
 def _deploy_view(db: sqlite3.Connection, plan: ViewPlan) -> Change:

@@ -14,7 +14,7 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
-from headrace.compile.resolve import not_deterministic
+from headrace.compile.moments import not_deterministic
 from headrace.core.origin import Origin
 from headrace.spark.scala import elements
 

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from headrace.compile.plan import StreamPlan
-from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION, STATUS, Status
+from headrace.compile.stored import typed_columns
+from headrace.core.event import ARRIVED_AT, HIDDEN, OFFSET, PARTITION, RAW, STATUS, Status
 from headrace.core.position import Position, PositionRange
 from headrace.log.reader import TopicReader
 from headrace.master.parquet import sound
@@ -45,8 +46,8 @@ class Feed:
         if not paths:
             # As Arrow, because Spark then knows that it is empty and runs no job.
             empty = spark.createDataFrame(self.table.schema.empty_table(), schema)
-            return with_variants(empty, self.stream)
-        frame = with_variants(spark.read.schema(schema).parquet(*paths), self.stream)
+            return typed(empty, self.stream)
+        frame = typed(spark.read.schema(schema).parquet(*paths), self.stream)
         conditions = [
             f"({PARTITION} = {partition} "
             f"AND {OFFSET} >= {interval.lower} AND {OFFSET} < {interval.upper})"
@@ -73,32 +74,30 @@ class Feed:
             spark.read.format(FORMAT)
             .option("log", str(self.log))
             .option("stream", msgspec.json.encode(self.stream).decode())
-            .option("columns", ",".join(self.stream.schema.names))
+            .option("columns", ",".join(self.stream.schema.stored.names))
             .option("start", str(range.lower))
             .option("end", str(range.upper))
             .option("highs", msgspec.json.encode(highs).decode())
             .load()
         )
-        return with_variants(frame, self.stream).where(f"{STATUS} = {int(Status.EVENT)}")
+        return typed(frame, self.stream).where(f"{STATUS} = {int(Status.EVENT)}")
 
     @property
     def columns(self) -> list[str]:
         """The columns that a definition may read."""
         return [
-            *(f"`{name}`" for name in self.stream.schema.names),
-            PARTITION,
-            OFFSET,
-            ARRIVED_AT,
-            LATE,
-            LATENESS,
+            *(f"`{name}`" for name in self.stream.schema.stored.names),
+            *HIDDEN,
+            *([RAW] if self.stream.raw else []),
         ]
 
 
-def with_variants(frame: Any, stream: StreamPlan) -> Any:
-    """The stored columns as the stream declares them: JSON text becomes VARIANT."""
+def typed(frame: Any, stream: StreamPlan) -> Any:
+    """The stored columns with the types that a definition reads."""
     from pyspark.sql.functions import expr
 
-    made = {name: expr(sql) for name, sql in stream.schema.variants.items()}
+    columns = typed_columns(stream.schema, raw=stream.raw)
+    made = {name: expr(sql) for name, sql in columns.items()}
     return frame.withColumns(made) if made else frame
 
 

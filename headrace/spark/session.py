@@ -42,6 +42,8 @@ MEANING = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "false",
+    # The last of duplicate names counts, as where events are decoded.
+    "spark.sql.variant.allowDuplicateKeys": "true",
 }
 # A JVM that is out of memory stands still for ever; one that ends can be replaced.
 EXIT_ON_OOM, _OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError", 3

@@ -45,7 +45,8 @@ BATCH_EVENTS = 65_536
 
 class LogSource(DataSource):
     """`spark.readStream.format("headrace_log")` with options log, stream (a plan), start, columns
-    and the flow that reads it; `spark.read` with the range and the highs before it instead.
+    and the flow that reads it; `spark.read` with the range and the highs before it instead. The
+    events' bytes are copied only if the plan says that something reads them.
     """
 
     @classmethod
@@ -55,11 +56,14 @@ class LogSource(DataSource):
     def schema(self) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        schema = self._decoder().arrow_schema(raw=False, columns=self._columns())
+        schema = self._decoder().arrow_schema(raw=self._stream().raw, columns=self._columns())
         return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
+    def _stream(self) -> StreamPlan:
+        return msgspec.json.decode(self.options["stream"], type=StreamPlan)
+
     def _decoder(self) -> Decoder:
-        return decoder_of(msgspec.json.decode(self.options["stream"], type=StreamPlan))
+        return decoder_of(self._stream())
 
     def _columns(self) -> list[str]:
         return [name for name in self.options["columns"].split(",") if name]
@@ -69,9 +73,11 @@ class LogSource(DataSource):
             Position.parse(self.options["start"]), Position.parse(self.options["end"])
         )
         highs = msgspec.json.decode(self.options["highs"])
-        return LogReader(Path(self.options["log"]), self._decoder(), range, highs, self._columns())
+        log, raw = Path(self.options["log"]), self._stream().raw
+        return LogReader(log, self._decoder(), range, highs, self._columns(), raw)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        stream = self._stream()
         return LogStreamReader(
             Path(self.options["log"]),
             self._decoder(),
@@ -79,9 +85,10 @@ class LogSource(DataSource):
             self._columns(),
             int(self.options["events_max"]),
             Path(self.options["store"]),
-            msgspec.json.decode(self.options["stream"], type=StreamPlan).pace,
+            stream.pace,
             self.options["flow"],
             int(self.options["number"]),
+            raw=stream.raw,
         )
 
 
@@ -104,8 +111,9 @@ class LogReader(DataSourceReader):
         range: PositionRange,
         highs: list[int | None],
         columns: list[str],
+        raw: bool,
     ) -> None:
-        self.log, self.decoder, self.columns = log, decoder, columns
+        self.log, self.decoder, self.columns, self.raw = log, decoder, columns, raw
         self.range, self.highs = range, highs
 
     def partitions(self) -> list[LogPartition]:
@@ -114,7 +122,7 @@ class LogReader(DataSourceReader):
         ]
 
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
-        decoded = _decoded(self.log, self.decoder, part, self.columns)
+        decoded = _decoded(self.log, self.decoder, part, self.columns, self.raw)
         yield from decoded.table.to_batches(max_chunksize=BATCH_EVENTS)
 
 
@@ -130,8 +138,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pace: Pace,
         flow: str,
         number: int,
+        *,
+        raw: bool,
     ) -> None:
-        self.log, self.decoder, self.start = log, decoder, start
+        self.log, self.decoder, self.start, self.raw = log, decoder, start, raw
         self.columns, self.events_max, self.store = columns, events_max, store
         self.pace, self.flow, self.number = pace, flow, number
         self.last: Position | None = None
@@ -183,7 +193,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, part: LogPartition) -> Iterator[pa.RecordBatch]:
-        decoded = _decoded(self.log, self.decoder, part, self.columns)
+        decoded = _decoded(self.log, self.decoder, part, self.columns, self.raw)
         table = _taken(decoded, part, self._time()) if part.shedding else decoded.table
         yield from table.to_batches(max_chunksize=BATCH_EVENTS)
 
@@ -200,9 +210,11 @@ def end_of(offset: dict[str, str]) -> tuple[Position, Shedding | None]:
     return Position.parse(offset["position"]), Shedding.parse(shed) if shed else None
 
 
-def _decoded(log: Path, decoder: Decoder, part: LogPartition, columns: list[str]) -> Decoded:
+def _decoded(
+    log: Path, decoder: Decoder, part: LogPartition, columns: list[str], raw: bool
+) -> Decoded:
     blocks = TopicReader(log).blocks(part.partition, part.interval)
-    return decoder.decode(blocks, part.partition, part.high_us, raw=False, columns=columns)
+    return decoder.decode(blocks, part.partition, part.high_us, raw=raw, columns=columns)
 
 
 def _taken(decoded: Decoded, part: LogPartition, time: str | None) -> pa.Table:

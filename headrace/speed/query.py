@@ -38,7 +38,7 @@ from headrace.define.pace import paced
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Epoch, Store, Superseded
-from headrace.spark.feed import Feed, with_variants
+from headrace.spark.feed import Feed, typed
 from headrace.spark.source import FORMAT, LogSource, end_of
 from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch, together
@@ -113,7 +113,7 @@ class SpeedQuery:
             self.spark.readStream.format(FORMAT)
             .option("log", str(feed.log))
             .option("stream", msgspec.json.encode(stream).decode())
-            .option("columns", ",".join(feed.stream.schema.names))
+            .option("columns", ",".join(feed.stream.schema.stored.names))
             .option("start", str(start))
             .option("events_max", self.settings.epoch_events_max)
             .option("store", str(self.store.path))
@@ -121,7 +121,7 @@ class SpeedQuery:
             .option("number", number)
             .load()
         )
-        return with_variants(frame, stream)
+        return typed(frame, stream)
 
     def epoch(self, frame: Any, batch: int) -> None:
         """Commit one micro-batch as an epoch."""

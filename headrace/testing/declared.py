@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.core.errors import BadDefinition
-from headrace.core.schema import Column, Type
+from headrace.core.schema import Column, Generated, Type
 from headrace.core.time import HOUR, MINUTE, duration_us, from_iso
 
 _NAME = r"`?(?P<name>\w+)`?"
@@ -37,6 +37,11 @@ _WHEN = re.compile(r"\bWHEN\s*\(", re.I)
 _STREAM = re.compile(rf"CREATE\s+STREAM\s+{_NAME}\s*\(", re.I)
 _TABLE = re.compile(rf"CREATE\s+TABLE\s+{_NAME}\s*\(", re.I)
 _COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?P<clauses>(?:\s+{_CLAUSE})*)", re.I | re.S)
+_GENERATED = re.compile(
+    rf"{_NAME}\s+(?P<type>.+?)\s+GENERATED\s+ALWAYS\s+AS\s*\((?P<sql>.+)\)"
+    rf"(?:\s+COMMENT\s+{_TEXT})?",
+    re.I | re.S,
+)
 _WATERMARK = re.compile(
     rf"WATERMARK\s+{_NAME}\s+DELAY\s+OF\s+INTERVAL\s+(?P<delay>.+)", re.I | re.S
 )
@@ -66,6 +71,12 @@ class Stream:
     idle_us: int = MINUTE
     partitions: int = 1
     key_field: str | None = None
+
+    @property
+    def computed(self) -> dict[str, str]:
+        """SQL of the value of each computed column."""
+        said = [(c.name, c.generated, c.type) for c in self.columns]
+        return {name: f"CAST({g.sql} AS {type.spark})" for name, g, type in said if g}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +152,13 @@ def without_comments(sql: str) -> str:
 
 
 def split(text: str, separator: str) -> Iterator[str]:
-    """The parts between separators that stand outside quotes, parentheses and angle brackets."""
-    depth, part = 0, ""
+    """The parts between separators that stand outside quotes, parentheses and angle brackets, which
+    are brackets in a type and signs in an expression."""
+    inside, depth, part = 0, 0, ""
     for piece in _PIECE.findall(text):
-        depth += (piece in "(<") - (piece in ")>") if separator == "," else 0
-        if piece == separator and depth == 0:
+        inside += (piece == "(") - (piece == ")") if separator == "," else 0
+        depth += (piece == "<") - (piece == ">") if separator == "," and not inside else 0
+        if piece == separator and inside == depth == 0:
             yield part
             part = ""
         else:
@@ -218,11 +231,19 @@ def _watch(name: str, text: str, ends: str) -> Watch:
 def columns_of(body: str) -> tuple[Column, ...]:
     """The columns that are declared between parentheses, without the watermark."""
     parts = [part.strip() for part in split(body, ",")]
-    matches = [_COLUMN.fullmatch(part) for part in parts if not _WATERMARK.fullmatch(part)]
-    return tuple(_column(match) for match in matches if match)
+    columns = (_column(part) for part in parts if not _WATERMARK.fullmatch(part))
+    return tuple(column for column in columns if column)
 
 
-def _column(match: re.Match[str]) -> Column:
+def _column(text: str) -> Column | None:
+    if computed := _GENERATED.fullmatch(text):
+        kind, said = Type.parse(computed["type"]), Generated(computed["sql"])
+        return Column(computed["name"], kind, generated=said)
+    match = _COLUMN.fullmatch(text)
+    return _in_event(match) if match else None
+
+
+def _in_event(match: re.Match[str]) -> Column:
     clauses = match["clauses"]
     said = {word.upper(): _unquoted(text) for word, text in _SAID.findall(clauses)}
     required = re.search(r"NOT\s+NULL", re.sub(_TEXT, "", clauses), re.I)

@@ -36,8 +36,47 @@ class NotDecoded(ValueError):
 
 def decoded(record: bytes, columns: Sequence[Column]) -> dict[str, Any]:
     """The declared fields of a record."""
-    found = _object(record)
-    return {column.name: _field(column, _at(found, _path(column))) for column in columns}
+    found, stored = _object(record), (column for column in columns if not column.generated)
+    return {column.name: _field(column, _at(found, _path(column))) for column in stored}
+
+
+def raw_of(record: bytes) -> Any:
+    """`_raw`: the whole record as a VARIANT, or NULL if it has a number of more than 1,000 digits,
+    a name of more than 50,000 characters, or text that is not Unicode.
+
+    A number without an exponent is exact up to 38 digits, any other is a double, also an infinite
+    one. Of a name that comes twice the last value counts.
+
+    >>> raw_of(b'{"a": 1, "a": 2.50, "b": 1e400}')
+    {'a': Decimal('2.50'), 'b': inf}
+    """
+    try:
+        found = json.loads(
+            record.decode(),
+            object_pairs_hook=_named_parts,
+            parse_float=_part,
+            parse_int=_part,
+            parse_constant=_refused,
+        )
+        json.dumps(found, ensure_ascii=False, default=str).encode()
+    except ValueError:
+        return None
+    return found
+
+
+def _part(text: str) -> int | float | Decimal:
+    if len(text) > 1_000:
+        raise NotDecoded("a number is too long")
+    if "e" in text.lower() or sum(map(str.isdigit, text)) > 38:
+        return float(text)
+    number = Decimal(text) if "." in text else int(text)
+    return number if number else 0  # there is no zero with a sign
+
+
+def _named_parts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if any(len(name) > 50_000 for name, _ in pairs):
+        raise NotDecoded("a name is too long")
+    return dict(pairs)
 
 
 def id_of(record: bytes, id_field: str | None, columns: Sequence[Column] = ()) -> Any:

@@ -24,10 +24,11 @@ from zlib import crc32
 from headrace.core.errors import BadDefinition
 from headrace.core.time import from_iso
 from headrace.testing.declared import Declared, GivenTable, Stream, Watch
-from headrace.testing.decode import NotDecoded, decoded, id_of, key_of, typed
+from headrace.testing.decode import NotDecoded, decoded, id_of, key_of, raw_of, typed
 from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
 from headrace.testing.processing import processors_of
 from headrace.testing.reference import Reference, Timestamp, Watermark
+from headrace.testing.reference.computed import computed
 from headrace.testing.watched import Watcher
 
 if TYPE_CHECKING:
@@ -74,8 +75,9 @@ class _Stream:
         except NotDecoded:
             return "dead_letters"
         late_us = self._lateness(event, partition)
-        position = {"_partition": number, "_offset": offset, "_raw": record.decode()}
-        self.events.append(event | position | {"_late": late_us > 0, "_lateness": late_us})
+        event |= {"_partition": number, "_offset": offset, "_raw": raw_of(record)}
+        event |= computed(self.stream.computed, event)
+        self.events.append(event | {"_late": late_us > 0, "_lateness": late_us})
         return "late" if late_us else "events"
 
     def _lateness(self, event: Mapping[str, Any], partition: _Partition) -> int:

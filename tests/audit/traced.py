@@ -34,6 +34,8 @@ SETTINGS = 'name = "traced"\n[log]\nfree_bytes_min = 0\n'
 DEFINITIONS = """
 CREATE STREAM clicks (page STRING, user STRING, ms BIGINT, ts TIMESTAMP, n BIGINT, passed BIGINT,
   lower STRING, upper STRING, p STRING, here BIGINT, ever_passed BIGINT, reason STRING,
+  twice BIGINT GENERATED ALWAYS AS (2 * ms), sound STRING GENERATED ALWAYS AS (soundex(page)),
+  tool STRING GENERATED ALWAYS AS (_raw:agent::string),
   WATERMARK ts DELAY OF INTERVAL 10 SECONDS) WITH (partitions = '2', id = 'event_id');
 CREATE TABLE sections (page STRING, section STRING) USING csv LOCATION 'sections.csv';
 CREATE STREAM quick AS SELECT page AS p, ms, ts FROM clicks WHERE ms < 50;

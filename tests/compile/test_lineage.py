@@ -212,3 +212,16 @@ def test_all_that_depends_on_a_name_is_told_the_nearest_first() -> None:
 def test_a_watch_depends_on_what_it_reads() -> None:
     sql = "CREATE WATCH slow AS SELECT * FROM clicks WHERE ms > 5 AFTER 3 MATCHES;"
     assert reads_of(project_of(sql))["slow"] == ["clicks"]
+
+
+def test_a_computed_column_is_made_of_stored_ones_and_raw_of_all() -> None:
+    sql = """
+    CREATE STREAM sales (price INT, cart STRUCT<qty: INT>,
+      total INT GENERATED ALWAYS AS (Price * cart.qty),
+      note STRING GENERATED ALWAYS AS (_raw:note::string));
+    CREATE VIEW v AS
+    SELECT note, sum(total) AS total, max(_raw:x::int) AS x FROM sales GROUP BY note;
+    """
+    made = {"total": ["sales.cart", "sales.price"], "note": ["sales.*"]}
+    assert columns(sql, "sales") == made
+    assert columns(sql) == {"note": ["sales.note"], "total": ["sales.total"], "x": ["sales.*"]}

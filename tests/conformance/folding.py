@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from conformance.cases import Case
 from headrace.carry.match import match
 from headrace.compile.carry import Carried
+from headrace.compile.computed import HIDDEN_DDL
 from headrace.compile.matched import matched_stream
-from headrace.compile.passes import HIDDEN_DDL
-from headrace.compile.resolve import HIDDEN, Resolved
-from headrace.core.event import CUT, DATED, DISORDERED, KEY, OFFSET, SEQ, STATE, TIME, TIMER
+from headrace.compile.resolve import Resolved
+from headrace.core.event import CUT, DATED, DISORDERED, HIDDEN, KEY, OFFSET, SEQ, STATE, TIME, TIMER
 from headrace.core.origin import Origin
 from headrace.core.time import SECOND, iso
 from headrace.define.definitions import QueryDefinition

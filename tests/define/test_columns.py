@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
-from headrace.core.schema import Column, Schema, Type
+from headrace.core.schema import Column, Generated, Schema, Type
 from headrace.define.definitions import StreamDefinition
 from headrace.define.statements import read_statements
 from headrace.log.block import Block
@@ -155,3 +155,27 @@ def test_a_table_has_no_paths_and_no_formats() -> None:
     assert caught.value.message == (
         "column 'x' of table 't' has FROM '$.a', which only columns of streams have"
     )
+
+
+@pytest.mark.parametrize(
+    ("clause", "sql"),
+    [
+        ("GENERATED ALWAYS AS (last * 2)", "last * 2"),
+        ("generated always as ((last + 1) % 3)", "(last + 1) % 3"),
+        ("COMMENT 'a' GENERATED ALWAYS AS (concat(')', last, '('))", "concat(')', last, '(')"),
+        ("GENERATED ALWAYS AS (last -- the last one)\n + 1) COMMENT 'b'",
+         "last -- the last one)\n + 1"),
+    ],
+)  # fmt: skip
+def test_a_generated_column_has_its_expression_as_it_is_written(clause: str, sql: str) -> None:
+    found = column(f"a DECIMAL(5,2) {clause}")
+    assert found == Column("a", Type.parse("DECIMAL(5,2)"), generated=Generated(sql))
+    assert found.clauses == f"GENERATED ALWAYS AS ({sql})"
+
+
+def test_a_generated_column_is_in_no_event() -> None:
+    (stream,) = read_statements("CREATE STREAM s (a INT, b INT GENERATED ALWAYS AS (a), c INT)", "")
+    assert isinstance(stream, StreamDefinition)
+    assert stream.schema.stored.names == ("a", "c")
+    assert [each.name for each in stream.schema.computed] == ["b"]
+    assert stream.schema.stored_ddl == "`a` INT, `c` INT"

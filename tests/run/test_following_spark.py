@@ -53,6 +53,10 @@ CREATE STREAM tagged AS SELECT c.user, tag, t.team
   FROM clicks c LEFT JOIN teams t ON c.user = t.user LATERAL VIEW explode(tags) x AS tag;
 CREATE STREAM ready AS SELECT shout(tag) AS tag FROM tagged WHERE team = 'red';
 CREATE STREAM starred AS SELECT *, ms * 2 AS twice FROM clicks WHERE NOT _late;
+CREATE STREAM sales (price INT, qty INT, total BIGINT GENERATED ALWAYS AS (price * qty),
+  note STRING GENERATED ALWAYS AS (_raw:note::string));
+CREATE STREAM noted AS SELECT total, _raw:more.deep::int AS deep FROM sales WHERE note = 'x';
+CREATE STREAM whole AS SELECT * FROM sales;
 CREATE RULES judged ON clicks FIRST MATCH
   RULE fast WHEN ms < 50 THEN SET verdict = 'fast'
   ELSE SET verdict = 'slow';
@@ -110,6 +114,18 @@ def fill(project: Project, plan: Plan) -> None:
             topic.append(0, [b"not json"], bytes(1)).result()
         topic.append(number % 2, [json.dumps(said).encode()], bytes(1)).result()
     topic.append(1, [json.dumps(EVENTS[1]).encode()], bytes([Status.DUPLICATE])).result()
+    topic.close()
+    fill_sales(project, plan)
+
+
+def fill_sales(project: Project, plan: Plan) -> None:
+    """One event in the master, and another in the log."""
+    log, sales = Layout.of(project).log("sales"), plan.stream("sales")
+    topic = Topic.open(log, sales.partitions, segment_bytes_max=1 << 20)
+    archive = Archive(InProcess(), sales, log, Layout.of(project).master("sales"))
+    topic.append(0, [b'{"price": 2, "qty": 3, "note": "x", "more": {"deep": 7}}'], b"\0").result()
+    archive.step(100)
+    topic.append(0, [b'{"price": 5, "qty": 1, "note": 1, "more": {"deep": "no"}}'], b"\0").result()
     topic.close()
 
 
@@ -260,3 +276,41 @@ def test_more_rows_than_an_answer_may_have_come_in_pieces(place: Place) -> None:
     found = place.heard("tagged")
     assert len(rows(found)) > 20
     assert len(found) > 2, "the first is where it begins"
+
+
+SALES = [
+    {"price": 2, "qty": 3, "total": 6, "note": "x"},
+    {"price": 5, "qty": 1, "total": 5, "note": "1"},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sales", SALES),
+        ("whole", SALES),
+        ("sales WHERE total > 5", SALES[:1]),
+        ("sales WHERE _raw:more.deep::int = 7", SALES[:1]),
+        ("noted", [{"total": 6, "deep": 7}]),
+    ],
+)
+def test_computed_columns_and_raw_are_told_of_events_in_master_and_log(
+    place: Place, text: str, expected: list[dict[str, Any]]
+) -> None:
+    assert place.rows(text) == expected
+
+
+def test_a_query_reads_computed_columns_and_raw_of_a_stream(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteStore, "deployed", lambda _: place.plan)
+
+    def asked(text: str) -> list[dict[str, Any]]:
+        return place.questions.answer(text).rows
+
+    star = asked("SELECT * FROM sales ORDER BY _offset")
+    assert [{name: row[name] for name in SALES[0]} for row in star] == SALES
+    assert "_raw" not in star[0], "a star does not have it"
+    deep = asked("SELECT _raw:more.deep::int AS deep FROM sales ORDER BY _offset")
+    assert deep == [{"deep": 7}, {"deep": None}]
+    assert asked("SELECT total, deep FROM noted") == [{"total": 6, "deep": 7}]

@@ -30,7 +30,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     made.generation()
     made.send(event("/a", 66, ms=30, event_id="e3", agent="curl"), event("/z", 67, event_id="e4"))
     made.epoch()
-    made.send(event("/a", 7, event_id="e5", agent={"name": "x"}))
+    made.send(event("/a", 7, event_id="e5", agent={"name": "x"})[:-1] + b', "far": 1e400}')
     made.send(b'{"ts": "half past six"}', partition=1)
     yield made
     made.close()
@@ -58,6 +58,10 @@ def test_the_catalog_has_streams_with_columns_and_types(seen: StoreObservatory) 
     assert [(c.name, c.type) for c in clicks.columns[:3]] == [
         ("page", "STRING"), ("user", "STRING"), ("ms", "BIGINT"),
     ]  # fmt: skip
+    generated = {c.name: c.generated for c in clicks.columns if c.generated}
+    assert generated == {
+        "twice": "2 * ms", "sound": "soundex(page)", "tool": "_raw:agent::string",
+    }  # fmt: skip
     assert (quick.kind, quick.reads) == ("derived", ["clicks"])
     assert quick.sql == "SELECT page AS p, ms, ts FROM clicks WHERE ms < 50"
     assert [(c.name, c.type) for c in quick.columns] == [
@@ -122,10 +126,12 @@ def test_quality_counts_what_is_not_as_it_should_be(seen: StoreObservatory) -> N
     }
     assert [(reason.events, reason.offset) for reason in clicks.reasons] == [(1, 1), (1, 0)]
     assert clicks.reasons[0].reason.endswith("such as '2026-01-31T12:00:00Z'")
-    (agent,) = clicks.undeclared
+    agent, far = clicks.undeclared
     assert (agent.name, agent.events, agent.share, agent.type) == ("agent", 2, 0.4, "string")
+    assert (far.name, far.type, far.example) == ("far", "number", "1e400")
     nulls = {null.column: null.share for null in clicks.nulls}
     assert (nulls["page"], nulls["user"]) == (0, 1)
+    assert (nulls["twice"], nulls["tool"], "sound" in nulls) == (0, 0.6, False)
     assert (clicks.records, clicks.duplicates, clicks.balance.off) == (8, 1, 0)
     assert (clicks.taken, clicks.late) == (6, 0)
 

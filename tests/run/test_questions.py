@@ -16,7 +16,7 @@ from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady
 from headrace.core.stopping import Stopping
 from headrace.core.time import SECOND, iso
 from headrace.run.layout import Layout
-from headrace.run.questions import Questions, _as_of_query, _names, _without_time_travel
+from headrace.run.questions import Questions, _as_of_query, _in_our_words, _names
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
 
@@ -214,12 +214,14 @@ def test_names_are_what_a_query_reads(text: str, names: set[str]) -> None:
             "SELECT * FROM _as_of_0 AS x JOIN _as_of_1 AS y ON x.i = y.i JOIN b ON x.j",
             {"_as_of_0": ("a", "VERSION", "1"), "_as_of_1": ("a", "VERSION", "2")},
         ),
+        ("SELECT 'a:b::int' FROM a", "SELECT 'a:b::int' FROM a", {}),
+        ("SELECT _raw:b::int FROM a", "SELECT TRY_CAST(_raw:`b` AS INT) FROM a", {}),
     ],
 )
-def test_as_of_becomes_a_relation_of_its_own(
+def test_as_of_becomes_a_relation_of_its_own_and_no_cast_from_a_variant_fails(
     text: str, sql: str, moments: dict[str, tuple[str, str, str]]
 ) -> None:
-    found, asked = _without_time_travel(text)
+    found, asked = _in_our_words(text)
     assert asked == moments
     assert found == sql
 

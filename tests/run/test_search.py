@@ -194,3 +194,20 @@ def test_a_number_beyond_2_to_the_53_is_not_taken_for_its_neighbour(tmp_path: Pa
     assert found(service, fields=(("ms", str(2**53 + 1)),)) == [(0, 1)]
     service.close()
     traced.close()
+
+
+def test_a_computed_column_is_searched_and_shown_where_duckdb_can_compute_it(
+    offline: Offline,
+) -> None:
+    assert found(offline, fields=[("twice", "140")]) == [(1, 0)]
+    assert found(offline, fields=[("tool", "curl")]) == [(1, 2)]
+    (shown,) = search(offline, "clicks", EventsWanted(fields=[("tool", "curl")])).events
+    assert shown.body is not None
+    assert (shown.body["twice"], shown.body["tool"]) == (20, "curl")
+    assert "sound" not in shown.body
+    with pytest.raises(BadRequest) as caught:
+        search(offline, "clicks", EventsWanted(fields=[("Sound", "A000")]))
+    assert caught.value.message == (
+        "events cannot be searched by 'sound', which only Spark can compute"
+    )
+    assert caught.value.hint == "ask for them with a query over the stream."

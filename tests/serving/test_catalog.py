@@ -139,6 +139,7 @@ def test_a_new_view_is_not_ready_before_its_first_generation(bench: Bench) -> No
         STREAM.replace("ms BIGINT", "ms STRING"),
         STREAM.replace("ms BIGINT", "ms BIGINT NOT NULL"),
         STREAM.replace("ms BIGINT, ", ""),
+        STREAM.replace("ms BIGINT", "ms BIGINT GENERATED ALWAYS AS (length(page))"),
         STREAM.replace("ms BIGINT", "milliseconds BIGINT, ms2 BIGINT"),
         STREAM.replace("ms BIGINT", "ms BIGINT, more STRING NOT NULL"),
         STREAM.replace("'2'", "'3'"),
@@ -159,6 +160,13 @@ def test_a_stream_cannot_change_what_its_history_means(live: Bench, stream: str)
     assert live.store.deployed() == PLAN
     with pytest.raises(BadDefinition):
         check_histories(PLAN, plan_of(definitions(views, stream)))
+
+
+def test_computed_columns_are_no_part_of_a_streams_history(live: Bench) -> None:
+    computed = STREAM.replace("ms BIGINT", "ms BIGINT, twice {} GENERATED ALWAYS AS ({})")
+    for said in (computed.format("BIGINT", "2 * ms"), computed.format("STRING", "page"), STREAM):
+        assert set(_deploy(live, VIEWS, said).values()) == {"unchanged"}
+        check_histories(live.store.deployed(), plan_of(definitions(VIEWS, said)))
 
 
 def test_a_stream_may_get_a_column_that_may_be_null(live: Bench) -> None:

@@ -77,3 +77,34 @@ def test_a_build_refuses_a_damaged_file_and_spark_would_too(parts: Parts) -> Non
         parts.compiled.batch.read.parquet(path).collect()
     _flip_in_ids(parts)
     assert _before(parts, end) == before
+
+
+TYPED = """
+CREATE STREAM hooks (id STRING, payload VARIANT,
+  kind STRING GENERATED ALWAYS AS (payload:kind::string));
+CREATE STREAM plain (id STRING);
+CREATE VIEW kinds AS SELECT kind, max(_raw:n::int) AS n FROM hooks GROUP BY kind;
+CREATE VIEW ids AS SELECT id, count(*) AS n FROM plain GROUP BY id;
+"""
+
+
+def test_what_is_stored_has_its_type_in_master_and_log_and_raw_is_there_for_who_reads_it(
+    spark: Any, tmp_path: Path
+) -> None:
+    parts = Parts(compile_sql(spark, tmp_path, TYPED), tmp_path / "state")
+    try:
+        for stream in ("hooks", "plain"):
+            parts.intake(stream).accept([b'{"id": "a", "payload": {"kind": "x"}, "n": 1, "n": 2}'])
+            parts.archive(stream)
+            parts.intake(stream).accept([b'{"id": "b", "n": {}, "far": 1e400}'])
+        (hooks,), (plain,) = parts.feeds("hooks"), parts.feeds("plain")
+        events = hooks.events_before(parts.compiled.batch, Position((2,)))
+        rows = events.selectExpr("id", "payload:kind::string", "_raw:n::string", "_raw:far::string")
+        assert sorted(map(tuple, rows.collect())) == [
+            ("a", "x", "2", None),
+            ("b", None, "{}", "Infinity"),
+        ]
+        assert "kind" not in events.columns, "views say themselves what is computed"
+        assert "_raw" not in plain.events_before(parts.compiled.batch, Position((2,))).columns
+    finally:
+        parts.close()

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.compile.passes import HIDDEN_DDL
+from headrace.compile.computed import HIDDEN_DDL
 from headrace.core.errors import (
     BadProject,
     BadQuery,

@@ -199,7 +199,9 @@ def reader_of(topic: Topic, overload: str, lag_events_max: int = 6) -> LogStream
     pace = Pace(overload=overload, lag_events_max=lag_events_max)
     start, path = Position((0, 0)), topic.path.parents[1] / "serving.db"
     columns, flow = ["user", "ts"], CLICKS.name
-    return LogStreamReader(topic.path, decoder_of(CLICKS), start, columns, 100, path, pace, flow, 0)
+    return LogStreamReader(
+        topic.path, decoder_of(CLICKS), start, columns, 100, path, pace, flow, 0, raw=False
+    )
 
 
 def shed_rows(reader: LogStreamReader, end: dict[str, str]) -> list[dict[str, Any]]:

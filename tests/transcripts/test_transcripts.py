@@ -44,6 +44,7 @@ QUERIED = [
     "window_late_event",
     "malformed_types",
     "types_nested",
+    "raw_fields",
     "join_missing_key",
     "derived_explode",
     "two_streams",

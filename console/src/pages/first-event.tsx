@@ -18,7 +18,8 @@ export function sample(stream: CatalogStream, time: string): Record<string, unkn
   const event: Record<string, unknown> = {};
   if (stream.id && !stream.columns.some((column) => column.name === stream.id))
     event[stream.id] = "first";
-  for (const { name, type } of stream.columns) {
+  for (const { name, type, generated } of stream.columns) {
+    if (generated !== null) continue; // it is computed, and in no event
     const known = SAMPLES.find(([pattern]) => pattern.test(type ?? ""));
     event[name] = /TIMESTAMP|DATE/.test(type ?? "") ? time : known ? known[1] : "ada";
   }

@@ -8,7 +8,9 @@ import msgspec
 
 
 class CatalogColumn(msgspec.Struct, frozen=True):
-    """A column. `exact` is false where its values may be estimates, with the error and why."""
+    """A column. `exact` is false where its values may be estimates, with the error and why;
+    `generated` is the expression of one that is computed.
+    """
 
     name: str
     type: str | None  # None: only Spark knows it
@@ -18,6 +20,7 @@ class CatalogColumn(msgspec.Struct, frozen=True):
     error: float | None = None
     error_of: str | None = None  # value, rank or events
     why: str | None = None
+    generated: str | None = None
 
 
 class WatermarkShape(msgspec.Struct, frozen=True):

@@ -82,7 +82,7 @@ class _Reading:
         return CatalogStream(
             stream.name,
             "declared",
-            _declared(stream.schema),
+            _declared(stream.schema, said.schema if said else stream.schema),
             str(said.origin) if said else "",
             source=said.source if said else None,
             format=stream.format,
@@ -132,7 +132,7 @@ class _Reading:
             )
             yield CatalogTable(
                 table.name,
-                _declared(said.schema) if said else [],
+                _declared(said.schema, said.schema) if said else [],
                 str(said.origin) if said else "",
                 table.format,
                 table.location,
@@ -199,8 +199,13 @@ class _Reading:
             yield CatalogSink(sink.name, view, sink.into, sink.target, guarantee, sink.origin)
 
 
-def _declared(schema: Schema) -> list[CatalogColumn]:
-    return [CatalogColumn(c.name, c.type.spark, c.nullable) for c in schema.columns]
+def _declared(schema: Schema, said: Schema) -> list[CatalogColumn]:
+    """The columns of a schema, with expressions as they were said."""
+    texts = {column.name: column.generated.sql for column in said.computed if column.generated}
+    return [
+        CatalogColumn(c.name, c.type.spark, c.nullable, generated=texts.get(c.name))
+        for c in schema.columns
+    ]
 
 
 def columns_of(view: ViewPlan) -> list[CatalogColumn]:

@@ -1,7 +1,8 @@
 """What is wanted of events, as conditions of DuckDB's SQL over a stream's records.
 
 A declared column is compared by its type. A field that is not declared, and every field of a record
-that is no event, is looked for in the raw JSON. tests/run/test_search.py tries each.
+that is no event, is looked for in the raw JSON; a computed column is not there.
+tests/run/test_search.py tries each.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def _field(stream: StreamPlan, name: str, value: str) -> Condition:
     if column is None:
         return in_raw
     typed = _compared(column, value)
+    if column.generated:
+        return Condition(f"{_EVENT} AND {typed.sql}", typed.values)
     return Condition(
         f"CASE WHEN {_EVENT} THEN {typed.sql} ELSE {in_raw.sql} END",
         (*typed.values, *in_raw.values),

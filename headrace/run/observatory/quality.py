@@ -39,10 +39,12 @@ BUCKETS_MS = (0, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 _EVENTS = f"WHERE {STATUS} = {int(Status.EVENT)}"
 # What differs between two letters with the same mistake.
 _VALUES = re.compile(r", not .*$| \(?(at )?byte \d+\)?|: '?[-+.\deE]+'?…?$", re.DOTALL)
+# A JSON value by its first character; what is not here is a number.
 _JSON_TYPES = {
-    str: "string", int: "number", float: "number", bool: "boolean", list: "array", dict: "object",
-    type(None): "null",
+    '"': "string", "t": "boolean", "f": "boolean", "[": "array", "{": "object", "n": "null",
 }  # fmt: skip
+# Its fields stay as they were written: a number may be one that no type holds.
+_fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def quality_of(subject: Subject) -> Quality:
@@ -93,7 +95,7 @@ def _lateness(records: Records) -> list[LatenessBucket]:
 
 
 def _nulls(records: Records) -> Iterator[NullShare]:
-    columns = records.stream.columns
+    columns = records.columns
     counts = ", ".join(f'count("{column.name}")' for column in columns)
     ((events, *known),) = records.fetch(
         f"SELECT count(*), {counts} FROM {records.relation} {_EVENTS}"
@@ -109,16 +111,15 @@ def _undeclared(records: Records) -> Iterator[UndeclaredField]:
     if records.stream.format != "json":
         return
     rows = records.fetch(f"SELECT {RAW} FROM {records.relation} {_EVENTS}")
-    objects = [msgspec.json.decode(bytes(raw)) for (raw,) in rows]
-    columns = records.stream.columns
+    objects = [_fields_of(bytes(raw)) for (raw,) in rows]
+    columns = records.stream.schema.stored.columns
     declared = {(JsonPath.parse(c.path).field if c.path else c.name).lower() for c in columns}
     declared.add(records.stream.id or "")
     found = Counter(name for one in objects for name in one if name.lower() not in declared)
     for name, events in found.most_common(FIELDS_MAX):
-        example = next(one[name] for one in objects if name in one)
-        text = msgspec.json.encode(example).decode()[:EXAMPLE_MAX]
-        kind = _JSON_TYPES[type(example)]
-        yield UndeclaredField(name, events, round(events / len(objects), 4), kind, text)
+        text = bytes(next(one[name] for one in objects if name in one)).decode()
+        kind, share = _JSON_TYPES.get(text[0], "number"), round(events / len(objects), 4)
+        yield UndeclaredField(name, events, share, kind, text[:EXAMPLE_MAX])
 
 
 def _reasons(letters: Sequence[Any]) -> list[ReasonCount]:

@@ -15,9 +15,11 @@ from decimal import Decimal
 from typing import Any
 
 from headrace.api.observed.events import EventRecord
+from headrace.audit.computed import register_computed
 from headrace.audit.events import every, register_range
 from headrace.audit.limits import within_time
-from headrace.compile.plan import StreamPlan
+from headrace.audit.raw_json import register_raw_json
+from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.event import (
     ARRIVED_AT,
     LATE,
@@ -35,21 +37,25 @@ from headrace.ingest.fields import Value, field_reader
 from headrace.run.observatory.subject import Subject
 
 SHOWN_MAX = 16_384  # bytes of a record in a list
+_COMPUTED = "_computed"  # the records with what is computed of them
 _HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, STATUS, REASON, LATE, LATENESS, RAW)
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A connection in which `relation` has the records of a range."""
+    """A connection in which `relation` has the records of a range. A computed column that only
+    Spark can compute is not among the `columns`.
+    """
 
     connection: Any
     stream: StreamPlan
     definition: StreamDefinition
     lateness_known: bool
+    columns: tuple[ColumnPlan, ...]
 
     @property
     def relation(self) -> str:
-        return every(self.stream.name)
+        return _COMPUTED
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         return list(self.connection.execute(sql, list(values)).fetchall())
@@ -58,7 +64,7 @@ class Records:
         self, ending: str, values: Sequence[Any] = (), *, whole: bool = False
     ) -> list[EventRecord]:
         """The records that `SELECT … ending` gives, as they are shown."""
-        names = [column.name for column in self.stream.columns]
+        names = [column.name for column in self.columns]
         columns = ", ".join([*_HIDDEN, *(f'"{name}"' for name in names)])
         rows = self.fetch(f"SELECT {columns} FROM {self.relation} {ending}", values)
         raws = [bytes(row[len(_HIDDEN) - 1]) for row in rows]
@@ -72,7 +78,7 @@ class Records:
         self, row: Sequence[Any], raw: bytes, key: str | None, id: str | None, whole: bool
     ) -> EventRecord:
         partition, offset, arrived, status, reason, late, lateness, _ = row[: len(_HIDDEN)]
-        names = (column.name for column in self.stream.columns)
+        names = (column.name for column in self.columns)
         body = {n: shown_value(v) for n, v in zip(names, row[len(_HIDDEN) :], strict=True)}
         cut, event = not whole and len(raw) > SHOWN_MAX, status == Status.EVENT
         mark, known = self.stream.watermark, event and self.lateness_known
@@ -132,7 +138,10 @@ def records_of(subject: Subject, stream: StreamPlan, range: PositionRange) -> It
     connection = duckdb.connect(":memory:")
     try:
         with within_time(connection, query.seconds_max):
+            register_raw_json(connection)
             known = register_range(connection, stream, range, subject.layout.state, query.scan_max)
-            yield Records(connection, stream, definition, known)
+            computed = register_computed(connection, stream, every(stream.name), _COMPUTED)
+            columns = [c for c in stream.columns if c.generated is None or c.name in computed]
+            yield Records(connection, stream, definition, known, tuple(columns))
     finally:
         connection.close()

@@ -16,7 +16,7 @@ from headrace.core.errors import BadRequest, NotFound
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
 from headrace.run.observatory.conditions import conditions_of
-from headrace.run.observatory.records import log_end, records_of
+from headrace.run.observatory.records import Records, log_end, records_of
 from headrace.run.observatory.subject import Subject
 
 _NEWEST = f"ORDER BY {ARRIVED_AT} DESC, {OFFSET} DESC, {PARTITION} LIMIT ?"
@@ -51,9 +51,22 @@ def search(subject: Subject, name: str, wanted: EventsWanted) -> Events:
     where = " AND ".join(f"({condition.sql})" for condition in conditions) or "true"
     values = [value for condition in conditions for value in condition.values]
     with records_of(subject, stream, page.range) as records:
+        _check_computed(records, wanted)
         found = records.shown(f"WHERE {where} {_NEWEST}", [*values, wanted.limit])
     position = page.after(found, wanted.limit) if wanted.offset is None else None
     return Events(found, str(position) if position else None, len(page.range))
+
+
+def _check_computed(records: Records, wanted: EventsWanted) -> None:
+    known = {column.name.lower() for column in records.columns}
+    for column in records.stream.schema.computed:
+        if column.name.lower() not in known and any(
+            name.lower() == column.name.lower() for name, _ in wanted.fields
+        ):
+            raise BadRequest(
+                f"events cannot be searched by '{column.name}', which only Spark can compute",
+                hint="ask for them with a query over the stream.",
+            )
 
 
 def _page(subject: Subject, stream: StreamPlan, wanted: EventsWanted, narrowed: bool) -> _Page:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 from headrace.core.time import SECOND, from_iso, iso
 from headrace.testing.reference.values import INT64_MAX, INT64_MIN, Timestamp, Value, wrapped
@@ -19,6 +19,7 @@ from headrace.testing.reference.values import INT64_MAX, INT64_MIN, Timestamp, V
 # Spark reads a lone point as zero.
 _INTEGER = re.compile(r"([+-]?)(\d*)(?:\.\d*)?")
 _DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?")
 _SPECIAL = {"nan": math.nan, "infinity": math.inf, "inf": math.inf}
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
@@ -31,6 +32,22 @@ def cast(value: Value, to: str) -> Value:
     (1, None, '1.0E7')
     """
     return None if value is None else CASTS[to](value)
+
+
+def decimal(value: Value, precision: int, scale: int) -> Decimal | None:
+    """A DECIMAL of that size, rounded half up; NULL if it has too many digits.
+
+    >>> decimal(2.345, 5, 2), decimal("12345", 5, 2), decimal("x", 5, 2)
+    (Decimal('2.35'), None, None)
+    """
+    if isinstance(value, str):
+        value = value.strip() if _DECIMAL.fullmatch(value.strip()) else None
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    exact = Decimal(repr(value) if isinstance(value, float) else value)
+    with localcontext(prec=100):
+        found = exact.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+    return found if found.adjusted() < precision - scale or not found else None
 
 
 def number(value: Value) -> Value:

@@ -9,16 +9,17 @@ tests/testing/test_expressions.py is a table of expressions and their values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from sqlglot import exp
 
 from headrace.core.errors import Unsupported
-from headrace.testing.reference.casts import CASTS, cast
+from headrace.testing.reference.casts import CASTS, cast, decimal
 from headrace.testing.reference.moments import interval, truncated
 from headrace.testing.reference.scalars import NULL_AWARE, STRICT, equal
 from headrace.testing.reference.values import Row, Value, Window
 
+_EXACT = Context(prec=100)
 _TYPES = {
     "TEXT": "STRING", "VARCHAR": "STRING", "CHAR": "STRING",
     "INT": "INT", "BIGINT": "BIGINT", "DOUBLE": "DOUBLE", "BOOLEAN": "BOOLEAN",
@@ -90,7 +91,11 @@ def _literal(node: exp.Expr, _row: Row) -> Value:
 
 
 def _cast(node: exp.Expr, row: Row) -> Value:
-    word = _TYPES.get(node.args["to"].this.name)
+    to = node.args["to"]
+    if to.this.name == "DECIMAL":
+        precision, scale = ([int(size.name) for size in to.expressions] + [10, 0])[:2]
+        return decimal(evaluate(node.this, row), precision, scale)
+    word = _TYPES.get(to.this.name)
     if word not in CASTS:
         raise unknown(node)
     return cast(evaluate(node.this, row), word)
@@ -187,7 +192,7 @@ def _within_json(node: exp.Expr, row: Row) -> Value:
             inside = isinstance(value, list) and part.this < len(value)
             value = value[part.this] if inside else None
     # Spark keeps a decimal within JSON without the zeros at its end.
-    return value.normalize() if isinstance(value, Decimal) else value
+    return value.normalize(_EXACT) if isinstance(value, Decimal) else value
 
 
 def _date_trunc(node: exp.Expr, row: Row) -> Value:

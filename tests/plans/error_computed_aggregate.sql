@@ -1,0 +1,1 @@
+CREATE STREAM sales (price INT, most INT GENERATED ALWAYS AS (max(price)));

@@ -1,0 +1,3 @@
+CREATE STREAM sales (
+  price INT,
+  twice INT NOT NULL GENERATED ALWAYS AS (2 * price));

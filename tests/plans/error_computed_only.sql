@@ -1,0 +1,1 @@
+CREATE STREAM sales (twice INT GENERATED ALWAYS AS (2));

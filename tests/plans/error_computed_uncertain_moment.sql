@@ -1,0 +1,1 @@
+CREATE STREAM sales (price INT, day DATE GENERATED ALWAYS AS (DATE 'today'));

@@ -1,0 +1,1 @@
+CREATE STREAM sales (price INT, twice INT GENERATED ALWAYS AS (2 * (price);

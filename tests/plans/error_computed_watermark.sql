@@ -1,0 +1,4 @@
+CREATE STREAM sales (
+  at BIGINT,
+  ts TIMESTAMP GENERATED ALWAYS AS (timestamp_millis(at)),
+  WATERMARK ts DELAY OF INTERVAL 1 MINUTE);

@@ -1,0 +1,3 @@
+CREATE STREAM sales (price INT,
+  most INT GENERATED ALWAYS AS (
+    mode(price)));

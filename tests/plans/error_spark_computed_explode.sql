@@ -1,0 +1,1 @@
+CREATE STREAM sales (tags ARRAY<STRING>, tag STRING GENERATED ALWAYS AS (explode(tags)));

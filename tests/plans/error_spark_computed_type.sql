@@ -1,0 +1,3 @@
+CREATE STREAM sales (
+  price INT,
+  prices INT GENERATED ALWAYS AS (array(price)));

@@ -1,0 +1,3 @@
+CREATE STREAM sales (
+  price INT,
+  drawn DOUBLE GENERATED ALWAYS AS (price * rand()));
