@@ -19,6 +19,7 @@ from headrace.compile.derive import MADE, check_stateless
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
 from headrace.compile.match_conditions import Conditions
+from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import Resolved
@@ -292,6 +293,7 @@ class _Matching:
 
     def parsed(self, phrase: Phrase) -> exp.Expr:
         query = parse_query(f"SELECT {phrase.sql}", phrase.origin)
+        refuse_moving_moments(query, phrase.origin)
         made: exp.Expr = query.expressions[0]
         return made
 

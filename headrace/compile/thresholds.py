@@ -13,6 +13,7 @@ from headrace.compile.carry import Carried, Order, relation_ddl
 from headrace.compile.derive import MADE, REACHED
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, known_type, select_of, storage_form
+from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import Resolved
 from headrace.core.event import HIDDEN, TIME
@@ -55,6 +56,7 @@ def threshold_stream(
 
 def _counted(phrase: Phrase, source: exp.Select, analyse: Analyse) -> str:
     """What is counted, as the search takes it."""
+    refuse_moving_moments(parse_query(f"SELECT {phrase.sql}", phrase.origin), phrase.origin)
     sql = select_of(source, [f"{phrase.sql} AS e"])
     [(_, spark_type)] = analyse(sql, phrase.origin)
     return storage_form(known_type(spark_type, phrase.sql, phrase.origin), phrase.sql)

@@ -22,6 +22,7 @@ from functools import lru_cache
 import msgspec
 from sqlglot import exp
 
+from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.plan import Plan, ShapePlan, WatchPlan, digest
 from headrace.compile.rules import action_plan
 from headrace.core.errors import HeadraceError, Unsupported
@@ -121,6 +122,7 @@ def _qualify_stars(select: exp.Select) -> None:
 def _when(when: Phrase, select: exp.Select) -> exp.Expr:
     """The condition over the matched row, said over the events: an output stands for its value."""
     text = parse_query(f"SELECT 1 WHERE {when.sql}", when.origin)
+    refuse_moving_moments(text, when.origin)
     condition: exp.Expr = exp.paren(text.args["where"].this)
     made = {item.alias.lower(): item.unalias() for item in select.expressions if item.alias}
     for column in list(condition.find_all(exp.Column)):

@@ -70,6 +70,10 @@ PLACES = {
     "rule": "CREATE RULE r AS SELECT user FROM clicks WHERE {} IS NULL",
     "threshold": "CREATE RULE r AS count(*) >= 2 WITHIN INTERVAL 1 MINUTE PER user FROM clicks "
     "WHERE {} IS NULL",
+    "what is counted": "CREATE RULE r AS count(DISTINCT hash({})) >= 2 WITHIN INTERVAL 1 MINUTE "
+    "PER user FROM clicks",
+    "end of a watch": "CREATE WATCH w AS SELECT user, ms FROM clicks AFTER 1 MATCH "
+    "WHEN ({} IS NULL)",
     "watch": "CREATE WATCH w AS SELECT user FROM clicks WHERE {} IS NULL AFTER 1 MATCH",
     "view over a view": "CREATE VIEW u AS SELECT user, count(*) AS n FROM clicks GROUP BY user; "
     "CREATE VIEW v AS SELECT user, {} AS x FROM u",
