@@ -26,6 +26,7 @@ from headrace.audit.ordered import NotComparable
 from headrace.compile.plan import Plan, TablePlan, ViewPlan
 from headrace.core.errors import NotReady
 from headrace.define.functions import FunctionDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.serving.carried import unfit
 from headrace.serving.catalog import provisional
@@ -38,7 +39,7 @@ from headrace.serving.store import AuditResult, Shed, StreamState
 
 def audit_view(
     store: SqliteStore,
-    state: Path,
+    layout: Layout,
     plan: Plan,
     name: str,
     project: Project,
@@ -52,7 +53,7 @@ def audit_view(
     try:
         flow = reached.plan
         for stream, part in zip(flow.streams, flow.positions(reached.position), strict=True):
-            register_stream(connection, stream, part, state, shed)
+            register_stream(connection, stream, part, layout, shed)
         watermark = flow.streams[0].watermark
         sql = oracle_sql(view, watermark[0] if watermark else None, reached.reached.marks)
         expected = connection.execute(sql).fetchall()

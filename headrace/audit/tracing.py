@@ -24,6 +24,7 @@ from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.errors import Unsupported
 from headrace.core.event import OFFSET, PARTITION, STATUS, Status
 from headrace.define.functions import FunctionDefinition
+from headrace.define.layout import Layout
 from headrace.serving.answer import AsOf, as_of
 from headrace.serving.conditions import Keys
 from headrace.serving.progress import read_stream
@@ -131,7 +132,7 @@ class Tracing:
 def tracing(
     asked: Asked,
     plan: Plan,
-    state: Path,
+    layout: Layout,
     folder: Path,
     functions: Iterable[FunctionDefinition],
     seconds_max: float,
@@ -144,7 +145,7 @@ def tracing(
     try:
         with within_time(connection, seconds_max):
             traced = Tracing(connection, asked, stream, seconds_max)
-            _register(traced, state)
+            _register(traced, layout)
             yield traced
     except duckdb.Error as error:
         raise Unsupported(
@@ -156,9 +157,9 @@ def tracing(
         connection.close()
 
 
-def _register(traced: Tracing, state: Path) -> None:
+def _register(traced: Tracing, layout: Layout) -> None:
     connection, asked = traced.connection, traced.asked
-    register_records(connection, traced.stream, asked.state.position, state)
+    register_records(connection, traced.stream, asked.state.position, layout)
     name_events(connection, traced.stream, traced.every, f"{STATUS} = {int(Status.EVENT)}")
     connection.register("_passed", places(asked.shed))
     connection.register("_missing", places(_missing(asked)))

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 
 from headrace.compile.plan import StreamPlan
 from headrace.compile.resolve import HIDDEN
+from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
 from headrace.core.event import OFFSET, PARTITION, STATUS, Status
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.log.decode import Decoder
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
+from headrace.log.protocol import LogReader
 from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import read_rows, sound
 from headrace.master.table import MasterTable, event_files
@@ -35,7 +37,7 @@ Highs = tuple[int | None, ...]
 class RangeReader:
     """The events of one stream, by ranges of positions."""
 
-    def __init__(self, stream: StreamPlan, log: Path, master: Path) -> None:
+    def __init__(self, stream: StreamPlan, log: LogAddress, master: Path) -> None:
         self.stream, self.log, self.decoder = stream, log, decoder_of(stream)
         self.table = MasterTable(master, declared_schema(stream), stream.partitions)
         self.schema = events_schema(stream, self.decoder)
@@ -44,7 +46,7 @@ class RangeReader:
 
     def end(self) -> Position:
         """The position after the last event that is durable."""
-        return TopicReader(self.log).end()
+        return open_reader(self.log).end()
 
     def read(self, range: PositionRange) -> pa.Table:
         """The events of a range, partition by partition, in the order of the log."""
@@ -100,7 +102,7 @@ class RangeReader:
         """What the log has of each partition from `lower` on, and the highest event times after
         the range; what lies before `lower` is decoded for its times alone.
         """
-        reader, after, parts = TopicReader(self.log), list(highs), []
+        reader, after, parts = open_reader(self.log), list(highs), []
         for partition, interval in range.intervals():
             high, first = highs[partition], lower.offsets[partition]
             part, after[partition] = logged_events(reader, self.decoder, partition, interval, high)
@@ -121,7 +123,7 @@ def events_schema(stream: StreamPlan, decoder: Decoder) -> pa.Schema:
 
 
 def logged_events(
-    reader: TopicReader, decoder: Decoder, partition: int, interval: Interval, high: int | None
+    reader: LogReader, decoder: Decoder, partition: int, interval: Interval, high: int | None
 ) -> tuple[pa.Table, int | None]:
     """What the log has of a partition, without duplicates and dead letters, and the highest event
     time after it; `high` is the one before it.

@@ -26,13 +26,13 @@ from headrace.core.errors import BadBackup, Conflict, NotFound, Unavailable
 from headrace.core.files import copy_file, digest_of, sync
 from headrace.core.time import Clock, iso, now_us
 from headrace.core.version import __version__
+from headrace.define.layout import Layout
 from headrace.ingest.progress import held_still
-from headrace.log.copy import copy_log, snapshot
+from headrace.log.opening import copy_log, snapshot
 from headrace.master.copy import copy_master, link_files
 from headrace.master.version import found_version
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock, started_at
-from headrace.run.parts import marks_of, topics_of
+from headrace.run.parts import is_written, topics_of
 from headrace.run.verify import Verified, verify
 from headrace.serving.outbox import draw_begun
 
@@ -94,7 +94,7 @@ def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
         for name, version in versions.items():
             link_files(version, links / name)
         with held_still(layout.ingest, PATIENCE_S):
-            logs = {name: snapshot(layout.log(name), marks_of(layout)) for name in topics}
+            logs = {name: snapshot(layout.log(name), written=is_written(layout)) for name in topics}
             for file in sorted(layout.ingest.glob("*.json")):
                 copy_file(file, copy.ingest / file.name)
         for name, log in logs.items():

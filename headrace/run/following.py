@@ -22,11 +22,11 @@ from headrace.compile.resolve import HIDDEN
 from headrace.core.errors import LimitReached
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.log.shown import shown_rows
 from headrace.master.range_reader import RangeReader
 from headrace.run.history import table_relation, typed_items, write_events
-from headrace.run.layout import Layout
 from headrace.serving.channel import EVENTS_MAX, Placed, Source
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
 

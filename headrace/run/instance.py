@@ -36,6 +36,7 @@ from headrace.core.user import os_user
 from headrace.core.watchdog import Watchdog
 from headrace.core.worker import Worker, problems_of
 from headrace.define.definitions import WatchDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.connector import Connector, connectors
 from headrace.ingest.intake import Receipt
@@ -48,7 +49,6 @@ from headrace.run.health import FLOWING, disk_problem, with_health
 from headrace.run.health import problems_of as problems_of_flow
 from headrace.run.health_watch import HealthWatch
 from headrace.run.inlets import Inlets
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.observatory.live import LiveObservatory

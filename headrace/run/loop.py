@@ -20,12 +20,12 @@ import msgspec
 from headrace.api.service import Balance
 from headrace.core.errors import HeadraceError
 from headrace.core.report import Report, unfailing
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.files import FilesConnector
 from headrace.run.instance import Instance
 from headrace.run.journal import keep_journal
-from headrace.run.layout import Layout
 from headrace.run.tracing import traced
 
 PROGRESS_S = 1.0

@@ -15,10 +15,10 @@ from headrace.api.service import Rebuilt, Status
 from headrace.compile.plan import WatchPlan
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.define.definitions import WatchDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.run.inlets import Inlets
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.parts import check_parts

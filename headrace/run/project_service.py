@@ -36,15 +36,16 @@ from headrace.core.rule import shown_name, view_of
 from headrace.core.time import iso
 from headrace.define.definitions import StreamDefinition, WatchDefinition
 from headrace.define.following import subscribed_name
+from headrace.define.layout import Layout
 from headrace.define.pace import paced
 from headrace.define.project import Project
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
+from headrace.log.protocol import LogReader
 from headrace.master.balance import balance, letters
 from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.health import with_health
-from headrace.run.layout import Layout
 from headrace.run.observatory.aside import aside_text
 from headrace.run.observatory.observatory import StoreObservatory
 from headrace.run.observatory.subject import Signs
@@ -155,7 +156,7 @@ class ProjectService:
 
     def log_end(self, stream: str) -> Position:
         """The position after the last event of a stream."""
-        return TopicReader(self.layout.log(stream)).end()
+        return open_reader(self.layout.log(stream)).end()
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
         return self.questions.cancel(id, caller)
@@ -197,7 +198,7 @@ class ProjectService:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
         functions = functions_of(self.project)
         found = (
-            audit_view(self.store, self.layout.state, plan, v.name, self.project, functions)
+            audit_view(self.store, self.layout, plan, v.name, self.project, functions)
             for v in wanted
         )
         return [_counted(replace(audit, view=shown_name(audit.view))) for audit in found]
@@ -395,8 +396,8 @@ class ProjectService:
             self._masters[stream] = MasterTable(path, declared_schema(stream), stream.partitions)
         return self._masters[stream]
 
-    def log_reader(self, stream: StreamPlan) -> TopicReader:
-        return TopicReader(self.layout.log(stream.name))
+    def log_reader(self, stream: StreamPlan) -> LogReader:
+        return open_reader(self.layout.log(stream.name))
 
     def close_questions(self) -> None:
         self.questions.close()

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from headrace.core.errors import BadDefinition
 from headrace.define.definitions import RuleDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project, repeats
 from headrace.run.added import read_kind
-from headrace.run.layout import Layout
 from headrace.serving.rules import RuleVersion, newest
 from headrace.serving.sqlite_store import SqliteStore
 

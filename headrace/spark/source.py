@@ -28,13 +28,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from headrace.compile.plan import StreamPlan
+from headrace.core.address import LogAddress
 from headrace.core.event import OFFSET, SHED, STATUS, Status
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.core.shedding import Shedding, decided
 from headrace.core.time import now_us
 from headrace.define.definitions import Pace
 from headrace.log.decode import Decoded, Decoder
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
 from headrace.master.decoding import decoder_of
 from headrace.serving.progress import glance
 from headrace.serving.store import StreamState
@@ -69,11 +70,13 @@ class LogSource(DataSource):
             Position.parse(self.options["start"]), Position.parse(self.options["end"])
         )
         highs = msgspec.json.decode(self.options["highs"])
-        return LogReader(Path(self.options["log"]), self._decoder(), range, highs, self._columns())
+        return LogRangeReader(
+            LogAddress.parse(self.options["log"]), self._decoder(), range, highs, self._columns()
+        )
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         return LogStreamReader(
-            Path(self.options["log"]),
+            LogAddress.parse(self.options["log"]),
             self._decoder(),
             Position.parse(self.options["start"]),
             self._columns(),
@@ -94,12 +97,12 @@ class LogPartition(InputPartition):
         self.high_us, self.shedding = high_us, shedding
 
 
-class LogReader(DataSourceReader):
+class LogRangeReader(DataSourceReader):
     """A range of the log, whatever comes after it."""
 
     def __init__(
         self,
-        log: Path,
+        log: LogAddress,
         decoder: Decoder,
         range: PositionRange,
         highs: list[int | None],
@@ -121,7 +124,7 @@ class LogReader(DataSourceReader):
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(
         self,
-        log: Path,
+        log: LogAddress,
         decoder: Decoder,
         start: Position,
         columns: list[str],
@@ -143,11 +146,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.events_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self.last = TopicReader(self.log).end()
+        self.last = open_reader(self.log).end()
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         lower = Position.parse(start["position"])
-        upper = self.last or TopicReader(self.log).end().latest(lower)
+        upper = self.last or open_reader(self.log).end().latest(lower)
         waiting = PositionRange(lower, upper)
         if not len(waiting):
             return self._silent(start, lower)
@@ -200,8 +203,8 @@ def end_of(offset: dict[str, str]) -> tuple[Position, Shedding | None]:
     return Position.parse(offset["position"]), Shedding.parse(shed) if shed else None
 
 
-def _decoded(log: Path, decoder: Decoder, part: LogPartition, columns: list[str]) -> Decoded:
-    blocks = TopicReader(log).blocks(part.partition, part.interval)
+def _decoded(log: LogAddress, decoder: Decoder, part: LogPartition, columns: list[str]) -> Decoded:
+    blocks = open_reader(log).blocks(part.partition, part.interval)
     return decoder.decode(blocks, part.partition, part.high_us, raw=False, columns=columns)
 
 

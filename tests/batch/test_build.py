@@ -23,6 +23,7 @@ from serving.bench import (
 
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan
+from headrace.core.address import LogAddress
 from headrace.core.position import Position
 from headrace.core.shedding import Shedding
 from headrace.core.time import MINUTE, SECOND
@@ -78,7 +79,7 @@ def build(
 ) -> Promoted | None:
     table = Archived(CLICKS[:archived])
     stream = bench.plan.stream("clicks")
-    feed = Feed(stream, bench.store.path, table)  # type: ignore[arg-type]
+    feed = Feed(stream, LogAddress.of_files(bench.store.path), table)  # type: ignore[arg-type]
     flow, clock = FlowPlan("clicks", (stream,)), bench.clock
     builder = HandBuilder(None, flow, (feed,), bench.store, clock=clock)
     return builder.build(speed_runs=speed_runs, full=frozenset({full} if full else ()))

@@ -47,6 +47,7 @@ from headrace.batch import build as batch
 from headrace.batch.build import Builder
 from headrace.compile.plan import SinkPlan, StreamPlan
 from headrace.compile.subscribe import shape_of
+from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
 from headrace.core.event import OFFSET, STATUS, Status
 from headrace.core.position import Position, PositionRange
@@ -133,7 +134,7 @@ class Scene:
     before: Compiled
     after: Compiled
     state: Path
-    log: Path
+    log: LogAddress
     memory: Memory = field(default_factory=dict)
 
 

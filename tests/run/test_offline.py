@@ -13,10 +13,10 @@ from serving.bench import CLICKS, DEFINITIONS, plan_of
 
 from headrace.api.service import Rebuilt
 from headrace.core.errors import AlreadyRunning, NotFound, NotReady
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
 from headrace.run import once
 from headrace.run.compiling import compile_with
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 

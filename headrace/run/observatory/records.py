@@ -132,7 +132,7 @@ def records_of(subject: Subject, stream: StreamPlan, range: PositionRange) -> It
     connection = duckdb.connect(":memory:")
     try:
         with within_time(connection, query.seconds_max):
-            known = register_range(connection, stream, range, subject.layout.state, query.scan_max)
+            known = register_range(connection, stream, range, subject.layout, query.scan_max)
             yield Records(connection, stream, definition, known)
     finally:
         connection.close()
