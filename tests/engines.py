@@ -161,7 +161,7 @@ def compile_sql(
 
 def deploy_watches(store: SqliteStore, plan: Plan) -> None:
     """The watches of the files begin, if they have not begun."""
-    with store.db.write() as db:
+    with store.write() as db:
         deploy_files(db, plan.watches, "story", ARRIVAL_US)
     begin_watches(store, plan, {shape.name for shape in plan.shapes})
 
@@ -289,7 +289,7 @@ class Parts:
         names = ("late", "dead_letters", "duplicates")
         sql = f"SELECT lower, {', '.join(names)} FROM _epochs WHERE stream = ?"
         total: Counter[str] = Counter()
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             for lower, *numbers in db.execute(sql, (stream,)):
                 if boundary <= Position.parse(lower):
                     total.update(dict(zip(names, numbers, strict=True)))
@@ -419,7 +419,7 @@ class _Engine:
         for shape in self.compiled.plan.shapes:
             lookout.look(shape)
         lookout.end_due()
-        with self.parts.store.db.read() as db:
+        with self.parts.store.read() as db:
             found = {watch.name: watch for watch in statuses(db)}
             rows = {name: alerts(db, Wanted(rule=name, limit=1_000))[::-1] for name in found}
         return {n: ([alert.body for alert in rows[n]], found[n].why) for n in found}

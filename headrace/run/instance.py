@@ -220,7 +220,7 @@ class Instance(ProjectService):
         self.store.deploy(plan)
         since = {stream.name: self.store.stream(stream.name).position for stream in plan.streams}
         said = [watch for watch in plan.watches if watch.name in self.files.watches]
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             deploy_files(db, said, who, self.store.clock())
         begin_watches(self.store, plan, shapes)
         # Only then, so that a rule whose first build ends the process is not there at the next
@@ -304,13 +304,13 @@ class Instance(ProjectService):
             self._running().renew({plan.shape for plan in plans}, lambda: self._add(plans, who))
 
     def _add(self, plans: Sequence[WatchPlan], who: str) -> None:
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             for plan in plans:
                 add(db, plan, True, who, self.store.clock(), None)
 
     def dismiss(self, name: str, who: str) -> None:
         """Take a watch away; its constants go at the next closing."""
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             remove(db, name, who, self.store.clock())
 
     def _close_watches(self, shapes: set[str]) -> None:

@@ -8,13 +8,11 @@ tests/run/test_parts.py puts such states together.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.core.errors import BadProject
+from headrace.core.errors import BadProject, Unavailable
 from headrace.core.position import Position
 from headrace.define.definitions import StreamDefinition
 from headrace.define.layout import Layout
@@ -23,6 +21,8 @@ from headrace.log.opening import find_reader, logs_in, open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.version import MasterVersion, found_version
 from headrace.run.lock import holder
+from headrace.serving.progress import read_offsets
+from headrace.serving.sqlite_files import peek
 
 _HINT = "restore a whole backup with `headrace restore`; copies of parts do not go together."
 
@@ -107,10 +107,9 @@ def _counted(path: Path, stream: str, partitions: int) -> Position:
     nothing = Position.start(partitions)
     if not path.exists():
         return nothing
-    sql = "SELECT next_offset FROM _progress WHERE stream = ? ORDER BY partition"
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-            offsets = tuple(row[0] for row in db.execute(sql, (stream,)))
-    except sqlite3.DatabaseError:
+        with peek(path) as db:
+            offsets = read_offsets(db, stream)
+    except Unavailable:
         return nothing  # a damaged store is told of by whoever opens it
     return Position(offsets) if len(offsets) == partitions else nothing

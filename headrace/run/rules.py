@@ -19,7 +19,7 @@ from headrace.serving.sqlite_store import SqliteStore
 
 def kept_rules(store: SqliteStore) -> dict[str, RuleDefinition]:
     """The rules that the store keeps, by name."""
-    with store.db.read() as db:
+    with store.read() as db:
         kept = [rule for rule in newest(db).values() if rule.kept]
     return {rule.name: read_kept(rule) for rule in kept}
 

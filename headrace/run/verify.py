@@ -9,16 +9,14 @@ the project stopped. tests/run/test_verify.py damages each part.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from headrace.compile.plan import StreamPlan
-from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFound
+from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFound, Unavailable
 from headrace.core.event import OFFSET
 from headrace.core.position import Interval
 from headrace.define.layout import Layout
@@ -30,6 +28,7 @@ from headrace.master.version import MasterFile, found_version
 from headrace.run.lock import RunLock
 from headrace.run.parts import contradictions, is_written, topics_of
 from headrace.serving.catalog import read_plan
+from headrace.serving.sqlite_files import damages, peek
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +82,9 @@ def _deployed(layout: Layout) -> dict[str, StreamPlan]:
     if not layout.store.is_file():
         return {}
     try:
-        with closing(sqlite3.connect(f"{layout.store.as_uri()}?mode=ro", uri=True)) as db:
+        with peek(layout.store) as db:
             plan = read_plan(db)
-    except sqlite3.DatabaseError:
+    except Unavailable:
         return {}  # a damaged store is told of below
     return {stream.name: stream for stream in plan.streams} if plan else {}
 
@@ -193,10 +192,5 @@ def _mended(layout: Layout, plan: StreamPlan | None, file: MasterFile, damage: D
 def _verify_database(part: str, path: Path) -> Iterator[Damage]:
     if not path.exists():
         return
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-            found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
-    except sqlite3.DatabaseError as error:
-        found = [str(error)]
-    if found != ["ok"]:
+    if found := damages(path):
         yield Damage(part, str(path), "; ".join(found))

@@ -193,13 +193,13 @@ def _change(parts: Parts, view: str, sql: str) -> Callable[[], None]:
     plan = parts.plan.view(view)
     assert plan is not None
     generation, speed, _ = tables_of(plan)
-    with parts.store.db.write() as db:
+    with parts.store.write() as db:
         saved = [(t, db.execute(f"SELECT * FROM {t}").fetchall()) for t in (generation, speed)]
         db.execute(sql.format(generation=generation, speed=speed))
         assert db.execute("SELECT changes()").fetchone()[0] > 0
 
     def restore() -> None:
-        with parts.store.db.write() as db:
+        with parts.store.write() as db:
             for table, rows in saved:
                 db.execute(f"DELETE FROM {table}")
                 places = ", ".join("?" * len(rows[0]))

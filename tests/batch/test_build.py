@@ -169,7 +169,7 @@ def test_a_stream_that_has_fallen_silent_is_built_to_its_end(bench: Bench) -> No
 
 def test_a_view_asked_for_is_built_from_the_beginning_without_news(bench: Bench) -> None:
     build(bench, 4)
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         (table,) = db.execute(
             "SELECT name FROM sqlite_master WHERE name LIKE '_generation_total%' AND type = 'table'"
         ).fetchone()

@@ -362,7 +362,7 @@ class Order:
 
     def raised_twice(self) -> list[str]:
         """Alerts that were raised under another number before."""
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             found = dict(db.execute("SELECT id, number FROM _alerts").fetchall())
         wrong = [id for id, number in found.items() if self.numbers.get(id, number) != number]
         self.numbers |= found

@@ -119,7 +119,7 @@ def test_audit_compares_every_view_with_a_second_engine(offline: Offline) -> Non
 
 def test_audit_finds_a_wrong_answer(offline: Offline) -> None:
     offline.store.take_over()
-    with offline.store.db.write() as db:
+    with offline.store.write() as db:
         (table,) = db.execute(
             "SELECT name FROM sqlite_master WHERE name LIKE '_generation_total%' AND type = 'table'"
         ).fetchone()

@@ -130,7 +130,7 @@ def test_every_record_is_read_once_with_its_place_status_and_late_mark(live: Liv
 def test_query_begins_where_the_store_is_and_takes_only_its_columns(live: Live) -> None:
     live.append(0, click("a", 100), click("b", 89), click("c", 90))
     live.append(1, click("d", 1))
-    with live.store.db.write() as db:
+    with live.store.write() as db:
         sql = "UPDATE _progress SET next_offset = 1, high_us = ?"
         db.execute(sql, (100 * SECOND,))
     (batch,) = live.read("1,1", columns="user")

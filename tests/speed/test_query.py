@@ -97,7 +97,7 @@ def _run(parts: Parts, events_max: int = 200_000) -> Seen:
 
 def _epochs(parts: Parts) -> list[tuple[Any, ...]]:
     names = "lower, upper, events, late, duplicates, dead_letters"
-    with parts.store.db.read() as db:
+    with parts.store.read() as db:
         return db.execute(f"SELECT {names} FROM _epochs ORDER BY number").fetchall()
 
 
