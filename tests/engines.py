@@ -35,19 +35,21 @@ from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan
 from headrace.compile.subscribe import shape_of
+from headrace.core.address import LogAddress
 from headrace.core.event import LATE, OFFSET, PARTITION, Status
 from headrace.core.position import Position, PositionRange
 from headrace.core.subscription import Guarantee
 from headrace.core.time import MILLISECOND, from_iso
 from headrace.define.functions import FunctionDefinition
+from headrace.define.layout import Layout
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
 from headrace.define.settings import LogSettings, PatternSettings, Settings, SpeedSettings
 from headrace.define.statements import read_statements
 from headrace.define.subscribing import read_subscription
 from headrace.ingest.intake import Intake
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
+from headrace.log.opening import open_reader
 from headrace.master.archive import Archive
 from headrace.master.decoding import decoder_of
 from headrace.run.constants import begin_watches, write_constants
@@ -159,7 +161,7 @@ def compile_sql(
 
 def deploy_watches(store: SqliteStore, plan: Plan) -> None:
     """The watches of the files begin, if they have not begun."""
-    with store.db.write() as db:
+    with store.write() as db:
         deploy_files(db, plan.watches, "story", ARRIVAL_US)
     begin_watches(store, plan, {shape.name for shape in plan.shapes})
 
@@ -179,6 +181,7 @@ class Parts:
 
     def __init__(self, compiled: Compiled, state: Path, *, clock: HeldClock | None = None) -> None:
         self.compiled, self.state, self.plan = compiled, state, compiled.plan
+        self.layout = Layout(state)
         self.clock = clock or HeldClock()
         clock = TickingClock(self.clock)
         self.store = SqliteStore(state / "serving.db", group_us=GROUP_US, clock=clock)
@@ -199,16 +202,18 @@ class Parts:
             if flow.joined
         }
 
-    def _topic(self, stream: StreamPlan) -> Topic:
-        path = self.log(stream.name)
-        return Topic.open(path, stream.partitions, segment_bytes_max=1 << 20, clock=self.clock)
+    def _topic(self, stream: StreamPlan) -> EmbeddedWriter:
+        path = self.log(stream.name).folder
+        return EmbeddedWriter.open(
+            path, stream.partitions, segment_bytes_max=1 << 20, clock=self.clock
+        )
 
     def _archive(self, stream: StreamPlan) -> Archive:
         master = self.state / "master" / stream.name
         return Archive(self.compiled.spark, stream, self.log(stream.name), master)
 
-    def log(self, stream: str) -> Path:
-        return self.state / "log" / stream
+    def log(self, stream: str) -> LogAddress:
+        return self.layout.log(stream)
 
     def feeds(self, flow: str) -> tuple[Feed, ...]:
         archives = [self.archives[stream.name] for stream in self.flows[flow].streams]
@@ -284,7 +289,7 @@ class Parts:
         names = ("late", "dead_letters", "duplicates")
         sql = f"SELECT lower, {', '.join(names)} FROM _epochs WHERE stream = ?"
         total: Counter[str] = Counter()
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             for lower, *numbers in db.execute(sql, (stream,)):
                 if boundary <= Position.parse(lower):
                     total.update(dict(zip(names, numbers, strict=True)))
@@ -303,11 +308,11 @@ def _frame(spark: Any, stream: StreamPlan, table: pa.Table) -> Any:
 
 
 def decoded(
-    stream: StreamPlan, log: Path, range: PositionRange, highs: tuple[int | None, ...]
+    stream: StreamPlan, log: LogAddress, range: PositionRange, highs: tuple[int | None, ...]
 ) -> pa.Table:
     """The events of a range with the columns of the streaming source."""
     decoder, names = decoder_of(stream), stream.schema.stored.names
-    reader = TopicReader(log)
+    reader = open_reader(log)
     tables = [
         decoder.decode(
             reader.blocks(partition, interval),
@@ -414,7 +419,7 @@ class _Engine:
         for shape in self.compiled.plan.shapes:
             lookout.look(shape)
         lookout.end_due()
-        with self.parts.store.db.read() as db:
+        with self.parts.store.read() as db:
             found = {watch.name: watch for watch in statuses(db)}
             rows = {name: alerts(db, Wanted(rule=name, limit=1_000))[::-1] for name in found}
         return {n: ([alert.body for alert in rows[n]], found[n].why) for n in found}

@@ -7,7 +7,6 @@ position and the history are read in one transaction. tests/audit/test_why.py ch
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,6 +27,7 @@ from headrace.define.dialect import parse_translatable, sql_of, tokens_of
 from headrace.define.tokens import word_of
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.conditions import Keys, asked
+from headrace.serving.database import Transaction
 from headrace.serving.read import rows_of
 
 # The row of such a window depends on the order of all events of its key, not on each by itself.
@@ -84,7 +84,7 @@ def stored_keys(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(value[0] if output.type == WINDOW else value for output, value in pairs)
 
 
-def find_cell(db: sqlite3.Connection, name: str, keys: Keys, window: str | None) -> Cell:
+def find_cell(db: Transaction, name: str, keys: Keys, window: str | None) -> Cell:
     """The one row of a view that has these keys."""
     view = live_view(db, name)
     check_nameable(view)

@@ -42,7 +42,7 @@ class OneEvent:
 
 def counted_rows(event: OneEvent, store: SqliteStore, view: str) -> list[Cell]:
     """The rows of a view in which the event counts, as they are now; an error says why not."""
-    with store.db.read() as db:
+    with store.read() as db:
         live = live_view(db, view)
     check_nameable(live)
     return [_cell(store, live, stored) for stored in _keys(event, live)]
@@ -78,6 +78,6 @@ def _cell(store: SqliteStore, view: ViewPlan, stored: tuple[Any, ...]) -> Cell:
         for output, value in zip(key_outputs(view), stored, strict=True)
     ]
     whole = msgspec.structs.replace(view, order=(), limit=None)
-    with store.db.read() as db:
+    with store.read() as db:
         rows = rows_of(db, whole, conditions)
     return Cell(view, stored, rows[0] if rows else None)

@@ -8,7 +8,6 @@ absorbed: that is not in the answer. tests/audit/test_events.py checks both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from headrace.audit import raw_json
@@ -26,7 +25,9 @@ from headrace.core.event import (
     Status,
 )
 from headrace.core.position import Position, PositionRange
-from headrace.log.reader import TopicReader
+from headrace.define.layout import Layout
+from headrace.log.opening import open_reader
+from headrace.log.protocol import LogReader
 from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import sound
 from headrace.master.table import MasterTable, event_files
@@ -45,11 +46,11 @@ def register_stream(
     connection: Any,
     stream: StreamPlan,
     position: Position,
-    state: Path,
+    layout: Layout,
     shed: Sequence[Shed] = (),
 ) -> None:
     """Make a stream's records up to `position` known, and its events that are not shed."""
-    register_records(connection, stream, position, state)
+    register_records(connection, stream, position, layout)
     condition = f"{STATUS} = {int(Status.EVENT)}"
     if shed:
         connection.register(f"_shed_{stream.name}", places(shed))
@@ -84,17 +85,19 @@ def places(shed: Iterable[Shed]) -> Any:
     )
 
 
-def register_records(connection: Any, stream: StreamPlan, position: Position, state: Path) -> None:
+def register_records(
+    connection: Any, stream: StreamPlan, position: Position, layout: Layout
+) -> None:
     """Make `every(stream)` known, up to a position."""
     whole = PositionRange(Position.start(stream.partitions), position)
-    register_range(connection, stream, whole, state)
+    register_range(connection, stream, whole, layout)
 
 
 def register_range(
     connection: Any,
     stream: StreamPlan,
     range: PositionRange,
-    state: Path,
+    layout: Layout,
     tail_max: int | None = None,
 ) -> bool:
     """Make `every(stream)` known, with the records of a range; whether their lateness is known.
@@ -102,12 +105,12 @@ def register_range(
     Lateness is decided by the whole log before an event. If more than `tail_max` records are not
     yet archived, only those of the range are read, and what is said of their lateness is void.
     """
-    archived, highs, files = _archived(stream, state)
+    archived, highs, files = _archived(stream, layout)
     # Files that were archived meanwhile are passed over: their events are read from the log.
     cut = archived.earliest(range.upper)
     known = tail_max is None or range.upper - cut <= tail_max
     hot = PositionRange(cut if known else cut.latest(range.lower), range.upper)
-    reader = TopicReader(state / "log" / stream.name)
+    reader = open_reader(layout.log(stream.name))
     tail = _tail(reader, stream, hot, highs if known else (None,) * stream.partitions)
     connection.register(f"_tail_{stream.name}", tail)
     stored = stream.schema.stored.columns
@@ -130,11 +133,10 @@ def register_range(
 
 
 def _archived(
-    stream: StreamPlan, state: Path
+    stream: StreamPlan, layout: Layout
 ) -> tuple[Position, tuple[int | None, ...], Sequence[MasterFile]]:
     """How far the master has come, the highest event times there, and its files."""
-    path = state / "master" / stream.name
-    table = MasterTable(path, declared_schema(stream), stream.partitions)
+    table = MasterTable(layout.master(stream.name), declared_schema(stream), stream.partitions)
     version = table.found()
     if version is None:
         return Position.start(stream.partitions), (None,) * stream.partitions, []
@@ -148,7 +150,7 @@ def before(position: Position) -> str:
 
 
 def _tail(
-    reader: TopicReader, stream: StreamPlan, range: PositionRange, highs: Sequence[int | None]
+    reader: LogReader, stream: StreamPlan, range: PositionRange, highs: Sequence[int | None]
 ) -> Any:
     import pyarrow as pa
 

@@ -9,13 +9,10 @@ when not.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from headrace.audit.aggregated import aggregated
 from headrace.audit.compare import compare
@@ -27,9 +24,11 @@ from headrace.audit.raw_json import register_raw_json
 from headrace.compile.plan import Plan, TablePlan, ViewPlan
 from headrace.core.errors import NotReady
 from headrace.define.functions import FunctionDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.serving.carried import unfit
-from headrace.serving.catalog import provisional
+from headrace.serving.catalog import live_plan, provisional
+from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
 from headrace.serving.read import rows_of
 from headrace.serving.shed import shed_epochs
@@ -39,7 +38,7 @@ from headrace.serving.store import AuditResult, Shed, StreamState
 
 def audit_view(
     store: SqliteStore,
-    state: Path,
+    layout: Layout,
     plan: Plan,
     name: str,
     project: Project,
@@ -55,7 +54,7 @@ def audit_view(
     try:
         flow = reached.plan
         for stream, part in zip(flow.streams, flow.positions(reached.position), strict=True):
-            register_stream(connection, stream, part, state, shed)
+            register_stream(connection, stream, part, layout, shed)
         watermark = flow.streams[0].watermark
         sql = oracle_sql(view, watermark[0] if watermark else None, reached.reached.marks)
         expected = connection.execute(sql).fetchall()
@@ -76,7 +75,7 @@ def _answer(
     store: SqliteStore, name: str
 ) -> tuple[ViewPlan, StreamState, list[Shed], list[Any], bool]:
     """The view, how far it has come, what was shed, its rows, and whether they are final there."""
-    with store.db.read() as db:
+    with store.read() as db:
         plan = aggregated(live_view(db, name))
         rows = rows_of(db, plan)
         stream = read_stream(db, plan.stream)
@@ -85,14 +84,12 @@ def _answer(
         return plan, stream, shed, rows, final
 
 
-def live_view(db: sqlite3.Connection, name: str) -> ViewPlan:
+def live_view(db: Transaction, name: str) -> ViewPlan:
     """The version of a view that answers."""
-    row = db.execute(
-        "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (name,)
-    ).fetchone()
-    if row is None:
+    plan = live_plan(db, name)
+    if plan is None:
         raise NotReady(f"view '{name}' is being built for the first time")
-    return msgspec.json.decode(row[0], type=ViewPlan)
+    return plan
 
 
 # DuckDB's side

@@ -16,6 +16,7 @@ from headrace.audit.tracing import EVER_PASSED, PASSED, ROW, Asked, Tracing
 from headrace.core.event import LATE, OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
+from headrace.serving.history import EpochRecord, GenerationRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +56,25 @@ def replay_row(traced: Tracing, limit: int) -> Replay:
 def _moments(asked: Asked) -> list[_Moment]:
     """The history of the stream in the order of time."""
     start = Position.start(asked.state.plan.partitions)
-    said = [(at, 0, number, lower, upper) for number, lower, upper, at in asked.epochs]
-    said += [(at, 1, number, "", boundary) for number, boundary, at in asked.generations]
     position, boundary, found = start, start, []
-    for at, generation, number, lower, upper in sorted(said):
-        end = Position.parse(upper)
-        begin = boundary if generation else Position.parse(lower)
-        if generation:
-            boundary = boundary.latest(end)
-        position = position.latest(end)
-        what = "generation" if generation else "epoch"
-        found.append(_Moment(what, number, at, PositionRange(begin, end), position, boundary))
+    records: list[EpochRecord | GenerationRecord] = [*asked.epochs, *asked.generations]
+    for record in sorted(records, key=_order):
+        if isinstance(record, EpochRecord):
+            what, range = "epoch", record.range
+        else:
+            what, range = "generation", PositionRange(boundary, record.boundary)
+            boundary = boundary.latest(record.boundary)
+        position = position.latest(range.upper)
+        at, _, number = _order(record)
+        found.append(_Moment(what, number, at, range, position, boundary))
     return found
+
+
+def _order(record: EpochRecord | GenerationRecord) -> tuple[int, bool, int]:
+    """By time, and a generation after the epochs of the same moment."""
+    if isinstance(record, EpochRecord):
+        return record.committed_at, False, record.number
+    return record.promoted_at, True, record.number
 
 
 def _counts(traced: Tracing, moments: list[_Moment]) -> list[tuple[int, int, int]]:

@@ -24,8 +24,10 @@ from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.errors import Unsupported
 from headrace.core.event import OFFSET, PARTITION, STATUS, Status
 from headrace.define.functions import FunctionDefinition
+from headrace.define.layout import Layout
 from headrace.serving.answer import AsOf, as_of
 from headrace.serving.conditions import Keys
+from headrace.serving.history import EpochRecord, GenerationRecord, read_epochs, read_generations
 from headrace.serving.progress import read_stream
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
@@ -35,8 +37,6 @@ from headrace.serving.store import Shed, StreamState
 ROW = "_row"  # the records behind the row
 PASSED = "_passed_over"  # where speed has passed over them, and no generation has absorbed them
 EVER_PASSED = "_ever_passed"  # where speed has passed over them at all
-EPOCHS = "SELECT number, lower, upper, committed_at FROM _epochs WHERE stream = ?"
-GENERATIONS = "SELECT number, boundary, promoted_at FROM _generations WHERE stream = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class Asked:
     cell: Cell
     state: StreamState
     shed: tuple[Shed, ...]  # of all epochs that are kept
-    epochs: list[Any]
-    generations: list[Any]
+    epochs: tuple[EpochRecord, ...]
+    generations: tuple[GenerationRecord, ...]
     as_of: dict[str, AsOf]
 
 
 def ask(store: SqliteStore, name: str, keys: Keys, window: str | None) -> Asked:
     """Read the row with these keys, and its history."""
-    with store.db.read() as db:
+    with store.read() as db:
         cell = find_cell(db, name, keys, window)
         stream = cell.view.stream
         state = read_stream(db, stream)
@@ -61,8 +61,8 @@ def ask(store: SqliteStore, name: str, keys: Keys, window: str | None) -> Asked:
             cell,
             state,
             tuple(shed_epochs(db, stream)),
-            db.execute(EPOCHS, (stream,)).fetchall(),
-            db.execute(GENERATIONS, (stream,)).fetchall(),
+            tuple(read_epochs(db, stream)),
+            tuple(read_generations(db, stream)),
             as_of([state], store.clock()),
         )
 
@@ -131,7 +131,7 @@ class Tracing:
 def tracing(
     asked: Asked,
     plan: Plan,
-    state: Path,
+    layout: Layout,
     folder: Path,
     functions: Iterable[FunctionDefinition],
     seconds_max: float,
@@ -144,7 +144,7 @@ def tracing(
     try:
         with within_time(connection, seconds_max):
             traced = Tracing(connection, asked, stream, seconds_max)
-            _register(traced, state)
+            _register(traced, layout)
             yield traced
     except duckdb.Error as error:
         raise Unsupported(
@@ -156,9 +156,9 @@ def tracing(
         connection.close()
 
 
-def _register(traced: Tracing, state: Path) -> None:
+def _register(traced: Tracing, layout: Layout) -> None:
     connection, asked = traced.connection, traced.asked
-    register_records(connection, traced.stream, asked.state.position, state)
+    register_records(connection, traced.stream, asked.state.position, layout)
     name_events(connection, traced.stream, traced.every, f"{STATUS} = {int(Status.EVENT)}")
     connection.register("_passed", places(asked.shed))
     connection.register("_missing", places(_missing(asked)))

@@ -16,8 +16,8 @@ from headrace.core.errors import NotFound
 
 if TYPE_CHECKING:
     from headrace.api.service import Service
+    from headrace.define.layout import Layout
     from headrace.define.project import Project
-    from headrace.run.layout import Layout
 
 JOB = "HEADRACE_JOB"
 
@@ -33,7 +33,7 @@ def kept_here(folder: Path, *, empty: bool = False) -> tuple[Layout, str]:
     """Where the files of the project in a folder, or of the job that was named, are, and its name;
     for commands that work on files. With `empty` a job may have no state yet.
     """
-    from headrace.run.layout import Layout
+    from headrace.define.layout import Layout
 
     job = named_job()
     if not job:

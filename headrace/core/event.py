@@ -2,7 +2,7 @@
 
 `Status` is decided once, when the event is appended, and is written into the log with it: every
 reader, batch or speed, sees the same duplicates. Whether it can be decoded is a function of its
-bytes and the stream's schema, so that readers agree on dead letters too. tests/log/test_topic.py
+bytes and the stream's schema, so that readers agree on dead letters too. tests/log/test_writer.py
 checks both.
 """
 

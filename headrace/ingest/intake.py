@@ -31,7 +31,7 @@ from headrace.ingest.partitions import Partitioner
 from headrace.ingest.remember import History, no_history
 from headrace.ingest.stream_ids import StreamIds
 from headrace.ingest.waiting import failed, started, when_all_ended
-from headrace.log.topic import Topic
+from headrace.log.protocol import LogWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Intake:
     def __init__(
         self,
         definition: StreamDefinition,
-        topic: Topic,
+        topic: LogWriter,
         *,
         settings: Settings,
         clock: Clock = now_us,
@@ -101,7 +101,7 @@ class Intake:
         self._topic, self._clock = topic, clock
         self._fields = field_reader(definition)
         self._partitioner = Partitioner(len(topic.end().offsets))
-        self._disk = DiskGuard(topic.path, settings.log.free_bytes_min, clock)
+        self._disk = DiskGuard(topic.folder, settings.log.free_bytes_min, clock)
         # A stream that sheds is never slowed: that is what it sheds for.
         pace = definition.pace
         most = None if pace.sheds else pace.lag_events_max

@@ -9,17 +9,17 @@ tests/ingest/test_remember.py checks a topic that is opened again, with and with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
 import structlog
 
+from headrace.core.address import LogAddress
 from headrace.core.event import Status
 from headrace.core.position import Interval
 from headrace.ingest.dedup import IdMemory, nothing
 from headrace.ingest.fields import FieldReader
 from headrace.ingest.hashing import hash_records
 from headrace.log.block import Block
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
 
 _EVENT = int(Status.EVENT)
 _log = structlog.get_logger(__name__)
@@ -35,15 +35,15 @@ def no_history(partition: int, interval: Interval) -> Iterator[Batch]:
 
 
 def remember(
-    memory: IdMemory, path: Path, fields: FieldReader, history: History, most: int
+    memory: IdMemory, address: LogAddress, fields: FieldReader, history: History, most: int
 ) -> None:
     """Learn the ids of all events that the index does not have; `most` are held at a time, if
     the disk has room for the others.
     """
-    reader = TopicReader(path)
+    reader = open_reader(address)
     known, first, end = memory.index.position, reader.start(), reader.end()
     if (missing := end - known) > most:
-        _log.info("ids are being read", log=str(path), records=missing)
+        _log.info("ids are being read", log=str(address), records=missing)
     places = zip(known.offsets, first.offsets, end.offsets, strict=True)
     for partition, (reached, begins, ends) in enumerate(places):
         if reached < begins:

@@ -18,7 +18,7 @@ from headrace.ingest.fields import FieldReader, Value
 from headrace.ingest.hashing import Hashed, hash_records
 from headrace.ingest.id_index import IdIndex
 from headrace.ingest.remember import History, remember
-from headrace.log.topic import Topic
+from headrace.log.protocol import LogWriter
 
 _log = structlog.get_logger(__name__)
 
@@ -29,7 +29,7 @@ class StreamIds:
     def __init__(
         self,
         definition: StreamDefinition,
-        topic: Topic,
+        topic: LogWriter,
         fields: FieldReader,
         ids_max: int,
         history: History,
@@ -38,9 +38,9 @@ class StreamIds:
         self._thread: threading.Thread | None = None
         self._memory: IdMemory | None = None
         if definition.id is not None:
-            index = IdIndex(topic.path / "ids", definition.id, topic.end())
+            index = IdIndex(topic.folder / "ids", definition.id, topic.end())
             self._memory = IdMemory(index, ids_max)
-            remember(self._memory, topic.path, fields, history, self._most)
+            remember(self._memory, topic.address, fields, history, self._most)
 
     @property
     def memory(self) -> IdMemory:

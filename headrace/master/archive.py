@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.compile.plan import StreamPlan
+from headrace.core.address import LogAddress
 from headrace.core.event import ARRIVED_AT, REASON, STATUS, Status
 from headrace.core.failpoint import failpoint
 from headrace.core.meters import DEAD_LETTERS
@@ -27,7 +28,7 @@ from headrace.core.time import DAY as DAY_US
 from headrace.core.time import iso
 from headrace.log.block import Block
 from headrace.log.decode import Decoded, Decoder
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
 from headrace.log.refusals import kind_of
 from headrace.master.decoding import declared_of, declared_schema, decoder_of
 from headrace.master.parquet import FileWriter
@@ -41,7 +42,7 @@ CHUNK_EVENTS = 65_536
 class ArchiveTask:
     """One log partition's part of a step; small, because it travels to an executor."""
 
-    log: Path
+    log: LogAddress
     master: Path
     decoder: Decoder
     partition: int
@@ -52,7 +53,7 @@ class ArchiveTask:
 class Archive:
     """Moves one stream's log into its master, a step at a time."""
 
-    def __init__(self, spark: Any, stream: StreamPlan, log: Path, master: Path) -> None:
+    def __init__(self, spark: Any, stream: StreamPlan, log: LogAddress, master: Path) -> None:
         self.spark, self.stream, self.log = spark, stream, log
         self.decoder = decoder_of(stream)
         self.table = MasterTable(master, declared_schema(stream), stream.partitions)
@@ -61,7 +62,7 @@ class Archive:
         """Archive what has come since, up to about `events_max` events; how many there were."""
         version = self.table.newest()
         lower, highs = version.position, list(version.highs)
-        range = PositionRange(lower, TopicReader(self.log).end().latest(lower)).limited(events_max)
+        range = PositionRange(lower, open_reader(self.log).end().latest(lower)).limited(events_max)
         if not len(range):
             return 0
         tasks = [
@@ -81,7 +82,7 @@ class Archive:
 
     def step_to_end(self, events_max: int) -> Position:
         """Archive all that is in the log now; what arrives meanwhile is not waited for."""
-        end = TopicReader(self.log).end()
+        end = open_reader(self.log).end()
         while not end <= (reached := self.table.newest().position):
             self.step(events_max)
         return reached
@@ -102,7 +103,7 @@ def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None, Counter[s
 
 def decoded_parts(task: ArchiveTask) -> Iterator[Decoded]:
     """The records of a partition's range, as the master keeps them, in parts."""
-    blocks, high = TopicReader(task.log).blocks(task.partition, task.interval), task.high_us
+    blocks, high = open_reader(task.log).blocks(task.partition, task.interval), task.high_us
     for chunk in _chunks(blocks):
         decoded = task.decoder.decode(chunk, task.partition, high, raw=True)
         high = decoded.high_us

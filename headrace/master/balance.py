@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION, RAW, REASON, STATUS, Status
 from headrace.core.position import Position, PositionRange
 from headrace.log.decode import Decoder
-from headrace.log.reader import TopicReader
+from headrace.log.protocol import LogReader
 from headrace.master.parquet import read_rows, sound
 from headrace.master.table import MasterTable, counts
 from headrace.master.version import MasterVersion
@@ -51,7 +51,7 @@ class Letters:
         return self.records[Status.DEAD_LETTER.word]
 
 
-def letters(table: MasterTable, decoder: Decoder, reader: TopicReader, limit: int) -> Letters:
+def letters(table: MasterTable, decoder: Decoder, reader: LogReader, limit: int) -> Letters:
     """The newest dead letters, from the log's tail first and then from the master, and all records
     counted up to the same end of the log.
     """
@@ -69,7 +69,7 @@ def letters(table: MasterTable, decoder: Decoder, reader: TopicReader, limit: in
     return Letters(found, records)
 
 
-def _tail(version: MasterVersion, decoder: Decoder, reader: TopicReader) -> list[pa.Table]:
+def _tail(version: MasterVersion, decoder: Decoder, reader: LogReader) -> list[pa.Table]:
     """The records that are not archived, a table for each partition."""
     archived = version.position
     tail = PositionRange(archived, reader.end().latest(archived))

@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.compile.plan import StreamPlan
+from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
 from headrace.core.event import HIDDEN, OFFSET, PARTITION, RAW, STATUS, Status
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.log.decode import Decoder
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
+from headrace.log.protocol import LogReader
 from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import read_rows, sound
 from headrace.master.table import MasterTable, event_files
@@ -34,7 +36,9 @@ Highs = tuple[int | None, ...]
 class RangeReader:
     """The events of one stream, by ranges of positions; with `raw`, their bytes too."""
 
-    def __init__(self, stream: StreamPlan, log: Path, master: Path, *, raw: bool = False) -> None:
+    def __init__(
+        self, stream: StreamPlan, log: LogAddress, master: Path, *, raw: bool = False
+    ) -> None:
         self.stream, self.log, self.decoder = stream, log, decoder_of(stream)
         self.table = MasterTable(master, declared_schema(stream), stream.partitions)
         self.schema = events_schema(self.decoder, raw=raw)
@@ -43,7 +47,7 @@ class RangeReader:
 
     def end(self) -> Position:
         """The position after the last event that is durable."""
-        return TopicReader(self.log).end()
+        return open_reader(self.log).end()
 
     def read(self, range: PositionRange) -> pa.Table:
         """The events of a range, partition by partition, in the order of the log."""
@@ -99,7 +103,7 @@ class RangeReader:
         """What the log has of each partition from `lower` on, and the highest event times after
         the range; what lies before `lower` is decoded for its times alone.
         """
-        reader, after, parts = TopicReader(self.log), list(highs), []
+        reader, after, parts = open_reader(self.log), list(highs), []
         for partition, interval in range.intervals():
             high, first = highs[partition], lower.offsets[partition]
             part, after[partition] = logged_events(
@@ -123,7 +127,7 @@ def events_schema(decoder: Decoder, *, raw: bool) -> pa.Schema:
 
 
 def logged_events(
-    reader: TopicReader,
+    reader: LogReader,
     decoder: Decoder,
     partition: int,
     interval: Interval,

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from headrace.compile.plan import StreamPlan
+from headrace.core.address import LogAddress
 from headrace.core.errors import CorruptMaster
 from headrace.core.event import ARRIVED_AT, OFFSET, STATUS, Status
 from headrace.core.position import Interval
@@ -29,7 +30,7 @@ from headrace.master.table import MasterTable, added_fields, file_schema
 from headrace.master.version import MasterFile, MasterVersion, found_version
 
 
-def repair(stream: StreamPlan, log: Path, master: Path, file: MasterFile) -> None:
+def repair(stream: StreamPlan, log: LogAddress, master: Path, file: MasterFile) -> None:
     """Write a file of the newest version again; CorruptMaster, CorruptLog or NotFound if the log
     does not have its records. `stream` is as it was deployed.
     """

@@ -33,9 +33,9 @@ from headrace.run.actions.stream import StreamAction
 from headrace.run.actions.webhook import SECRET, WebhookAction, secrets_of
 from headrace.run.deliveries import Deliveries
 from headrace.run.targets import Submit
+from headrace.serving.database import Database
 from headrace.serving.notices import forget_other_actions
 from headrace.serving.raising import Lookout
-from headrace.serving.sqlite import Sqlite
 
 TURN_S, STOP_S_MAX = 0.1, 15.0
 
@@ -47,7 +47,7 @@ class Alerts:
         self,
         plan: Plan,
         project: Project,
-        db: Sqlite,
+        db: Database,
         submit: Submit,
         report: Report,
         clock: Clock = now_us,

@@ -15,9 +15,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -26,15 +25,16 @@ from headrace.core.errors import BadBackup, Conflict, NotFound, Unavailable
 from headrace.core.files import copy_file, digest_of, sync
 from headrace.core.time import Clock, iso, now_us
 from headrace.core.version import __version__
+from headrace.define.layout import Layout
 from headrace.ingest.progress import held_still
-from headrace.log.copy import copy_log, snapshot
+from headrace.log.opening import copy_log, snapshot
 from headrace.master.copy import copy_master, link_files
 from headrace.master.version import found_version
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock, started_at
-from headrace.run.parts import marks_of, topics_of
+from headrace.run.parts import is_written, topics_of
 from headrace.run.verify import Verified, verify
 from headrace.serving.outbox import draw_begun
+from headrace.serving.sqlite_files import copy_database, edit
 
 MANIFEST, FORMAT = "manifest.json", 1
 PATIENCE_S = 60.0
@@ -87,14 +87,15 @@ def backup(layout: Layout, project: str, target: Path, clock: Clock = now_us) ->
 
 def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
     for source, goal in ((layout.store, copy.store), (layout.access, copy.access)):
-        _copy_database(source, goal)
+        if source.exists():
+            copy_database(source, goal)
     found = {name: found_version(layout.master(name), n) for name, n in topics.items()}
     versions = {name: version for name, version in found.items() if version is not None}
     with _links(layout) as links:
         for name, version in versions.items():
             link_files(version, links / name)
         with held_still(layout.ingest, PATIENCE_S):
-            logs = {name: snapshot(layout.log(name), marks_of(layout)) for name in topics}
+            logs = {name: snapshot(layout.log(name), written=is_written(layout)) for name in topics}
             for file in sorted(layout.ingest.glob("*.json")):
                 copy_file(file, copy.ingest / file.name)
         for name, log in logs.items():
@@ -137,21 +138,6 @@ def _make(layout: Layout, target: Path) -> None:
         )
     target.mkdir(parents=True, exist_ok=True)
     target.chmod(0o700)
-
-
-def _copy_database(source: Path, target: Path) -> None:
-    """As it was after one of its transactions, in one file."""
-    if not source.exists():
-        return
-    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, source.stat().st_mode & 0o777))
-    readable = f"{source.as_uri()}?mode=ro"
-    with (
-        closing(sqlite3.connect(readable, uri=True, timeout=60)) as given,
-        closing(sqlite3.connect(target)) as taken,
-    ):
-        given.backup(taken)
-        taken.execute("PRAGMA journal_mode = DELETE")
-    sync(target)
 
 
 def _check(read: Verified, target: Path) -> None:
@@ -207,7 +193,7 @@ def _tell_sinks_apart(store: Path) -> None:
     are decided again have other rows, and would be conflicts under the same ids.
     """
     if store.exists():
-        with closing(sqlite3.connect(store)) as db, db:
+        with edit(store) as db:
             draw_begun(db)
 
 

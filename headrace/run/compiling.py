@@ -12,10 +12,10 @@ from headrace.core.rule import Kind
 from headrace.define.actions import check_call, load_actions
 from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.functions import FunctionDefinition, load_functions
+from headrace.define.layout import Layout
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
 from headrace.ingest.connector import check_options
-from headrace.run.layout import Layout
 from headrace.serving.sqlite_store import SqliteStore
 
 

@@ -16,9 +16,9 @@ from headrace.access.access import Access
 from headrace.api.accessbook import AccessBook
 from headrace.api.client import Remote
 from headrace.api.limits import policy_of
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.run.journal import keep_no_journal
-from headrace.run.layout import Layout
 from headrace.run.offline import Offline
 from headrace.run.remote import reached, running
 

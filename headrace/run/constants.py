@@ -25,7 +25,7 @@ def begin_watches(store: SqliteStore, plan: Plan, shapes: Collection[str]) -> No
     No epoch may run meanwhile.
     """
     places = {s.name: position_of(store, s) for s in plan.shapes if s.name in shapes}
-    with store.db.write() as db:
+    with store.write() as db:
         for shape, position in places.items():
             begin(db, shape, position)
 
@@ -42,7 +42,7 @@ def write_constants(
     places = {table.name: folder / table.location for table in plan.tables}
     for shape in plan.shapes:
         if shapes is None or shape.name in shapes:
-            with store.db.read() as db:
+            with store.read() as db:
                 boundary = read_stream(db, shape.streams[0]).boundary
                 rows = constants(db, shape, boundary)
             for name, content in zip(shape.tables, rows, strict=False):

@@ -19,8 +19,8 @@ from headrace.core.failpoint import failpoint
 from headrace.core.time import Clock, now_us
 from headrace.define.settings import NotifySettings
 from headrace.run.actions.protocol import Action, Undeliverable
+from headrace.serving.database import Database
 from headrace.serving.notices import Notice, Queue
-from headrace.serving.sqlite import Sqlite
 
 log = structlog.get_logger()
 TURN_S = 0.1
@@ -34,7 +34,7 @@ class Deliveries:
         self,
         plan: ActionPlan,
         action: Action,
-        db: Sqlite,
+        db: Database,
         settings: NotifySettings,
         clock: Clock = now_us,
     ) -> None:

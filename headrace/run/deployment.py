@@ -27,7 +27,7 @@ from headrace.core.report import Report
 from headrace.core.watchdog import Watchdog
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
-from headrace.log.topic import Topic
+from headrace.log.protocol import LogWriter
 from headrace.run.alerts import Alerts
 from headrace.run.constants import begin_watches, write_constants
 from headrace.run.once import NO_PIPELINES, begun_in, pipelines_of
@@ -66,7 +66,7 @@ class Ground:
 
     spark: Any
     store: SqliteStore
-    topics: dict[str, Topic]
+    topics: dict[str, LogWriter]
     hub: Hub
     lineage: Lineage
     submit: Callable[[str, Sequence[bytes]], Future[Receipt]]

@@ -20,11 +20,11 @@ from headrace.compile.stored import reads_raw
 from headrace.core.errors import LimitReached
 from headrace.core.event import HIDDEN, OFFSET, PARTITION, RAW
 from headrace.core.position import Position, PositionRange
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.log.shown import shown_rows
 from headrace.master.range_reader import RangeReader
 from headrace.run.history import declared_relations, table_relation, write_events
-from headrace.run.layout import Layout
 from headrace.serving.channel import EVENTS_MAX, Placed, Source
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
 

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from headrace.compile.plan import StreamPlan, TablePlan
 from headrace.compile.stored import declared_query, reads_raw, stored_ddl
-from headrace.core.errors import NotFound
 from headrace.core.position import Position, PositionRange
-from headrace.log.reader import TopicReader
+from headrace.define.layout import Layout
+from headrace.log.opening import find_reader
+from headrace.log.protocol import LogReader
 from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import sound
 from headrace.master.range_reader import events_schema, logged_events
 from headrace.master.table import MasterTable, event_files
-from headrace.run.layout import Layout
 from headrace.spark.query_client import Relation
 
 
@@ -47,7 +47,7 @@ def stream_relations(
         archived, highs = version.position, version.highs
         whole = PositionRange(Position.start(stream.partitions), archived)
         paths = sound(event_files(version.files, whole))
-    log = _log(layout.log(stream.name))
+    log = find_reader(layout.log(stream.name))
     end = log.end().latest(archived) if log else archived
     hot = folder / f"{stream.name}.arrow"
     bytes_read = reads_raw(stream.schema, named=raw)
@@ -62,13 +62,6 @@ def table_relation(table: TablePlan, folder: Path) -> Relation:
     defaults = {"header": "true"} if table.format == "csv" else {}
     path = str((folder / table.location).resolve())
     return Relation(table.name, table.format, [path], table.ddl, defaults | dict(table.options))
-
-
-def _log(path: Path) -> TopicReader | None:
-    try:
-        return TopicReader(path)
-    except NotFound:
-        return None
 
 
 def declared_relations(
@@ -90,7 +83,7 @@ def declared_relations(
 
 
 def _write_tail(
-    reader: TopicReader | None,
+    reader: LogReader | None,
     stream: StreamPlan,
     range: PositionRange,
     highs: tuple[int | None, ...],

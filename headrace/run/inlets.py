@@ -7,12 +7,13 @@ from functools import partial
 
 from headrace.compile.passes import stream_plan
 from headrace.core.errors import NotFound
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.intake import Intake
 from headrace.ingest.progress import begin_progress
-from headrace.log.topic import Topic
+from headrace.log.opening import open_writer
+from headrace.log.protocol import LogWriter
 from headrace.master.originals import originals
-from headrace.run.layout import Layout
 
 
 class Inlets:
@@ -20,7 +21,7 @@ class Inlets:
 
     def __init__(self, project: Project, lag: Callable[[str], int] = lambda stream: 0) -> None:
         self.project, self.lag = project, lag
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, LogWriter] = {}
         self.intakes: dict[str, Intake] = {}
 
     def open(self) -> None:
@@ -37,7 +38,7 @@ class Inlets:
         if definition.name not in self.intakes:
             settings, layout = self.project.settings, Layout.of(self.project)
             partitions = stream_plan(definition, self.project).partitions
-            topic = Topic.open(
+            topic = open_writer(
                 layout.log(definition.name),
                 partitions,
                 segment_bytes_max=settings.log.segment_bytes_max,

@@ -36,6 +36,7 @@ from headrace.core.user import os_user
 from headrace.core.watchdog import Watchdog
 from headrace.core.worker import Worker, problems_of
 from headrace.define.definitions import WatchDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.connector import Connector, connectors
 from headrace.ingest.intake import Receipt
@@ -48,7 +49,6 @@ from headrace.run.health import FLOWING, disk_problem, with_health
 from headrace.run.health import problems_of as problems_of_flow
 from headrace.run.health_watch import HealthWatch
 from headrace.run.inlets import Inlets
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.observatory.live import LiveObservatory
@@ -220,7 +220,7 @@ class Instance(ProjectService):
         self.store.deploy(plan)
         since = {stream.name: self.store.stream(stream.name).position for stream in plan.streams}
         said = [watch for watch in plan.watches if watch.name in self.files.watches]
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             deploy_files(db, said, who, self.store.clock())
         begin_watches(self.store, plan, shapes)
         # Only then, so that a rule whose first build ends the process is not there at the next
@@ -304,13 +304,13 @@ class Instance(ProjectService):
             self._running().renew({plan.shape for plan in plans}, lambda: self._add(plans, who))
 
     def _add(self, plans: Sequence[WatchPlan], who: str) -> None:
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             for plan in plans:
                 add(db, plan, True, who, self.store.clock(), None)
 
     def dismiss(self, name: str, who: str) -> None:
         """Take a watch away; its constants go at the next closing."""
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             remove(db, name, who, self.store.clock())
 
     def _close_watches(self, shapes: set[str]) -> None:

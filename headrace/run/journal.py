@@ -21,8 +21,8 @@ from typing import Any, TextIO, cast
 import structlog
 from structlog.typing import Processor
 
+from headrace.define.layout import Layout
 from headrace.define.settings import LogSettings
-from headrace.run.layout import Layout
 
 BYTES_MAX = 16 << 20
 

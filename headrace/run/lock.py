@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from headrace.core.errors import AlreadyRunning, Unavailable
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 
 # A look at the lock holds it for an instant, which must not keep a process from its start.
 _TRIES, _PAUSE_S = 10, 0.02

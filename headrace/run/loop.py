@@ -20,13 +20,14 @@ import msgspec
 from headrace.api.service import Balance
 from headrace.core.errors import HeadraceError
 from headrace.core.report import Report, unfailing
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.connector import connectors
 from headrace.ingest.files import FilesConnector
 from headrace.run.instance import Instance
 from headrace.run.journal import keep_journal
-from headrace.run.layout import Layout
 from headrace.run.tracing import traced
+from headrace.serving.history import count_epochs
 
 PROGRESS_S = 1.0
 DRAIN_SECONDS_MAX = 60.0
@@ -211,11 +212,8 @@ def _numbers(instance: Instance) -> dict[str, object]:
 
 
 def _epochs(instance: Instance) -> int:
-    with instance.store.db.read() as db:
-        row = db.execute(
-            "SELECT count(*) FROM _epochs WHERE committed_at >= ?", (instance.started_at,)
-        ).fetchone()
-        return int(row[0])
+    with instance.store.read() as db:
+        return count_epochs(db, instance.started_at)
 
 
 def _summary(instance: Instance, timing: Timing, behind: int, *, audited: bool) -> Summary:

@@ -15,10 +15,10 @@ from headrace.api.service import Rebuilt, Status
 from headrace.compile.plan import WatchPlan
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.define.definitions import WatchDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.run.inlets import Inlets
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
 from headrace.run.parts import check_parts
@@ -72,7 +72,7 @@ class Offline(ProjectService):
         project = with_watches(with_rules(self.files, kept.values()), self.store, watches)
         self.writing()
         compile_in_spark(project)
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             texts = {name: rule.text for name, rule in kept.items()}
             keep_rules(db, texts, who, self.store.clock())
         self.project, self.kept = project, frozenset(kept)
@@ -80,13 +80,13 @@ class Offline(ProjectService):
     def admit(self, plans: Sequence[WatchPlan], who: str) -> None:
         """Watches begin when the project starts."""
         self.writing()
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             for plan in plans:
                 add(db, plan, True, who, self.store.clock(), None)
 
     def dismiss(self, name: str, who: str) -> None:
         self.writing()
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             remove(db, name, who, self.store.clock())
 
     def subscribe(

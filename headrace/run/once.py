@@ -13,11 +13,11 @@ from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
 from headrace.core.watchdog import Watchdog
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with, functions_of, processors_of, session
 from headrace.run.constants import write_constants
-from headrace.run.layout import Layout
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.starts import Starts

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.run.layout import Layout
 from headrace.run.server_key import read_key
 
 

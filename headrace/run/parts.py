@@ -8,23 +8,21 @@ tests/run/test_parts.py puts such states together.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.core.errors import BadProject, NotFound
+from headrace.core.errors import BadProject, Unavailable
 from headrace.core.position import Position
 from headrace.define.definitions import StreamDefinition
+from headrace.define.layout import Layout
 from headrace.ingest.progress import progress_path
-from headrace.log.description import read_description
-from headrace.log.mark import MarkOf, published
-from headrace.log.reader import TopicReader
-from headrace.log.recover import recovered_mark
+from headrace.log.opening import find_reader, logs_in, open_reader
+from headrace.log.protocol import LogReader
 from headrace.master.version import MasterVersion, found_version
-from headrace.run.layout import Layout
 from headrace.run.lock import holder
+from headrace.serving.progress import read_offsets
+from headrace.serving.sqlite_files import peek
 
 _HINT = "restore a whole backup with `headrace restore`; copies of parts do not go together."
 
@@ -41,22 +39,19 @@ class Contradiction:
 
 def topics_of(layout: Layout) -> dict[str, int]:
     """The streams that have a log, also those that are no longer defined, and their partitions."""
-    folders = sorted(path for path in (layout.state / "log").glob("*") if path.is_dir())
-    found = ((folder.name, read_description(folder)) for folder in folders)
-    return {name: partitions for name, partitions in found if partitions is not None}
+    return logs_in(layout.logs)
 
 
-def marks_of(layout: Layout) -> MarkOf:
-    """How the ends of the logs are found: a running project publishes them. Without one the blocks
-    tell, because after a power cut a mark may be older than what is durable, or torn.
-    """
-    return recovered_mark if holder(layout) is None else published
+def is_written(layout: Layout) -> bool:
+    """Whether a process writes the logs, and so publishes their ends."""
+    return holder(layout) is not None
 
 
 def check_parts(layout: Layout, streams: Mapping[str, StreamDefinition]) -> None:
     """Refuse a state whose parts are not of one moment; the caller holds the run lock."""
     for name, partitions in topics_of(layout).items():
-        for found in contradictions(layout, name, partitions, recovered_mark):
+        reader = open_reader(layout.log(name), written=False)
+        for found in contradictions(layout, name, partitions, reader):
             raise BadProject(
                 f"the parts of the state do not go together: {found.problem}",
                 detail=f"stream '{name}', partition {found.partition}, "
@@ -71,7 +66,7 @@ def _check_progress(layout: Layout, name: str, definition: StreamDefinition) -> 
     """Without its progress a stream would import its files again; with an id it may."""
     if definition.source != "files" or definition.id is not None:
         return
-    reader = _opened(layout.log(name), recovered_mark)
+    reader = find_reader(layout.log(name), written=False)
     path = progress_path(layout.ingest, name)
     if reader and sum(reader.end().offsets) and not path.exists():
         raise BadProject(
@@ -82,14 +77,11 @@ def _check_progress(layout: Layout, name: str, definition: StreamDefinition) -> 
 
 
 def contradictions(
-    layout: Layout, stream: str, partitions: int, mark_of: MarkOf
+    layout: Layout, stream: str, partitions: int, reader: LogReader
 ) -> Iterator[Contradiction]:
     """What log, master and store say differently. Of a running project the log's beginning is read
     first and its end last: both move on, and never over what the others have.
     """
-    reader = _opened(layout.log(stream), mark_of)
-    if reader is None:
-        return
     first = reader.start()
     archived = _archived(layout.master(stream), partitions)
     counted = _counted(layout.store, stream, partitions)
@@ -105,13 +97,6 @@ def contradictions(
                 yield Contradiction(stream, partition, (ends, place), told)
 
 
-def _opened(path: Path, mark_of: MarkOf) -> TopicReader | None:
-    try:
-        return TopicReader(path, mark_of)
-    except NotFound:
-        return None
-
-
 def _archived(path: Path, partitions: int) -> Position:
     version: MasterVersion | None = found_version(path, partitions)
     return version.position if version else Position.start(partitions)
@@ -122,10 +107,9 @@ def _counted(path: Path, stream: str, partitions: int) -> Position:
     nothing = Position.start(partitions)
     if not path.exists():
         return nothing
-    sql = "SELECT next_offset FROM _progress WHERE stream = ? ORDER BY partition"
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-            offsets = tuple(row[0] for row in db.execute(sql, (stream,)))
-    except sqlite3.DatabaseError:
+        with peek(path) as db:
+            offsets = read_offsets(db, stream)
+    except Unavailable:
         return nothing  # a damaged store is told of by whoever opens it
     return Position(offsets) if len(offsets) == partitions else nothing

@@ -22,12 +22,12 @@ from headrace.core.spans import span
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.core.watchdog import Watchdog
 from headrace.define.functions import FunctionDefinition
+from headrace.define.layout import Layout
 from headrace.define.processors import ProcessorDefinition
 from headrace.define.project import Project
-from headrace.log.topic import Topic
+from headrace.log.protocol import LogWriter
 from headrace.master.archive import Archive
 from headrace.master.compact import compact
-from headrace.run.layout import Layout
 from headrace.run.outlet import Built
 from headrace.run.pace import Pace
 from headrace.run.starts import Starter, Starts, sentence
@@ -213,7 +213,7 @@ class Pipeline:
         """Events that a view is rebuilt from."""
         return sum(self.store.stream(self.flow.name).position.offsets)
 
-    def tidy(self, topics: dict[str, Topic]) -> None:
+    def tidy(self, topics: dict[str, LogWriter]) -> None:
         """Compact the masters' files and drop log segments that they hold."""
         for archive in self.archives:
             compact(archive.spark, archive.table, self.settings.archive.compact_files)

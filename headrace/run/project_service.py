@@ -36,15 +36,16 @@ from headrace.core.rule import shown_name, view_of
 from headrace.core.time import iso
 from headrace.define.definitions import StreamDefinition, WatchDefinition
 from headrace.define.following import subscribed_name
+from headrace.define.layout import Layout
 from headrace.define.pace import paced
 from headrace.define.project import Project
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
+from headrace.log.protocol import LogReader
 from headrace.master.balance import balance, letters
 from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.health import with_health
-from headrace.run.layout import Layout
 from headrace.run.observatory.aside import aside_text
 from headrace.run.observatory.observatory import StoreObservatory
 from headrace.run.observatory.subject import Signs
@@ -56,8 +57,9 @@ from headrace.run.traces import Traces
 from headrace.run.watchbook import StoreWatchbook
 from headrace.run.watches import with_watches
 from headrace.serving.answer import Answer
-from headrace.serving.catalog import tables_of
+from headrace.serving.catalog import count_rows
 from headrace.serving.conditions import Keys
+from headrace.serving.history import newest_audit, read_epochs, read_late
 from headrace.serving.late import LateAnswer
 from headrace.serving.outbox import Outbox
 from headrace.serving.shed import shed_total
@@ -155,7 +157,7 @@ class ProjectService:
 
     def log_end(self, stream: str) -> Position:
         """The position after the last event of a stream."""
-        return TopicReader(self.layout.log(stream)).end()
+        return open_reader(self.layout.log(stream)).end()
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
         return self.questions.cancel(id, caller)
@@ -197,7 +199,7 @@ class ProjectService:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
         functions = functions_of(self.project)
         found = (
-            audit_view(self.store, self.layout.state, plan, v.name, self.project, functions)
+            audit_view(self.store, self.layout, plan, v.name, self.project, functions)
             for v in wanted
         )
         return [_counted(replace(audit, view=shown_name(audit.view))) for audit in found]
@@ -303,7 +305,7 @@ class ProjectService:
     def _set_aside(self, stream: str) -> str | None:
         """What is wrong with keys of patterns that are not searched any more."""
         live = [v.plan for v in self.store.versions(stream) if v.state == "live"]
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             said = [aside_text(db, plan) for plan in live]
         return "; ".join(filter(None, said)) or None
 
@@ -312,14 +314,11 @@ class ProjectService:
         return paced(speed, definition.pace).trigger_us if definition else speed.trigger_us
 
     def _epoch_numbers(self, stream: str) -> tuple[int, int | None, int]:
-        with self.store.db.read() as db:
-            late = db.execute("SELECT late FROM _streams WHERE name = ?", (stream,)).fetchone()[0]
-            row = db.execute(
-                "SELECT committed_at - started_at FROM _epochs WHERE stream = ? "
-                "ORDER BY number DESC LIMIT 1",
-                (stream,),
-            ).fetchone()
-            return late, row[0] // 1000 if row else None, shed_total(db, stream)
+        with self.store.read() as db:
+            newest = next(read_epochs(db, stream, limit=1), None)
+            took_us = newest.committed_at - newest.started_at if newest else None
+            took_ms = took_us // 1000 if took_us is not None else None
+            return read_late(db, stream), took_ms, shed_total(db, stream)
 
     def view_statuses(self, plan: Plan) -> list[ViewStatus]:
         found = []
@@ -348,18 +347,9 @@ class ProjectService:
     def _view_numbers(self, plan: ViewPlan | None, stream: str) -> tuple[int, int | None]:
         if plan is None:
             return 0, None
-        generation, speed, _ = tables_of(plan)
-        with self.store.db.read() as db:
-            known = f"EXISTS (SELECT 1 FROM {generation} AS old WHERE old._key = new._key)"
-            fresh = f"SELECT count(DISTINCT new._key) FROM {speed} AS new WHERE NOT {known}"
-            sql = f"SELECT (SELECT count(*) FROM {generation}) + ({fresh})"
-            rows = db.execute(sql).fetchone()[0]
-            row = db.execute(
-                "SELECT audits FROM _generations WHERE stream = ? ORDER BY number DESC LIMIT 1",
-                (stream,),
-            ).fetchone()
-        audits = msgspec.json.decode(row[0], type=list[AuditResult]) if row else []
-        return rows, next((a.differences for a in audits if a.view == plan.name), None)
+        with self.store.read() as db:
+            rows, found = count_rows(db, plan), newest_audit(db, stream, plan.name)
+        return rows, found[0].differences if found else None
 
     def sink_statuses(self, plan: Plan) -> list[SinkStatus]:
         found = []
@@ -395,8 +385,8 @@ class ProjectService:
             self._masters[stream] = MasterTable(path, declared_schema(stream), stream.partitions)
         return self._masters[stream]
 
-    def log_reader(self, stream: StreamPlan) -> TopicReader:
-        return TopicReader(self.layout.log(stream.name))
+    def log_reader(self, stream: StreamPlan) -> LogReader:
+        return open_reader(self.layout.log(stream.name))
 
     def close_questions(self) -> None:
         self.questions.close()

@@ -33,10 +33,10 @@ from headrace.core.position import Position, position_of
 from headrace.core.stopping import Stopping
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.define.tokens import words_in
 from headrace.run.history import stream_relations, table_relation
-from headrace.run.layout import Layout
 from headrace.run.reading import check_reads, reads
 from headrace.run.running import Running
 from headrace.serving.answer import Answer, AsOf, ColumnInfo

@@ -21,11 +21,11 @@ from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.time import iso
 from headrace.define.dialect import parse_query, sql_of
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.define.rules import Rules
 from headrace.run.compiling import compile_with, deployed_plan, functions_of, session
 from headrace.run.history import stream_relations, table_relation
-from headrace.run.layout import Layout
 
 _PLACE = f"{PARTITION}, {OFFSET}"
 _NOW, _BEFORE = "_rules_now", "_rules_before"

@@ -10,8 +10,8 @@ import os
 
 from headrace.api.client import TOKEN_VARIABLE, Remote
 from headrace.api.tls import trusting
+from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.run.layout import Layout
 from headrace.run.lock import running_token, running_url
 
 

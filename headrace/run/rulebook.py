@@ -7,7 +7,6 @@ tests/run/test_rulebook.py checks each.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Mapping
 from typing import Protocol
@@ -22,6 +21,7 @@ from headrace.run.added import read_added
 from headrace.run.reading import check_definitions
 from headrace.run.rules import kept_rules, read_kept
 from headrace.serving import ledger, mutes, notices, rules
+from headrace.serving.database import Transaction
 from headrace.serving.ledger import Alert, Alerts, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.sqlite_store import SqliteStore
@@ -50,14 +50,14 @@ class StoreRulebook:
         self._changing = changing
 
     def rules(self) -> list[RuleStatus]:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return [self._status(db, rule) for rule in rules.newest(db).values()]
 
     def rule(self, name: str) -> RuleStatus:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return self._status(db, rules.known(db, name))
 
-    def _status(self, db: sqlite3.Connection, rule: RuleVersion) -> RuleStatus:
+    def _status(self, db: Transaction, rule: RuleVersion) -> RuleStatus:
         said = read_kept(rule)
         muted = mutes.active_mutes(db, rule.name, self.store.clock())
         return RuleStatus(
@@ -67,7 +67,7 @@ class StoreRulebook:
         )  # fmt: skip
 
     def history(self, name: str) -> list[RuleVersion]:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return rules.history(db, name) or [rules.known(db, name)]
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
@@ -97,7 +97,7 @@ class StoreRulebook:
     def switch(self, name: str, state: str, who: str) -> RuleVersion:
         plan = self.store.deployed()
         self.deployer.writing()
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             old = rules.known(db, name)
             if old.state != state:
                 rules.change(db, old.name, old.text, state, old.kept, who, self.store.clock())
@@ -112,14 +112,14 @@ class StoreRulebook:
         found = self.rule(name)
         self._check_keys(found.name, keys)
         self.deployer.writing()
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             mutes.mute(db, found.name, dict(keys), until, who, now)
         return Muted(found.name, dict(keys), iso(until))
 
     def unmute(self, name: str, keys: Mapping[str, str]) -> list[Muted]:
         found = self.rule(name)
         self.deployer.writing()
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             ended = mutes.unmute(db, found.name, keys, self.store.clock())
         if not ended:
             there = "; ".join(mute.values or "all of it" for mute in found.mutes)
@@ -138,28 +138,28 @@ class StoreRulebook:
                 )
 
     def alerts(self, wanted: Wanted) -> Alerts:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return ledger.page(db, wanted)
 
     def alert(self, id: str) -> Alert:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return ledger.alert(db, id)
 
     def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert:
         self.deployer.writing()
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             return ledger.acknowledge(db, id, who, note, self.store.clock())
 
     def tally(self) -> Tally:
         """What rules, watches and actions have done since the beginning."""
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return tally(db, self.store.clock())
 
     def retry(self, alert: str | None = None, rule: str | None = None) -> int:
         plan = self.store.deployed()
         id = self.alert(alert).id if alert is not None else None
         self.deployer.writing()
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             return notices.retry(db, plan.rules if plan else (), rule, id, self.store.clock())
 
 

@@ -10,16 +10,16 @@ from collections.abc import Iterable
 
 from headrace.core.errors import BadDefinition
 from headrace.define.definitions import RuleDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project, repeats
 from headrace.run.added import read_kind
-from headrace.run.layout import Layout
 from headrace.serving.rules import RuleVersion, newest
 from headrace.serving.sqlite_store import SqliteStore
 
 
 def kept_rules(store: SqliteStore) -> dict[str, RuleDefinition]:
     """The rules that the store keeps, by name."""
-    with store.db.read() as db:
+    with store.read() as db:
         kept = [rule for rule in newest(db).values() if rule.kept]
     return {rule.name: read_kept(rule) for rule in kept}
 

@@ -25,7 +25,7 @@ from headrace.core.rule import shown_name
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.core.worker import Worker, problems_of
 from headrace.define.settings import Settings
-from headrace.log.topic import Topic
+from headrace.log.protocol import LogWriter
 from headrace.run.pipeline import Pipeline
 from headrace.run.tables import Tables
 from headrace.serving.retention import Retention
@@ -65,7 +65,7 @@ class Schedule:
     def __init__(
         self,
         pipelines: dict[str, Pipeline],
-        topics: dict[str, Topic],
+        topics: dict[str, LogWriter],
         settings: Settings,
         report: Report,
         clock: Clock = now_us,

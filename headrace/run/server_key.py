@@ -11,7 +11,7 @@ import os
 import secrets
 
 from headrace.access.passing import KEY_BYTES
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 
 
 def made_key(layout: Layout) -> bytes:

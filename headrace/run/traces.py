@@ -13,10 +13,10 @@ from headrace.audit.trace import Replay, Why
 from headrace.audit.tracing import Tracing, ask, tracing
 from headrace.audit.why import explain_row
 from headrace.core.errors import NotFound, NotReady, Unsupported
+from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
 from headrace.run.compiling import functions_of
-from headrace.run.layout import Layout
 from headrace.serving.conditions import Keys
 from headrace.serving.sqlite_store import SqliteStore
 
@@ -29,7 +29,7 @@ class Traces:
 
     def why(self, view: str, keys: Keys, window: str | None, limit: int) -> Why:
         with self._traced(view, keys, window) as traced:
-            end = TopicReader(self.layout.log(traced.stream.name)).end()
+            end = open_reader(self.layout.log(traced.stream.name)).end()
             position = traced.asked.state.position
             return explain_row(traced, end.latest(position) - position, limit)
 
@@ -53,6 +53,6 @@ class Traces:
             )
         asked = ask(self.store, view.name, keys, window)
         functions, seconds = functions_of(self.project), self.project.settings.query.seconds_max
-        folder, state = self.project.folder, self.layout.state
-        with tracing(asked, plan, state, folder, functions, seconds) as traced:
+        folder = self.project.folder
+        with tracing(asked, plan, self.layout, folder, functions, seconds) as traced:
             yield traced

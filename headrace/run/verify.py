@@ -9,29 +9,26 @@ the project stopped. tests/run/test_verify.py damages each part.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from headrace.compile.plan import StreamPlan
-from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFound
+from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFound, Unavailable
 from headrace.core.event import OFFSET
 from headrace.core.position import Interval
-from headrace.log.mark import MarkOf
-from headrace.log.reader import TopicReader
-from headrace.log.recover import recovered_mark
+from headrace.define.layout import Layout
+from headrace.log.opening import open_reader
+from headrace.log.protocol import LogReader
 from headrace.master.parquet import damage_of
 from headrace.master.repair import repair
 from headrace.master.version import MasterFile, found_version
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
-from headrace.run.parts import contradictions, marks_of, topics_of
+from headrace.run.parts import contradictions, is_written, topics_of
 from headrace.serving.catalog import read_plan
+from headrace.serving.sqlite_files import damages, peek
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +68,11 @@ def verify(layout: Layout, *, mend: bool = False) -> Verified:
     again.
     """
     if not mend:
-        return _verify(layout, None, marks_of(layout))
+        return _verify(layout, None, written=is_written(layout))
     lock = RunLock(layout)
     lock.take()
     try:
-        return _verify(layout, _deployed(layout), recovered_mark)
+        return _verify(layout, _deployed(layout), written=False)
     finally:
         lock.release()
 
@@ -85,21 +82,20 @@ def _deployed(layout: Layout) -> dict[str, StreamPlan]:
     if not layout.store.is_file():
         return {}
     try:
-        with closing(sqlite3.connect(f"{layout.store.as_uri()}?mode=ro", uri=True)) as db:
+        with peek(layout.store) as db:
             plan = read_plan(db)
-    except sqlite3.DatabaseError:
+    except Unavailable:
         return {}  # a damaged store is told of below
     return {stream.name: stream for stream in plan.streams} if plan else {}
 
 
-def _verify(layout: Layout, mend: Mapping[str, StreamPlan] | None, mark_of: MarkOf) -> Verified:
+def _verify(layout: Layout, mend: Mapping[str, StreamPlan] | None, *, written: bool) -> Verified:
     result = Verified()
     for name, partitions in topics_of(layout).items():
-        # To find the end of a stopped project's log takes as long as to read its last segment.
-        ends = cache(mark_of) if mark_of is recovered_mark else mark_of
         try:
-            result = _verify_log(result, name, layout.log(name), ends)
-            result = result.with_damage(*_contradictions(layout, name, partitions, ends))
+            reader = open_reader(layout.log(name), written=written)
+            result = _verify_log(result, name, reader)
+            result = result.with_damage(*_contradictions(layout, name, partitions, reader))
         except CorruptLog as error:
             problem = f"{error.message}: {error.detail}"
             result = result.with_damage(Damage("log", str(error.origin), problem, name))
@@ -110,31 +106,30 @@ def _verify(layout: Layout, mend: Mapping[str, StreamPlan] | None, mark_of: Mark
 
 
 def _contradictions(
-    layout: Layout, stream: str, partitions: int, mark_of: MarkOf
+    layout: Layout, stream: str, partitions: int, reader: LogReader
 ) -> Iterator[Damage]:
-    path = str(layout.log(stream))
-    for found in contradictions(layout, stream, partitions, mark_of):
-        yield Damage("log", path, found.problem, stream, found.partition, found.offsets)
+    place = layout.log(stream).place
+    for found in contradictions(layout, stream, partitions, reader):
+        yield Damage("log", place, found.problem, stream, found.partition, found.offsets)
 
 
-def _verify_log(result: Verified, stream: str, path: Path, mark_of: MarkOf) -> Verified:
-    reader = TopicReader(path, mark_of)
+def _verify_log(result: Verified, stream: str, reader: LogReader) -> Verified:
     for partition in range(reader.partitions):
-        for segment, held in reader.segments(partition):
+        for part in reader.parts(partition):
+            held = part.interval
             try:
                 events = sum(block.count for block in reader.blocks(partition, held))
-                size = segment.stat().st_size
-            except (NotFound, FileNotFoundError):
+            except NotFound:
                 continue  # retention has removed it meanwhile
             except CorruptLog as error:
                 told, offsets = f"{error.message}: {error.detail}", (held.lower, held.upper)
-                damage = Damage("log", str(segment), told, stream, partition, offsets)
+                damage = Damage("log", part.place, told, stream, partition, offsets)
                 result = result.with_damage(damage)
             else:
                 result = replace(
                     result,
                     log_events=result.log_events + events,
-                    log_bytes=result.log_bytes + size,
+                    log_bytes=result.log_bytes + part.bytes,
                 )
     return result
 
@@ -197,10 +192,5 @@ def _mended(layout: Layout, plan: StreamPlan | None, file: MasterFile, damage: D
 def _verify_database(part: str, path: Path) -> Iterator[Damage]:
     if not path.exists():
         return
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-            found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
-    except sqlite3.DatabaseError as error:
-        found = [str(error)]
-    if found != ["ok"]:
+    if found := damages(path):
         yield Damage(part, str(path), "; ".join(found))

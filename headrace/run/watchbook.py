@@ -50,16 +50,16 @@ class StoreWatchbook:
         self._changing = changing  # the rulebook's too
 
     def watches(self, state: str | None = None) -> list[WatchStatus]:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return watches.statuses(db, state)
 
     def watch(self, name: str) -> WatchStatus:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return watches.status(db, name)
 
     def numbers(self, problems: Sequence[str] = ()) -> WatchNumbers | None:
         """All watches in numbers, with what is wrong with them; None if there are none."""
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return watches.numbers(db, problems)
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[WatchStatus]:
@@ -97,7 +97,7 @@ class StoreWatchbook:
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
         plans = [watch_plan(self.files, plan, each) for each in made]
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             refuse_circles(plan, [*watches.into_streams(db), *plans])
         return plans
 
@@ -105,7 +105,7 @@ class StoreWatchbook:
         plan = self.store.deployed()
         known = {shape.name for shape in plan.shapes} if plan else set()
         # A shape that only the files' watches have was not asked of the fence: compiling asks it.
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             known &= watches.added_shapes(db)
         new = {each.shape.key: each.watch for each in made if each.shape.key not in known}
         if new:

@@ -28,8 +28,8 @@ from headrace.run.alerts import STOP_S_MAX, action_of
 from headrace.run.deliveries import Deliveries
 from headrace.run.targets import Submit
 from headrace.serving import watches
+from headrace.serving.database import Database
 from headrace.serving.notices import due_actions
-from headrace.serving.sqlite import Sqlite
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watching import WatchLookout
 
@@ -44,7 +44,7 @@ def with_watches(
     """The project with one watch of each shape that the store keeps, and with these: what decides
     on the plan.
     """
-    with store.db.read() as db:
+    with store.read() as db:
         texts, names = watches.shapes(db), watches.kept_names(db)
     said = {d.name.lower(): d for d in project.definitions}
     for name in (*names, *(watch.name for watch in more)):
@@ -67,7 +67,7 @@ class Watches:
         self,
         plan: Plan,
         project: Project,
-        db: Sqlite,
+        db: Database,
         submit: Submit,
         report: Report,
         close: Callable[[set[str]], None],

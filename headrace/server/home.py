@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.core.errors import BadRequest
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 
 HOME = "HEADRACE_HOME"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from headrace.core.time import iso, now_us
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 from headrace.run.lock import Holder, holder, started_at
 from headrace.run.order import Order
 

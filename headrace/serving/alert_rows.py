@@ -8,20 +8,20 @@ tests/serving/test_raising.py checks what is raised.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from headrace.compile.plan import WINDOW, OutputPlan, RulePlan, ViewPlan
+from headrace.serving.database import Transaction
 from headrace.serving.read import rows_of
 from headrace.serving.sessions import Session, Sessions
 
 Keyed = tuple[Any, ...]  # what a row is known by, then its columns
 
 
-def new_rows(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator[Keyed]:
+def new_rows(db: Transaction, rule: RulePlan, view: ViewPlan) -> Iterator[Keyed]:
     """The rows that no alert has."""
     known, rows = _standing(db, rule), _keyed(db, rule, view)
     if rule.session is None:
@@ -30,7 +30,7 @@ def new_rows(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator
     return (row for row in rows if not any(map(alerts.inside, _sessions(rule, view, [row[0]]))))
 
 
-def left_rows(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> list[str]:
+def left_rows(db: Transaction, rule: RulePlan, view: ViewPlan) -> list[str]:
     """What the rows are known by that have an alert and are not in the answer any more."""
     known, keys = _standing(db, rule), [row[0] for row in _keyed(db, rule, view)]
     if rule.session is None:
@@ -40,7 +40,7 @@ def left_rows(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> list[st
     return [alert.key for alert in alerts if answer.holding(alert) is None]
 
 
-def _standing(db: sqlite3.Connection, rule: RulePlan) -> set[str]:
+def _standing(db: Transaction, rule: RulePlan) -> set[str]:
     """What the rows are known by that have an alert, and have not left the answer."""
     sql = "SELECT row_key FROM _alerts WHERE rule = ? AND left_at IS NULL"
     return {key for (key,) in db.execute(sql, (rule.name,))}
@@ -56,7 +56,7 @@ def _sessions(rule: RulePlan, view: ViewPlan, keys: Iterable[str]) -> Iterator[S
         yield Session(start_us, end_us, msgspec.json.encode(values), key)
 
 
-def _keyed(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> list[Keyed]:
+def _keyed(db: Transaction, rule: RulePlan, view: ViewPlan) -> list[Keyed]:
     """The rows of the rule's answer, in the order of what they are known by."""
     shown = [_is_key(rule, output) for output in view.outputs for _ in _stored(output)]
     rows = []

@@ -9,7 +9,6 @@ tests/serving/test_raising.py checks what is found.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -25,6 +24,8 @@ from headrace.core.rule import hidden
 from headrace.serving.alert_rows import new_rows
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.catalog import read_plan, tables_of
+from headrace.serving.commits import read_meta
+from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream, stored_times
 from headrace.serving.watermark import Times
 
@@ -69,7 +70,7 @@ class Candidate:
     place: tuple[int, int] | None = None  # partition and offset
 
 
-def standing(db: sqlite3.Connection, rule: RulePlan | ShapePlan) -> Standing | None:
+def standing(db: Transaction, rule: RulePlan | ShapePlan) -> Standing | None:
     """What there is to look at; None while it is being built for the first time."""
     plan = read_plan(db)
     view = plan.view(rule.view) if plan else None
@@ -91,7 +92,7 @@ def standing(db: sqlite3.Connection, rule: RulePlan | ShapePlan) -> Standing | N
     )
 
 
-def _live(db: sqlite3.Connection, plan: Plan, view: ViewPlan) -> bool:
+def _live(db: Transaction, plan: Plan, view: ViewPlan) -> bool:
     if view.kind == "read":
         reads = [plan.view(name) for name in view.reads]
         return all(read is not None and _live(db, plan, read) for read in reads)
@@ -101,7 +102,7 @@ def _live(db: sqlite3.Connection, plan: Plan, view: ViewPlan) -> bool:
 
 
 def candidates(
-    db: sqlite3.Connection, rule: RulePlan, at: Standing, promoted: bool
+    db: Transaction, rule: RulePlan, at: Standing, promoted: bool
 ) -> Iterator[list[Candidate]]:
     """New rows in the order of their times, a part at a time; with those of the generation if one
     was `promoted`.
@@ -112,7 +113,7 @@ def candidates(
 
 
 def _of_stream(
-    db: sqlite3.Connection, rule: RulePlan, view: ViewPlan, promoted: bool
+    db: Transaction, rule: RulePlan, view: ViewPlan, promoted: bool
 ) -> Iterator[list[Candidate]]:
     rows = placed_rows(db, view, promoted)
     partition, offset, time = (output.key for output in view.outputs[:3])
@@ -131,7 +132,7 @@ def _of_stream(
         ]
 
 
-def placed_rows(db: sqlite3.Connection, view: ViewPlan, promoted: bool) -> str:
+def placed_rows(db: Transaction, view: ViewPlan, promoted: bool) -> str:
     """SELECT of the rows of a hidden view over a stream: `_key`, whether speed has it, and its
     columns. Those of a generation are asked for after a promotion, and from the floor on.
     """
@@ -144,13 +145,12 @@ def placed_rows(db: sqlite3.Connection, view: ViewPlan, promoted: bool) -> str:
     return f"{rows} UNION ALL SELECT _key, 0, {columns} FROM {generation} WHERE {known}"
 
 
-def floor_of(db: sqlite3.Connection) -> int:
+def floor_of(db: Transaction) -> int:
     """The arrival before which the ledger need not be complete (serving/retention.py)."""
-    row = db.execute("SELECT value FROM _meta WHERE key = ?", (FLOOR,)).fetchone()
-    return int(row[0]) if row else 0
+    return int(read_meta(db, FLOOR) or 0)
 
 
-def _of_view(db: sqlite3.Connection, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
+def _of_view(db: Transaction, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
     rows = new_rows(db, rule, view)
     while part := list(islice(rows, CHUNK)):
         said = bodies_of(rule.nested, view.outputs, [row[1:] for row in part])

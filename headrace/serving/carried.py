@@ -14,13 +14,11 @@ case.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
-
-import msgspec
 
 from headrace.compile.plan import ViewPlan
 from headrace.core.pattern import SET_ASIDE
+from headrace.serving.database import Transaction
 from headrace.serving.store import NOW, CarriedEpoch, StateRow
 
 _COLUMNS = (
@@ -29,6 +27,10 @@ _COLUMNS = (
 )
 
 
+_REPLACED = (
+    "ON CONFLICT (_key) DO UPDATE SET _time = excluded._time, _seq = excluded._seq, "
+    "_state = excluded._state, _timer = excluded._timer"
+)
 _ASIDE = f"_state = x'{SET_ASIDE.hex()}'"
 
 
@@ -38,7 +40,7 @@ def state_tables(name: str, version: str) -> tuple[str, str, str]:
     return f'"_state_{whole}"', f'"_state_speed_{whole}"', f'"_state_{whole}_staged"'
 
 
-def create_states(db: sqlite3.Connection, plan: ViewPlan) -> None:
+def create_states(db: Transaction, plan: ViewPlan) -> None:
     if plan.carry:
         for table in state_tables(plan.name, plan.recompute):
             db.execute(f"CREATE TABLE IF NOT EXISTS {table} {_COLUMNS}")
@@ -50,14 +52,14 @@ def create_states(db: sqlite3.Connection, plan: ViewPlan) -> None:
             db.execute(f"CREATE INDEX IF NOT EXISTS {aside} ON {table} (_time) WHERE {_ASIDE}")
 
 
-def drop_states(db: sqlite3.Connection, name: str, version: str) -> None:
+def drop_states(db: Transaction, name: str, version: str) -> None:
     for table in state_tables(name, version):
         db.execute(f"DROP TABLE IF EXISTS {table}")
     db.execute("DELETE FROM _disorder WHERE version = ?", (version,))
 
 
 def read_states(
-    db: sqlite3.Connection,
+    db: Transaction,
     plan: ViewPlan,
     keys: Sequence[str] | None,
     due_us: int | None,
@@ -76,7 +78,7 @@ def read_states(
     return [row for row in found.values() if row[3]]
 
 
-def set_aside(db: sqlite3.Connection, plan: ViewPlan) -> list[tuple[str, int]]:
+def set_aside(db: Transaction, plan: ViewPlan) -> list[tuple[str, int]]:
     """The keys whose search for the view's pattern was given up, with the event time of the row
     where it was, in this order.
     """
@@ -88,7 +90,7 @@ def set_aside(db: sqlite3.Connection, plan: ViewPlan) -> list[tuple[str, int]]:
     return sorted(found.items(), key=lambda pair: pair[1])
 
 
-def count_states(db: sqlite3.Connection, plan: ViewPlan) -> int:
+def count_states(db: Transaction, plan: ViewPlan) -> int:
     """How many there are, at most."""
     counts = [
         db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -98,25 +100,25 @@ def count_states(db: sqlite3.Connection, plan: ViewPlan) -> int:
 
 
 def _some(
-    db: sqlite3.Connection, tables: Sequence[str], keys: Sequence[str], due_us: int | None
+    db: Transaction, tables: Sequence[str], keys: Sequence[str], due_us: int | None
 ) -> dict[str, StateRow]:
     due = [
         key
         for table in tables
         for (key,) in db.execute(f"SELECT _key FROM {table} WHERE _timer <= ?", (due_us,))
     ]
-    wanted = msgspec.json.encode([*keys, *due]).decode()
+    listed, wanted = db.listed([*keys, *due])
     found: dict[str, StateRow] = {}
     for table in tables:
         rows = db.execute(
-            f"SELECT s.* FROM json_each(?) AS k CROSS JOIN {table} AS s ON s._key = k.value",
+            f"SELECT s.* FROM ({listed}) AS k CROSS JOIN {table} AS s WHERE s._key = k.value",
             (wanted,),
         )
         found |= {row[0]: row for row in rows}
     return found
 
 
-def commit_states(db: sqlite3.Connection, plan: ViewPlan, epoch: CarriedEpoch, group: int) -> None:
+def commit_states(db: Transaction, plan: ViewPlan, epoch: CarriedEpoch, group: int) -> None:
     """Add an epoch's states, inside the caller's transaction."""
     _, speed, _ = state_tables(plan.name, plan.recompute)
     if epoch.rebased:
@@ -126,28 +128,27 @@ def commit_states(db: sqlite3.Connection, plan: ViewPlan, epoch: CarriedEpoch, g
     if epoch.disorder is not None:
         newest = group if epoch.disorder == NOW else epoch.disorder
         db.execute(
-            "INSERT OR REPLACE INTO _disorder VALUES (?, ?, ?)",
+            "INSERT INTO _disorder VALUES (?, ?, ?) ON CONFLICT (version) DO UPDATE SET "
+            "newest = excluded.newest, provisional = excluded.provisional",
             (plan.recompute, newest, int(epoch.provisional)),
         )
 
 
-def stage_states(db: sqlite3.Connection, plan: ViewPlan, states: Iterable[StateRow]) -> None:
+def stage_states(db: Transaction, plan: ViewPlan, states: Iterable[StateRow]) -> None:
     _, _, staged = state_tables(plan.name, plan.recompute)
     db.execute(f"DELETE FROM {staged}")
     _put(db, staged, states)
 
 
-def promote_states(
-    db: sqlite3.Connection, plan: ViewPlan, full: bool, group: int, ahead: bool
-) -> None:
+def promote_states(db: Transaction, plan: ViewPlan, full: bool, group: int, ahead: bool) -> None:
     """Make a build's states those of the boundary at the end of `group`; `ahead` says whether speed
     is past it.
     """
     generation, speed, staged = state_tables(plan.name, plan.recompute)
     if full:
         db.execute(f"DELETE FROM {generation}")
-    db.execute(f"INSERT OR REPLACE INTO {generation} SELECT * FROM {staged}")
-    db.execute(f"DELETE FROM {generation} WHERE _state = x''")
+    db.execute(f"INSERT INTO {generation} SELECT * FROM {staged} WHERE true {_REPLACED}")
+    db.execute(f"DELETE FROM {generation} WHERE _state = ?", (b"",))
     db.execute(f"DELETE FROM {staged}")
     if not ahead:
         db.execute(f"DELETE FROM {speed}")
@@ -161,7 +162,7 @@ def promote_states(
     db.execute("UPDATE _disorder SET provisional = 1 WHERE version = ?", (plan.recompute,))
 
 
-def unfit(db: sqlite3.Connection, version: str) -> bool:
+def unfit(db: Transaction, version: str) -> bool:
     """Whether speed's rows of a version do not fit its generation."""
     row = db.execute(
         "SELECT max(provisional) FROM _disorder WHERE version = ?", (version,)
@@ -169,11 +170,11 @@ def unfit(db: sqlite3.Connection, version: str) -> bool:
     return bool(row[0])
 
 
-def fits(db: sqlite3.Connection, version: str, group: int) -> bool:
+def fits(db: Transaction, version: str, group: int) -> bool:
     """Whether speed's rows of a version up to a group know of no event after it."""
     sql = "SELECT 1 FROM _disorder WHERE version = ? AND (newest > ? OR provisional)"
     return db.execute(sql, (version, group)).fetchone() is None
 
 
-def _put(db: sqlite3.Connection, table: str, states: Iterable[StateRow]) -> None:
-    db.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?)", states)
+def _put(db: Transaction, table: str, states: Iterable[StateRow]) -> None:
+    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?) {_REPLACED}", states)

@@ -7,7 +7,6 @@ differently is changed at once. tests/serving/test_catalog.py checks each kind o
 
 from __future__ import annotations
 
-import sqlite3
 from functools import lru_cache
 
 import msgspec
@@ -18,6 +17,8 @@ from headrace.core.errors import BadDefinition
 from headrace.core.learned import learn
 from headrace.core.position import Position
 from headrace.serving.carried import create_states, drop_states
+from headrace.serving.commits import read_meta, write_meta
+from headrace.serving.database import Transaction
 from headrace.serving.merge import (
     create_tables,
     generation_table,
@@ -29,11 +30,12 @@ from headrace.serving.progress import read_stream, stored_times
 from headrace.serving.store import AuditResult, Change, Version
 
 learn(Plan, list[AuditResult])
+PLAN = "plan"  # of `_meta`: what is deployed
 
 
-def read_plan(db: sqlite3.Connection) -> Plan | None:
-    row = db.execute("SELECT value FROM _meta WHERE key = 'plan'").fetchone()
-    return _decoded(row[0]) if row else None
+def read_plan(db: Transaction) -> Plan | None:
+    text = read_meta(db, PLAN)
+    return _decoded(text) if text else None
 
 
 @lru_cache(maxsize=16)  # every read meets the same plan
@@ -41,7 +43,7 @@ def _decoded(text: str) -> Plan:
     return msgspec.json.decode(text, type=Plan)
 
 
-def read_versions(db: sqlite3.Connection, stream: str) -> list[Version]:
+def read_versions(db: Transaction, stream: str) -> list[Version]:
     rows = db.execute(
         "SELECT plan, state, since FROM _views WHERE stream = ? ORDER BY name, state", (stream,)
     )
@@ -51,7 +53,23 @@ def read_versions(db: sqlite3.Connection, stream: str) -> list[Version]:
     ]
 
 
-def deploy(db: sqlite3.Connection, plan: Plan) -> list[Change]:
+def live_plan(db: Transaction, name: str) -> ViewPlan | None:
+    """The version of a view that answers."""
+    sql = "SELECT plan FROM _views WHERE name = ? AND state = 'live'"
+    row = db.execute(sql, (name,)).fetchone()
+    return msgspec.json.decode(row[0], type=ViewPlan) if row else None
+
+
+def count_rows(db: Transaction, plan: ViewPlan) -> int:
+    """How many rows are stored of a version: those of the generation, and keys that are new."""
+    generation, speed, _ = tables_of(plan)
+    known = f"EXISTS (SELECT 1 FROM {generation} AS old WHERE old._key = new._key)"
+    fresh = f"SELECT count(DISTINCT new._key) FROM {speed} AS new WHERE NOT {known}"
+    sql = f"SELECT (SELECT count(*) FROM {generation}) + ({fresh})"
+    return int(db.execute(sql).fetchone()[0])
+
+
+def deploy(db: Transaction, plan: Plan) -> list[Change]:
     """Make the plan the deployed one, inside the caller's transaction."""
     for flow in flows_of(plan):
         _deploy_flow(db, flow)
@@ -69,9 +87,7 @@ def deploy(db: sqlite3.Connection, plan: Plan) -> list[Change]:
             changes.append(
                 Change(view.name, "unchanged" if old.get(view.name) == view.fingerprint else what)
             )
-    db.execute(
-        "INSERT OR REPLACE INTO _meta VALUES ('plan', ?)", (msgspec.json.encode(plan).decode(),)
-    )
+    write_meta(db, PLAN, msgspec.json.encode(plan).decode())
     return changes
 
 
@@ -93,7 +109,7 @@ def changes_of(deployed: Plan | None, plan: Plan) -> list[Change]:
     return changes + [Change(name, "removed", "no longer kept") for name in old]
 
 
-def _deploy_flow(db: sqlite3.Connection, flow: FlowPlan) -> None:
+def _deploy_flow(db: Transaction, flow: FlowPlan) -> None:
     text = msgspec.json.encode(flow).decode()
     row = db.execute("SELECT plan FROM _streams WHERE name = ?", (flow.name,)).fetchone()
     if row:
@@ -148,7 +164,7 @@ def _stored(stream: StreamPlan) -> dict[str, ColumnPlan]:
     return {column.name: column for column in stream.columns if column.generated is None}
 
 
-def _deploy_view(db: sqlite3.Connection, plan: ViewPlan) -> Change:
+def _deploy_view(db: Transaction, plan: ViewPlan) -> Change:
     rows = db.execute(
         "SELECT version, state, plan FROM _views WHERE name = ?", (plan.name,)
     ).fetchall()
@@ -179,7 +195,7 @@ def _deploy_view(db: sqlite3.Connection, plan: ViewPlan) -> Change:
     return Change(plan.name, "rebuild" if rows else "new")
 
 
-def close_group(db: sqlite3.Connection, stream: str, opened_before: int | None = None) -> None:
+def close_group(db: Transaction, stream: str, opened_before: int | None = None) -> None:
     """No later epoch joins the open group, or one that was opened before a moment."""
     db.execute(
         "UPDATE _groups SET closed = 1 WHERE stream = ?1 AND closed = 0 "
@@ -193,12 +209,12 @@ def tables_of(plan: ViewPlan) -> tuple[str, str, str]:
     return generation_table(name, version), speed_table(name, version), values_table(name, version)
 
 
-def drop_view(db: sqlite3.Connection, name: str) -> None:
+def drop_view(db: Transaction, name: str) -> None:
     for (version,) in db.execute("SELECT version FROM _views WHERE name = ?", (name,)).fetchall():
         _drop_version(db, name, version)
 
 
-def _drop_version(db: sqlite3.Connection, name: str, version: str) -> None:
+def _drop_version(db: Transaction, name: str, version: str) -> None:
     drop_states(db, name, version)
     db.execute("DELETE FROM _views WHERE name = ? AND version = ?", (name, version))
     db.execute("DELETE FROM _provisional WHERE version = ?", (version,))
@@ -207,7 +223,7 @@ def _drop_version(db: sqlite3.Connection, name: str, version: str) -> None:
         db.execute(f"DROP TABLE IF EXISTS {staged_name(table(name, version))}")
 
 
-def go_live(db: sqlite3.Connection, version: Version) -> None:
+def go_live(db: Transaction, version: Version) -> None:
     """The version becomes the one that answers; the one before it is dropped."""
     for (other,) in db.execute(
         "SELECT version FROM _views WHERE name = ? AND version <> ?", (version.name, version.id)
@@ -219,7 +235,7 @@ def go_live(db: sqlite3.Connection, version: Version) -> None:
     )
 
 
-def note_table(db: sqlite3.Connection, name: str, version: str, now_us: int) -> None:
+def note_table(db: Transaction, name: str, version: str, now_us: int) -> None:
     """A table's content is in use from now on; one that is already is left as it is."""
     db.execute(
         "INSERT INTO _tables VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
@@ -229,12 +245,12 @@ def note_table(db: sqlite3.Connection, name: str, version: str, now_us: int) -> 
     )
 
 
-def read_tables(db: sqlite3.Connection) -> dict[str, tuple[str, int]]:
+def read_tables(db: Transaction) -> dict[str, tuple[str, int]]:
     rows = db.execute("SELECT name, version, loaded_at FROM _tables")
     return {name: (version, loaded_at) for name, version, loaded_at in rows}
 
 
-def provisional(db: sqlite3.Connection, version: str, group: int | None = None) -> int:
+def provisional(db: Transaction, version: str, group: int | None = None) -> int:
     """Rows of a version's answer that are no longer true, in all groups or up to one."""
     row = db.execute(
         "SELECT coalesce(sum(count), 0) FROM _provisional "

@@ -6,45 +6,11 @@ known here, and then everything may have changed. tests/serving/test_read_model.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
-from collections.abc import Iterable
 
 KEYS_MAX = 50_000  # of one view in one commit; more are taken for all
 COMMITS_MAX = 256
 Changed = dict[str, set[str] | None]  # version -> keys of rows; None: perhaps all
-
-
-class Connection(sqlite3.Connection):
-    """A connection that remembers what its transaction changes, and knows what others have."""
-
-    changed: Changed
-    changes: Changes
-
-
-def note_changed(db: sqlite3.Connection, version: str, keys: Iterable[str] | None) -> None:
-    """These rows of a version are changed by the transaction; all of them without keys."""
-    assert isinstance(db, Connection)
-    known = db.changed.setdefault(version, set())
-    if keys is None or known is None:
-        db.changed[version] = None
-        return
-    known.update(keys)
-    if len(known) > KEYS_MAX:
-        db.changed[version] = None
-
-
-def next_number(db: sqlite3.Connection) -> int:
-    """The number of the commit that the transaction will be."""
-    number = commit_number(db) + 1
-    db.execute("INSERT OR REPLACE INTO _meta VALUES ('commits', ?)", (str(number),))
-    return number
-
-
-def commit_number(db: sqlite3.Connection) -> int:
-    """The newest commit that changed rows of a view."""
-    row = db.execute("SELECT value FROM _meta WHERE key = 'commits'").fetchone()
-    return int(row[0]) if row else 0
 
 
 class Changes:

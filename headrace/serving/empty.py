@@ -8,14 +8,13 @@ tests/serving/test_empty.py checks it.
 
 from __future__ import annotations
 
-import sqlite3
-
 import msgspec
 
 from headrace.compile.finish import compile_finish
 from headrace.compile.plan import MERGED, WINDOW, ViewPlan
 from headrace.core.time import MILLISECOND
 from headrace.serving.answer import Windows
+from headrace.serving.database import Transaction
 from headrace.serving.engine import run
 from headrace.serving.merged import nothing
 
@@ -23,7 +22,7 @@ KNOWN_MAX = 1_000
 _KNOWN: dict[ViewPlan, Windows] = {}  # it follows from the plan alone, and every read asks for it
 
 
-def windows_of(db: sqlite3.Connection, plan: ViewPlan) -> Windows | None:
+def windows_of(db: Transaction, plan: ViewPlan) -> Windows | None:
     """None for a view without windows that begin at a fixed pace, such as one of sessions."""
     if plan.windowed is None or not any(out.type == WINDOW for out in plan.outputs):
         return None
@@ -37,7 +36,7 @@ def windows_of(db: sqlite3.Connection, plan: ViewPlan) -> Windows | None:
     return _KNOWN[plan]
 
 
-def _empty(db: sqlite3.Connection, plan: ViewPlan) -> dict[str, float | int]:
+def _empty(db: Transaction, plan: ViewPlan) -> dict[str, float | int]:
     outputs = tuple(out for out in plan.outputs if out.key is None)
     if plan.having or plan.limit is not None or not outputs:
         return {}

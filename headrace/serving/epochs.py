@@ -10,14 +10,14 @@ tests/serving/test_epochs.py, tests/laws/test_interleavings.py and the kill test
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
 from headrace.serving.carried import commit_states
 from headrace.serving.catalog import read_versions, tables_of
-from headrace.serving.changes import note_changed
+from headrace.serving.commits import note_changed
+from headrace.serving.database import Transaction
 from headrace.serving.merge import columns_of, upsert
 from headrace.serving.progress import advance, read_stream, stored_times
 from headrace.serving.rows import stored_rows
@@ -27,7 +27,7 @@ from headrace.serving.store import NOW, Epoch, Row, Superseded, Version
 EPOCHS_KEPT = 1_000
 
 
-def commit_epoch(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: int) -> bool:
+def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> bool:
     """Add an epoch inside the caller's transaction; False when it was there already."""
     state = read_stream(db, epoch.stream)
     if epoch.reached.position <= state.position and (
@@ -69,7 +69,7 @@ def _check_current(epoch: Epoch, generation: int, versions: Sequence[Version]) -
         raise Superseded(f"{epoch.stream}: computed before these were deployed: {missing}")
 
 
-def _group(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: int) -> int:
+def _group(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> int:
     """The open group, or a new one when it has been open long enough."""
     number, opened_at, closed = db.execute(
         "SELECT number, opened_at, closed FROM _groups WHERE stream = ? "
@@ -91,7 +91,7 @@ def _group(db: sqlite3.Connection, epoch: Epoch, group_us: int, now_us: int) -> 
     return int(number) + 1
 
 
-def _add_carried(db: sqlite3.Connection, plan: ViewPlan, epoch: Epoch, group: int) -> None:
+def _add_carried(db: Transaction, plan: ViewPlan, epoch: Epoch, group: int) -> None:
     """Add the rows of a carried view to the groups that they say, and its states."""
     carried = epoch.carried[plan.recompute]
     _, speed, _ = tables_of(plan)
@@ -106,7 +106,7 @@ def _add_carried(db: sqlite3.Connection, plan: ViewPlan, epoch: Epoch, group: in
     commit_states(db, plan, carried, group)
 
 
-def _add_rows(db: sqlite3.Connection, plan: ViewPlan, lifted: Sequence[Row], group: int) -> None:
+def _add_rows(db: Transaction, plan: ViewPlan, lifted: Sequence[Row], group: int) -> None:
     _, speed, _ = tables_of(plan)
     rows = list(stored_rows(plan, lifted, group))
     note_changed(db, plan.recompute, (row[0] for row in rows))
@@ -114,14 +114,15 @@ def _add_rows(db: sqlite3.Connection, plan: ViewPlan, lifted: Sequence[Row], gro
     db.executemany(upsert(plan, speed, f"VALUES ({places})", grouped=True), rows)
 
 
-def _record(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
+def _record(db: Transaction, epoch: Epoch, now_us: int) -> None:
     counts = epoch.counts
     db.execute(
         "UPDATE _streams SET committed_at = ?, late = late + ? WHERE name = ?",
         (now_us, counts["late"], epoch.stream),
     )
-    cursor = db.execute(
-        "INSERT INTO _epochs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    (number,) = db.execute(
+        "INSERT INTO _epochs (stream, lower, upper, events, late, duplicates, dead_letters, "
+        "started_at, committed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
         (
             epoch.stream,
             str(epoch.range.lower),
@@ -130,6 +131,6 @@ def _record(db: sqlite3.Connection, epoch: Epoch, now_us: int) -> None:
             epoch.started_at,
             now_us,
         ),
-    )
-    note_shed(db, epoch, cursor.lastrowid or 0)
-    db.execute("DELETE FROM _epochs WHERE number <= ?", ((cursor.lastrowid or 0) - EPOCHS_KEPT,))
+    ).fetchone()
+    note_shed(db, epoch, number)
+    db.execute("DELETE FROM _epochs WHERE number <= ?", (number - EPOCHS_KEPT,))

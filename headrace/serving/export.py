@@ -18,14 +18,14 @@ import pyarrow as pa
 from headrace.certified.typed import quoted
 from headrace.core.errors import BadRequest, Conflict
 from headrace.core.time import iso
+from headrace.serving.database import Database
 from headrace.serving.read import Reader
-from headrace.serving.sqlite import Sqlite
 
 SECONDS_MAX = 3_600.0
 UTC = pa.timestamp("us", tz="UTC")
 
 
-def export_view(db: Sqlite, name: str, path: Path) -> int:
+def export_view(db: Database, name: str, path: Path) -> int:
     """Write a view's rows; their number."""
     write = _WRITERS.get(path.suffix.lower())
     if write is None:
@@ -40,7 +40,7 @@ def export_view(db: Sqlite, name: str, path: Path) -> int:
     return int(table.num_rows)
 
 
-def exported(db: Sqlite, name: str) -> pa.Table:
+def exported(db: Database, name: str) -> pa.Table:
     """All rows of a view, of one commit."""
     table, _ = Reader(db, seconds_max=SECONDS_MAX).table(name)
     columns: dict[str, Any] = {}

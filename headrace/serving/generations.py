@@ -9,7 +9,6 @@ tests/serving/test_generations.py checks both kinds and what a crash between the
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -26,7 +25,9 @@ from headrace.serving.catalog import (
     read_versions,
     tables_of,
 )
-from headrace.serving.changes import KEYS_MAX, note_changed
+from headrace.serving.changes import KEYS_MAX
+from headrace.serving.commits import note_changed
+from headrace.serving.database import Transaction
 from headrace.serving.merge import (
     columns_of,
     create_tables,
@@ -59,7 +60,7 @@ def staged_tables(plan: ViewPlan) -> tuple[str, str]:
 
 
 def stage(
-    db: sqlite3.Connection,
+    db: Transaction,
     version: Version,
     full: bool,
     rows: Sequence[Row],
@@ -82,17 +83,17 @@ def stage(
     if plan.counted:
         encode = msgspec.json.encode
         pairs = ((row[0], encode(row[1:-1]).decode(), row[-1]) for row in values)
-        db.executemany(f"INSERT OR IGNORE INTO {seen} VALUES (?, ?, ?)", pairs)
+        db.executemany(f"INSERT INTO {seen} VALUES (?, ?, ?) ON CONFLICT DO NOTHING", pairs)
     return Staged(version, full, len(rows))
 
 
-def drop_staged(db: sqlite3.Connection, plan: ViewPlan) -> None:
+def drop_staged(db: Transaction, plan: ViewPlan) -> None:
     for table in staged_tables(plan):
         db.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def promote(
-    db: sqlite3.Connection,
+    db: Transaction,
     stream: str,
     since: int,
     reached: Reached,
@@ -148,7 +149,7 @@ def promote(
     return number
 
 
-def _changed(db: sqlite3.Connection, build: Staged, group: int) -> list[str] | None:
+def _changed(db: Transaction, build: Staged, group: int) -> list[str] | None:
     """The keys of the rows that a promotion changes; None for all."""
     if build.full:
         return None
@@ -158,7 +159,7 @@ def _changed(db: sqlite3.Connection, build: Staged, group: int) -> list[str] | N
 
 
 def _check_current(
-    db: sqlite3.Connection, state: StreamState, since: int, staged: Sequence[Staged]
+    db: Transaction, state: StreamState, since: int, staged: Sequence[Staged]
 ) -> None:
     stream = state.plan.name
     if state.generation != since:
@@ -168,7 +169,7 @@ def _check_current(
         raise Superseded(f"{stream}: built for versions that are not deployed any more: {gone}")
 
 
-def _check_cut(db: sqlite3.Connection, state: StreamState, boundary: Position, group: int) -> None:
+def _check_cut(db: Transaction, state: StreamState, boundary: Position, group: int) -> None:
     """The rows of later groups stay beside the generation, so they must begin where it ends."""
     groups = read_groups(db, state.plan.name)
     ends = {state.boundary, *(one.reached.position for one in groups if one.number == group)}
@@ -178,12 +179,12 @@ def _check_cut(db: sqlite3.Connection, state: StreamState, boundary: Position, g
         )
 
 
-def _forget_shed(db: sqlite3.Connection, stream: str, boundary: Position) -> None:
+def _forget_shed(db: Transaction, stream: str, boundary: Position) -> None:
     oldest = db.execute("SELECT min(number) FROM _epochs").fetchone()[0] or 0
     forget_shed(db, stream, oldest - 1, boundary)
 
 
-def _absorb(db: sqlite3.Connection, plan: ViewPlan, number: int) -> None:
+def _absorb(db: Transaction, plan: ViewPlan, number: int) -> None:
     """The late events of a build are in this generation from now on."""
     if plan.tells_lateness:
         staged, _ = staged_tables(plan)
@@ -191,12 +192,12 @@ def _absorb(db: sqlite3.Connection, plan: ViewPlan, number: int) -> None:
         db.execute(f"UPDATE {staged} SET {sets} WHERE {LATE} > 0", (number,))
 
 
-def _take(build: Staged) -> Callable[[sqlite3.Connection, ViewPlan], None]:
+def _take(build: Staged) -> Callable[[Transaction, ViewPlan], None]:
     """How the staged rows become part of the generation."""
     return _replace if build.full else _join if build.version.plan.joins else _add
 
 
-def _replace(db: sqlite3.Connection, plan: ViewPlan) -> None:
+def _replace(db: Transaction, plan: ViewPlan) -> None:
     generation, speed, values = tables_of(plan)
     staged, staged_values = staged_tables(plan)
     for partial in plan.counted:
@@ -213,7 +214,7 @@ def _replace(db: sqlite3.Connection, plan: ViewPlan) -> None:
         db.execute(statement)
 
 
-def _add(db: sqlite3.Connection, plan: ViewPlan) -> None:
+def _add(db: Transaction, plan: ViewPlan) -> None:
     generation, _, values = tables_of(plan)
     staged, staged_values = staged_tables(plan)
     columns = ", ".join(["_key", *columns_of(plan)])
@@ -226,11 +227,13 @@ def _add(db: sqlite3.Connection, plan: ViewPlan) -> None:
         more = _new_values(number, generation, values, staged_values)
         db.execute(f"UPDATE {generation} SET {number} = coalesce({number}, 0) + ({more}) {changed}")
     if plan.counted:
-        db.execute(f"INSERT OR IGNORE INTO {values} SELECT * FROM {staged_values}")
+        db.execute(
+            f"INSERT INTO {values} SELECT * FROM {staged_values} WHERE true ON CONFLICT DO NOTHING"
+        )
     drop_staged(db, plan)
 
 
-def _join(db: sqlite3.Connection, plan: ViewPlan) -> None:
+def _join(db: Transaction, plan: ViewPlan) -> None:
     """Add staged intervals, each made one with those of the generation that it touches.
 
     The intervals of a side do not touch each other, so one look finds all that change.
@@ -271,7 +274,7 @@ def _new_values(number: str, generation: str, values: str, staged_values: str) -
     )
 
 
-def audit_staged(db: sqlite3.Connection, build: Staged, group: int, note: str = "") -> AuditResult:
+def audit_staged(db: Transaction, build: Staged, group: int, note: str = "") -> AuditResult:
     """Compare a build with what speed held for the same positions, before it is promoted. `note`
     says why a difference would be no defect, if that is known already.
     """
@@ -287,7 +290,7 @@ def audit_staged(db: sqlite3.Connection, build: Staged, group: int, note: str = 
     return AuditResult(plan.name, build.rows, len(rows), tuple(rows[:5]), changed=len(rows))
 
 
-def _expected(db: sqlite3.Connection, build: Staged, group: int) -> str:
+def _expected(db: Transaction, build: Staged, group: int) -> str:
     """Why a difference would be no defect; empty if it would be one."""
     plan = build.version.plan
     if plan.carry and not fits(db, plan.recompute, group):
@@ -300,7 +303,7 @@ def _expected(db: sqlite3.Connection, build: Staged, group: int) -> str:
     return ""
 
 
-def _differing(db: sqlite3.Connection, build: Staged, group: int) -> list[str]:
+def _differing(db: Transaction, build: Staged, group: int) -> list[str]:
     """The keys of rows that are not what was served."""
     plan = build.version.plan
     generation, speed, _ = tables_of(plan)

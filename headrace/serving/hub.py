@@ -27,10 +27,10 @@ from headrace.define.settings import SubscribeSettings
 from headrace.define.subscribing import read_subscription
 from headrace.serving.account import Account
 from headrace.serving.catalog import read_plan
+from headrace.serving.database import Database
 from headrace.serving.feed import Feed
 from headrace.serving.hearer import END, Heard, Hearer, failure
 from headrace.serving.read import Reader
-from headrace.serving.sqlite import Sqlite
 from headrace.serving.streams import Streams
 from headrace.serving.watch import Watch, subscribed
 
@@ -43,7 +43,7 @@ class Hub:
 
     def __init__(
         self,
-        db: Sqlite,
+        db: Database,
         settings: SubscribeSettings,
         streams: Streams,
         clock: Clock = now_us,

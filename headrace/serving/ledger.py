@@ -7,7 +7,6 @@ ledger as a view. tests/run/test_rulebook.py checks it.
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 import msgspec
@@ -15,6 +14,8 @@ import msgspec
 from headrace.core.errors import NotFound
 from headrace.core.rule import Severity
 from headrace.core.time import iso
+from headrace.serving.commits import read_meta, write_meta
+from headrace.serving.database import Transaction
 from headrace.serving.notices import Delivery, deliveries
 
 _COLUMNS = (
@@ -25,6 +26,7 @@ LISTED = 100
 _SEVERITIES = tuple(severity.value for severity in Severity)  # the gravest last
 _PLACES = (f"WHEN '{severity}' THEN {n}" for n, severity in enumerate(_SEVERITIES))
 _GRAVITY = f"CASE severity {' '.join(_PLACES)} END"
+LEDGER = "ledger"  # of `_meta`: a number that grows with each change
 
 
 class Alert(msgspec.Struct, frozen=True):
@@ -92,23 +94,19 @@ class Numbers(msgspec.Struct, frozen=True):
     failed: int = 0
 
 
-def changed(db: sqlite3.Connection) -> None:
+def changed(db: Transaction) -> None:
     """Let those who watch the ledger know, inside the caller's transaction."""
-    db.execute(
-        "INSERT INTO _meta VALUES ('ledger', '1') "
-        "ON CONFLICT DO UPDATE SET value = CAST(value AS INTEGER) + 1"
-    )
+    write_meta(db, LEDGER, str(int(changes(db)) + 1))
 
 
-def changes(db: sqlite3.Connection) -> str:
+def changes(db: Transaction) -> str:
     """Grows with each change of the ledger."""
-    row = db.execute("SELECT value FROM _meta WHERE key = 'ledger'").fetchone()
-    return str(row[0]) if row else "0"
+    return read_meta(db, LEDGER) or "0"
 
 
-def page(db: sqlite3.Connection, wanted: Wanted) -> Alerts:
+def page(db: Transaction, wanted: Wanted) -> Alerts:
     """Alerts of those that are asked for, and how many there are in all."""
-    where, values = _where(wanted)
+    where, values = _where(db, wanted)
     groups = _groups(db, where, values)
     total = sum(group.alerts for group in groups)
     if wanted.before is not None:
@@ -119,12 +117,12 @@ def page(db: sqlite3.Connection, wanted: Wanted) -> Alerts:
     return Alerts(_read(db, newest, [*values, wanted.limit]), total, groups)
 
 
-def alerts(db: sqlite3.Connection, wanted: Wanted) -> list[Alert]:
+def alerts(db: Transaction, wanted: Wanted) -> list[Alert]:
     """The alerts of a page."""
     return page(db, wanted).alerts
 
 
-def _where(wanted: Wanted) -> tuple[str, list[Any]]:
+def _where(db: Transaction, wanted: Wanted) -> tuple[str, list[Any]]:
     """SQL that holds for what is asked for. `missed` and `withdrawn` together mean those that are
     one of both.
     """
@@ -138,13 +136,13 @@ def _where(wanted: Wanted) -> tuple[str, list[Any]]:
     if kinds:
         conditions.append(f"({' OR '.join(kinds)})")
     if wanted.among is not None:
-        # As one value, because there may be more watches than a statement has parameters.
-        conditions.append("rule IN (SELECT value FROM json_each(?))")
-        values.append(msgspec.json.encode(wanted.among).decode())
+        listed, among = db.listed(wanted.among)
+        conditions.append(f"rule IN ({listed})")
+        values.append(among)
     return " AND ".join(conditions), values
 
 
-def _groups(db: sqlite3.Connection, where: str, values: list[Any]) -> list[AlertGroup]:
+def _groups(db: Transaction, where: str, values: list[Any]) -> list[AlertGroup]:
     rows = db.execute(
         f"SELECT rule, max({_GRAVITY}) AS gravity, count(*), max(raised_at) AS newest FROM _ledger "
         f"WHERE {where} GROUP BY rule ORDER BY gravity DESC, newest DESC, rule",
@@ -156,7 +154,7 @@ def _groups(db: sqlite3.Connection, where: str, values: list[Any]) -> list[Alert
     ]
 
 
-def _of_each(db: sqlite3.Connection, where: str, values: list[Any], wanted: Wanted) -> list[Alert]:
+def _of_each(db: Transaction, where: str, values: list[Any], wanted: Wanted) -> list[Alert]:
     places = (
         f"SELECT number, max({_GRAVITY}) OVER (PARTITION BY rule) AS gravity, "
         "row_number() OVER (PARTITION BY rule ORDER BY number DESC) AS place "
@@ -166,11 +164,11 @@ def _of_each(db: sqlite3.Connection, where: str, values: list[Any], wanted: Want
     return _read(db, f"{gravest} number DESC LIMIT ?", [*values, wanted.each, wanted.limit])
 
 
-def _read(db: sqlite3.Connection, rest: str, values: list[Any]) -> list[Alert]:
+def _read(db: Transaction, rest: str, values: list[Any]) -> list[Alert]:
     return [_alert(row) for row in db.execute(f"SELECT {_COLUMNS} FROM _ledger {rest}", values)]
 
 
-def alert(db: sqlite3.Connection, id: str) -> Alert:
+def alert(db: Transaction, id: str) -> Alert:
     """One alert, with what became of its notifications. The beginning of its id is enough."""
     like = _read(db, "WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2", [id])
     exact = [alert for alert in like if alert.id == id]
@@ -190,7 +188,7 @@ def _alert(row: tuple[Any, ...]) -> Alert:
     return Alert(**values)
 
 
-def alert_document(db: sqlite3.Connection, id: str) -> dict[str, Any]:
+def alert_document(db: Transaction, id: str) -> dict[str, Any]:
     """An alert as notifications say it, and whether it was notified."""
     row = db.execute(
         "SELECT rule, severity, event_time, raised_at, raised_by, body, withdrawn_at, "
@@ -205,7 +203,7 @@ def alert_document(db: sqlite3.Connection, id: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def acknowledge(db: sqlite3.Connection, id: str, who: str, note: str | None, now_us: int) -> Alert:
+def acknowledge(db: Transaction, id: str, who: str, note: str | None, now_us: int) -> Alert:
     """Somebody has seen it; a second time changes the note and says who was last."""
     found = alert(db, id)
     db.execute(
@@ -216,7 +214,7 @@ def acknowledge(db: sqlite3.Connection, id: str, who: str, note: str | None, now
     return alert(db, found.id)
 
 
-def numbers(db: sqlite3.Connection, rule: str) -> Numbers:
+def numbers(db: Transaction, rule: str) -> Numbers:
     states = dict(
         db.execute("SELECT state, count(*) FROM _ledger WHERE rule = ? GROUP BY state", (rule,))
     )
@@ -236,3 +234,15 @@ def numbers(db: sqlite3.Connection, rule: str) -> Numbers:
         sent.get("waiting", 0),
         sent.get("failed", 0),
     )
+
+
+def ids_at(db: Transaction, rule: str, partition: int, offset: int, limit: int) -> list[str]:
+    """The alerts of a rule over a stream whose row has this place in the log."""
+    # Such a row is known by its place first: [partition,offset,…
+    first, after = f"[{partition},{offset},", f"[{partition},{offset}-"
+    sql = "SELECT id FROM _alerts WHERE rule = ? AND row_key >= ? AND row_key < ? LIMIT ?"
+    return [id for (id,) in db.execute(sql, (rule, first, after, limit)).fetchall()]
+
+
+def count_by_rule(db: Transaction) -> dict[str, int]:
+    return dict(db.execute("SELECT rule, count(*) FROM _alerts GROUP BY rule").fetchall())

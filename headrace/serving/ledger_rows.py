@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pyarrow as pa
 
 from headrace.certified.typed import quoted
 from headrace.compile.plan import ViewPlan
+from headrace.serving.database import Transaction
 from headrace.serving.merged import array
 
 
-def ledger_rows(db: sqlite3.Connection, view: ViewPlan) -> pa.Table:
+def ledger_rows(db: Transaction, view: ViewPlan) -> pa.Table:
     names = ", ".join(quoted(output.name) for output in view.outputs)
     rows = db.execute(f"SELECT {names} FROM _ledger").fetchall()
     columns = zip(*rows, strict=True) if rows else ([] for _ in view.outputs)

@@ -6,7 +6,6 @@ two edges. Conditions on keys go inside, to the indexes of both tables, before a
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ import pyarrow as pa
 from headrace.compile.plan import FRESH, WINDOW, KeyPlan, ViewPlan
 from headrace.compile.windows import Span
 from headrace.core.schema import nested
+from headrace.serving.database import Transaction
 from headrace.serving.kinds import kind_of
 from headrace.serving.merge import in_windows, merged, source
 
@@ -56,7 +56,7 @@ def _key_items(key: KeyPlan) -> list[str]:
     return [key.column, f"{key.window.end(key.column)} AS {key.column}_end"]
 
 
-def nothing(db: sqlite3.Connection, plan: ViewPlan) -> pa.Table:
+def nothing(db: Transaction, plan: ViewPlan) -> pa.Table:
     """The merged row of no events: every partial is NULL, which is the zero of every merge."""
     columns = [key.column for key in plan.keys]
     columns += [column for partial in plan.partials for column in partial.columns]

@@ -6,12 +6,13 @@ it.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+
+from headrace.serving.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def _text(value: Any) -> str:
 
 
 def mute(
-    db: sqlite3.Connection, rule: str, keys: dict[str, str], until_us: int, who: str, now_us: int
+    db: Transaction, rule: str, keys: dict[str, str], until_us: int, who: str, now_us: int
 ) -> None:
     db.execute(
         "INSERT INTO _mutes VALUES (NULL, ?, ?, ?, ?, ?)",
@@ -39,7 +40,7 @@ def mute(
     )
 
 
-def active_mutes(db: sqlite3.Connection, rule: str, now_us: int) -> list[Mute]:
+def active_mutes(db: Transaction, rule: str, now_us: int) -> list[Mute]:
     rows = db.execute(
         "SELECT number, keys, until_us FROM _mutes "
         "WHERE rule = ? AND until_us > ? AND muted_at <= ? ORDER BY number",
@@ -48,7 +49,7 @@ def active_mutes(db: sqlite3.Connection, rule: str, now_us: int) -> list[Mute]:
     return [Mute(number, msgspec.json.decode(keys), until) for number, keys, until in rows]
 
 
-def unmute(db: sqlite3.Connection, rule: str, keys: Mapping[str, str], now_us: int) -> list[Mute]:
+def unmute(db: Transaction, rule: str, keys: Mapping[str, str], now_us: int) -> list[Mute]:
     """End the mute of these values, or all of the rule if none are named; those that ended."""
     found = [mute for mute in active_mutes(db, rule, now_us) if not keys or mute.keys == keys]
     ended = [(now_us, mute.number) for mute in found]

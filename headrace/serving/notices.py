@@ -9,7 +9,6 @@ tests/run/test_deliveries.py checks it.
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ import msgspec
 
 from headrace.compile.plan import ActionPlan, RulePlan
 from headrace.core.time import iso
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.database import Database, Transaction
 
 RAISED, MISSED, WITHDRAWN, ENDED = "raised", "missed", "withdrawn", "ended"
 _DUE_ACTIONS = """
@@ -65,7 +64,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 def notify(
-    db: sqlite3.Connection,
+    db: Transaction,
     rule: Notifier,
     kind: str,
     alerts: Sequence[dict[str, Any]],
@@ -78,7 +77,7 @@ def notify(
     _queue(db, rule, key, ids, msgspec.json.encode({**said, "alerts": alerts}), now_us)
 
 
-def end_notice(db: sqlite3.Connection, watch: Notifier, number: int, why: str, now_us: int) -> None:
+def end_notice(db: Transaction, watch: Notifier, number: int, why: str, now_us: int) -> None:
     """Queue the last notification of a watch for each of its actions."""
     key = hashlib.sha256(f"{watch.name}\n{number}".encode()).hexdigest()[:32] + f":{ENDED}"
     said = {"key": key, "kind": ENDED, "rule": watch.name, "severity": watch.severity}
@@ -87,11 +86,11 @@ def end_notice(db: sqlite3.Connection, watch: Notifier, number: int, why: str, n
 
 
 def _queue(
-    db: sqlite3.Connection, rule: Notifier, key: str, ids: list[str], body: bytes, now_us: int
+    db: Transaction, rule: Notifier, key: str, ids: list[str], body: bytes, now_us: int
 ) -> None:
     db.executemany(
-        "INSERT OR IGNORE INTO _notices "
-        "VALUES (NULL, ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, NULL, NULL, ?6)",
+        "INSERT INTO _notices (action, key, rule, alerts, body, state, attempts, due_at, "
+        "queued_at) VALUES (?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, ?6) ON CONFLICT DO NOTHING",
         [
             (action.name, key, rule.name, msgspec.json.encode(ids).decode(), body, now_us)
             for action in rule.actions
@@ -108,7 +107,7 @@ def _key(kind: str, ids: Sequence[str]) -> str:
 class Queue:
     """One action's notices."""
 
-    def __init__(self, db: Sqlite, action: ActionPlan) -> None:
+    def __init__(self, db: Database, action: ActionPlan) -> None:
         self.db, self.action = db, action.name
 
     def due(self, now_us: int, limit: int) -> list[Notice]:
@@ -147,14 +146,14 @@ class Queue:
             )
 
 
-def due_actions(db: sqlite3.Connection, now_us: int) -> list[str]:
+def due_actions(db: Transaction, now_us: int) -> list[str]:
     """The actions that have something to try now. It is asked ten times a second, so the index is
     searched once for each action: reading all that waits takes 80 ms for 200,000 notices.
     """
     return [action for (action,) in db.execute(_DUE_ACTIONS, (now_us,))]
 
 
-def _named(db: sqlite3.Connection, rules: Sequence[RulePlan]) -> set[tuple[str, str]]:
+def _named(db: Transaction, rules: Sequence[RulePlan]) -> set[tuple[str, str]]:
     """The rules and watches, each with an action that it names."""
     named = {(rule.name, action.name) for rule in rules for action in rule.actions}
     for name, actions in db.execute("SELECT name, actions FROM _watches WHERE state <> 'removed'"):
@@ -163,7 +162,7 @@ def _named(db: sqlite3.Connection, rules: Sequence[RulePlan]) -> set[tuple[str, 
     return named
 
 
-def forget_other_actions(db: Sqlite, rules: Sequence[RulePlan], now_us: int) -> None:
+def forget_other_actions(db: Database, rules: Sequence[RulePlan], now_us: int) -> None:
     """End what waits for an action that no rule names any more."""
     with db.write() as connection:
         waiting = connection.execute(
@@ -178,7 +177,7 @@ def forget_other_actions(db: Sqlite, rules: Sequence[RulePlan], now_us: int) -> 
 
 
 def retry(
-    db: sqlite3.Connection,
+    db: Transaction,
     rules: Sequence[RulePlan],
     rule: str | None,
     alert: str | None,
@@ -188,9 +187,9 @@ def retry(
     What nobody names any more has nowhere to go.
     """
     failed = db.execute(
-        "SELECT number, rule, action FROM _notices n WHERE state = 'failed' "
-        "AND (?1 IS NULL OR rule = ?1 COLLATE NOCASE) "
-        "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM json_each(n.alerts) a WHERE a.value = ?2))",
+        "SELECT number, rule, action FROM _notices WHERE state = 'failed' "
+        "AND (?1 IS NULL OR lower(rule) = lower(?1)) "
+        "AND (?2 IS NULL OR alerts LIKE '%' || ?2 || '%')",
         (rule, alert),
     ).fetchall()
     named = _named(db, rules)
@@ -203,11 +202,11 @@ def retry(
     return len(again)
 
 
-def deliveries(db: sqlite3.Connection, rule: str, alert: str) -> list[Delivery]:
+def deliveries(db: Transaction, rule: str, alert: str) -> list[Delivery]:
     """What became of the notifications of one alert."""
     rows = db.execute(
-        "SELECT action, n.key, state, attempts, reason FROM _notices n, json_each(n.alerts) a "
-        "WHERE rule = ? AND a.value = ? ORDER BY number",
+        "SELECT action, key, state, attempts, reason FROM _notices "
+        "WHERE rule = ? AND alerts LIKE '%' || ? || '%' ORDER BY number",
         (rule, alert),
     )
     return [Delivery(*row) for row in rows]

@@ -9,22 +9,21 @@ tests/run/test_sinks.py checks it, tests/run/test_sinks_killed.py with kills.
 
 from __future__ import annotations
 
-import sqlite3
+from secrets import token_hex
 
 import msgspec
 
 from headrace.core.failpoint import failpoint
 from headrace.serving.account import Account, Look, Told
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.database import Database, Transaction
 
 Waiting = list[tuple[int, bytes]]  # sequence and pane
-_DRAWN = "lower(hex(randomblob(4)))"
 
 
 class Outbox:
     """One sink's."""
 
-    def __init__(self, db: Sqlite, sink: str) -> None:
+    def __init__(self, db: Database, sink: str) -> None:
         self.db, self.sink = db, sink
         #: Tells the numbers of this sink from those of an earlier one, which began at 1 too.
         self.begun = ""
@@ -35,8 +34,8 @@ class Outbox:
         """
         with self.db.write() as db:
             db.execute(
-                f"INSERT OR IGNORE INTO _sinks VALUES (?, ?, 0, 0, NULL, 0, {_DRAWN})",
-                (self.sink, fingerprint),
+                "INSERT INTO _sinks VALUES (?, ?, 0, 0, NULL, 0, ?) ON CONFLICT DO NOTHING",
+                (self.sink, fingerprint, token_hex(4)),
             )
             known, sequence, watermark, dropped, self.begun = db.execute(
                 "SELECT fingerprint, sequence, watermark_us, dropped, begun FROM _sinks "
@@ -62,7 +61,11 @@ class Outbox:
         with self.db.write() as db:
             db.executemany("INSERT INTO _outbox VALUES (?, ?, ?)", panes)
             db.executemany("DELETE FROM _sink_rows WHERE sink = ? AND key = ?", gone)
-            db.executemany("INSERT OR REPLACE INTO _sink_rows VALUES (?, ?, ?)", kept)
+            db.executemany(
+                "INSERT INTO _sink_rows VALUES (?, ?, ?) "
+                "ON CONFLICT (sink, key) DO UPDATE SET told = excluded.told",
+                kept,
+            )
             db.execute(
                 "UPDATE _sinks SET sequence = ?, watermark_us = ?, dropped = ? WHERE name = ?",
                 (look.sequence, look.watermark_us, look.dropped, self.sink),
@@ -105,15 +108,22 @@ class Outbox:
             (self.begun,) = db.execute(sql, (self.sink,)).fetchone()
 
 
-def draw_begun(db: sqlite3.Connection, sink: str | None = None) -> None:
+def draw_begun(db: Transaction, sink: str | None = None) -> None:
     """Tell the panes of a sink, or of all, from those that had the same numbers."""
-    db.execute(f"UPDATE _sinks SET begun = {_DRAWN} WHERE ?1 IS NULL OR name = ?1", (sink,))
+    known = [name for (name,) in db.execute("SELECT name FROM _sinks").fetchall()]
+    for name in known if sink is None else [sink]:
+        db.execute("UPDATE _sinks SET begun = ? WHERE name = ?", (token_hex(4), name))
 
 
-def forget_others(db: Sqlite, sinks: set[str]) -> None:
+def forget_others(db: Database, sinks: set[str]) -> None:
     """Drop what sinks have left that are no longer defined."""
     with db.write() as connection:
         known = [name for (name,) in connection.execute("SELECT name FROM _sinks").fetchall()]
         for name in set(known) - sinks:
             for table, column in (("_sinks", "name"), ("_sink_rows", "sink"), ("_outbox", "sink")):
                 connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
+
+
+def sequences(db: Transaction) -> dict[str, int]:
+    """How many panes each sink has decided on."""
+    return dict(db.execute("SELECT name, sequence FROM _sinks").fetchall())

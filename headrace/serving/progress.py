@@ -6,7 +6,6 @@ reader of the log is started for each stream.
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import msgspec
@@ -15,14 +14,16 @@ from headrace.compile.flow import FlowPlan
 from headrace.core.errors import NotFound
 from headrace.core.learned import learn
 from headrace.core.position import Position
+from headrace.serving.database import Transaction
 from headrace.serving.shed import shed_epochs
+from headrace.serving.sqlite_files import peek
 from headrace.serving.store import GroupState, StreamState
 from headrace.serving.watermark import Reached, Times
 
 learn(FlowPlan, Times)
 
 
-def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
+def read_stream(db: Transaction, name: str) -> StreamState:
     row = db.execute(
         "SELECT plan, generation, committed_at, promoted_at, marks, "
         "boundary, boundary_highs, boundary_marks FROM _streams WHERE name = ?",
@@ -50,14 +51,17 @@ def read_stream(db: sqlite3.Connection, name: str) -> StreamState:
 
 def glance(path: Path, flow: str) -> StreamState:
     """How far a flow has come, for a process that has no store open."""
-    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
-    try:
+    with peek(path) as db:
         return read_stream(db, flow)
-    finally:
-        db.close()
 
 
-def read_groups(db: sqlite3.Connection, stream: str, *, closed: bool = False) -> list[GroupState]:
+def read_offsets(db: Transaction, stream: str) -> tuple[int, ...]:
+    """The offset that comes next in each partition of a stream."""
+    sql = "SELECT next_offset FROM _progress WHERE stream = ? ORDER BY partition"
+    return tuple(row[0] for row in db.execute(sql, (stream,)))
+
+
+def read_groups(db: Transaction, stream: str, *, closed: bool = False) -> list[GroupState]:
     """The groups of a stream, or those that are closed."""
     rows = db.execute(
         "SELECT number, upper, highs, marks FROM _groups WHERE stream = ? AND closed >= ? "
@@ -67,7 +71,7 @@ def read_groups(db: sqlite3.Connection, stream: str, *, closed: bool = False) ->
     return [GroupState(number, _reached(*said)) for number, *said in rows]
 
 
-def advance(db: sqlite3.Connection, before: StreamState, reached: Reached, now_us: int) -> None:
+def advance(db: Transaction, before: StreamState, reached: Reached, now_us: int) -> None:
     """Bring the progress of a stream to what was reached, with all up to there heard now."""
     columns = (reached.position.offsets, reached.highs, before.heard(reached.position, now_us))
     for partition, values in enumerate(zip(*columns, strict=True)):
@@ -82,7 +86,7 @@ def advance(db: sqlite3.Connection, before: StreamState, reached: Reached, now_u
     )
 
 
-def listen_again(db: sqlite3.Connection, now_us: int) -> None:
+def listen_again(db: Transaction, now_us: int) -> None:
     """While nobody listens, nobody is silent: a process that begins goes on with the silence of
     each partition as it was at the newest commit.
     """
@@ -101,3 +105,9 @@ def read_times(text: str) -> Times:
 
 def _reached(position: str, highs: str, marks: str) -> Reached:
     return Reached(Position.parse(position), read_times(highs), read_times(marks))
+
+
+def taken(db: Transaction) -> dict[str, int]:
+    """How many records speed has taken of each flow."""
+    sql = "SELECT stream, sum(next_offset) FROM _progress GROUP BY stream"
+    return {name: int(records) for name, records in db.execute(sql).fetchall()}

@@ -13,7 +13,6 @@ tests/run/test_alerts_killed.py kills it at each failpoint.
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,11 +27,11 @@ from headrace.core.time import Clock, iso, now_us
 from headrace.serving.alert_rows import left_rows
 from headrace.serving.candidates import Candidate, Standing, candidates, standing
 from headrace.serving.catalog import tables_of
+from headrace.serving.database import Database, Transaction
 from headrace.serving.ledger import alert_document, changed
 from headrace.serving.mutes import Mute, active_mutes
 from headrace.serving.notices import MISSED, RAISED, WITHDRAWN, notify
 from headrace.serving.rules import Looked, read_look
-from headrace.serving.sqlite import Sqlite
 
 BACKFILLED, MUTED, SUPPRESSED = "backfilled", "muted", "suppressed"
 
@@ -40,7 +39,7 @@ BACKFILLED, MUTED, SUPPRESSED = "backfilled", "muted", "suppressed"
 class Lookout:
     """Looks for what is new, one rule at a time."""
 
-    def __init__(self, db: Sqlite, clock: Clock = now_us) -> None:
+    def __init__(self, db: Database, clock: Clock = now_us) -> None:
         self.db, self.clock = db, clock
 
     def look(self, rule: RulePlan) -> int:
@@ -62,7 +61,7 @@ class Lookout:
         self._looked(look)
         return count
 
-    def _version(self, db: sqlite3.Connection, rule: RulePlan) -> int:
+    def _version(self, db: Transaction, rule: RulePlan) -> int:
         row = db.execute("SELECT max(version) FROM _rules WHERE name = ?", (rule.name,)).fetchone()
         return int(row[0])
 
@@ -153,7 +152,7 @@ def _precedes(place: tuple[int, int], position: Position) -> bool:
 class _Deciding:
     """Decides on one alert after the other, inside a transaction."""
 
-    def __init__(self, db: sqlite3.Connection, look: _Look, now_us: int) -> None:
+    def __init__(self, db: Transaction, look: _Look, now_us: int) -> None:
         self.db, self.look, self.now = db, look, now_us
         self.mutes: list[Mute] = active_mutes(db, look.rule.name, now_us)
 
@@ -169,12 +168,13 @@ class _Deciding:
         quiet = self._quiet(found, old, missed, leader)
         by = "speed" if found.fresh else f"generation {self.look.at.generation}"
         added = self.db.execute(
-            "INSERT OR IGNORE INTO _alerts VALUES "
-            "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL, ?)",
+            "INSERT INTO _alerts (id, rule, version, row_key, severity, body, event_time, per, "
+            "raised_at, raised_by, position, quiet, suppressed_by, missed, arrived_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             (
                 id, rule.name, self.look.version, found.row_key, rule.severity, body, time, per,
                 self.now, by, str(self.look.at.position), quiet,
-                leader if quiet == SUPPRESSED else None, missed and not old,
+                leader if quiet == SUPPRESSED else None, int(missed and not old),
                 found.arrived_us,
             ),
         ).rowcount  # fmt: skip
@@ -219,7 +219,7 @@ class _Deciding:
         return row[0] if row else None
 
 
-def _corrections(db: sqlite3.Connection, look: _Look) -> tuple[list[str], list[str]]:
+def _corrections(db: Transaction, look: _Look) -> tuple[list[str], list[str]]:
     """The alerts of this version that batch should have found and has not, and those that were
     withdrawn and are there.
     """

@@ -9,7 +9,6 @@ interpreter.
 from __future__ import annotations
 
 import functools
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
@@ -30,8 +29,8 @@ from headrace.define.dialect import parse_read
 from headrace.serving.answer import Answer, AsOf, as_of, column_info, rows_as_objects
 from headrace.serving.carried import set_aside, unfit
 from headrace.serving.catalog import provisional, read_plan, read_tables
-from headrace.serving.changes import Connection
 from headrace.serving.conditions import Condition, Keys, asked, narrowing
+from headrace.serving.database import Database, Transaction
 from headrace.serving.empty import windows_of
 from headrace.serving.engine import NEVER, run
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
@@ -39,7 +38,6 @@ from headrace.serving.merged import stored
 from headrace.serving.order import order_by
 from headrace.serving.progress import read_stream
 from headrace.serving.read_model import Moved, ReadModel, model_of
-from headrace.serving.sqlite import Sqlite
 from headrace.serving.views import Readable, Views, everything, live_plan
 
 ROWS_MAX = 10_000
@@ -68,7 +66,7 @@ class Reader:
 
     def __init__(
         self,
-        db: Sqlite,
+        db: Database,
         *,
         rows_max: int = ROWS_MAX,
         seconds_max: float = 30.0,
@@ -194,7 +192,7 @@ class Reader:
 
     def _answer(
         self,
-        db: sqlite3.Connection,
+        db: Transaction,
         raw: Sequence[Row],
         columns: Sequence[AnswerColumn],
         views: tuple[str, ...],
@@ -212,14 +210,14 @@ class Reader:
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
 
-    def _as_of(self, db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, AsOf]:
+    def _as_of(self, db: Transaction, views: tuple[str, ...]) -> dict[str, AsOf]:
         states = [read_stream(db, stream) for stream in _streams_of(db, views)]
         parts = _provisional(db, views), _tables(db, views), _set_aside(db, views)
         return as_of(states, self.clock(), *parts)
 
 
 def rows_of(
-    db: sqlite3.Connection,
+    db: Transaction,
     plan: ViewPlan,
     conditions: Sequence[Condition] = (),
     *,
@@ -228,7 +226,6 @@ def rows_of(
     """All rows of a version of a view that meet the conditions, in storage form; with `kept`, from
     those in memory. An audit asks the store.
     """
-    assert isinstance(db, Connection)
     views = Views.of(db, model=model_of(db.changes) if kept else None)
     views.narrowed, views.again = {plan.name.lower(): conditions}, False
     sql = f"SELECT * FROM ({views.with_freshness(plan)}){_where(conditions)}"
@@ -241,7 +238,7 @@ def _where(conditions: Sequence[Condition]) -> str:
 
 
 def _asked_in_sql(
-    db: sqlite3.Connection, text: str, readable: Readable, model: ReadModel
+    db: Transaction, text: str, readable: Readable, model: ReadModel
 ) -> tuple[Views, Compiled]:
     """The views behind a SELECT, and the SELECT for the reading engine."""
     query, views = _parsed(text), Views.of(db, readable, model)
@@ -254,7 +251,7 @@ def _asked_in_sql(
     return views, Compiled(made.sql, made.columns, names)
 
 
-def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
+def _streams_of(db: Transaction, views: tuple[str, ...]) -> list[str]:
     plan, found = Views.of(db).plan, dict[str, None]()
     for name in views:
         view = plan.view(name)
@@ -264,7 +261,7 @@ def _streams_of(db: sqlite3.Connection, views: tuple[str, ...]) -> list[str]:
     return list(found)
 
 
-def _tables(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def _tables(db: Transaction, views: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """The versions of the tables that those views join each stream with."""
     plan, known = Views.of(db).plan, read_tables(db)
     found: dict[str, dict[str, str]] = {}
@@ -277,7 +274,7 @@ def _tables(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, dict[st
     return found
 
 
-def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:
+def _provisional(db: Transaction, views: tuple[str, ...]) -> set[str]:
     """The streams of those views whose answers are provisional."""
     plan, found = Views.of(db).plan, set[str]()
     for view in filter(None, map(plan.view, views)):
@@ -288,7 +285,7 @@ def _provisional(db: sqlite3.Connection, views: tuple[str, ...]) -> set[str]:
     return found
 
 
-def _set_aside(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, int]:
+def _set_aside(db: Transaction, views: tuple[str, ...]) -> dict[str, int]:
     """How many keys of those views' patterns are not searched, by stream."""
     plan, found = Views.of(db).plan, Counter[str]()
     for view in filter(None, map(plan.view, views)):
@@ -299,7 +296,7 @@ def _set_aside(db: sqlite3.Connection, views: tuple[str, ...]) -> dict[str, int]
     return dict(found)
 
 
-def _is_provisional(db: sqlite3.Connection, plan: ViewPlan) -> bool:
+def _is_provisional(db: Transaction, plan: ViewPlan) -> bool:
     return bool(provisional(db, plan.recompute)) or unfit(db, plan.recompute)
 
 

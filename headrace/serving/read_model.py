@@ -8,8 +8,6 @@ compares the kept rows with the store's after each commit.
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -20,7 +18,9 @@ import pyarrow.compute as pc
 
 from headrace.compile.plan import CallPlan, ViewPlan
 from headrace.serving.catalog import tables_of
-from headrace.serving.changes import Changes, commit_number
+from headrace.serving.changes import Changes
+from headrace.serving.commits import commit_number
+from headrace.serving.database import Transaction
 from headrace.serving.merged import KEY, arrow, merged_sql
 
 ROWS_MAX = 2_000_000
@@ -51,7 +51,7 @@ class ReadModel:
         self._wide: set[Name] = set()  # views of which conditions have selected many rows
         self._lock = threading.Lock()
 
-    def rows(self, db: sqlite3.Connection, live: ViewPlan, *, narrowed: bool) -> pa.Table | None:
+    def rows(self, db: Transaction, live: ViewPlan, *, narrowed: bool) -> pa.Table | None:
         """All merged rows of a view in the snapshot; None if a question with conditions on keys had
         better look for its rows in the store.
         """
@@ -86,9 +86,7 @@ class ReadModel:
             self._kept.move_to_end(name)
             return self._kept[name]
 
-    def _advanced(
-        self, db: sqlite3.Connection, live: ViewPlan, kept: _Kept, number: int
-    ) -> pa.Table:
+    def _advanced(self, db: Transaction, live: ViewPlan, kept: _Kept, number: int) -> pa.Table:
         keys = None
         if kept.table is not None and not live.regroups:
             keys = self.changes.between(live.recompute, kept.number, number)
@@ -96,8 +94,8 @@ class ReadModel:
             return read_merged(db, live)
         if not keys:
             return kept.table
-        listed = json.dumps(sorted(keys))
-        fresh = read_merged(db, live, f"{KEY} IN (SELECT value FROM json_each(?))", listed)
+        listed, value = db.listed(sorted(keys))
+        fresh = read_merged(db, live, f"{KEY} IN ({listed})", value)
         old = pc.is_in(kept.table.column(KEY), value_set=pa.array(sorted(keys), pa.string()))
         table = pa.concat_tables([kept.table.filter(pc.invert(old)), fresh])
         many = table.num_columns and table.column(0).num_chunks > CHUNKS_MAX
@@ -122,9 +120,7 @@ def model_of(changes: Changes) -> ReadModel:
     return _MODELS.setdefault(changes, ReadModel(changes))
 
 
-def read_merged(
-    db: sqlite3.Connection, live: ViewPlan, where: str = "", value: str = ""
-) -> pa.Table:
+def read_merged(db: Transaction, live: ViewPlan, where: str = "", value: str = "") -> pa.Table:
     """The merged rows of a view that meet a condition, from the store."""
     sql = merged_sql(live, *tables_of(live)[:2], where=where)
     # The condition stands in both arms of the union.

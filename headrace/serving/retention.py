@@ -13,8 +13,9 @@ back. tests/serving/test_retention.py checks each, and kills it.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
+
+import msgspec
 
 from headrace.compile.plan import Plan, RulePlan, ShapePlan
 from headrace.core.failpoint import failpoint
@@ -22,21 +23,18 @@ from headrace.core.position import Position
 from headrace.core.time import Clock, now_us
 from headrace.serving.candidates import FLOOR, floor_of, standing
 from headrace.serving.catalog import read_plan
+from headrace.serving.commits import write_meta
+from headrace.serving.database import Database, Transaction
 from headrace.serving.ledger import changed
-from headrace.serving.sqlite import Sqlite
 from headrace.serving.tally import ALERT, DELIVERED, kind_of, note_removed
 
 CHUNK = 1_000  # alerts of a rule that one transaction removes
-_SETTLED = (
-    "id NOT IN (SELECT j.value FROM _notices n, json_each(n.alerts) j "
-    "WHERE n.rule = ?1 AND n.state = 'waiting')"
-)
 
 
 class Retention:
     """Removes the alerts of one store."""
 
-    def __init__(self, db: Sqlite, keep_us: int, clock: Clock = now_us) -> None:
+    def __init__(self, db: Database, keep_us: int, clock: Clock = now_us) -> None:
         self.db, self.keep_us, self.clock = db, keep_us, clock
 
     def tidy(self) -> int:
@@ -60,19 +58,15 @@ class Retention:
         return removed
 
 
-def _raise_floor(db: sqlite3.Connection, floor_us: int) -> None:
-    db.execute(
-        "INSERT INTO _meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value "
-        "WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)",
-        (FLOOR, str(floor_us)),
-    )
+def _raise_floor(db: Transaction, floor_us: int) -> None:
+    write_meta(db, FLOOR, str(max(floor_us, floor_of(db))))
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One part of the work, inside a transaction."""
 
-    db: sqlite3.Connection
+    db: Transaction
     floor_us: int
     now_us: int
 
@@ -114,23 +108,36 @@ class _Step:
         return min(self.floor_us, self.now_us - suppress) if suppress else self.floor_us
 
     def _old(self, name: str, age_us: int, condition: str) -> list[tuple[str, str]]:
+        """The oldest alerts of which no notification waits."""
+        waiting = "SELECT alerts FROM _notices WHERE rule = ? AND state = 'waiting'"
+        held = {id for (text,) in self.db.execute(waiting, (name,)) for id in _ids(text)}
         rows = self.db.execute(
-            f"SELECT id, position FROM _alerts WHERE rule = ?1 AND raised_at < ?2 "
-            f"AND {condition} AND {_SETTLED} ORDER BY number LIMIT {CHUNK}",
+            "SELECT id, position FROM _alerts WHERE rule = ? AND raised_at < ? "
+            f"AND {condition} ORDER BY number LIMIT {CHUNK + len(held)}",
             (name, age_us),
         )
-        return rows.fetchall()
+        return [(id, position) for id, position in rows if id not in held][:CHUNK]
 
     def remove_notices(self) -> None:
         """A notification goes with the last of its alerts."""
-        removed = self.db.execute(
-            "DELETE FROM _notices WHERE ended_at < ? AND NOT EXISTS "
-            "(SELECT 1 FROM json_each(alerts) j JOIN _alerts a ON a.id = j.value) "
-            "RETURNING action, state",
+        ended = self.db.execute(
+            "SELECT number, action, state, alerts FROM _notices WHERE ended_at < ?",
             (self.floor_us,),
         ).fetchall()
-        delivered = [(kind_of(action), "") for action, state in removed if state == DELIVERED]
+        gone = [(n, action, state) for n, action, state, ids in ended if not self._any(_ids(ids))]
+        self.db.executemany("DELETE FROM _notices WHERE number = ?", [(n,) for n, *_ in gone])
+        delivered = [(kind_of(action), "") for _, action, state in gone if state == DELIVERED]
         note_removed(self.db, DELIVERED, delivered)
+
+    def _any(self, alerts: list[str]) -> bool:
+        """Whether one of the alerts is still there."""
+        sql = "SELECT 1 FROM _alerts WHERE id = ?"
+        return any(self.db.execute(sql, (id,)).fetchone() for id in alerts)
+
+
+def _ids(text: str) -> list[str]:
+    """The alerts of a notification."""
+    return msgspec.json.decode(text, type=list[str])
 
 
 def _taken(position: Position, boundary: Position) -> bool:

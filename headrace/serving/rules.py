@@ -8,7 +8,6 @@ tests/run/test_rulebook.py checks it.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from headrace.compile.plan import Plan, RulePlan
 from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import iso
+from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream, read_times
 from headrace.serving.watermark import Times
 
@@ -48,13 +48,13 @@ class Looked:
     generation: int | None
 
 
-def history(db: sqlite3.Connection, name: str) -> list[RuleVersion]:
+def history(db: Transaction, name: str) -> list[RuleVersion]:
     """All versions of a rule, the newest first."""
     rows = db.execute("SELECT * FROM _rules WHERE name = ? ORDER BY version DESC", (name,))
     return [_version(row) for row in rows]
 
 
-def newest(db: sqlite3.Connection) -> dict[str, RuleVersion]:
+def newest(db: Transaction) -> dict[str, RuleVersion]:
     """The newest version of each rule that is not removed."""
     rows = db.execute("SELECT *, max(version) FROM _rules GROUP BY name ORDER BY name")
     found = [_version(row[:-1]) for row in rows]
@@ -69,7 +69,7 @@ def _version(row: tuple[object, ...]) -> RuleVersion:
     )  # fmt: skip
 
 
-def known(db: sqlite3.Connection, name: str) -> RuleVersion:
+def known(db: Transaction, name: str) -> RuleVersion:
     """The newest version of a rule that there is."""
     rules = newest(db)
     found = next((rule for rule in rules.values() if rule.name.lower() == name.lower()), None)
@@ -80,7 +80,7 @@ def known(db: sqlite3.Connection, name: str) -> RuleVersion:
 
 
 def deploy_rules(
-    db: sqlite3.Connection,
+    db: Transaction,
     plan: Plan,
     kept: Collection[str],
     who: str,
@@ -102,7 +102,7 @@ def deploy_rules(
         change(db, gone.name, gone.text, REMOVED, gone.kept, who, now_us)
 
 
-def keep_rules(db: sqlite3.Connection, texts: Mapping[str, str], who: str, now_us: int) -> None:
+def keep_rules(db: Transaction, texts: Mapping[str, str], who: str, now_us: int) -> None:
     """These are the rules to keep from the next start on, inside the caller's transaction."""
     before = {rule.name: rule for rule in newest(db).values() if rule.kept}
     for name, text in texts.items():
@@ -114,32 +114,31 @@ def keep_rules(db: sqlite3.Connection, texts: Mapping[str, str], who: str, now_u
 
 
 def change(
-    db: sqlite3.Connection, name: str, text: str, state: str, kept: bool, who: str, now_us: int
+    db: Transaction, name: str, text: str, state: str, kept: bool, who: str, now_us: int
 ) -> None:
     """Add a version. A rule begins anew with each, when it is deployed next."""
     db.execute(
         "INSERT INTO _rules SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5, ?6 "
         "FROM _rules WHERE name = ?1",
-        (name, text, state, kept, now_us, who),
+        (name, text, state, int(kept), now_us, who),
     )
     db.execute("DELETE FROM _looks WHERE rule = ?", (name,))
 
 
-def begin(
-    db: sqlite3.Connection, rule: RulePlan, since: Mapping[str, Position] | None = None
-) -> None:
+def begin(db: Transaction, rule: RulePlan, since: Mapping[str, Position] | None = None) -> None:
     """From here on, what comes is new to the rule."""
     # The streams' own positions, because a join that is new has none yet.
     streams = dict.fromkeys(rule.streams)
     position = whole(since[s] if since else read_stream(db, s).position for s in streams)
     db.execute(
-        "INSERT OR REPLACE INTO _looks SELECT name, max(version), ?, NULL, NULL, NULL "
-        "FROM _rules WHERE name = ?",
+        "INSERT INTO _looks SELECT name, max(version), ?, NULL, NULL, NULL FROM _rules "
+        "WHERE name = ? GROUP BY name ON CONFLICT (rule) DO UPDATE SET version = excluded.version, "
+        "since = excluded.since, position = NULL, marks = NULL, generation = NULL",
         (str(position), rule.name),
     )
 
 
-def read_look(db: sqlite3.Connection, rule: str) -> Looked | None:
+def read_look(db: Transaction, rule: str) -> Looked | None:
     """How far the rule has come; None if it is disabled or not deployed."""
     row = db.execute(
         "SELECT state FROM _rules WHERE name = ? ORDER BY version DESC LIMIT 1", (rule,)
@@ -147,7 +146,7 @@ def read_look(db: sqlite3.Connection, rule: str) -> Looked | None:
     return read_looked(db, rule) if row and row[0] == ENABLED else None
 
 
-def read_looked(db: sqlite3.Connection, rule: str) -> Looked | None:
+def read_looked(db: Transaction, rule: str) -> Looked | None:
     row = db.execute(
         "SELECT version, since, position, marks, generation FROM _looks WHERE rule = ?", (rule,)
     ).fetchone()

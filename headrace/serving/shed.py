@@ -7,15 +7,15 @@ epochs stay for whoever asks how an answer came about. tests/serving/test_shed.p
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
+from headrace.serving.database import Transaction
 from headrace.serving.store import Epoch, Shed
 
 
-def note_shed(db: sqlite3.Connection, epoch: Epoch, number: int) -> None:
+def note_shed(db: Transaction, epoch: Epoch, number: int) -> None:
     """Keep what an epoch has passed over, inside the transaction that commits it."""
     if epoch.shedding is None:
         return
@@ -27,9 +27,7 @@ def note_shed(db: sqlite3.Connection, epoch: Epoch, number: int) -> None:
     )
 
 
-def shed_epochs(
-    db: sqlite3.Connection, stream: str, boundary: Position | None = None
-) -> Iterator[Shed]:
+def shed_epochs(db: Transaction, stream: str, boundary: Position | None = None) -> Iterator[Shed]:
     """The epochs that passed over events, newest first; only those after a boundary if it is
     given."""
     rows = db.execute(
@@ -44,7 +42,7 @@ def shed_epochs(
         yield Shed(number, range, Shedding.parse(decision), events)
 
 
-def shed_total(db: sqlite3.Connection, stream: str) -> int:
+def shed_total(db: Transaction, stream: str) -> int:
     """All events that speed has ever passed over."""
     row = db.execute(
         "SELECT total FROM _shed WHERE stream = ? ORDER BY number DESC LIMIT 1", (stream,)
@@ -52,7 +50,7 @@ def shed_total(db: sqlite3.Connection, stream: str) -> int:
     return int(row[0]) if row else 0
 
 
-def forget_shed(db: sqlite3.Connection, stream: str, before: int, boundary: Position) -> None:
+def forget_shed(db: Transaction, stream: str, before: int, boundary: Position) -> None:
     """Drop what is absorbed and older than the epochs that are kept; the newest row has the
     total."""
     for shed in list(shed_epochs(db, stream))[1:]:

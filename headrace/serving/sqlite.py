@@ -16,7 +16,9 @@ from pathlib import Path
 
 from headrace.core.errors import DiskFull, Fenced, Unavailable
 from headrace.serving import states
-from headrace.serving.changes import Changes, Connection, next_number
+from headrace.serving.changes import Changes
+from headrace.serving.commits import next_number, read_meta, write_meta
+from headrace.serving.sqlite_files import Connection
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -103,7 +105,7 @@ CREATE TABLE IF NOT EXISTS _watches (
   until_us INTEGER, matches_max INTEGER, kept INTEGER NOT NULL, added_at INTEGER NOT NULL,
   added_by TEXT NOT NULL, lower TEXT, upper TEXT, state TEXT NOT NULL,
   matches INTEGER NOT NULL, ended_at INTEGER, why TEXT);
-CREATE INDEX IF NOT EXISTS _watches_names ON _watches (name COLLATE NOCASE);
+CREATE INDEX IF NOT EXISTS _watches_names ON _watches (lower(name));
 CREATE INDEX IF NOT EXISTS _watches_shapes ON _watches (shape, state);
 CREATE INDEX IF NOT EXISTS _watches_open ON _watches (shape) WHERE upper IS NULL;
 CREATE INDEX IF NOT EXISTS _watches_ends ON _watches (until_us) WHERE state = 'active';
@@ -114,6 +116,7 @@ CREATE TABLE IF NOT EXISTS _watch_looks (
 
 
 JOURNAL_BYTES = 64 << 20
+WRITER = "writer"  # of `_meta`: the token of the process that may write
 
 
 class Sqlite:
@@ -155,15 +158,12 @@ class Sqlite:
         with self._lock, _errors():
             connection = self._writer
             connection.execute("BEGIN IMMEDIATE")
-            row = connection.execute("SELECT value FROM _meta WHERE key = 'writer'").fetchone()
-            self.token = int(row[0]) + 1 if row else 1
-            connection.execute(
-                "INSERT OR REPLACE INTO _meta VALUES ('writer', ?)", (str(self.token),)
-            )
+            self.token = int(read_meta(connection, WRITER) or 0) + 1
+            write_meta(connection, WRITER, str(self.token))
             connection.execute("COMMIT")
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Iterator[Connection]:
         """One write transaction of the current writer."""
         with self._lock, _errors():
             self._writer.execute("BEGIN IMMEDIATE")
@@ -184,16 +184,15 @@ class Sqlite:
                 raise
 
     def _check_token(self) -> None:
-        row = self._writer.execute("SELECT value FROM _meta WHERE key = 'writer'").fetchone()
-        if row is None or int(row[0]) != self.token:
+        if read_meta(self._writer, WRITER) != str(self.token):
             raise Fenced(
                 "another process has taken over this project", hint="this one can only be stopped."
             )
 
     @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
+    def read(self) -> Iterator[Connection]:
         """A snapshot: all reads inside see the same transaction."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._connect()
             connection.execute("PRAGMA query_only = ON")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.serving import carried, catalog, epochs, generations, progress, rules
+from headrace.serving.database import Transaction
 from headrace.serving.shed import shed_epochs
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
@@ -43,6 +45,14 @@ class SqliteStore:
         self.path = path
         self.db = Sqlite(path)
         self.group_us, self.clock = group_us, clock
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A snapshot for the functions of this room that read."""
+        return self.db.read()
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """One transaction for those that write."""
+        return self.db.write()
 
     def take_over(self) -> None:
         self.db.take_over()

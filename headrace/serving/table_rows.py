@@ -7,13 +7,12 @@ here; it can be joined with streams. tests/serving/test_table_rows.py checks bot
 
 from __future__ import annotations
 
-import sqlite3
-
 import pyarrow as pa
 
 from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.typed import quoted
 from headrace.core.errors import Unsupported
+from headrace.serving.database import Transaction
 
 ROWS_MAX = 200_000
 _TYPES = {
@@ -23,7 +22,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def write_rows(db: sqlite3.Connection, name: str, table: pa.Table | None) -> None:
+def write_rows(db: Transaction, name: str, table: pa.Table | None) -> None:
     """Keep a table's rows in place of those before; none if there are too many."""
     db.execute("DELETE FROM _table_rows WHERE name = ?", (name,))
     if table is None or table.num_rows > ROWS_MAX:
@@ -35,7 +34,7 @@ def write_rows(db: sqlite3.Connection, name: str, table: pa.Table | None) -> Non
     db.execute("INSERT INTO _table_rows VALUES (?, ?)", (name, rows))
 
 
-def read_rows(db: sqlite3.Connection, name: str) -> pa.Table:
+def read_rows(db: Transaction, name: str) -> pa.Table:
     row = db.execute("SELECT rows FROM _table_rows WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise Unsupported(

@@ -7,12 +7,12 @@ tests/serving/test_tally.py checks the equation.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headrace.core.time import SECOND
+from headrace.serving.database import Transaction
 
 ALERT, DELIVERED = "alert", "delivered"
 Pair = tuple[str, str]
@@ -36,7 +36,7 @@ class Tally:
     matches: int = 0  # of all watches that ever were
 
 
-def note_removed(db: sqlite3.Connection, what: str, removed: Iterable[Pair]) -> None:
+def note_removed(db: Transaction, what: str, removed: Iterable[Pair]) -> None:
     """Count what is removed, inside the caller's transaction."""
     db.executemany(
         "INSERT INTO _removed VALUES (?, ?, ?, ?) "
@@ -45,14 +45,14 @@ def note_removed(db: sqlite3.Connection, what: str, removed: Iterable[Pair]) -> 
     )
 
 
-def tally(db: sqlite3.Connection, now_us: int) -> Tally:
+def tally(db: Transaction, now_us: int) -> Tally:
     live, matches = db.execute(
         "SELECT count(*) FILTER (WHERE state = 'active'), coalesce(sum(matches), 0) FROM _watches"
     ).fetchone()
     return Tally(_raised(db), _sent(db, now_us), live, matches)
 
 
-def _raised(db: sqlite3.Connection) -> dict[Pair, int]:
+def _raised(db: Transaction) -> dict[Pair, int]:
     """Of rules; watches may be too many to be told one by one."""
     rows = db.execute(
         "SELECT name, kind, sum(count) FROM ("
@@ -64,7 +64,7 @@ def _raised(db: sqlite3.Connection) -> dict[Pair, int]:
     return {(rule, severity): count for rule, severity, count in rows}
 
 
-def _sent(db: sqlite3.Connection, now_us: int) -> dict[str, Sent]:
+def _sent(db: Transaction, now_us: int) -> dict[str, Sent]:
     counts, oldest = Counter[Pair](), dict[str, int]()
     for action, state, count, queued_us in db.execute(
         "SELECT action, state, count(*), min(queued_at) FROM _notices GROUP BY 1, 2"

@@ -7,7 +7,6 @@ query names it; a view over views is its own SELECT over theirs.
 from __future__ import annotations
 
 import difflib
-import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,6 +25,7 @@ from headrace.core.rule import ALERTS
 from headrace.define.dialect import parse_read
 from headrace.serving.catalog import read_plan, tables_of
 from headrace.serving.conditions import Condition, inside, span
+from headrace.serving.database import Transaction
 from headrace.serving.ledger_rows import ledger_rows
 from headrace.serving.merged import arrow, merged_sql
 from headrace.serving.read_model import Moved, ReadModel
@@ -42,7 +42,7 @@ def everything(view: str) -> bool:
 class Views:
     """Relations by name, and the tables behind those that were asked for."""
 
-    db: sqlite3.Connection
+    db: Transaction
     plan: Plan
     readable: Readable = everything
     tables: dict[str, pa.Table] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Views:
 
     @staticmethod
     def of(
-        db: sqlite3.Connection, readable: Readable = everything, model: ReadModel | None = None
+        db: Transaction, readable: Readable = everything, model: ReadModel | None = None
     ) -> Views:
         plan = read_plan(db)
         if plan is None:
@@ -134,7 +134,7 @@ def _finish(live: ViewPlan, table: str) -> str:
     return compile_finish(live, table).sql
 
 
-def live_plan(db: sqlite3.Connection, plan: Plan, name: str) -> ViewPlan:
+def live_plan(db: Transaction, plan: Plan, name: str) -> ViewPlan:
     """A view as it answers now."""
     view = plan.view(name)
     if view is None:

@@ -8,7 +8,6 @@ tests/serving/test_watching.py and tests/run/test_watchbook.py check it.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from headrace.compile.plan import ActionPlan, ShapePlan, WatchPlan
 from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import iso
+from headrace.serving.database import Transaction
 from headrace.serving.notices import end_notice
 
 ACTIVE, ENDED, REMOVED = "active", "ended", "removed"
@@ -27,7 +27,7 @@ _SHOWN = (
     "number, name, state, severity, matches, kept, added_at, added_by, until_us, matches_max, "
     "ended_at, why, shape, text"
 )
-_KNOWN = "SELECT max(number) FROM _watches GROUP BY name COLLATE NOCASE"
+_KNOWN = "SELECT max(number) FROM _watches GROUP BY lower(name)"
 
 
 class WatchStatus(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class Watching:
 
 
 def add(
-    db: sqlite3.Connection, watch: WatchPlan, kept: bool, who: str, now_us: int, lower: str | None
+    db: Transaction, watch: WatchPlan, kept: bool, who: str, now_us: int, lower: str | None
 ) -> None:
     """One watch more, inside the caller's transaction; another of its name ends."""
     finish(db, watch.name, "another text was given for it", now_us)
@@ -88,25 +88,25 @@ def add(
     )  # fmt: skip
 
 
-def finish(db: sqlite3.Connection, name: str, why: str, now_us: int) -> None:
+def finish(db: Transaction, name: str, why: str, now_us: int) -> None:
     """Remove the active watch of this name, if there is one; nobody is notified."""
     db.execute(
         "UPDATE _watches SET state = 'removed', ended_at = ?, why = ? "
-        "WHERE name = ? COLLATE NOCASE AND state = 'active'",
+        "WHERE lower(name) = lower(?) AND state = 'active'",
         (now_us, why, name),
     )
 
 
-def remove(db: sqlite3.Connection, name: str, who: str, now_us: int) -> None:
+def remove(db: Transaction, name: str, who: str, now_us: int) -> None:
     """Take a watch away, also one that has ended; its alerts stay."""
     db.execute(
         "UPDATE _watches SET state = 'removed', ended_at = coalesce(ended_at, ?), "
-        "why = coalesce(why, ?) WHERE name = ? COLLATE NOCASE AND state <> 'removed'",
+        "why = coalesce(why, ?) WHERE lower(name) = lower(?) AND state <> 'removed'",
         (now_us, f"removed by {who}", name),
     )
 
 
-def end(db: sqlite3.Connection, watch: Watching, why: str, now_us: int) -> None:
+def end(db: Transaction, watch: Watching, why: str, now_us: int) -> None:
     """A watch ends by itself, and says so once, inside the caller's transaction."""
     ended = db.execute(
         "UPDATE _watches SET state = 'ended', ended_at = ?, why = ? "
@@ -117,7 +117,7 @@ def end(db: sqlite3.Connection, watch: Watching, why: str, now_us: int) -> None:
         end_notice(db, watch, watch.number, why, now_us)
 
 
-def deploy_files(db: sqlite3.Connection, said: Sequence[WatchPlan], who: str, now_us: int) -> None:
+def deploy_files(db: Transaction, said: Sequence[WatchPlan], who: str, now_us: int) -> None:
     """Note which watches of the project's files are new, changed and removed. One that has ended
     and is still there stays ended.
     """
@@ -133,7 +133,7 @@ def deploy_files(db: sqlite3.Connection, said: Sequence[WatchPlan], who: str, no
         finish(db, name, "it is not in the project's files any more", now_us)
 
 
-def shapes(db: sqlite3.Connection) -> dict[str, str]:
+def shapes(db: Transaction) -> dict[str, str]:
     """A text of each shape that an active watch which is kept here has."""
     return dict(
         db.execute(
@@ -143,18 +143,18 @@ def shapes(db: sqlite3.Connection) -> dict[str, str]:
     )
 
 
-def added_shapes(db: sqlite3.Connection) -> set[str]:
+def added_shapes(db: Transaction) -> set[str]:
     """The shapes of all watches that are kept here, also of those that have ended."""
     return {shape for (shape,) in db.execute("SELECT DISTINCT shape FROM _watches WHERE kept")}
 
 
-def kept_names(db: sqlite3.Connection) -> list[str]:
+def kept_names(db: Transaction) -> list[str]:
     """The active watches that are kept here."""
     rows = db.execute("SELECT name FROM _watches WHERE state = 'active' AND kept")
     return [name for (name,) in rows]
 
 
-def begin(db: sqlite3.Connection, shape: str, position: Position) -> None:
+def begin(db: Transaction, shape: str, position: Position) -> None:
     """Watches that were added while nothing ran begin here, and those that ended are closed."""
     db.execute(
         "UPDATE _watches SET lower = ? WHERE shape = ? AND lower IS NULL",
@@ -166,7 +166,7 @@ def begin(db: sqlite3.Connection, shape: str, position: Position) -> None:
     )
 
 
-def unclosed(db: sqlite3.Connection) -> set[str]:
+def unclosed(db: Transaction) -> set[str]:
     """The shapes that still compare constants of watches that have ended."""
     rows = db.execute(
         "SELECT DISTINCT shape FROM _watches WHERE upper IS NULL AND state <> ?", (ACTIVE,)
@@ -175,7 +175,7 @@ def unclosed(db: sqlite3.Connection) -> set[str]:
 
 
 def constants(
-    db: sqlite3.Connection, shape: ShapePlan, boundary: Position
+    db: Transaction, shape: ShapePlan, boundary: Position
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The rows of the shape's table of constants, and of the table of their bounds. What ended
     before the boundary is not compared with anything any more.
@@ -202,7 +202,7 @@ def constants(
     return rows, [bounds] if known else []
 
 
-def watching(db: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Watching]:
+def watching(db: Transaction, numbers: Iterable[int]) -> dict[int, Watching]:
     """Those of the watches that are active."""
     found = {}
     for number in set(numbers):
@@ -216,7 +216,7 @@ def watching(db: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Watchi
     return found
 
 
-def due(db: sqlite3.Connection, now_us: int) -> list[Watching]:
+def due(db: Transaction, now_us: int) -> list[Watching]:
     """The active watches whose moment has come."""
     rows = db.execute(
         "SELECT number, name, severity, actions, until_us, matches_max, matches FROM _watches "
@@ -232,14 +232,14 @@ def _watching(row: Sequence[Any]) -> Watching:
     return Watching(number, name, severity, plans, until, most, matches)
 
 
-def actions_of(db: sqlite3.Connection) -> dict[str, ActionPlan]:
+def actions_of(db: Transaction) -> dict[str, ActionPlan]:
     """All that watches notify, by name."""
     rows = db.execute("SELECT DISTINCT actions FROM _watches")
     plans = [msgspec.json.decode(text, type=tuple[ActionPlan, ...]) for (text,) in rows]
     return {action.name: action for several in plans for action in several}
 
 
-def into_streams(db: sqlite3.Connection) -> list[WatchPlan]:
+def into_streams(db: Transaction) -> list[WatchPlan]:
     """The active watches whose matches are events of other streams."""
     rows = db.execute(
         "SELECT name, text, shape, actions FROM _watches WHERE state = 'active' "
@@ -254,7 +254,7 @@ def into_streams(db: sqlite3.Connection) -> list[WatchPlan]:
     ]  # fmt: skip
 
 
-def statuses(db: sqlite3.Connection, state: str | None = None) -> list[WatchStatus]:
+def statuses(db: Transaction, state: str | None = None) -> list[WatchStatus]:
     """All watches that are not removed, by name."""
     rows = db.execute(
         f"SELECT {_SHOWN} FROM _watches WHERE number IN ({_KNOWN}) AND state <> 'removed' "
@@ -264,10 +264,10 @@ def statuses(db: sqlite3.Connection, state: str | None = None) -> list[WatchStat
     return [_status(row) for row in rows]
 
 
-def status(db: sqlite3.Connection, name: str) -> WatchStatus:
+def status(db: Transaction, name: str) -> WatchStatus:
     row = db.execute(
         f"SELECT {_SHOWN} FROM _watches WHERE number IN ({_KNOWN}) "
-        "AND name = ? COLLATE NOCASE AND state <> 'removed'",
+        "AND lower(name) = lower(?) AND state <> 'removed'",
         (name,),
     ).fetchone()
     if row is None:
@@ -275,7 +275,7 @@ def status(db: sqlite3.Connection, name: str) -> WatchStatus:
     return _status(row)
 
 
-def numbers(db: sqlite3.Connection, problems: Sequence[str] = ()) -> WatchNumbers | None:
+def numbers(db: Transaction, problems: Sequence[str] = ()) -> WatchNumbers | None:
     """All watches in numbers; None if there are none."""
     found = {
         state: (count, matches)
@@ -308,3 +308,10 @@ def _status(row: Sequence[Any]) -> WatchStatus:
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def names_of(db: Transaction, shapes: Sequence[str]) -> list[str]:
+    """The watches that there ever were of some shapes."""
+    marks = ", ".join("?" * len(shapes))
+    sql = f"SELECT DISTINCT name FROM _watches WHERE shape IN ({marks})"
+    return [name for (name,) in db.execute(sql, shapes).fetchall()] if shapes else []

@@ -12,7 +12,6 @@ tests/serving/test_watching.py checks each, and kills it at each failpoint.
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,9 +23,9 @@ from headrace.core.failpoint import failpoint
 from headrace.core.rule import hidden
 from headrace.core.time import Clock, iso, now_us
 from headrace.serving.candidates import CHUNK, Standing, bodies_of, placed_rows, standing
+from headrace.serving.database import Database, Transaction
 from headrace.serving.ledger import changed
 from headrace.serving.notices import RAISED, notify
-from headrace.serving.sqlite import Sqlite
 from headrace.serving.watches import Watching, due, end, watching
 
 
@@ -46,7 +45,7 @@ class Match:
 class WatchLookout:
     """Looks for what is new, one shape at a time."""
 
-    def __init__(self, db: Sqlite, clock: Clock = now_us) -> None:
+    def __init__(self, db: Database, clock: Clock = now_us) -> None:
         self.db, self.clock = db, clock
 
     def look(self, shape: ShapePlan) -> int:
@@ -66,7 +65,9 @@ class WatchLookout:
                 count += len(part)
         with self.db.write() as writer:
             writer.execute(
-                "INSERT OR REPLACE INTO _watch_looks VALUES (?, ?, ?, ?)",
+                "INSERT INTO _watch_looks VALUES (?, ?, ?, ?) ON CONFLICT (shape) DO UPDATE SET "
+                "position = excluded.position, marks = excluded.marks, "
+                "generation = excluded.generation",
                 (shape.name, *at.stored()),
             )
         return count
@@ -99,7 +100,7 @@ class WatchLookout:
 
 
 def _matches(
-    db: sqlite3.Connection, shape: ShapePlan, view: ViewPlan, promoted: bool
+    db: Transaction, shape: ShapePlan, view: ViewPlan, promoted: bool
 ) -> Iterator[list[Match]]:
     """New rows of active watches in the order of their times, a part at a time."""
     rows = placed_rows(db, view, promoted)
@@ -120,7 +121,7 @@ def _matches(
 
 
 def _raised(
-    db: sqlite3.Connection, at: Standing, watch: Watching, match: Match, now: int
+    db: Transaction, at: Standing, watch: Watching, match: Match, now: int
 ) -> Watching | None:
     """Save a match and its notification; the watch after it, None if it has ended."""
     if watch.until_us is not None and match.arrived_us >= watch.until_us:
@@ -128,9 +129,9 @@ def _raised(
     id = hashlib.sha256(f"{watch.name}\n{match.row_key}".encode()).hexdigest()[:32]
     by = "speed" if match.fresh else f"generation {at.generation}"
     added = db.execute(
-        "INSERT OR IGNORE INTO _alerts VALUES "
-        "(NULL, ?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, "
-        "?)",
+        "INSERT INTO _alerts (id, rule, version, row_key, severity, body, event_time, per, "
+        "raised_at, raised_by, position, missed, arrived_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
         (
             id, watch.name, watch.number, match.row_key, watch.severity,
             msgspec.json.encode(match.body).decode(), match.time_us, now, by, str(at.position),

@@ -7,16 +7,16 @@ a range is read. tests/spark/test_feed.py reads a range across the place where t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from headrace.compile.plan import StreamPlan
 from headrace.compile.stored import typed_columns
+from headrace.core.address import LogAddress
 from headrace.core.event import ARRIVED_AT, HIDDEN, OFFSET, PARTITION, RAW, STATUS, Status
 from headrace.core.position import Position, PositionRange
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
 from headrace.master.parquet import sound
 from headrace.master.table import MasterTable, event_files
 from headrace.spark.source import FORMAT, LogSource
@@ -27,15 +27,15 @@ class Feed:
     """One stream with its log and its master."""
 
     stream: StreamPlan
-    log: Path
+    log: LogAddress
     table: MasterTable
 
     def start(self) -> Position:
         """The oldest event that the log still has."""
-        return TopicReader(self.log).start()
+        return open_reader(self.log).start()
 
     def end(self) -> Position:
-        return TopicReader(self.log).end()
+        return open_reader(self.log).end()
 
     def archived_events(self, spark: Any, range: PositionRange) -> Any:
         """The events of a range, as Spark reads them from the master's files."""

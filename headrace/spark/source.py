@@ -28,13 +28,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from headrace.compile.plan import StreamPlan
+from headrace.core.address import LogAddress
 from headrace.core.event import OFFSET, SHED, STATUS, Status
 from headrace.core.position import Interval, Position, PositionRange
 from headrace.core.shedding import Shedding, decided
 from headrace.core.time import now_us
 from headrace.define.definitions import Pace
 from headrace.log.decode import Decoded, Decoder
-from headrace.log.reader import TopicReader
+from headrace.log.opening import open_reader
 from headrace.master.decoding import decoder_of
 from headrace.serving.progress import glance
 from headrace.serving.store import StreamState
@@ -73,13 +74,13 @@ class LogSource(DataSource):
             Position.parse(self.options["start"]), Position.parse(self.options["end"])
         )
         highs = msgspec.json.decode(self.options["highs"])
-        log, raw = Path(self.options["log"]), self._stream().raw
-        return LogReader(log, self._decoder(), range, highs, self._columns(), raw)
+        log, raw = LogAddress.parse(self.options["log"]), self._stream().raw
+        return LogRangeReader(log, self._decoder(), range, highs, self._columns(), raw)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         stream = self._stream()
         return LogStreamReader(
-            Path(self.options["log"]),
+            LogAddress.parse(self.options["log"]),
             self._decoder(),
             Position.parse(self.options["start"]),
             self._columns(),
@@ -101,12 +102,12 @@ class LogPartition(InputPartition):
         self.high_us, self.shedding = high_us, shedding
 
 
-class LogReader(DataSourceReader):
+class LogRangeReader(DataSourceReader):
     """A range of the log, whatever comes after it."""
 
     def __init__(
         self,
-        log: Path,
+        log: LogAddress,
         decoder: Decoder,
         range: PositionRange,
         highs: list[int | None],
@@ -129,7 +130,7 @@ class LogReader(DataSourceReader):
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(
         self,
-        log: Path,
+        log: LogAddress,
         decoder: Decoder,
         start: Position,
         columns: list[str],
@@ -153,11 +154,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.events_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self.last = TopicReader(self.log).end()
+        self.last = open_reader(self.log).end()
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         lower = Position.parse(start["position"])
-        upper = self.last or TopicReader(self.log).end().latest(lower)
+        upper = self.last or open_reader(self.log).end().latest(lower)
         waiting = PositionRange(lower, upper)
         if not len(waiting):
             return self._silent(start, lower)
@@ -211,9 +212,9 @@ def end_of(offset: dict[str, str]) -> tuple[Position, Shedding | None]:
 
 
 def _decoded(
-    log: Path, decoder: Decoder, part: LogPartition, columns: list[str], raw: bool
+    log: LogAddress, decoder: Decoder, part: LogPartition, columns: list[str], raw: bool
 ) -> Decoded:
-    blocks = TopicReader(log).blocks(part.partition, part.interval)
+    blocks = open_reader(log).blocks(part.partition, part.interval)
     return decoder.decode(blocks, part.partition, part.high_us, raw=raw, columns=columns)
 
 

@@ -59,8 +59,8 @@ from headrace.define.definitions import StreamDefinition
 from headrace.define.following import subscribed_name
 from headrace.define.settings import HttpSettings, LogSettings, Settings
 from headrace.ingest.intake import Intake, Receipt
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.hearer import Heard, Hearer, Hearing
 from headrace.serving.late import LateAnswer, LateWindow
@@ -380,7 +380,7 @@ class Shop:
 
     def logged(self) -> list[bytes]:
         """All records that the log has, in order within a partition."""
-        reader = TopicReader(self.folder)
+        reader = EmbeddedReader(self.folder)
         return [
             record
             for partition, end in enumerate(reader.end().offsets)
@@ -422,7 +422,7 @@ def standing(access: Access) -> Iterator[tuple[Shop, HttpServer]]:
 def shop(standing: tuple[Shop, HttpServer], tmp_path: Path) -> Iterator[Shop]:
     """The shop with nothing asked of it yet, and a log of the test's own."""
     shop, folder = standing[0], tmp_path / "clicks"
-    topic = Topic.open(folder, 1, segment_bytes_max=1 << 22)
+    topic = EmbeddedWriter.open(folder, 1, segment_bytes_max=1 << 22)
     log = LogSettings(free_bytes_min=0, event_bytes_max=EVENT_BYTES_MAX)
     intake = Intake(definition(id="event_id"), topic, settings=Settings("shop", log=log))
     shop.__init__(folder, intake)  # type: ignore[misc]

@@ -38,12 +38,12 @@ def test_keys_and_rows_of_rules_may_differ_in_their_last_bits(spark: Any, tmp_pa
     parts.catch_up()
     project = parts.compiled.project
     for view in ("waves", "_alerts_fraud"):
-        found = audit_view(parts.store, parts.state, parts.plan, view, project)
+        found = audit_view(parts.store, parts.layout, parts.plan, view, project)
         assert (found.differences, found.examples, found.compared) == (0, (), 499), view
     # Each row has its event, though DuckDB computes another key for some.
     for row in parts.reader.view("waves").rows[:40]:
         asked = ask(parts.store, "waves", {"wave": row["wave"]}, None)
-        with tracing(asked, parts.plan, parts.state, project.folder, (), 60) as traced:
+        with tracing(asked, parts.plan, parts.layout, project.folder, (), 60) as traced:
             told = explain_row(traced, 0, 1)
         assert (told.events, told.agrees) == (1, True), row
     parts.close()

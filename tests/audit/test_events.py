@@ -9,6 +9,7 @@ from headrace.audit.events import every, name_events, register_stream
 from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
+from headrace.define.layout import Layout
 from headrace.serving.store import Shed
 
 from .traced import Traced, event
@@ -31,7 +32,7 @@ def test_every_record_up_to_the_position_is_there_once(traced: Traced, archived:
     fill(traced, archived)
     with duckdb.connect(":memory:") as connection:
         stream, state = traced.plan.stream("clicks"), traced.layout.state
-        register_stream(connection, stream, Position((3, 1)), state)
+        register_stream(connection, stream, Position((3, 1)), Layout(state))
         names = f"_partition, _offset, _status FROM {every('clicks')}"
         records = connection.execute(f"SELECT {names} ORDER BY ALL").fetchall()
         events = connection.execute('SELECT page, _offset FROM "clicks" ORDER BY ALL').fetchall()
@@ -45,7 +46,7 @@ def test_what_is_shed_is_a_record_and_no_event(traced: Traced) -> None:
     shed = Shed(1, whole, Shedding("oldest", 0.5), 2)
     with duckdb.connect(":memory:") as connection:
         stream, state = traced.plan.stream("clicks"), traced.layout.state
-        register_stream(connection, stream, whole.upper, state, [shed])
+        register_stream(connection, stream, whole.upper, Layout(state), [shed])
         assert connection.execute('SELECT _offset FROM "clicks"').fetchall() == [(2,), (3,)]
         assert len(connection.execute(f"FROM {every('clicks')}").fetchall()) == 4
         name_events(connection, stream, every("clicks"), "_offset = 1")

@@ -57,7 +57,7 @@ def _epochs(parts: Parts) -> None:
 
 def _audits(parts: Parts) -> dict[str, tuple[int, str]]:
     project = parts.compiled.project
-    found = [audit_view(parts.store, parts.state, parts.plan, name, project) for name in VIEWS]
+    found = [audit_view(parts.store, parts.layout, parts.plan, name, project) for name in VIEWS]
     assert all(bool(audit.compared) != bool(audit.note) for audit in found)
     return {audit.view: (audit.differences, audit.note) for audit in found}
 

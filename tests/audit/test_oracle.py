@@ -184,7 +184,7 @@ def parts(
 
 def audit(parts: Parts, view: str) -> AuditResult:
     compiled = parts.compiled
-    return audit_view(parts.store, parts.state, parts.plan, view, compiled.project, FUNCTIONS)
+    return audit_view(parts.store, parts.layout, parts.plan, view, compiled.project, FUNCTIONS)
 
 
 def test_every_aggregate_is_audited() -> None:
@@ -205,13 +205,13 @@ def _change(parts: Parts, view: str, sql: str) -> Callable[[], None]:
     plan = parts.plan.view(view)
     assert plan is not None
     generation, speed, _ = tables_of(plan)
-    with parts.store.db.write() as db:
+    with parts.store.write() as db:
         saved = [(t, db.execute(f"SELECT * FROM {t}").fetchall()) for t in (generation, speed)]
         db.execute(sql.format(generation=generation, speed=speed))
         assert db.execute("SELECT changes()").fetchone()[0] > 0
 
     def restore() -> None:
-        with parts.store.db.write() as db:
+        with parts.store.write() as db:
             for table, rows in saved:
                 db.execute(f"DELETE FROM {table}")
                 places = ", ".join("?" * len(rows[0]))
@@ -337,7 +337,7 @@ def test_every_row_is_made_again_of_the_events_that_why_names(parts: Parts, view
             continue  # a text that is NULL cannot be asked for
         asked = ask(parts.store, view, {name: str(v) for name, v in keys.items()}, window)
         folder = parts.compiled.project.folder
-        with tracing(asked, parts.plan, parts.state, folder, FUNCTIONS, 60.0) as traced:
+        with tracing(asked, parts.plan, parts.layout, folder, FUNCTIONS, 60.0) as traced:
             why = explain_row(traced, 0, 5)
         assert (why.agrees, why.row) == (True, row), why.sentence
         assert why.events + sum(left.events for left in why.left_out) == accepted

@@ -43,6 +43,6 @@ def test_duckdb_decides_as_spark_does(spark: Any, tmp_path: Path) -> None:
     parts.intake("calls").accept([json.dumps(record).encode() for record in records])
     parts.catch_up()
     for view, rows in (("by_rule", 3), ("by_mark", 3), ("by_each", 3)):
-        found = audit_view(parts.store, parts.state, parts.plan, view, parts.compiled.project)
+        found = audit_view(parts.store, parts.layout, parts.plan, view, parts.compiled.project)
         assert (found.differences, found.note, found.compared) == (0, "", rows), view
     parts.close()

@@ -81,6 +81,6 @@ def parts(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Part
 
 @pytest.mark.parametrize("view", ["actors", "skus", "minutes"])
 def test_duckdb_finds_the_same_answer(parts: Parts, view: str) -> None:
-    found = audit_view(parts.store, parts.state, parts.plan, view, parts.compiled.project)
+    found = audit_view(parts.store, parts.layout, parts.plan, view, parts.compiled.project)
     assert (found.examples, found.differences, found.note) == ((), 0, "")
     assert found.compared > 2

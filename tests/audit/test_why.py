@@ -212,7 +212,7 @@ def test_what_speed_has_passed_over_is_named_until_a_generation_has_it(
 def test_a_wrong_answer_is_said_to_be_wrong(traced: Traced, offline: Offline) -> None:
     traced.send(event("/a", 1), event("/a", 2))
     traced.epoch()
-    with traced.store.db.write() as db:
+    with traced.store.write() as db:
         (table,) = db.execute(
             "SELECT name FROM sqlite_master WHERE name LIKE '_speed_often%' AND type = 'table'"
         ).fetchone()
@@ -324,14 +324,14 @@ def test_what_is_not_compared_is_not_counted_as_compared(
 
 def _replan(traced: Traced, **change: Any) -> None:
     """Change the plan of view 'often'."""
-    with traced.store.db.write() as db:
+    with traced.store.write() as db:
         plan = msgspec.structs.replace(live_view(db, "often"), **change)
         sql = "UPDATE _views SET plan = ? WHERE name = 'often'"
         db.execute(sql, (msgspec.json.encode(plan),))
 
 
 def _redefine(traced: Traced, view: str, old: str, new: str) -> None:
-    with traced.store.db.write() as db:
+    with traced.store.write() as db:
         sql = "UPDATE _views SET plan = replace(plan, ?, ?) WHERE name = ?"
         before, after = f'"definition":"SELECT {old}', f'"definition":"SELECT {new}'
         db.execute(sql, (before, after, view))
@@ -346,7 +346,7 @@ def test_looking_takes_a_stated_time_at_most(traced: Traced, offline: Offline) -
 
 
 def test_a_view_that_is_being_built_is_not_ready(traced: Traced, offline: Offline) -> None:
-    with traced.store.db.write() as db:
+    with traced.store.write() as db:
         db.execute("UPDATE _views SET state = 'building' WHERE name = 'total'")
     with pytest.raises(NotReady, match="view 'total' is being built"):
         offline.why("total")

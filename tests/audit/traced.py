@@ -21,11 +21,11 @@ from headrace.core.event import Status
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.time import MINUTE, SECOND, from_iso, iso
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
-from headrace.run.layout import Layout
 from headrace.run.offline import Offline
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch, Row
@@ -127,17 +127,19 @@ class Traced:
         self.store = SqliteStore(self.layout.store, group_us=1, clock=self.clock)
         self.store.take_over()
         self.store.deploy(self.plan)
-        path = self.layout.log("clicks")
-        self.topic = Topic.open(path, 2, segment_bytes_max=1 << 20, clock=self.clock)
+        address = self.layout.log("clicks")
+        self.topic = EmbeddedWriter.open(
+            address.folder, 2, segment_bytes_max=1 << 20, clock=self.clock
+        )
         stream = self.plan.stream("clicks")
-        self.archive = Archive(InProcess(), stream, path, self.layout.master("clicks"))
+        self.archive = Archive(InProcess(), stream, address, self.layout.master("clicks"))
 
     def send(self, *records: bytes, partition: int = 0, status: Status = Status.EVENT) -> None:
         self.topic.append(partition, records, bytes([status] * len(records))).result(20)
 
     def events(self, range: PositionRange, shedding: Shedding | None = None) -> list[Event]:
         """The events of a range as they were sent."""
-        reader, found = TopicReader(self.topic.path), []
+        reader, found = EmbeddedReader(self.topic.path), []
         for partition, interval in range.intervals():
             gone = dict(shedding.passed_over(range))[partition].tolist() if shedding else []
             for block in reader.blocks(partition, interval):

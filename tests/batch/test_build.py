@@ -23,6 +23,7 @@ from serving.bench import (
 
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan
+from headrace.core.address import LogAddress
 from headrace.core.position import Position
 from headrace.core.shedding import Shedding
 from headrace.core.time import MINUTE, SECOND
@@ -78,7 +79,7 @@ def build(
 ) -> Promoted | None:
     table = Archived(CLICKS[:archived])
     stream = bench.plan.stream("clicks")
-    feed = Feed(stream, bench.store.path, table)  # type: ignore[arg-type]
+    feed = Feed(stream, LogAddress.of_files(bench.store.path), table)  # type: ignore[arg-type]
     flow, clock = FlowPlan("clicks", (stream,)), bench.clock
     builder = HandBuilder(None, flow, (feed,), bench.store, clock=clock)
     return builder.build(speed_runs=speed_runs, full=frozenset({full} if full else ()))
@@ -168,7 +169,7 @@ def test_a_stream_that_has_fallen_silent_is_built_to_its_end(bench: Bench) -> No
 
 def test_a_view_asked_for_is_built_from_the_beginning_without_news(bench: Bench) -> None:
     build(bench, 4)
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         (table,) = db.execute(
             "SELECT name FROM sqlite_master WHERE name LIKE '_generation_total%' AND type = 'table'"
         ).fetchone()

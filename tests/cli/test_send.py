@@ -12,13 +12,13 @@ from typer.testing import Result
 from headrace.cli.send import Taking, _kind
 from headrace.core.errors import BadRequest, Unavailable
 from headrace.core.schema import Schema
-from headrace.log.reader import TopicReader
+from headrace.log.embedded.reader import EmbeddedReader
 
 from .conftest import Told, document
 
 
 def logged(shop: Path) -> int:
-    return sum(TopicReader(shop / ".headrace" / "log" / "clicks").end().offsets)
+    return sum(EmbeddedReader(shop / ".headrace" / "log" / "clicks").end().offsets)
 
 
 def events(numbers: Iterable[int]) -> str:

@@ -19,10 +19,10 @@ from headrace.access.run import begin_run
 from headrace.api.server import HttpServer
 from headrace.cli.users import Whose, follow_audit_log
 from headrace.core.user import os_user
+from headrace.define.layout import Layout
 from headrace.define.project import load_project
 from headrace.define.settings import HttpSettings
 from headrace.run.journal import keep_no_journal
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from tests.access.people import open_access
 

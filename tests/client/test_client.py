@@ -17,9 +17,9 @@ import headrace
 from headrace.api.server import HttpServer
 from headrace.client.client import Client
 from headrace.core.errors import BadProject, NotFound, Unavailable
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.define.settings import Settings
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.serving.kinds import Window
 from headrace.serving.read import Reader

@@ -15,7 +15,7 @@ import pytest
 from chance import PROVE, drawn
 from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 from headrace.run.lock import running_token
 from tests.access.people import bearer
 from tests.run.process import Running

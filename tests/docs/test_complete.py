@@ -20,10 +20,10 @@ from headrace.core.errors import HeadraceError, InternalError
 from headrace.core.meters import REGISTRY
 from headrace.core.time import duration_us
 from headrace.define.definitions import Pace, StreamDefinition, Watermark
+from headrace.define.layout import Layout
 from headrace.define.settings import documented
 from headrace.define.statements import _STREAM_OPTIONS
 from headrace.ingest.connector import documented_options
-from headrace.run.layout import Layout
 from headrace.run.metrics import exposition
 from headrace.server.meters import REGISTRY as SERVER_REGISTRY
 from headrace.server.metrics import Watched
@@ -224,7 +224,7 @@ def test_every_place_in_the_state_folder_is_documented() -> None:
     layout, told = Layout(Path("state")), prose(page("docs/operations.md"))
     places = (layout.store, layout.lock, layout.running, layout.ingest, layout.work("run").parent)
     places += (layout.access, layout.token, layout.server_key)
-    for place in (*places, layout.log("s").parent, layout.master("s").parent):
+    for place in (*places, layout.logs, layout.master("s").parent):
         assert place.name in told
 
 

@@ -20,8 +20,8 @@ from headrace.define.settings import DedupSettings, LogSettings, Settings
 from headrace.ingest.connector import Connector
 from headrace.ingest.intake import Intake
 from headrace.ingest.remember import History, no_history
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.writer import EmbeddedWriter
 
 SCHEMA = Schema(
     (
@@ -58,7 +58,7 @@ class Bench:
 
     folder: Path
     clock: HeldClock = field(default_factory=HeldClock)
-    topic: Topic | None = None
+    topic: EmbeddedWriter | None = None
     opened: Intake | None = None
     segment_bytes_max: int = 1 << 20
     history: History = no_history
@@ -67,7 +67,7 @@ class Bench:
         self, *, partitions: int = 2, changes: dict[str, Any] | None = None, **said: Any
     ) -> Intake:
         self.close()
-        self.topic = Topic.open(
+        self.topic = EmbeddedWriter.open(
             self.folder / "topic",
             partitions,
             segment_bytes_max=self.segment_bytes_max,
@@ -91,7 +91,7 @@ class Bench:
 
     def logged(self) -> list[tuple[int, bytes, int]]:
         """All that the log has, as (partition, record, status), in order within a partition."""
-        reader = TopicReader(self.folder / "topic")
+        reader = EmbeddedReader(self.folder / "topic")
         ends = reader.end().offsets
         return [
             (partition, record, int(status))

@@ -12,8 +12,8 @@ from headrace.core.errors import DiskFull, LimitReached
 from headrace.core.time import DAY, SECOND
 from headrace.ingest.disk import DiskGuard
 from headrace.ingest.intake import Counters, Intake, Receipt, split_lines
-from headrace.log.files import OsFiles
-from headrace.log.topic import Topic
+from headrace.log.embedded.files import OsFiles
+from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import Bench, HeldClock, settings, stream
 
@@ -121,7 +121,7 @@ class FullDisk(OsFiles):
 
 def test_what_a_full_disk_refused_is_an_event_when_it_comes_again(tmp_path: Path) -> None:
     disk = FullDisk()
-    topic = Topic.open(tmp_path / "topic", 2, segment_bytes_max=1 << 20, files=disk)
+    topic = EmbeddedWriter.open(tmp_path / "topic", 2, segment_bytes_max=1 << 20, files=disk)
     intake = Intake(stream(key="user", id="event_id"), topic, settings=settings())
     body = [event(n, user=f"user-{n}") for n in range(10)]
     disk.full = True

@@ -22,9 +22,9 @@ from headrace.core.schema import Schema
 from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import DedupSettings, LogSettings, Settings
 from headrace.ingest.intake import Intake
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 
-topic = Topic.open(Path(sys.argv[1]), 2, segment_bytes_max=1 << 20)
+topic = EmbeddedWriter.open(Path(sys.argv[1]), 2, segment_bytes_max=1 << 20)
 origin = Origin("shop.sql", 1)
 definition = StreamDefinition("clicks", Schema(()), origin, key="user", id="event_id")
 log, dedup = LogSettings(free_bytes_min=0), DedupSettings(ids_max=10)

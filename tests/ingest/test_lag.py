@@ -11,7 +11,7 @@ from headrace.define.definitions import Pace
 from headrace.ingest.intake import Intake
 from headrace.ingest.lag import ASK_US
 from headrace.ingest.patience import accept_patiently
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import Bench, settings, stream
 
@@ -28,7 +28,7 @@ class Speed:
 
 
 def intake_of(bench: Bench, speed: Speed, pace: Pace) -> Intake:
-    bench.topic = Topic.open(bench.folder / "topic", 1, segment_bytes_max=1 << 20)
+    bench.topic = EmbeddedWriter.open(bench.folder / "topic", 1, segment_bytes_max=1 << 20)
     return Intake(stream(pace=pace), bench.topic, settings=settings(), clock=bench.clock, lag=speed)
 
 

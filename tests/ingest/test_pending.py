@@ -14,11 +14,12 @@ from typing import cast
 
 import pytest
 
+from headrace.core.address import LogAddress
 from headrace.core.errors import DiskFull, Unavailable
 from headrace.core.position import Interval, Position
 from headrace.ingest.intake import Counters, Intake, Receipt
 from headrace.ingest.waiting import started, when_all_ended
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import HeldClock, settings, stream
 
@@ -29,7 +30,8 @@ class HeldTopic:
     """Appends wait in `appends` until the test ends them."""
 
     def __init__(self, path: Path, partitions: int) -> None:
-        self.path, self.partitions = path, partitions
+        self.folder, self.partitions = path, partitions
+        self.address = LogAddress.of_files(path)
         self.appends: list[tuple[int, list[bytes], Future[Interval]]] = []
         self.refuses: set[int] = set()
 
@@ -55,14 +57,14 @@ class HeldTopic:
 
 @pytest.fixture
 def topic(tmp_path: Path) -> HeldTopic:
-    Topic.open(tmp_path, 2, segment_bytes_max=1 << 20).close()
+    EmbeddedWriter.open(tmp_path, 2, segment_bytes_max=1 << 20).close()
     return HeldTopic(tmp_path, 2)
 
 
 @pytest.fixture
 def intake(topic: HeldTopic) -> Intake:
     said = stream(key="user", id="event_id")
-    return Intake(said, cast(Topic, topic), settings=settings(), clock=HeldClock())
+    return Intake(said, cast(EmbeddedWriter, topic), settings=settings(), clock=HeldClock())
 
 
 # The keys 'user-0' and 'user-4' are in different partitions of two.

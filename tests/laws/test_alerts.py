@@ -95,7 +95,7 @@ def play(compiled: Compiled, state: Path, cut: int | None) -> list[Alert]:
         look(parts, lookout)
     parts.catch_up()
     look(parts, lookout)
-    with parts.store.db.read() as db:
+    with parts.store.read() as db:
         found = alerts(db, Wanted(limit=10_000))
     parts.close()
     return found

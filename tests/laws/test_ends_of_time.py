@@ -101,7 +101,7 @@ def test_every_kind_of_view_is_read_and_batch_agrees_with_speed(
     by_speed = answers(parts)
     for view in parts.plan.shown_views:
         if view.kept:
-            audit = audit_view(parts.store, parts.state, parts.plan, view.name, compiled.project)
+            audit = audit_view(parts.store, parts.layout, parts.plan, view.name, compiled.project)
             assert audit.differences == 0, audit
     parts.catch_up()
     assert answers(parts) == by_speed

@@ -47,6 +47,7 @@ from headrace.batch import build as batch
 from headrace.batch.build import Builder
 from headrace.compile.plan import SinkPlan, StreamPlan
 from headrace.compile.subscribe import shape_of
+from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
 from headrace.core.event import OFFSET, STATUS, Status
 from headrace.core.position import Position, PositionRange
@@ -133,7 +134,7 @@ class Scene:
     before: Compiled
     after: Compiled
     state: Path
-    log: Path
+    log: LogAddress
     memory: Memory = field(default_factory=dict)
 
 
@@ -361,7 +362,7 @@ class Order:
 
     def raised_twice(self) -> list[str]:
         """Alerts that were raised under another number before."""
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             found = dict(db.execute("SELECT id, number FROM _alerts").fetchall())
         wrong = [id for id, number in found.items() if self.numbers.get(id, number) != number]
         self.numbers |= found

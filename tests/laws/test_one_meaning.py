@@ -180,5 +180,5 @@ def test_any_query_over_views_can_be_a_view(parts: Parts, events: Any, name: str
 
 def test_the_audit_agrees(parts: Parts, compiled: Compiled) -> None:
     for view in [view for view in parts.plan.shown_views if view.kept]:
-        audit = audit_view(parts.store, parts.state, parts.plan, view.name, compiled.project)
+        audit = audit_view(parts.store, parts.layout, parts.plan, view.name, compiled.project)
         assert audit.differences == 0, audit

@@ -9,22 +9,24 @@ from typing import Any
 import pytest
 
 from headrace.core.position import Interval
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.writer import EmbeddedWriter
 
-OpenTopic = Callable[..., Topic]
+OpenTopic = Callable[..., EmbeddedWriter]
 
 
 @pytest.fixture
 def open_topic(tmp_path: Path) -> Iterator[OpenTopic]:
     """Open a topic in the test's own folder; a second call closes the first."""
-    opened: list[Topic] = []
+    opened: list[EmbeddedWriter] = []
 
-    def open_(partitions: int = 1, *, path: Path = tmp_path / "clicks", **options: Any) -> Topic:
+    def open_(
+        partitions: int = 1, *, path: Path = tmp_path / "clicks", **options: Any
+    ) -> EmbeddedWriter:
         for topic in opened:
             topic.close()
         options.setdefault("segment_bytes_max", 1 << 20)
-        opened.append(Topic.open(path, partitions, **options))
+        opened.append(EmbeddedWriter.open(path, partitions, **options))
         return opened[-1]
 
     yield open_
@@ -32,14 +34,14 @@ def open_topic(tmp_path: Path) -> Iterator[OpenTopic]:
         topic.close()
 
 
-def put(topic: Topic, *records: bytes, partition: int = 0) -> Interval:
+def put(topic: EmbeddedWriter, *records: bytes, partition: int = 0) -> Interval:
     """Append events and wait until they are acknowledged."""
     return topic.append(partition, records, bytes(len(records))).result(timeout=20)
 
 
 def read_all(path: Path, partition: int = 0) -> list[bytes]:
     """All published records of a partition."""
-    reader = TopicReader(path)
+    reader = EmbeddedReader(path)
     start, end = reader.start().offsets[partition], reader.end().offsets[partition]
     blocks = reader.blocks(partition, Interval(start, end))
     return [record for block in blocks for record in block.records()]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headrace.log.files import OsFiles
+from headrace.log.embedded.files import OsFiles
 
 
 class FaultyFiles(OsFiles):

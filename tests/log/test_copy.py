@@ -8,18 +8,18 @@ import pytest
 
 from headrace.core.errors import NotFound, Unavailable
 from headrace.core.position import Interval, Position
-from headrace.log.copy import copy_log, snapshot
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.copy import copy_segments, snapshot_of
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.writer import EmbeddedWriter
 
 
 def records(path: Path, partition: int = 0) -> list[bytes]:
-    reader = TopicReader(path)
+    reader = EmbeddedReader(path)
     whole = Interval(reader.start().offsets[partition], reader.end().offsets[partition])
     return [record for block in reader.blocks(partition, whole) for record in block.records()]
 
 
-def append(topic: Topic, *numbers: int) -> None:
+def append(topic: EmbeddedWriter, *numbers: int) -> None:
     for number in numbers:
         topic.append(0, [b"%d" % number], bytes(1)).result()
 
@@ -28,15 +28,15 @@ def append(topic: Topic, *numbers: int) -> None:
 def test_what_came_after_the_snapshot_is_not_in_the_copy(
     tmp_path: Path, segment_bytes_max: int
 ) -> None:
-    topic = Topic.open(tmp_path / "log", 2, segment_bytes_max=segment_bytes_max)
+    topic = EmbeddedWriter.open(tmp_path / "log", 2, segment_bytes_max=segment_bytes_max)
     append(topic, 1, 2, 3)
-    taken = snapshot(tmp_path / "log")
+    taken = snapshot_of(tmp_path / "log")
     append(topic, 4, 5)
-    copy_log(taken, tmp_path / "copy")
+    copy_segments(taken, tmp_path / "copy")
     topic.close()
     assert records(tmp_path / "copy") == [b"1", b"2", b"3"]
     assert records(tmp_path / "copy", partition=1) == []
-    again = Topic.open(tmp_path / "copy", 2, segment_bytes_max=segment_bytes_max)
+    again = EmbeddedWriter.open(tmp_path / "copy", 2, segment_bytes_max=segment_bytes_max)
     append(again, 6)
     again.close()
     assert records(tmp_path / "copy") == [b"1", b"2", b"3", b"6"]
@@ -44,26 +44,26 @@ def test_what_came_after_the_snapshot_is_not_in_the_copy(
 
 def test_what_retention_removes_meanwhile_is_left_out(tmp_path: Path) -> None:
     now = [0]
-    topic = Topic.open(tmp_path / "log", 1, segment_bytes_max=1, clock=lambda: now[0])
+    topic = EmbeddedWriter.open(tmp_path / "log", 1, segment_bytes_max=1, clock=lambda: now[0])
     append(topic, 1, 2, 3, 4)
-    taken = snapshot(tmp_path / "log")
+    taken = snapshot_of(tmp_path / "log")
     now[0] = 10
     topic.retain(Position((2,)), 0)
-    copy_log(taken, tmp_path / "copy")
+    copy_segments(taken, tmp_path / "copy")
     topic.close()
     assert records(tmp_path / "copy") == [b"3", b"4"]
 
 
 def test_a_snapshot_of_which_nothing_is_left_says_so(tmp_path: Path) -> None:
     now = [0]
-    topic = Topic.open(tmp_path / "log", 1, segment_bytes_max=1, clock=lambda: now[0])
+    topic = EmbeddedWriter.open(tmp_path / "log", 1, segment_bytes_max=1, clock=lambda: now[0])
     append(topic, 1, 2)
-    taken = snapshot(tmp_path / "log")
+    taken = snapshot_of(tmp_path / "log")
     append(topic, 3, 4)
     now[0] = 10
     topic.retain(Position((3,)), 0)
     with pytest.raises(Unavailable) as caught:
-        copy_log(taken, tmp_path / "copy")
+        copy_segments(taken, tmp_path / "copy")
     topic.close()
     assert caught.value.message == (
         f"retention has removed the end of the log at {tmp_path / 'log'} while it was copied"
@@ -72,4 +72,4 @@ def test_a_snapshot_of_which_nothing_is_left_says_so(tmp_path: Path) -> None:
 
 def test_a_log_that_is_not_there_has_no_snapshot(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        snapshot(tmp_path)
+        snapshot_of(tmp_path)

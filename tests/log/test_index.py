@@ -1,4 +1,5 @@
-"""The law of headrace/log/index.py: an index is a hint, and a wrong one changes no answer."""
+"""The law of headrace/log/embedded/index.py:
+an index is a hint, and a wrong one changes no answer."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 
 from headrace.core.position import Interval, Position
-from headrace.log.index import ENTRY, load_index, seek
-from headrace.log.reader import TopicReader
-from headrace.log.segment import Segment, list_segments
+from headrace.log.embedded.index import ENTRY, load_index, seek
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.segment import Segment, list_segments
 
 from .conftest import OpenTopic, put
 
@@ -63,7 +64,7 @@ DAMAGE = {
 def test_any_index_gives_the_same_answers(path: Path, damage: Callable[[Path], None]) -> None:
     for segment in list_segments(path / "0"):
         damage(segment.index_path)
-    reader = TopicReader(path)
+    reader = EmbeddedReader(path)
     for offset in range(EVENTS):
         (block,) = reader.blocks(0, Interval(offset, offset + 1))
         assert block.records()[0][:2] == b"%02d" % offset

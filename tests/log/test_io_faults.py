@@ -15,9 +15,9 @@ import pytest
 
 from headrace.core.errors import DiskFull, HeadraceError, Unavailable
 from headrace.core.position import Interval
-from headrace.log.files import OsFiles
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.files import OsFiles
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import OpenTopic, put, read_all
 from .faulty_files import FaultyFiles, NotingFiles
@@ -30,7 +30,7 @@ def story(path: Path, files: FaultyFiles) -> dict[int, bytes]:
     """Open, append with seals between, close; returns what was acknowledged."""
     acknowledged: dict[int, bytes] = {}
     try:
-        topic = Topic.open(path, 1, segment_bytes_max=4096, files=files)
+        topic = EmbeddedWriter.open(path, 1, segment_bytes_max=4096, files=files)
     except HeadraceError:
         return acknowledged
     for i in range(APPENDS):
@@ -46,7 +46,7 @@ def story(path: Path, files: FaultyFiles) -> dict[int, bytes]:
 def check(path: Path, acknowledged: dict[int, bytes]) -> None:
     """The log holds exactly what was acknowledged, and takes more."""
     expected = [acknowledged[offset] for offset in range(len(acknowledged))]
-    topic = Topic.open(path, 1, segment_bytes_max=4096)
+    topic = EmbeddedWriter.open(path, 1, segment_bytes_max=4096)
     assert read_all(path) == expected
     assert put(topic, b"afterwards").lower == len(expected)
     topic.close()
@@ -85,13 +85,13 @@ def test_when_every_nth_change_fails_the_acknowledged_is_all_there(
     memory_path: Path, fault: str, every: int
 ) -> None:
     # The log is made on a sound disk; a repair may then fail too, and again.
-    Topic.open(memory_path / "log", 1, segment_bytes_max=4096).close()
+    EmbeddedWriter.open(memory_path / "log", 1, segment_bytes_max=4096).close()
     for phase in range(every):
         path = memory_path / "log"
         files = FaultyFiles(fault, lambda count, phase=phase: count > 12 and count % every == phase)
         before = dict(enumerate(read_all(path)))
         acknowledged = before | story(path, files)
-        Topic.open(path, 1, segment_bytes_max=4096).close()
+        EmbeddedWriter.open(path, 1, segment_bytes_max=4096).close()
         found = read_all(path)
         # If the disk failed to the end, the last refused event may be there still, but only once.
         assert len(found) <= len(acknowledged) + 1
@@ -154,7 +154,7 @@ def test_after_a_failed_sync_the_unconfirmed_is_cut_off(open_topic: OpenTopic) -
     )
     assert (topic.path / "0" / f"{0:020d}.seg").stat().st_size == size
     assert put(topic, b"after") == Interval(1, 2)
-    assert TopicReader(topic.path).end().offsets == (2,)
+    assert EmbeddedReader(topic.path).end().offsets == (2,)
 
 
 def test_a_record_that_cannot_be_written_does_not_hang_its_future(open_topic: OpenTopic) -> None:
@@ -169,7 +169,7 @@ def test_a_block_is_synced_before_its_mark_is_written(tmp_path: Path) -> None:
     leave the mark without its block.
     """
     files = NotingFiles()
-    topic = Topic.open(tmp_path / "log", 1, segment_bytes_max=1 << 20, files=files)
+    topic = EmbeddedWriter.open(tmp_path / "log", 1, segment_bytes_max=1 << 20, files=files)
     put(topic, b"one")
     files.done.clear()
     put(topic, b"two")
@@ -182,7 +182,7 @@ def test_a_block_is_synced_before_its_mark_is_written(tmp_path: Path) -> None:
 def test_the_mark_is_synced_when_a_segment_is_begun(tmp_path: Path) -> None:
     """An older mark that a power cut brings back never names a segment that retention removes."""
     files = NotingFiles()
-    topic = Topic.open(tmp_path / "log", 1, segment_bytes_max=1, files=files)
+    topic = EmbeddedWriter.open(tmp_path / "log", 1, segment_bytes_max=1, files=files)
     put(topic, b"one")
     files.done.clear()
     put(topic, b"two")

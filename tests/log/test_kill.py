@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import put, read_all
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.process
 WRITER = """
 import sys
 from pathlib import Path
-from headrace.log.topic import Topic
-topic = Topic.open(Path(sys.argv[1]), 1, segment_bytes_max=4096)
+from headrace.log.embedded.writer import EmbeddedWriter
+topic = EmbeddedWriter.open(Path(sys.argv[1]), 1, segment_bytes_max=4096)
 for i in range(topic.end().offsets[0], 1000):
     topic.append(0, [b"%03d" % i + bytes(700)], bytes(1)).result()
     print(i, flush=True)  # the producer's own journal of acknowledged events
@@ -44,7 +44,7 @@ def test_acknowledged_events_survive_kill_9(tmp_path: Path, name: str) -> None:
     acknowledged: list[int] = []
     for count in (1, 7, 12):  # the last ones come after a seal; each run recovers the one before
         acknowledged += run_until_killed(path, f"{name}:{count}")
-    topic = Topic.open(path, 1, segment_bytes_max=4096)
+    topic = EmbeddedWriter.open(path, 1, segment_bytes_max=4096)
     numbers = [int(record[:3]) for record in read_all(path)]
     assert numbers == list(range(len(numbers)))
     assert set(acknowledged) <= set(numbers)

@@ -1,4 +1,5 @@
-"""The law of headrace/log/recover.py: a torn tail is cut off, damage below the mark is reported."""
+"""The law of headrace/log/embedded/recover.py:
+a torn tail is cut off, damage below the mark is reported."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ import pytest
 from headrace.core.errors import CorruptLog, Unavailable
 from headrace.core.position import Interval
 from headrace.log.block import encode_block
-from headrace.log.mark import Mark, load_mark
-from headrace.log.reader import TopicReader
-from headrace.log.recover import recover
-from headrace.log.segment import list_segments
-from headrace.log.topic import Topic
+from headrace.log.embedded.mark import Mark, load_mark
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.recover import recover
+from headrace.log.embedded.segment import list_segments
+from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import OpenTopic, put, read_all
 
@@ -67,7 +68,9 @@ def test_a_flipped_bit_below_the_mark_is_corruption_for_writer_and_reader(
 ) -> None:
     folder = made(open_topic, [b"a", b"bb"], [b"c"], [b"d"])
     path, path_bytes = segment_of(folder), segment_of(folder).read_bytes()
-    firsts = {block.first_offset for block in TopicReader(folder.parent).blocks(0, Interval(0, 4))}
+    firsts = {
+        block.first_offset for block in EmbeddedReader(folder.parent).blocks(0, Interval(0, 4))
+    }
     for at in range(len(path_bytes)):
         damaged = bytearray(path_bytes)
         damaged[at] ^= 1 << (at % 8)
@@ -96,7 +99,7 @@ def test_events_before_the_damage_can_still_be_read(open_topic: OpenTopic) -> No
     folder = made(open_topic, [b"first"], [b"second"], [b"third"])
     path = segment_of(folder)
     path.write_bytes(path.read_bytes().replace(b"second", b"sEcond"))
-    blocks = TopicReader(folder.parent).blocks(0, Interval(0, 3))
+    blocks = EmbeddedReader(folder.parent).blocks(0, Interval(0, 3))
     assert next(blocks).records() == [b"first"]
     with pytest.raises(CorruptLog, match="offset 1 of the log"):
         next(blocks)
@@ -110,7 +113,7 @@ def test_a_lost_mark_is_rebuilt(open_topic: OpenTopic, mark: bytes | None) -> No
     else:
         (folder / "durable").write_bytes(mark)
     with pytest.raises(Unavailable, match="does not say how far it may be read"):
-        TopicReader(folder.parent).end()
+        EmbeddedReader(folder.parent).end()
     assert put(open_topic(), b"c") == Interval(2, 3)
     assert read_all(folder.parent) == [b"a", b"b", b"c"]
 
@@ -157,7 +160,7 @@ def test_a_sealed_segment_that_lost_its_end_is_corruption(open_topic: OpenTopic)
     for i in range(12):
         put(topic, b"%d" % i + bytes(1000))
     sealed = list_segments(topic.path / "0")[0]
-    blocks = list(TopicReader(topic.path).blocks(0, Interval(0, 1)))
+    blocks = list(EmbeddedReader(topic.path).blocks(0, Interval(0, 1)))
     sealed.path.write_bytes(sealed.path.read_bytes()[: blocks[0].stored_bytes])
     with pytest.raises(CorruptLog, match="the block that begins at offset 1"):
         read_all(topic.path)
@@ -167,12 +170,12 @@ def test_arrival_never_goes_back_across_a_restart(open_topic: OpenTopic) -> None
     for now in (5_000, 3_000, 9_000):
         put(open_topic(clock=lambda now=now: now), b"x")
     path = open_topic().path
-    arrived = [b.arrived_at_us for b in TopicReader(path).blocks(0, Interval(0, 3))]
+    arrived = [b.arrived_at_us for b in EmbeddedReader(path).blocks(0, Interval(0, 3))]
     assert arrived == [5_000, 5_000, 9_000]
 
 
 def test_a_topic_half_made_is_made_again(open_topic: OpenTopic, tmp_path: Path) -> None:
     (tmp_path / "clicks" / "0").mkdir(parents=True)
     (tmp_path / "clicks" / "0" / f"{0:020d}.seg").touch()
-    topic: Topic = open_topic(2)
+    topic: EmbeddedWriter = open_topic(2)
     assert put(topic, b"a") == Interval(0, 1)

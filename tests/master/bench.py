@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.event import Status
 from headrace.core.time import SECOND, from_iso, iso
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 from headrace.master.compact import compact
 from headrace.master.table import MasterTable
@@ -73,10 +73,12 @@ class Bench:
         master: Path | None = None,
     ) -> None:
         self.clock, log = Clock(), log or folder / "log"
-        self.topic = Topic.open(
+        self.topic = EmbeddedWriter.open(
             log, stream.partitions, segment_bytes_max=segment_bytes_max, clock=self.clock
         )
-        self.archive = Archive(spark or InProcess(), stream, log, master or folder / "master")
+        self.archive = Archive(
+            spark or InProcess(), stream, self.topic.address, master or folder / "master"
+        )
 
     @property
     def table(self) -> MasterTable:

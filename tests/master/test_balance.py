@@ -8,7 +8,7 @@ import pytest
 
 from headrace.core.event import Status
 from headrace.core.position import Position
-from headrace.log.reader import TopicReader
+from headrace.log.embedded.reader import EmbeddedReader
 from headrace.master.balance import balance, letters
 from headrace.master.decoding import decoder_of
 
@@ -16,7 +16,7 @@ from .bench import CLICKS, Bench, click
 
 
 def _probe(bench: Bench, end: Position | None = None) -> dict[str, int]:
-    found = balance(bench.table.newest(), end or TopicReader(bench.topic.path).end())
+    found = balance(bench.table.newest(), end or EmbeddedReader(bench.topic.path).end())
     parts = ("events", "duplicates", "dead_letters", "in_log")
     assert found["accepted"] == sum(found[name] for name in parts)
     return found
@@ -106,7 +106,7 @@ def test_the_newest_dead_letters_come_first_wherever_they_lie(bench: Bench, arch
         bench.send(0, b"bad %d" % number, click("ann"))
         if number < archived:
             bench.archive.step(100)
-    reader = TopicReader(bench.topic.path)
+    reader = EmbeddedReader(bench.topic.path)
     found = letters(bench.table, decoder_of(CLICKS), reader, 10).newest
     assert [row["_raw"] for row in found] == [b"bad 2", b"bad 1", b"bad 0"]
     assert all(row["_reason"] for row in found)

@@ -16,7 +16,8 @@ import pytest
 from headrace.audit.events import every, register_records
 from headrace.core.errors import CorruptMaster
 from headrace.core.position import Position, PositionRange
-from headrace.log.reader import TopicReader
+from headrace.define.layout import Layout
+from headrace.log.opening import open_reader
 from headrace.master.balance import letters
 from headrace.master.decoding import decoder_of
 from headrace.master.range_reader import RangeReader
@@ -61,12 +62,14 @@ WHOLE = PositionRange(Position((0, 0)), Position((1002, 0)))
 
 
 def by_range(bench: Bench, state: Path) -> object:
-    return RangeReader(CLICKS, state / "log/clicks", bench.table.path).read(WHOLE).to_pylist()
+    return (
+        RangeReader(CLICKS, Layout(state).log("clicks"), bench.table.path).read(WHOLE).to_pylist()
+    )
 
 
 def by_duckdb(bench: Bench, state: Path) -> object:
     with duckdb.connect(":memory:") as connection:
-        register_records(connection, CLICKS, WHOLE.upper, state)
+        register_records(connection, CLICKS, WHOLE.upper, Layout(state))
         return connection.execute(f"SELECT sum(ms) FROM {every('clicks')}").fetchall()
 
 
@@ -75,7 +78,7 @@ def by_compaction(bench: Bench, state: Path) -> object:
 
 
 def by_dead_letters(bench: Bench, state: Path) -> object:
-    reader = TopicReader(state / "log/clicks")
+    reader = open_reader(Layout(state).log("clicks"))
     return letters(bench.table, decoder_of(CLICKS), reader, 10)
 
 
@@ -116,7 +119,7 @@ def test_every_reader_refuses_a_missing_file(
 def test_pages_are_verified_by_one_who_has_hashed_the_file_before(
     filled: Bench, state: Path
 ) -> None:
-    ranges = RangeReader(CLICKS, state / "log/clicks", filled.table.path)
+    ranges = RangeReader(CLICKS, Layout(state).log("clicks"), filled.table.path)
     assert len(ranges.read(WHOLE)) == 1000
     file = file_of(filled)
     group = pq.ParquetFile(file.path).metadata.row_group(0)
@@ -152,7 +155,7 @@ def test_a_delta_log_whose_numbers_contradict_each_other_is_refused(
         change(action)
     newest.write_text("\n".join(map(json.dumps, actions)))
     with pytest.raises(CorruptMaster) as caught:
-        RangeReader(CLICKS, state / "log/clicks", filled.table.path).read(WHOLE)
+        RangeReader(CLICKS, Layout(state).log("clicks"), filled.table.path).read(WHOLE)
     assert "the Delta log of the master of 'clicks' contradicts itself: " in caught.value.message
     assert caught.value.message.endswith(told)
 

@@ -102,7 +102,7 @@ def test_what_retention_has_taken_from_the_log_is_read_from_the_master(
     filled: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from headrace.core.errors import NotFound
-    from headrace.log.reader import TopicReader
+    from headrace.log.embedded.reader import EmbeddedReader
 
     reader, expected = range_reader(filled), rows(range_reader(filled))
     rows(reader, PositionRange(WHOLE.lower, WHOLE.lower))
@@ -111,7 +111,7 @@ def test_what_retention_has_taken_from_the_log_is_read_from_the_master(
     def gone(*_: object) -> None:
         raise NotFound("offsets are no longer in the log")
 
-    monkeypatch.setattr(TopicReader, "blocks", gone)
+    monkeypatch.setattr(EmbeddedReader, "blocks", gone)
     assert rows(reader) == expected
 
 

@@ -16,8 +16,8 @@ from headrace.core.event import Status
 from headrace.core.position import Interval
 from headrace.define.settings import LogSettings, Settings
 from headrace.ingest.intake import Intake, Receipt
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.run.alerts import Alerts
 from tests.killed import run_module
 from tests.serving.bench import Click
@@ -49,7 +49,7 @@ def work(folder: Path, port: int) -> None:
     done = sum(bench.store.stream("clicks").position.offsets)
     bench.clicks = list(CLICKS[:done])
     project = rule_project(folder, rules(port), **PATIENT)
-    topic = Topic.open(folder / "log", 2, segment_bytes_max=1 << 20)
+    topic = EmbeddedWriter.open(folder / "log", 2, segment_bytes_max=1 << 20)
     settings = Settings("alerts", log=LogSettings(free_bytes_min=0))
     intake = Intake(project.streams["told"], topic, settings=settings)
 
@@ -78,7 +78,7 @@ def in_file(folder: Path) -> list[str]:
 
 
 def in_stream(folder: Path) -> list[str]:
-    reader = TopicReader(folder / "log")
+    reader = EmbeddedReader(folder / "log")
     return [
         json.loads(record)["alert_id"]
         for partition, end in enumerate(reader.end().offsets)

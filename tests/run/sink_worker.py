@@ -16,8 +16,8 @@ from headrace.core.event import Status
 from headrace.core.position import Interval
 from headrace.define.settings import LogSettings, Settings
 from headrace.ingest.intake import Intake
-from headrace.log.reader import TopicReader
-from headrace.log.topic import Topic
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.run.sinks import Sink
 from headrace.run.targets import target_of
 from tests.killed import run_module
@@ -44,7 +44,7 @@ def work(folder: Path, guarantee: str, into: str) -> None:
         bench.build()
     done = sum(bench.store.stream("clicks").position.offsets)
     bench.clicks = list(SENT[:done])
-    topic = Topic.open(folder / "log", 1, segment_bytes_max=1 << 20)
+    topic = EmbeddedWriter.open(folder / "log", 1, segment_bytes_max=1 << 20)
     settings = Settings("sinks", log=LogSettings(free_bytes_min=0))
     project = project_of(folder, sql)
     intake = Intake(project.streams["told"], topic, settings=settings)
@@ -68,7 +68,7 @@ def delivered(folder: Path, into: str = "file") -> list[int]:
     if into == "file":
         lines = (folder / "out" / "panes.jsonl").read_bytes().splitlines()
         return [msgspec.json.decode(line)["sequence"] for line in lines]
-    reader = TopicReader(folder / "log")
+    reader = EmbeddedReader(folder / "log")
     return [
         msgspec.json.decode(record)["pane_sequence"]
         for block in reader.blocks(0, Interval(0, reader.end().offsets[0]))

@@ -11,11 +11,11 @@ from master.bench import InProcess
 from serving.bench import CLICKS, DEFINITIONS, Bench, plan_of
 
 from headrace.core.event import Status
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.log.mark import Mark
-from headrace.log.topic import Topic
+from headrace.log.embedded.mark import Mark
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
-from headrace.run.layout import Layout
 
 SETTINGS = """
 name = "stopped"
@@ -52,7 +52,9 @@ def _fill_store(path: Path) -> None:
 
 def _fill_log(project: Project) -> None:
     layout, stream = Layout.of(project), plan_of().stream("clicks")
-    topic = Topic.open(layout.log("clicks"), 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_US)
+    topic = EmbeddedWriter.open(
+        layout.log("clicks").folder, 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_US
+    )
     for number, click in enumerate(CLICKS):
         if number == 6:
             archive = Archive(InProcess(), stream, layout.log("clicks"), layout.master("clicks"))
@@ -65,7 +67,7 @@ def _fill_log(project: Project) -> None:
 
 def cut_power(project: Project, mark: bytes) -> None:
     """Leave the marks of the log as a power cut may: older than the synced blocks, or torn."""
-    for path in Layout.of(project).log("clicks").glob("*/durable"):
+    for path in Layout.of(project).log("clicks").folder.glob("*/durable"):
         path.write_bytes(mark)
 
 

@@ -71,14 +71,14 @@ def ids(folder: Path) -> list[str]:
 
 
 def count(bench: RuleBench) -> Any:
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         return numbers(db, "slow")
 
 
 def shown(bench: RuleBench) -> Alert:
     """The oldest alert, by the beginning of its id."""
     id = bench.alerts()[0].id[:8]
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         return alert(db, id)
 
 
@@ -244,7 +244,7 @@ def test_rule_that_fails_says_so_and_the_others_go_on(running: Run, tmp_path: Pa
     other = f"CREATE RULE other AS {SLOW.partition(' AS ')[2]}"
     bench, alerts = running(f"{SLOW}; {other} NOTIFY FILE 'alerts.ndjson'")
     alerts.look()
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         db.execute("UPDATE _looks SET since = 'x' WHERE rule = 'slow'")
     bench.send(*clicks(2))
     alerts.drain()

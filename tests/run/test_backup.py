@@ -31,17 +31,17 @@ from headrace.core.errors import (
     Unavailable,
 )
 from headrace.core.position import Interval, Position
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
 from headrace.ingest.files import FilesConnector
-from headrace.log.copy import LogSnapshot
-from headrace.log.reader import TopicReader
+from headrace.log.embedded.copy import LogSnapshot
+from headrace.log.embedded.reader import EmbeddedReader
 from headrace.master.archive import Archive
 from headrace.master.decoding import declared_schema
 from headrace.master.table import MasterTable
 from headrace.run import backup as backing
 from headrace.run.backup import backup, restore
 from headrace.run.inlets import Inlets
-from headrace.run.layout import Layout
 from headrace.run.lock import holder
 from headrace.run.offline import Offline
 from headrace.run.parts import check_parts
@@ -99,7 +99,7 @@ def archive(project: Project) -> None:
 
 
 def logged(project: Project) -> list[int]:
-    reader = TopicReader(Layout.of(project).log("clicks"))
+    reader = EmbeddedReader(Layout.of(project).log("clicks").folder)
     whole = Interval(reader.start().offsets[0], reader.end().offsets[0])
     return [json.loads(r)["n"] for block in reader.blocks(0, whole) for r in block.records()]
 
@@ -225,7 +225,7 @@ def test_a_project_is_backed_up_after_a_power_cut(tmp_path: Path, mark: bytes) -
     project = make_stopped(tmp_path / "project")
     cut_power(project, mark)
     backup(Layout.of(project), "stopped", tmp_path / "copy")
-    assert TopicReader(tmp_path / "copy/log/clicks").end() == Position((5, 5))
+    assert EmbeddedReader(tmp_path / "copy/log/clicks").end() == Position((5, 5))
 
 
 def test_the_master_is_restored_with_its_position_and_event_times(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_the_state_of_a_job_is_restored(
     monkeypatch.setenv("HEADRACE_JOB", "shop")
     said = CliRunner().invoke(app, ["restore", str(copy)])
     assert said.exit_code == 0, said.output
-    assert TopicReader(state.log("clicks")).end() == Position((100,))
+    assert EmbeddedReader(state.log("clicks").folder).end() == Position((100,))
 
 
 def test_a_restored_sink_does_not_repeat_the_ids_of_panes_that_the_log_has(tmp_path: Path) -> None:

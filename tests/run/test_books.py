@@ -36,7 +36,7 @@ class SlowToBuild(Offline):
             if not watches:
                 self.building.set()
                 assert self.built.wait(10)
-            with self.store.db.write() as db:
+            with self.store.write() as db:
                 keep_rules(db, {name: rule.text for name, rule in kept.items()}, who, 1)
 
 

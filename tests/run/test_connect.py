@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headrace.api.client import Remote
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
 from headrace.run.connect import connect
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 

@@ -53,7 +53,7 @@ def deliveries(bench: RuleBench, door: Door, **said: int) -> Deliveries:
 
 
 def states(bench: RuleBench) -> list[tuple[str, int, str | None]]:
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         sql = "SELECT state, attempts, reason FROM _notices ORDER BY number"
         return db.execute(sql).fetchall()
 
@@ -89,7 +89,7 @@ def test_actions_with_something_due_are_found_without_reading_all_that_waits(
     bench: RuleBench,
 ) -> None:
     now = bench.clock()
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         db.executemany(
             "INSERT INTO _notices SELECT NULL, ?1, key, rule, alerts, body, ?2, 0, ?3, NULL, NULL, "
             "queued_at FROM _notices WHERE action = 'file a.ndjson'",

@@ -15,10 +15,10 @@ from headrace.compile.follow import Followed, followed
 from headrace.core.errors import BadQuery, LimitReached, NotFound
 from headrace.core.position import Position, PositionRange
 from headrace.core.subscription import StreamSubscription
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.run.following import Asked, Following
 from headrace.run.instance import Instance
-from headrace.run.layout import Layout
 from headrace.run.lock import running_token
 from headrace.serving.hearer import Heard
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn

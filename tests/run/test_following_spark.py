@@ -19,12 +19,12 @@ from headrace.core.errors import BadQuery, HeadraceError, Refused
 from headrace.core.event import Status
 from headrace.core.position import Position
 from headrace.define.following import read_stream_subscription
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with
 from headrace.run.following import Following, Plain
-from headrace.run.layout import Layout
 from headrace.run.questions import Questions
 from headrace.serving import channel as body
 from headrace.serving.channel import Channel, Source
@@ -104,7 +104,7 @@ EVENTS = [event(number) for number in range(16)]
 def fill(project: Project, plan: Plan) -> None:
     """Six events in the master, ten and what is no event in the log beyond it."""
     layout = Layout.of(project)
-    topic = Topic.open(layout.log("clicks"), 2, segment_bytes_max=1 << 20)
+    topic = EmbeddedWriter.open(layout.log("clicks").folder, 2, segment_bytes_max=1 << 20)
     archive = Archive(
         InProcess(), plan.stream("clicks"), layout.log("clicks"), layout.master("clicks")
     )
@@ -121,7 +121,7 @@ def fill(project: Project, plan: Plan) -> None:
 def fill_sales(project: Project, plan: Plan) -> None:
     """One event in the master, and another in the log."""
     log, sales = Layout.of(project).log("sales"), plan.stream("sales")
-    topic = Topic.open(log, sales.partitions, segment_bytes_max=1 << 20)
+    topic = EmbeddedWriter.open(log.folder, sales.partitions, segment_bytes_max=1 << 20)
     archive = Archive(InProcess(), sales, log, Layout.of(project).master("sales"))
     topic.append(0, [b'{"price": 2, "qty": 3, "note": "x", "more": {"deep": 7}}'], b"\0").result()
     archive.step(100)

@@ -16,9 +16,9 @@ import pytest
 import structlog
 
 from headrace.api.server import HttpServer
+from headrace.define.layout import Layout
 from headrace.define.settings import HttpSettings, LogSettings
 from headrace.run.journal import BYTES_MAX, keep_journal, keep_no_journal
-from headrace.run.layout import Layout
 from tests.access.people import bearer, open_access
 from tests.api.conftest import Shop
 

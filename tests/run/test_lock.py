@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import AlreadyRunning
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 from headrace.run.lock import Holder, RunLock, holder, running_token, running_url, started_at
 
 URL = "http://127.0.0.1:8080"
@@ -22,7 +22,7 @@ HOLDER = """
 import sys
 import threading
 from pathlib import Path
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 from headrace.run.lock import RunLock
 lock = RunLock(Layout(Path(sys.argv[1])))
 lock.take()

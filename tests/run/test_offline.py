@@ -13,10 +13,10 @@ from serving.bench import CLICKS, DEFINITIONS, plan_of
 
 from headrace.api.service import Rebuilt
 from headrace.core.errors import AlreadyRunning, NotFound, NotReady
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
 from headrace.run import once
 from headrace.run.compiling import compile_with
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 
@@ -119,7 +119,7 @@ def test_audit_compares_every_view_with_a_second_engine(offline: Offline) -> Non
 
 def test_audit_finds_a_wrong_answer(offline: Offline) -> None:
     offline.store.take_over()
-    with offline.store.db.write() as db:
+    with offline.store.write() as db:
         (table,) = db.execute(
             "SELECT name FROM sqlite_master WHERE name LIKE '_generation_total%' AND type = 'table'"
         ).fetchone()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 from headrace.run.order import Order
 from headrace.run.server_key import made_key
 

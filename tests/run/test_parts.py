@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import BadProject
+from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.run.instance import Instance
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 from headrace.run.parts import check_parts, topics_of
@@ -33,8 +33,8 @@ def refused(project: Project) -> str:
 
 
 def begin_log_again(project: Project) -> None:
-    shutil.rmtree(log := Layout.of(project).log("clicks"))
-    Topic.open(log, 2, segment_bytes_max=1 << 20).close()
+    shutil.rmtree(log := Layout.of(project).log("clicks").folder)
+    EmbeddedWriter.open(log, 2, segment_bytes_max=1 << 20).close()
 
 
 def test_a_whole_state_is_taken(project: Project) -> None:
@@ -69,7 +69,7 @@ def test_a_log_that_is_older_than_the_store_is_refused(project: Project) -> None
 def test_a_master_that_is_older_than_what_the_log_still_has_is_refused(project: Project) -> None:
     layout = Layout.of(project)
     for partition in ("0", "1"):
-        (segment,) = (layout.log("clicks") / partition).glob("*.seg")
+        (segment,) = (layout.log("clicks").folder / partition).glob("*.seg")
         segment.rename(segment.with_name(f"{7:020d}.seg"))
     assert "the log begins after the end of the master" in refused(project)
 

@@ -12,8 +12,8 @@ from serving.bench import plan_of, project_of
 from headrace.compile.flow import flows_of
 from headrace.core.position import Position
 from headrace.core.time import DAY
-from headrace.log.topic import Topic
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
+from headrace.log.opening import open_writer
 from headrace.run.once import pipelines_of
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watermark import Reached
@@ -48,7 +48,7 @@ class Bench:
         self.store.deploy(plan)
         self.clock, names = Clock(), ("clicks", "views")
         self.topics = {
-            name: Topic.open(layout.log(name), 1, segment_bytes_max=1, clock=self.clock)
+            name: open_writer(layout.log(name), 1, segment_bytes_max=1, clock=self.clock)
             for name in names
         }
         for topic in self.topics.values():

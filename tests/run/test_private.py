@@ -12,10 +12,10 @@ import pytest
 import structlog
 
 from headrace.core.errors import HeadraceError
+from headrace.define.layout import Layout
 from headrace.define.project import load_project
 from headrace.run.connect import connect_access
 from headrace.run.journal import keep_journal
-from headrace.run.layout import Layout
 from headrace.run.lock import running_url
 from headrace.run.offline import Offline
 from tests.run.modes import readable_by_others

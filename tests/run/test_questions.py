@@ -15,7 +15,7 @@ from headrace.access.caller import OWNER
 from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady
 from headrace.core.stopping import Stopping
 from headrace.core.time import SECOND, iso
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 from headrace.run.questions import Questions, _as_of_query, _in_our_words, _names
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn

@@ -9,8 +9,8 @@ import pytest
 from headrace.access.caller import Allowance, Caller
 from headrace.core.errors import Forbidden, HeadraceError
 from headrace.define.definitions import RuleDefinition
+from headrace.define.layout import Layout
 from headrace.run.added import read_kind
-from headrace.run.layout import Layout
 from headrace.run.questions import Questions, _names
 from headrace.run.reading import check_definitions
 from headrace.serving.sqlite_store import SqliteStore

@@ -11,11 +11,11 @@ from master.bench import InProcess
 
 from headrace.core.errors import Unsupported
 from headrace.core.time import from_iso
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with
-from headrace.run.layout import Layout
 from headrace.run.rehearsal import Rehearsal, rehearse_in
 from headrace.serving.sqlite_store import SqliteStore
 
@@ -51,7 +51,7 @@ def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     store.take_over()
     store.deploy(plan)
     store.close()
-    topic = Topic.open(layout.log("calls"), 1, segment_bytes_max=1 << 20)
+    topic = EmbeddedWriter.open(layout.log("calls").folder, 1, segment_bytes_max=1 << 20)
     archive = Archive(
         InProcess(), plan.stream("calls"), layout.log("calls"), layout.master("calls")
     )

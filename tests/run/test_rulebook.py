@@ -32,7 +32,7 @@ class Deployer:
 
     def redeploy(self, kept: Mapping[str, RuleDefinition], who: str) -> None:
         with_rules(rule_project(Path(), SLOW), kept.values())
-        with self.bench.store.db.write() as db:
+        with self.bench.store.write() as db:
             keep_rules(db, {n: r.text for n, r in kept.items()}, who, self.bench.clock())
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from headrace.define.layout import Layout
 from headrace.define.project import load_project
-from headrace.run.layout import Layout
 from headrace.run.offline import Offline
 from tests.run import asking
 from tests.run.process import Producer, Running, make_project, wait_fresh

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from headrace.core.errors import AlreadyRunning, BadDefinition, NotReady, UnknownName
+from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
 from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 from headrace.run.rules import whole_project

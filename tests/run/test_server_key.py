@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.access.passing import KEY_BYTES
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 from headrace.run.server_key import made_key, read_key
 
 

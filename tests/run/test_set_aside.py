@@ -7,9 +7,9 @@ from pathlib import Path
 from serving.bench import Bench, plan_of
 from serving.test_set_aside import SQL, give_up
 
+from headrace.define.layout import Layout
 from headrace.define.project import load_project
-from headrace.log.topic import Topic
-from headrace.run.layout import Layout
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.run.observatory.samples import Samples
 from headrace.run.observatory.subject import Signs
 from headrace.run.observatory.topology import topology_of
@@ -23,7 +23,7 @@ def test_the_problem_names_the_pattern_and_the_key(tmp_path: Path) -> None:
     (tmp_path / "bench.sql").write_text(SQL)
     project = load_project(tmp_path)
     layout = Layout.of(project)
-    Topic.open(layout.log("clicks"), 2, segment_bytes_max=1 << 20).close()
+    EmbeddedWriter.open(layout.log("clicks").folder, 2, segment_bytes_max=1 << 20).close()
     bench = Bench(layout.store, plan_of(SQL), SQL)
     bench.send()
     bench.build()

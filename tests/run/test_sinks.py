@@ -95,7 +95,7 @@ def test_sink_that_is_gone_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
     bench.send(Click("/a", "ann", 5))
     sinks(bench, tmp_path).drain()
     sinks(bench, tmp_path, "")
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         assert db.execute("SELECT count(*) FROM _sink_rows").fetchone() == (0,)
 
 
@@ -163,7 +163,7 @@ def test_a_sink_that_begins_anew_does_not_repeat_the_ids_of_the_old_one(
     sql += " CREATE SINK s FROM hits INTO STREAM told"
     bench.send(Click("/a", "ann", 5, 7))
     sinks(bench, tmp_path, sql, submit=submit).drain()
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         for table in ("_sinks", "_sink_rows", "_outbox"):
             db.execute(f"DELETE FROM {table}")
     sinks(bench, tmp_path, sql, submit=submit).drain()
@@ -190,7 +190,7 @@ def test_a_pane_whose_id_another_event_has_is_sent_again_with_a_new_id(
     bench.send(Click("/a", "ann", 5, 7))
     running = sinks(bench, tmp_path, sql, submit=submit)
     running.drain()
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         for table in ("_sink_rows", "_outbox"):
             db.execute(f"DELETE FROM {table}")
         db.execute("UPDATE _sinks SET sequence = 0, delivered = 0")
@@ -239,7 +239,7 @@ def test_file_that_ends_with_something_else_is_refused(tmp_path: Path) -> None:
 def test_outbox_keeps_panes_until_they_are_marked(bench: Bench) -> None:
     outbox = Outbox(bench.store.db, "out")
     assert outbox.open("v1").sequence == 0
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         db.executemany("INSERT INTO _outbox VALUES ('out', ?, ?)", [(1, b"a"), (2, b"b")])
     assert outbox.waiting(1) == [(1, b"a")]
     outbox.mark(1)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from headrace.access.access import Access
 from headrace.cli.main import app
 from headrace.core.errors import AlreadyRunning
+from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.run.layout import Layout
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 from headrace.run.verify import Verified, verify
@@ -104,7 +104,7 @@ def test_without_a_store_nothing_is_repaired(project: Project) -> None:
 
 
 def test_a_damaged_block_of_the_log_is_named(project: Project) -> None:
-    segment = min((Layout.of(project).log("clicks") / "0").glob("*.seg"))
+    segment = min((Layout.of(project).log("clicks").folder / "0").glob("*.seg"))
     flip(str(segment), 60)
     damages = verify(Layout.of(project)).damages
     assert [(d.part, d.path, d.stream, d.partition) for d in damages] == [
@@ -133,7 +133,7 @@ def test_a_power_cut_is_no_damage(project: Project, mark: bytes) -> None:
 
 def test_a_damaged_log_that_has_lost_its_mark_is_named(project: Project) -> None:
     cut_power(project, b"")
-    segment = min((Layout.of(project).log("clicks") / "0").glob("*.seg"))
+    segment = min((Layout.of(project).log("clicks").folder / "0").glob("*.seg"))
     flip(str(segment), 60)
     (damage,) = verify(Layout.of(project)).damages
     assert (damage.part, damage.path, damage.stream) == ("log", str(segment), "clicks")
@@ -142,11 +142,11 @@ def test_a_damaged_log_that_has_lost_its_mark_is_named(project: Project) -> None
 def test_a_log_that_is_older_than_the_master_is_told(project: Project) -> None:
     import shutil
 
-    from headrace.log.topic import Topic
+    from headrace.log.embedded.writer import EmbeddedWriter
 
-    log = Layout.of(project).log("clicks")
+    log = Layout.of(project).log("clicks").folder
     shutil.rmtree(log)
-    Topic.open(log, 2, segment_bytes_max=1 << 20).close()
+    EmbeddedWriter.open(log, 2, segment_bytes_max=1 << 20).close()
     found = [(d.problem, d.partition, d.offsets) for d in verify(Layout.of(project)).damages]
     master, store = (
         f"the {part} has records that the log does not have yet" for part in ("master", "store")

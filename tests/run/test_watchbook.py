@@ -39,13 +39,13 @@ class WatchDeployer:
         self.bench.store.deploy(self.bench.plan)
 
     def admit(self, plans: Sequence[WatchPlan], who: str) -> None:
-        with self.bench.store.db.write() as db:
+        with self.bench.store.write() as db:
             for plan in plans:
                 watches.add(db, plan, True, who, self.bench.clock(), None)
         self.bench.begin()
 
     def dismiss(self, name: str, who: str) -> None:
-        with self.bench.store.db.write() as db:
+        with self.bench.store.write() as db:
             watches.remove(db, name, who, self.bench.clock())
 
 
@@ -178,6 +178,6 @@ def test_watches_are_counted_with_their_matches_and_notifications(
 
 
 def test_without_watches_there_are_no_numbers(book: StoreWatchbook, bench: WatchBench) -> None:
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         watches.deploy_files(db, [], "ann", 1)
     assert book.numbers() is None

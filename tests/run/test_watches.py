@@ -103,7 +103,7 @@ def test_the_end_waits_for_a_slow_action_no_longer_than_it_says(
 
 
 def bench_numbers(bench: WatchBench) -> watches.WatchNumbers:
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         found = watches.numbers(db)
     assert found is not None
     return found

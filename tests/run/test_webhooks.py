@@ -207,7 +207,7 @@ def test_duckdb_finds_the_same_answers(parts: Parts) -> None:
     stored = [view.name for view in parts.plan.shown_views if view.kept]
     assert len(stored) > 8
     for name in stored:
-        found = audit_view(parts.store, parts.state, parts.plan, name, project)
+        found = audit_view(parts.store, parts.layout, parts.plan, name, project)
         assert (name, found.examples, found.differences) == (name, (), 0)
 
 

@@ -20,9 +20,9 @@ from headrace.api.asking import JOB
 from headrace.api.door import Door
 from headrace.api.server import AppServer
 from headrace.api.threads import Threads
+from headrace.define.layout import Layout
 from headrace.define.settings import AccessSettings, HttpSettings, LogSettings
 from headrace.run.journal import keep_journal
-from headrace.run.layout import Layout
 from headrace.run.order import Order
 from headrace.server.job_routes import JobRoutes
 from headrace.server.resting import JOB_STATE, Answers

@@ -101,14 +101,14 @@ class RuleBench(Bench):
 
     def alerts(self, **wanted: Any) -> list[Alert]:
         """The oldest first."""
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return alerts(db, Wanted(**wanted))[::-1]
 
     def said(self, *columns: str) -> list[Any]:
         return [tuple(getattr(a, c, a.body.get(c)) for c in columns) for a in self.alerts()]
 
     def notices(self) -> list[tuple[Any, ...]]:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return db.execute(
                 "SELECT action, key, json_extract(body, '$.kind'), state FROM _notices "
                 "ORDER BY number"

@@ -43,7 +43,7 @@ def _deploy(bench: Bench, views: dict[str, str], stream: str = STREAM) -> dict[s
 
 
 def _tables(bench: Bench) -> set[str]:
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
 
 

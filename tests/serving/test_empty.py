@@ -26,7 +26,7 @@ VIEWS = {
 def test_a_count_of_nothing_is_zero_and_all_else_is_null(tmp_path: Path) -> None:
     plan = plan_of(definitions(VIEWS))
     bench = Bench(tmp_path / "serving.db", plan)
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         found = {view.name: windows_of(db, view) for view in plan.views}
     bench.close()
     assert found == {

@@ -129,6 +129,6 @@ def test_only_the_newest_epochs_are_kept(bench: Bench, monkeypatch: pytest.Monke
     monkeypatch.setattr(epochs, "EPOCHS_KEPT", 3)
     for click in CLICKS:
         bench.send(click)
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         found = db.execute("SELECT number, lower, events FROM _epochs ORDER BY number").fetchall()
     assert found == [(6, "3,2", 1), (7, "3,3", 1), (8, "4,3", 1)]

@@ -33,7 +33,7 @@ def test_full_and_incremental_builds_give_the_same(tmp_path: Path, first: int, s
 def test_a_build_of_all_takes_the_place_of_one_that_was_wrong(bench: Bench) -> None:
     bench.send(*CLICKS)
     bench.build()
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         for view in bench.store.versions("clicks"):
             db.execute(f"DELETE FROM {generations.tables_of(view.plan)[0]}")
     assert bench.rows("total")[0]["n"] == 0
@@ -98,7 +98,7 @@ def test_what_speed_held_is_taken_over_once(bench: Bench) -> None:
     bench.send(*CLICKS[:5])
     bench.build(full=False)
     versions = bench.store.versions("clicks")
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         for version in versions:
             speed = generations.tables_of(version.plan)[1]
             assert db.execute(f"SELECT count(*) FROM {speed}").fetchone() == (0,)
@@ -144,7 +144,7 @@ def test_a_build_that_crashed_before_its_promotion_leaves_no_trace(bench: Bench)
     again.build(full=False)
     for view in KEPT:
         assert alike(again.rows(view)) == alike(again.expected(view)), view
-    with again.store.db.read() as db:
+    with again.store.read() as db:
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
     assert not [name for name in names if "_staged" in name]
     again.close()
@@ -224,5 +224,5 @@ def test_only_the_newest_generations_are_remembered(
     monkeypatch.setattr(generations, "GENERATIONS_KEPT", 2)
     for _ in range(4):
         bench.build()
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         assert db.execute("SELECT number FROM _generations").fetchall() == [(3,), (4,)]

@@ -18,14 +18,14 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]
     """Three critical alerts, and after them 560 of a rule that says little; one is acknowledged."""
     store = SqliteStore(tmp_path_factory.mktemp("ledger") / "serving.db")
     store.take_over()
-    with store.db.write() as writing:
+    with store.write() as writing:
         for _ in range(GRAVE):
             _raise(writing, "break_in", "critical")
         for _ in range(NOISY):
             _raise(writing, "noisy", "low")
         _raise(writing, "hello", "info")
         _raise(writing, "noisy", "low", acknowledged_at=1)
-    with store.db.read() as reading:
+    with store.read() as reading:
         yield reading
     store.close()
 

@@ -166,7 +166,7 @@ def test_alerts_that_follow_too_soon_are_suppressed_in_event_time(opened: Open) 
 def test_muted_alerts_are_recorded_and_not_notified(opened: Open) -> None:
     bench = opened()
     now = bench.clock()
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         mute(db, "slow", {"user": "ann", "ms": "99"}, now + MINUTE, "ann", now)
     bench.send(slow("ann", 5), slow("bob", 6))
     bench.look()
@@ -183,7 +183,7 @@ def test_epoch_coupling_is_one_notification_a_commit(opened: Open) -> None:
     bench.look()
     bench.send(slow("cid", 7))
     bench.look()
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         rows = db.execute("SELECT json_array_length(alerts) FROM _notices ORDER BY number")
         assert rows.fetchall() == [(2,), (1,)]
 
@@ -219,7 +219,7 @@ def test_disabled_rule_raises_nothing_and_what_it_slept_through_is_history(opene
     bench = opened()
 
     def switch(state: str) -> None:
-        with bench.store.db.write() as db:
+        with bench.store.write() as db:
             change(db, "slow", bench.plan.rules[0].text, state, False, "ann", 0)
             begin(db, bench.plan.rules[0])
 
@@ -282,7 +282,7 @@ def test_merged_sessions_keep_their_alerts(opened: Open) -> None:
     assert bench.look() == 2
     bench.send(Click("/a", "ann", 6))
     assert bench.look() == 0
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         assert db.execute("SELECT count(left_at) FROM _alerts").fetchone() == (0,)
 
 

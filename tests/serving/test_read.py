@@ -123,11 +123,11 @@ def test_a_key_that_is_null_is_not_one_that_is_empty(both: Bench) -> None:
 
 def test_a_condition_on_a_key_uses_the_index_of_both_tables(both: Bench) -> None:
     asked: list[str] = []
-    with both.store.db.read() as db:
+    with both.store.read() as db:
         db.set_trace_callback(asked.append)
     # A reader that has not been asked before keeps no rows yet.
     Reader(both.store.db).sql("SELECT n FROM hits WHERE page = '/a'")
-    with both.store.db.read() as db:
+    with both.store.read() as db:
         db.set_trace_callback(None)
         select = next(sql for sql in asked if "_speed_hits" in sql)
         steps = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {select}")]

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from chance import drawn
 
-from headrace.serving import changes, read_model
+from headrace.serving import read_model
+from headrace.serving.commits import note_changed
 from headrace.serving.read import Reader
 from headrace.serving.read_model import read_merged
 from headrace.serving.sqlite import Sqlite
@@ -27,7 +28,7 @@ def check(bench: Bench, reader: Reader) -> None:
     """What the reader keeps of each view is what the store has of it."""
     plan = bench.store.deployed()
     assert plan is not None
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         for view in plan.views:
             if view.kept:
                 live = live_plan(db, plan, view.name)
@@ -97,8 +98,8 @@ def test_a_commit_that_fails_changes_nothing_that_is_kept(bench: Bench) -> None:
     version = bench.store.versions("clicks")[0].id
 
     def fail() -> None:
-        with bench.store.db.write() as db:
-            changes.note_changed(db, version, ["[]"])
+        with bench.store.write() as db:
+            note_changed(db, version, ["[]"])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

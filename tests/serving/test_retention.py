@@ -100,7 +100,7 @@ def test_one_notification_of_two_alerts_goes_with_the_last(opened: Open) -> None
     bench.build()
     deliver(bench)
     later(bench)
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         db.execute("UPDATE _alerts SET raised_at = ? WHERE body LIKE '%bob%'", (bench.clock(),))
     assert (tidy(bench), len(bench.notices())) == (1, 1)
     later(bench)
@@ -146,7 +146,7 @@ def test_row_of_a_view_stays_while_it_is_in_the_answer(opened: Open) -> None:
     (first,) = bench.said("id")
     later(bench)
     assert (tidy(bench), bench.look()) == (0, 0)
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         db.execute("UPDATE _alerts SET left_at = 1")
     assert tidy(bench) == 1
     bench.send(slow("cid"))

@@ -81,5 +81,5 @@ def test_a_key_that_batch_has_set_aside_too_counts_once(patterns: Bench) -> None
     (group,) = patterns.store.closed_groups("clicks")
     patterns.store.promote("clicks", state.generation, state.reached, group.number, [staged], [])
     give_up(patterns, "ann", "cid")
-    with patterns.store.db.read() as db:
+    with patterns.store.read() as db:
         assert set_aside(db, version.plan) == [('{"user":"ann"}', 5), ('{"user":"cid"}', 5)]

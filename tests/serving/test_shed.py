@@ -26,7 +26,7 @@ def send_half(bench: Bench, *clicks: Click) -> None:
 
 
 def total(bench: Bench) -> int:
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         return shed_total(db, "clicks")
 
 
@@ -66,7 +66,7 @@ def test_shed_epochs_are_kept_with_their_decision_newest_first(bench: Bench) -> 
     send_half(bench, *CLICKS[:4])
     bench.send(CLICKS[4])
     send_half(bench, *CLICKS[5:7])
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         found = list(shed_epochs(db, "clicks"))
         after = list(shed_epochs(db, "clicks", Position((3, 1))))
     assert [(str(shed.range.upper), shed.events) for shed in found] == [("4,3", 1), ("3,1", 2)]
@@ -88,7 +88,7 @@ def test_what_is_absorbed_and_old_is_forgotten_but_never_its_number(bench: Bench
     bench.build()
     send_half(bench, *CLICKS[:2])
     send_half(bench, *CLICKS[2:4])
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         db.execute("DELETE FROM _epochs WHERE number < 2")
         generations._forget_shed(db, "clicks", Position((3, 1)))
         assert len(list(shed_epochs(db, "clicks"))) == 1

@@ -26,7 +26,7 @@ def bench(tmp_path: Path) -> Iterator[RuleBench]:
 
 
 def counted(bench: Bench) -> Tally:
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         return tally(db, bench.clock())
 
 

@@ -122,7 +122,7 @@ def test_ended_watches_are_compared_no_more_once_batch_has_passed_them(make: Mak
     bench = make(watch("one", 10, "AFTER 1 MATCH") + watch("all", 10, ENDLESS))
     bench.send(*clicks(50))
     bench.look()
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         assert watches.unclosed(db) == {bench.plan.shapes[0].name}
     bench.begin()
     assert [(row["_watch"], row["_to0"]) for row in bench.constants()] == [(1, 1), (2, 2**63 - 1)]
@@ -132,15 +132,15 @@ def test_ended_watches_are_compared_no_more_once_batch_has_passed_them(make: Mak
 
 def test_the_weakest_constants_are_the_bounds(make: Make) -> None:
     bench = make(watch("high", 90, ENDLESS) + watch("low", 10, ENDLESS))
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         _, bounds = watches.constants(db, bench.plan.shapes[0], bench.position([]))
         assert bounds == [{"_c0": 10.0}]
-        with bench.store.db.write() as writer:
+        with bench.store.write() as writer:
             for name in ("high", "low"):
                 watches.remove(writer, name, "ann", bench.clock())
     bench.begin()
     bench.build()
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         assert watches.constants(db, bench.plan.shapes[0], bench.position([])) == ([], [])
 
 
@@ -148,14 +148,14 @@ def test_another_text_is_another_watch_and_the_files_decide_which_there_are(make
     bench = make(watch("w", 10, "AFTER 1 MATCH"))
     bench.send(*clicks(50))
     bench.look()
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         watches.deploy_files(db, bench.plans(watch("w", 10, "AFTER 1 MATCH")), "ann", 1)
     assert bench.watch("w").state == "ended", "the same text stays ended"
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         watches.deploy_files(db, bench.plans(watch("w", 20, "AFTER 1 MATCH")), "ann", 1)
     bench.begin()
     assert (bench.watch("w").state, bench.watch("w").number) == ("active", 2)
-    with bench.store.db.write() as db:
+    with bench.store.write() as db:
         watches.deploy_files(db, [], "ann", 1)
     with pytest.raises(NotFound):
         bench.watch("w")

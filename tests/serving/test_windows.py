@@ -93,7 +93,7 @@ def test_answers_are_the_references_however_the_events_came_in(
 def sessions_stored(bench: Bench) -> int:
     plan = bench.plan.view("visits")
     assert plan is not None
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         (count,) = db.execute(f"SELECT count(*) FROM {tables_of(plan)[0]}").fetchone()
     return int(count)
 
@@ -105,7 +105,7 @@ def test_an_event_costs_one_row_however_many_windows_hold_it(tmp_path: Path) -> 
     assert len(bench.rows("slid")) == 3
     plan = bench.plan.view("slid")
     assert plan is not None
-    with bench.store.db.read() as db:
+    with bench.store.read() as db:
         assert db.execute(f"SELECT count(*) FROM {tables_of(plan)[1]}").fetchone() == (1,)
     bench.close()
 

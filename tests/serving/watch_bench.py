@@ -42,7 +42,7 @@ class WatchBench(Bench):
         self.plan = rule_plan(self.said + self.shapes, **self.notify)
         super().__post_init__()
         said = [w for w in self.plan.watches if w.name in self.project.watches]
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             watches.deploy_files(db, said, "ann", self.clock())
         self.begin()
         self.lookout = WatchLookout(self.store.db, self.clock)
@@ -58,14 +58,14 @@ class WatchBench(Bench):
 
     def add(self, text: str) -> None:
         """As a running project does between two epochs."""
-        with self.store.db.write() as db:
+        with self.store.write() as db:
             for plan in self.plans(text):
                 watches.add(db, plan, True, "bob", self.clock(), None)
         self.begin()
 
     def constants(self) -> list[dict[str, Any]]:
         boundary = self.store.stream("clicks").boundary
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return [r for s in self.plan.shapes for r in watches.constants(db, s, boundary)[0]]
 
     def lifted(self, view: str, clicks: Sequence[Click], first: Sequence[int]) -> list[Row]:
@@ -89,16 +89,16 @@ class WatchBench(Bench):
         return raised
 
     def watch(self, name: str) -> WatchStatus:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return watches.status(db, name)
 
     def matches(self, name: str) -> list[Alert]:
         """The oldest first."""
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return alerts(db, Wanted(name, limit=100_000))[::-1]
 
     def notices(self) -> list[tuple[Any, ...]]:
-        with self.store.db.read() as db:
+        with self.store.read() as db:
             return db.execute(
                 "SELECT rule, json_extract(body, '$.kind'), json_extract(body, '$.why') "
                 "FROM _notices ORDER BY number"

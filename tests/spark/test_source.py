@@ -20,7 +20,7 @@ from headrace.core.event import SHED, Status
 from headrace.core.position import Position
 from headrace.core.time import SECOND, iso
 from headrace.define.definitions import Pace
-from headrace.log.topic import Topic
+from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.decoding import decoder_of
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.source import FORMAT, LogSource, LogStreamReader
@@ -45,7 +45,7 @@ class Live:
 
     spark: Any
     folder: Path
-    topic: Topic
+    topic: EmbeddedWriter
     store: SqliteStore
 
     def append(self, partition: int, *records: bytes, status: Status = Status.EVENT) -> None:
@@ -69,7 +69,7 @@ class Live:
 
         frame = (
             self.spark.readStream.format(FORMAT)
-            .option("log", str(self.topic.path))
+            .option("log", str(self.topic.address))
             .option("stream", msgspec.json.encode(CLICKS).decode())
             .option("columns", columns)
             .option("start", start)
@@ -94,7 +94,7 @@ def live(spark: Any, tmp_path: Path) -> Iterator[Live]:
     session = spark.newSession()
     session.dataSource.register(LogSource)
     path = tmp_path / "log" / "clicks"
-    topic = Topic.open(path, 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_AT)
+    topic = EmbeddedWriter.open(path, 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_AT)
     store = SqliteStore(tmp_path / "serving.db")
     store.take_over()
     store.deploy(Plan("shop", (CLICKS,), (), (), ()))
@@ -130,7 +130,7 @@ def test_every_record_is_read_once_with_its_place_status_and_late_mark(live: Liv
 def test_query_begins_where_the_store_is_and_takes_only_its_columns(live: Live) -> None:
     live.append(0, click("a", 100), click("b", 89), click("c", 90))
     live.append(1, click("d", 1))
-    with live.store.db.write() as db:
+    with live.store.write() as db:
         sql = "UPDATE _progress SET next_offset = 1, high_us = ?"
         db.execute(sql, (100 * SECOND,))
     (batch,) = live.read("1,1", columns="user")
@@ -180,10 +180,10 @@ def test_reader_hands_out_one_part_for_each_partition_with_events(live: Live) ->
 
 
 @pytest.fixture
-def topic(tmp_path: Path) -> Iterator[Topic]:
+def topic(tmp_path: Path) -> Iterator[EmbeddedWriter]:
     """A log whose partition 0 has ten events, the seventh the newest; 1 has other kinds."""
     path = tmp_path / "log" / "clicks"
-    made = Topic.open(path, 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_AT)
+    made = EmbeddedWriter.open(path, 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_AT)
     records = [click("a", 200 if n == 6 else 100 + n) for n in range(10)]
     made.append(0, records, bytes(10)).result(20)
     made.append(1, [b"not json", click("a", 1)], bytes([0, Status.DUPLICATE])).result(20)
@@ -191,7 +191,7 @@ def topic(tmp_path: Path) -> Iterator[Topic]:
     made.close()
 
 
-def reader_of(topic: Topic, overload: str, lag_events_max: int = 6) -> LogStreamReader:
+def reader_of(topic: EmbeddedWriter, overload: str, lag_events_max: int = 6) -> LogStreamReader:
     store = SqliteStore(topic.path.parents[1] / "serving.db")
     store.take_over()
     store.deploy(Plan("shop", (CLICKS,), (), (), ()))
@@ -200,7 +200,7 @@ def reader_of(topic: Topic, overload: str, lag_events_max: int = 6) -> LogStream
     start, path = Position((0, 0)), topic.path.parents[1] / "serving.db"
     columns, flow = ["user", "ts"], CLICKS.name
     return LogStreamReader(
-        topic.path, decoder_of(CLICKS), start, columns, 100, path, pace, flow, 0, raw=False
+        topic.address, decoder_of(CLICKS), start, columns, 100, path, pace, flow, 0, raw=False
     )
 
 
@@ -210,7 +210,7 @@ def shed_rows(reader: LogStreamReader, end: dict[str, str]) -> list[dict[str, An
 
 
 def test_above_its_lag_a_batch_goes_to_the_end_and_its_offset_says_what_it_takes(
-    topic: Topic,
+    topic: EmbeddedWriter,
 ) -> None:
     reader = reader_of(topic, "shed oldest")
     end = reader.latestOffset({"position": "0,0"}, reader.getDefaultReadLimit())
@@ -224,7 +224,7 @@ def test_above_its_lag_a_batch_goes_to_the_end_and_its_offset_says_what_it_takes
 
 
 def test_the_newest_event_stays_for_the_watermark_and_lateness_is_that_of_the_whole(
-    topic: Topic,
+    topic: EmbeddedWriter,
 ) -> None:
     reader = reader_of(topic, "shed oldest")
     rows = shed_rows(reader, {"position": "10,2", "shed": "oldest 0.3"})
@@ -235,13 +235,13 @@ def test_the_newest_event_stays_for_the_watermark_and_lateness_is_that_of_the_wh
     assert late == {6: False, 7: True, 8: True, 9: True}
 
 
-def test_up_to_its_lag_a_stream_sheds_nothing(topic: Topic) -> None:
+def test_up_to_its_lag_a_stream_sheds_nothing(topic: EmbeddedWriter) -> None:
     reader = reader_of(topic, "shed random", lag_events_max=12)
     limit = reader.getDefaultReadLimit()
     assert reader.latestOffset({"position": "0,0"}, limit) == {"position": "10,2"}
 
 
-def test_an_offset_without_news_stays_the_same_also_after_shedding(topic: Topic) -> None:
+def test_an_offset_without_news_stays_the_same_also_after_shedding(topic: EmbeddedWriter) -> None:
     reader = reader_of(topic, "shed random")
     before = {"position": "10,2", "shed": "random 0.5"}
     assert reader.latestOffset(before, reader.getDefaultReadLimit()) == before

@@ -9,12 +9,14 @@ import pyarrow as pa
 
 from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import ColumnPlan, JoinPlan, StreamPlan
+from headrace.core.address import LogAddress
 from headrace.core.position import Position
 from headrace.master.table import MasterTable
 from headrace.spark.feed import Feed
 from headrace.speed.memory import EVER, Memory, moments
 
 NO_COLUMNS = pa.schema([])
+NOWHERE = LogAddress("file", "")
 
 
 def stream(name: str) -> StreamPlan:
@@ -76,7 +78,7 @@ def test_memory_is_in_few_partitions_however_many_epochs_there_were(spark: Any) 
         f"{moment} ts", "0 AS _partition", "id AS _offset", f"{moment} _arrived_at",
         "false AS _late", "0L AS _lateness",
     )  # fmt: skip
-    memory = Memory(spark, SELF, (Feed(stream("o"), Path(), MasterTable(Path(), NO_COLUMNS, 1)),))
+    memory = Memory(spark, SELF, (Feed(stream("o"), NOWHERE, MasterTable(Path(), NO_COLUMNS, 1)),))
     memory.frames = [events.limit(0)]
     for number in range(1, 4):
         memory.remember(Position((8 * number,)), [events], [0])

@@ -97,7 +97,7 @@ def _run(parts: Parts, events_max: int = 200_000) -> Seen:
 
 def _epochs(parts: Parts) -> list[tuple[Any, ...]]:
     names = "lower, upper, events, late, duplicates, dead_letters"
-    with parts.store.db.read() as db:
+    with parts.store.read() as db:
         return db.execute(f"SELECT {names} FROM _epochs ORDER BY number").fetchall()
 
 
@@ -151,7 +151,7 @@ def test_a_query_that_cannot_keep_up_sheds_counts_and_says_so(spark: Any, tmp_pa
     # The watermark is that of all events, also where the newest was shed.
     highs = [high for high in parts.store.stream("clicks").reached.highs if high is not None]
     assert max(highs) == from_iso("2026-01-01T00:01:49Z")
-    audit = audit_view(parts.store, parts.state, parts.plan, "pages", compiled.project)
+    audit = audit_view(parts.store, parts.layout, parts.plan, "pages", compiled.project)
     assert (audit.differences, audit.note[:8]) == (0, "sampled:")
     (made,) = parts.catch_up()
     assert [(a.differences, a.note[:8]) for a in made.audits] == [(0, "sampled:")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from headrace.api.observed.about import About, Freshness, LateSummary
 from headrace.compile.explain import explain, unknown_view
 from headrace.compile.flow import whole
@@ -15,6 +13,7 @@ from headrace.core.time import iso
 from headrace.run.observatory.catalog import view_of
 from headrace.run.observatory.subject import Subject
 from headrace.run.observatory.waiting import waited_ms
+from headrace.serving.history import newest_audit
 from headrace.serving.late import LateWindow
 from headrace.serving.store import AuditResult
 
@@ -71,15 +70,9 @@ def _freshness(subject: Subject, plan: Plan, flow: str) -> Freshness:
 
 def _audit(subject: Subject, view: ViewPlan) -> tuple[AuditResult | None, str | None]:
     """What the comparison before the newest promotion found of the view."""
-    with subject.store.db.read() as db:
-        row = db.execute(
-            "SELECT audits, promoted_at FROM _generations WHERE stream = ? "
-            "ORDER BY number DESC LIMIT 1",
-            (view.stream,),
-        ).fetchone()
-    audits = msgspec.json.decode(row[0], type=list[AuditResult]) if row else []
-    found = next((audit for audit in audits if audit.view == view.name), None)
-    return found, iso(row[1]) if found else None
+    with subject.store.read() as db:
+        found = newest_audit(db, view.stream, view.name)
+    return (found[0], iso(found[1])) if found else (None, None)
 
 
 def _late(subject: Subject, view: ViewPlan) -> LateSummary | None:

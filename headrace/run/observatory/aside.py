@@ -4,16 +4,15 @@ say the same. tests/run/test_set_aside.py reads it.
 
 from __future__ import annotations
 
-import sqlite3
-
 from headrace.compile.plan import ViewPlan
 from headrace.core.pattern import Pattern
 from headrace.core.rule import shown_name
 from headrace.core.time import iso
 from headrace.serving.carried import set_aside
+from headrace.serving.database import Transaction
 
 
-def aside_text(db: sqlite3.Connection, plan: ViewPlan) -> str:
+def aside_text(db: Transaction, plan: ViewPlan) -> str:
     """Which keys of a view's pattern are not searched, since when, and what that means; empty if
     all are searched.
     """

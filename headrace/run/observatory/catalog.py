@@ -6,7 +6,6 @@ tests/run/test_observatory.py reads it.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.api.observed.catalog import (
@@ -33,6 +32,8 @@ from headrace.define.project import Project
 from headrace.run.observatory.words import functions, keywords
 from headrace.serving import rules, watches
 from headrace.serving.catalog import read_tables, read_versions
+from headrace.serving.database import Transaction
+from headrace.serving.history import read_generations
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import ACTIVE
 
@@ -43,20 +44,20 @@ def catalog_of(
     project: Project, plan: Plan, store: SqliteStore, own: Sequence[FunctionDefinition]
 ) -> Catalog:
     """All names of a deployed project; `own` are the functions that it gives itself."""
-    with store.db.read() as db:
+    with store.read() as db:
         return _Reading(project, plan, db).catalog(own)
 
 
 def view_of(project: Project, plan: Plan, store: SqliteStore, view: ViewPlan) -> CatalogView:
     """One view of it."""
-    with store.db.read() as db:
+    with store.read() as db:
         return _Reading(project, plan, db).view(view)
 
 
 class _Reading:
     """One look at the store."""
 
-    def __init__(self, project: Project, plan: Plan, db: sqlite3.Connection) -> None:
+    def __init__(self, project: Project, plan: Plan, db: Transaction) -> None:
         self.project, self.plan, self.db = project, plan, db
 
     def catalog(self, own: Sequence[FunctionDefinition]) -> Catalog:
@@ -166,11 +167,8 @@ class _Reading:
 
     def _live_at(self, stream: str, since: Position) -> str | None:
         """When the first generation was promoted that covers where the version began."""
-        rows = self.db.execute(
-            "SELECT boundary, promoted_at FROM _generations WHERE stream = ? ORDER BY number",
-            (stream,),
-        )
-        return next((iso(at) for text, at in rows if since <= Position.parse(text)), None)
+        found = [g.promoted_at for g in read_generations(self.db, stream) if since <= g.boundary]
+        return iso(found[-1]) if found else None
 
     def _rules(self) -> Iterator[CatalogRule]:
         known = rules.newest(self.db)

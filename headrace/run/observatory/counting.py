@@ -5,6 +5,9 @@ from __future__ import annotations
 from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
 from headrace.run.observatory.subject import Subject
+from headrace.serving.ledger import count_by_rule
+from headrace.serving.outbox import sequences
+from headrace.serving.progress import taken
 
 
 def count(subject: Subject) -> dict[str, int]:
@@ -31,10 +34,6 @@ def _files(subject: Subject, plan: Plan) -> dict[str, int]:
 
 def _stored(subject: Subject) -> dict[str, int]:
     """One transaction for all that the store counts."""
-    with subject.store.db.read() as db:
-        speed = db.execute("SELECT stream, sum(next_offset) FROM _progress GROUP BY stream")
-        found = {f"speed:{name}": int(events) for name, events in speed}
-        sinks = db.execute("SELECT name, sequence FROM _sinks")
-        found |= {f"sink:{name}": int(sequence) for name, sequence in sinks}
-        alerts = db.execute("SELECT rule, count(*) FROM _alerts GROUP BY rule")
-        return found | {f"rule:{name}": int(many) for name, many in alerts}
+    with subject.store.read() as db:
+        counts = {"speed": taken(db), "sink": sequences(db), "rule": count_by_rule(db)}
+    return {f"{kind}:{name}": n for kind, found in counts.items() for name, n in found.items()}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headrace.api.observed.system import DiskShape
 from headrace.core.time import HOUR, MINUTE
-from headrace.run.layout import Layout
+from headrace.define.layout import Layout
 
 KEPT = 60
 LEAST_US = MINUTE  # what grew in less says little about an hour

@@ -5,7 +5,6 @@ tests/run/test_observatory.py reads them.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -18,25 +17,16 @@ from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import from_iso, iso
 from headrace.run.observatory.subject import Subject
-from headrace.serving.store import AuditResult
-
-_EPOCHS = """
-    SELECT number, stream, lower, upper, events, late, duplicates, dead_letters, started_at,
-      committed_at FROM _epochs WHERE ?1 IS NULL OR stream = ?1 ORDER BY number DESC LIMIT ?2
-"""
-_GENERATIONS = """
-    SELECT stream, number, boundary, promoted_at, audits FROM _generations
-    WHERE ?1 IS NULL OR stream = ?1 ORDER BY promoted_at DESC, number DESC
-"""
+from headrace.serving.history import EpochRecord, GenerationRecord, read_epochs, read_generations
 
 
 def epochs_of(subject: Subject, stream: str | None, limit: int) -> Epochs:
     """The newest of each, of one flow or of all."""
     if stream is not None:
         stream = _flow(subject, stream)
-    with subject.store.db.read() as db:
-        epochs = [_epoch(*row) for row in db.execute(_EPOCHS, (stream, limit))]
-        generations = list(_generations(db, stream))[:limit]
+    with subject.store.read() as db:
+        epochs = [_epoch(epoch) for epoch in read_epochs(db, stream, limit)]
+        generations = list(_generations(list(read_generations(db, stream))))[:limit]
     progress = {name: subject.signs().progress(name) for name in {e.stream for e in epochs}}
     return Epochs([_with_phases(e, progress[e.stream]) for e in epochs], generations)
 
@@ -50,40 +40,38 @@ def _flow(subject: Subject, name: str) -> str:
     return found
 
 
-def _epoch(
-    number: int, stream: str, lower: str, upper: str, events: int, late: int, duplicates: int,
-    dead_letters: int, started_at: int, committed_at: int,
-) -> EpochShape:  # fmt: skip
+def _epoch(epoch: EpochRecord) -> EpochShape:
     return EpochShape(
-        number,
-        stream,
-        list(Position.parse(lower).offsets),
-        list(Position.parse(upper).offsets),
-        events,
-        late,
-        duplicates,
-        dead_letters,
-        iso(started_at),
-        iso(committed_at),
-        (committed_at - started_at) / 1000,
+        epoch.number,
+        epoch.stream,
+        list(epoch.range.lower.offsets),
+        list(epoch.range.upper.offsets),
+        epoch.events,
+        epoch.late,
+        epoch.duplicates,
+        epoch.dead_letters,
+        iso(epoch.started_at),
+        iso(epoch.committed_at),
+        (epoch.committed_at - epoch.started_at) / 1000,
     )
 
 
-def _generations(db: sqlite3.Connection, stream: str | None) -> Iterator[GenerationShape]:
-    rows = db.execute(_GENERATIONS, (stream,)).fetchall()
+def _generations(found: list[GenerationRecord]) -> Iterator[GenerationShape]:
+    """Each with the number of its events, if the one before it is remembered or it is the first."""
     boundaries: dict[str, list[tuple[int, Position]]] = {}
-    for name, number, boundary, *_ in reversed(rows):
-        boundaries.setdefault(name, []).append((number, Position.parse(boundary)))
+    for generation in reversed(found):
+        place = generation.number, generation.boundary
+        boundaries.setdefault(generation.stream, []).append(place)
     events = {
         (name, number): upper - lower
-        for name, found in boundaries.items()
-        for (_, lower), (number, upper) in pairwise(found)
+        for name, places in boundaries.items()
+        for (_, lower), (number, upper) in pairwise(places)
     }
-    for name, number, boundary, at, audits in rows:
-        position = Position.parse(boundary)
-        known = events.get((name, number), sum(position.offsets) if number == 1 else None)
-        told = msgspec.json.decode(audits, type=list[AuditResult])
-        yield GenerationShape(name, number, list(position.offsets), known, iso(at), told)
+    for generation in found:
+        name, number, offsets = generation.stream, generation.number, generation.boundary.offsets
+        known = events.get((name, number), sum(offsets) if number == 1 else None)
+        at, audits = iso(generation.promoted_at), list(generation.audits)
+        yield GenerationShape(name, number, list(offsets), known, at, audits)
 
 
 def _with_phases(epoch: EpochShape, progress: list[Any]) -> EpochShape:

@@ -87,11 +87,11 @@ class LiveObservatory(StoreObservatory):
         return StatusReport.of(self.subject.status())
 
     def _alerts(self) -> Alerts:
-        with self.subject.store.db.read() as db:
+        with self.subject.store.read() as db:
             return ledger.page(db, Wanted())
 
     def _alerts_mark(self) -> str:
-        with self.subject.store.db.read() as db:
+        with self.subject.store.read() as db:
             return ledger.changes(db)
 
     def _view(self, name: str) -> Any:
@@ -100,7 +100,7 @@ class LiveObservatory(StoreObservatory):
 
     def _view_mark(self, name: str) -> Any:
         """How far the streams of a view have come, and in which form it is read."""
-        with self.subject.store.db.read() as db:
+        with self.subject.store.read() as db:
             plan = read_plan(db)
             view = plan.view(name) if plan else None
             if plan is None or view is None:

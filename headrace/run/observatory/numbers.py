@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from headrace.api.observed.topology import Detail, Health
 from headrace.api.service import Status, StreamStatus
@@ -22,16 +23,13 @@ from headrace.run.observatory.aside import aside_text
 from headrace.run.observatory.graph import Place
 from headrace.run.observatory.subject import Subject
 from headrace.run.observatory.waiting import waited_ms
+from headrace.serving.history import read_epochs
 from headrace.serving.watches import WatchStatus
 
 BAD_WAITS = 6  # so many times what is a warning, and it is bad
 ARCHIVE_INTERVALS_MAX = 6
 EPOCHS_MEASURED = 10
 BUSY_US = MINUTE  # after so long without an epoch, none is in the way of the next
-_EPOCH_MS = """
-    SELECT avg(committed_at - started_at) / 1000.0, max(committed_at) FROM
-      (SELECT * FROM _epochs WHERE stream = ? ORDER BY number DESC LIMIT ?)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +119,13 @@ class Judging:
     def _pace(self, flow: str) -> tuple[float | None, float | None]:
         """The time of an epoch, and as a share of the trigger's interval while there are epochs."""
         trigger_us = self._trigger_us(flow)
-        with self.subject.store.db.read() as db:
-            found, newest = db.execute(_EPOCH_MS, (flow, EPOCHS_MEASURED)).fetchone()
-        if found is None:
+        with self.subject.store.read() as db:
+            epochs = list(read_epochs(db, flow, EPOCHS_MEASURED))
+        if not epochs:
             return None, None
-        busy = trigger_us and self.now_us - newest < BUSY_US
-        return round(found, 1), round(found * 1000 / trigger_us, 3) if busy else None
+        took_us = fmean(epoch.committed_at - epoch.started_at for epoch in epochs)
+        busy = trigger_us and self.now_us - epochs[0].committed_at < BUSY_US
+        return round(took_us / 1000, 1), round(took_us / trigger_us, 3) if busy else None
 
     def _trigger_us(self, flow: str) -> int:
         streams = self.subject.store.stream(flow).plan.streams
@@ -179,7 +178,7 @@ class Judging:
     def _given_up(self, view: str) -> str:
         """What is to be said of keys for which the search for the view's pattern was given up."""
         plan = self.plan.view(view)
-        with self.subject.store.db.read() as db:
+        with self.subject.store.read() as db:
             return aside_text(db, plan) if plan else ""
 
     def _rule(self, name: str) -> Numbers:

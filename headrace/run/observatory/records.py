@@ -139,7 +139,7 @@ def records_of(subject: Subject, stream: StreamPlan, range: PositionRange) -> It
     try:
         with within_time(connection, query.seconds_max):
             register_raw_json(connection)
-            known = register_range(connection, stream, range, subject.layout.state, query.scan_max)
+            known = register_range(connection, stream, range, subject.layout, query.scan_max)
             computed = register_computed(connection, stream, every(stream.name), _COMPUTED)
             columns = [c for c in stream.columns if c.generated is None or c.name in computed]
             yield Records(connection, stream, definition, known, tuple(columns))

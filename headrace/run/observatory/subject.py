@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from headrace.api.observed.about import Rebuild
 from headrace.api.service import Status
 from headrace.compile.plan import Plan, StreamPlan
+from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.log.reader import TopicReader
+from headrace.log.protocol import LogReader
 from headrace.master.table import MasterTable
-from headrace.run.layout import Layout
 from headrace.run.questions import Questions
 from headrace.serving.sqlite_store import SqliteStore
 
@@ -48,4 +48,4 @@ class Subject(Protocol):
 
     def master(self, stream: StreamPlan) -> MasterTable: ...
 
-    def log_reader(self, stream: StreamPlan) -> TopicReader: ...
+    def log_reader(self, stream: StreamPlan) -> LogReader: ...

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import sqlite3
 import threading
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -19,6 +18,7 @@ from headrace.define.setting import key_of
 from headrace.define.settings import Settings, documented
 from headrace.run.observatory.disk import Growth, disk_of
 from headrace.run.observatory.subject import Signs, Subject
+from headrace.serving.sqlite_files import sqlite_version
 
 _PACKAGES = ("pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "msgspec", "starlette")
 _SECRET = re.compile(r"secret|password|passwd|token|credential|key", re.IGNORECASE)
@@ -67,7 +67,7 @@ def memory_of(pid: int) -> int | None:
 
 def _versions() -> dict[str, str]:
     found = {"headrace": __version__, "python": platform.python_version()}
-    found["sqlite"] = sqlite3.sqlite_version
+    found["sqlite"] = sqlite_version
     for package in _PACKAGES:
         try:
             found[package] = version(package)

@@ -49,7 +49,7 @@ class _Looking:
     def __init__(
         self, subject: Subject, plan: Plan, status: Status, samples: Samples, reads: Reads
     ) -> None:
-        with subject.store.db.read() as db:
+        with subject.store.read() as db:
             active = watches.statuses(db, ACTIVE)
         self.graph = graph_of(subject.project, plan, [one.name for one in active], reads)
         self.judging = Judging(subject, plan, status, active)

@@ -5,7 +5,6 @@ tests/run/test_observatory.py follows events through a project.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 
 from headrace.api.observed.events import CountedIn, EventRecord, EventTrace, TakenBy
@@ -18,24 +17,19 @@ from headrace.run.compiling import functions_of
 from headrace.run.observatory.records import log_end, records_of
 from headrace.run.observatory.subject import Subject
 from headrace.serving import ledger
+from headrace.serving.database import Transaction
+from headrace.serving.history import read_epochs, read_generations
 from headrace.serving.ledger import Alert
+from headrace.serving.watches import names_of
 
 ALERTS_MAX = 100
-_EPOCHS = """
-    SELECT number, lower, upper, committed_at FROM _epochs WHERE stream = ? ORDER BY number DESC
-"""
-_GENERATIONS = """
-    SELECT number, boundary, promoted_at FROM _generations WHERE stream = ? ORDER BY number
-"""
-# A row of a rule over a stream is known by its place first: [partition,offset,…
-_ALERTS = "SELECT id FROM _alerts WHERE rule = ? AND row_key >= ? AND row_key < ? LIMIT ?"
 
 
 def trace(subject: Subject, name: str, partition: int, offset: int) -> EventTrace:
     """Follow the event at a place of the log."""
     stream, plan = subject.stream_plan(name), subject.deployed()
     record, event = _event(subject, plan, stream, partition, offset)
-    with subject.store.db.read() as db:
+    with subject.store.read() as db:
         epoch = _epoch(db, stream.name, partition, offset)
         generation = _generation(db, stream.name, partition, offset)
         alerts = list(_alerts(db, plan, stream.name, partition, offset))
@@ -69,33 +63,29 @@ def _event(
     return found[0], one
 
 
-def _epoch(db: sqlite3.Connection, flow: str, partition: int, offset: int) -> TakenBy | None:
-    for number, lower, upper, at in db.execute(_EPOCHS, (flow,)):
-        first, after = (Position.parse(text).offsets[partition] for text in (lower, upper))
+def _epoch(db: Transaction, flow: str, partition: int, offset: int) -> TakenBy | None:
+    for epoch in read_epochs(db, flow):
+        first, after = epoch.range.lower.offsets[partition], epoch.range.upper.offsets[partition]
         if first <= offset < after:
-            return TakenBy(number, iso(at))
+            return TakenBy(epoch.number, iso(epoch.committed_at))
     return None
 
 
-def _generation(db: sqlite3.Connection, flow: str, partition: int, offset: int) -> TakenBy | None:
-    for number, boundary, at in db.execute(_GENERATIONS, (flow,)):
-        if Position.parse(boundary).offsets[partition] > offset:
-            return TakenBy(number, iso(at))
-    return None
+def _generation(db: Transaction, flow: str, partition: int, offset: int) -> TakenBy | None:
+    """The first that has taken the event."""
+    found = [g for g in read_generations(db, flow) if g.boundary.offsets[partition] > offset]
+    return TakenBy(found[-1].number, iso(found[-1].promoted_at)) if found else None
 
 
 def _alerts(
-    db: sqlite3.Connection, plan: Plan, stream: str, partition: int, offset: int
+    db: Transaction, plan: Plan, stream: str, partition: int, offset: int
 ) -> Iterator[Alert]:
     """Alerts whose row has this place, of rules and watches that read this stream alone."""
     rules = [rule.name for rule in plan.rules if rule.keys is None and rule.streams == (stream,)]
     shapes = [shape.name for shape in plan.shapes if shape.streams == (stream,)]
-    marks = ", ".join("?" * len(shapes))
-    watches = db.execute(f"SELECT DISTINCT name FROM _watches WHERE shape IN ({marks})", shapes)
-    first, after = f"[{partition},{offset},", f"[{partition},{offset}-"
-    for name in (*rules, *(name for (name,) in watches.fetchall())):
-        ids = db.execute(_ALERTS, (name, first, after, ALERTS_MAX)).fetchall()
-        yield from (ledger.alert(db, id) for (id,) in ids)
+    for name in (*rules, *names_of(db, shapes)):
+        for id in ledger.ids_at(db, name, partition, offset, ALERTS_MAX):
+            yield ledger.alert(db, id)
 
 
 def _archived(subject: Subject, stream: StreamPlan) -> Position:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from headrace.core.errors import NotFound
 from headrace.core.position import Interval, Position, PositionRange
-from headrace.log.reader import TopicReader
+from headrace.log.protocol import LogReader
 
 
-def waited_ms(reader: TopicReader, position: Position, end: Position, now_us: int) -> int | None:
+def waited_ms(reader: LogReader, position: Position, end: Position, now_us: int) -> int | None:
     """Milliseconds since the first event after a position arrived; 0 if there is none, and None if
     the log does not have it any more.
     """

@@ -16,7 +16,7 @@ from pathlib import Path
 from zlib import crc32
 
 from headrace.core.errors import Unavailable
-from headrace.log.files import Files, write_all
+from headrace.log.embedded.files import Files, write_all
 
 _LAYOUT = struct.Struct("<4sqqqI")  # magic, segment, length, next_offset, crc
 _MAGIC = b"HRmk"

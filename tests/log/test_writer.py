@@ -1,4 +1,4 @@
-"""The law of headrace/log/topic.py: offsets without gaps, acknowledged when durable."""
+"""The law of headrace/log/embedded/writer.py: offsets without gaps, acknowledged when durable."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from headrace.core.errors import AlreadyRunning, BadDefinition, BadProject, NotFound, Unavailable
 from headrace.core.event import Status
 from headrace.core.position import Interval, Position
-from headrace.log.files import OsFiles
-from headrace.log.reader import TopicReader
-from headrace.log.segment import list_segments
-from headrace.log.topic import Topic
+from headrace.log.embedded.files import OsFiles
+from headrace.log.embedded.reader import EmbeddedReader
+from headrace.log.embedded.segment import list_segments
+from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import OpenTopic, put, read_all
 from .faulty_files import HalvingFiles
@@ -24,10 +24,10 @@ def test_events_come_back_in_order_with_their_statuses(open_topic: OpenTopic) ->
     statuses = [Status.EVENT, Status.DUPLICATE, Status.DEAD_LETTER]
     assert topic.append(1, [b"a", b"b\n", b""], statuses).result() == Interval(0, 3)
     assert topic.append(1, [b"d"], [Status.EVENT]).result() == Interval(3, 4)
-    blocks = list(TopicReader(topic.path).blocks(1, Interval(0, 4)))
+    blocks = list(EmbeddedReader(topic.path).blocks(1, Interval(0, 4)))
     assert [r for b in blocks for r in b.records()] == [b"a", b"b\n", b"", b"d"]
     assert [s for b in blocks for s in b.statuses.tolist()] == [0, 1, 2, 0]
-    assert topic.end() == TopicReader(topic.path).end() == Position((0, 4))
+    assert topic.end() == EmbeddedReader(topic.path).end() == Position((0, 4))
 
 
 def test_an_append_of_nothing_gets_an_empty_interval(open_topic: OpenTopic) -> None:
@@ -66,11 +66,11 @@ def test_all_that_waits_is_committed_with_one_sync_and_one_block(open_topic: Ope
     assert files.entered.wait(20)
     futures = [topic.append(0, [b"x%d" % i], bytes(1)) for i in range(100)]
     assert not first.done()
-    assert TopicReader(topic.path).end() == Position((0,))
+    assert EmbeddedReader(topic.path).end() == Position((0,))
     files.gate.set()
     assert [f.result(20) for f in futures] == [Interval(i, i + 1) for i in range(1, 101)]
     assert files.syncs == 2
-    counts = [block.count for block in TopicReader(topic.path).blocks(0, Interval(0, 101))]
+    counts = [block.count for block in EmbeddedReader(topic.path).blocks(0, Interval(0, 101))]
     assert counts == [1, 100]
 
 
@@ -96,7 +96,7 @@ def test_a_large_group_is_cut_into_blocks(open_topic: OpenTopic) -> None:
     small, large = [b"%d" % i for i in range(70_000)], [bytes(3 << 20)] * 3
     put(topic, *small)
     put(topic, *large)
-    blocks = list(TopicReader(topic.path).blocks(0, Interval(0, 70_003)))
+    blocks = list(EmbeddedReader(topic.path).blocks(0, Interval(0, 70_003)))
     assert [block.count for block in blocks] == [65_536, 4_464, 1, 1, 1]
     assert read_all(topic.path) == small + large
 
@@ -130,7 +130,7 @@ def test_another_number_of_partitions_is_refused(open_topic: OpenTopic) -> None:
 def test_a_second_writer_is_refused(open_topic: OpenTopic) -> None:
     topic = open_topic()
     with pytest.raises(AlreadyRunning, match="another process writes the log"):
-        Topic.open(topic.path, 1, segment_bytes_max=4096)
+        EmbeddedWriter.open(topic.path, 1, segment_bytes_max=4096)
     put(topic, b"still here")
 
 
@@ -151,14 +151,14 @@ def test_a_newer_format_is_refused(open_topic: OpenTopic) -> None:
     topic = open_topic()
     (topic.path / "topic.json").write_text('{"partitions": 1, "version": 9}')
     with pytest.raises(BadProject, match="has format 9, and this Headrace reads format 1"):
-        TopicReader(topic.path)
+        EmbeddedReader(topic.path)
 
 
 class TestRetention:
     """Sealed, archived and old: only what is all three goes."""
 
     @staticmethod
-    def filled(open_topic: OpenTopic) -> tuple[Topic, list[int]]:
+    def filled(open_topic: OpenTopic) -> tuple[EmbeddedWriter, list[int]]:
         now = iter(range(0, 10_000_000, 1000))
         topic = open_topic(segment_bytes_max=4096, clock=lambda: next(now))
         for i in range(20):
@@ -171,7 +171,7 @@ class TestRetention:
         size = list_segments(path / "0")[0].size
         freed = topic.retain(Position((firsts[2],)), 0)
         assert freed == 2 * size
-        assert topic.start() == TopicReader(path).start() == Position((firsts[2],))
+        assert topic.start() == EmbeddedReader(path).start() == Position((firsts[2],))
         assert read_all(path)[0].startswith(b"%02d" % firsts[2])
 
     def test_what_is_not_archived_stays(self, open_topic: OpenTopic) -> None:
@@ -192,7 +192,7 @@ class TestRetention:
         topic, firsts = self.filled(open_topic)
         topic.retain(Position((firsts[2],)), 0)
         with pytest.raises(NotFound) as caught:
-            list(TopicReader(topic.path).blocks(0, Interval(1, 20)))
+            list(EmbeddedReader(topic.path).blocks(0, Interval(1, 20)))
         assert "offsets [1, 20) are no longer in partition 0" in caught.value.message
         assert caught.value.detail == f"retention has removed all before offset {firsts[2]}."
 
@@ -205,10 +205,10 @@ class TestRetention:
 
 
 def test_closing_twice_does_not_cut_off_what_another_writer_appended(tmp_path: Path) -> None:
-    old = Topic.open(tmp_path, 1, segment_bytes_max=4096)
+    old = EmbeddedWriter.open(tmp_path, 1, segment_bytes_max=4096)
     put(old, b"a")
     old.close()
-    new = Topic.open(tmp_path, 1, segment_bytes_max=4096)
+    new = EmbeddedWriter.open(tmp_path, 1, segment_bytes_max=4096)
     put(new, b"b")
     old.close()
     assert read_all(tmp_path) == [b"a", b"b"]

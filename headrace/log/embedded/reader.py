@@ -16,21 +16,22 @@ from pathlib import Path
 from headrace.core.errors import NotFound
 from headrace.core.position import Interval, Position
 from headrace.log.block import Block, BlockError
-from headrace.log.description import read_description
-from headrace.log.index import seek
-from headrace.log.mark import Mark, MarkOf, published
-from headrace.log.segment import Segment, corrupt, list_segments, read_sound_blocks
+from headrace.log.embedded.description import read_description
+from headrace.log.embedded.index import seek
+from headrace.log.embedded.mark import Mark, MarkOf, published
+from headrace.log.embedded.segment import Segment, corrupt, list_segments, read_sound_blocks
+from headrace.log.protocol import LogPart
 
 
-class TopicReader:
+class EmbeddedReader:
     """A topic to read from; cheap to make, and pickled as its path.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from headrace.log.topic import Topic
+    >>> from headrace.log.embedded.writer import EmbeddedWriter
     >>> folder = TemporaryDirectory()
-    >>> topic = Topic.open(Path(folder.name), 1, segment_bytes_max=1 << 20)
+    >>> topic = EmbeddedWriter.open(Path(folder.name), 1, segment_bytes_max=1 << 20)
     >>> _ = topic.append(0, [b"a", b"b", b"c"], bytes(3)).result()
-    >>> reader = TopicReader(Path(folder.name))
+    >>> reader = EmbeddedReader(Path(folder.name))
     >>> [block.records() for block in reader.blocks(0, Interval(1, 3))]
     [[b'b', b'c']]
     >>> topic.close(); folder.cleanup()
@@ -45,8 +46,8 @@ class TopicReader:
         self.path, self._mark_of = path, mark_of
         self.partitions = partitions
 
-    def __reduce__(self) -> tuple[type[TopicReader], tuple[Path]]:
-        return TopicReader, (self.path,)
+    def __reduce__(self) -> tuple[type[EmbeddedReader], tuple[Path]]:
+        return EmbeddedReader, (self.path,)
 
     def start(self) -> Position:
         """The oldest event that is still here, in each partition."""
@@ -69,12 +70,13 @@ class TopicReader:
             if interval.overlaps(Interval(segment.first_offset, end)):
                 yield from _blocks_of(segment, mark, interval, end)
 
-    def segments(self, partition: int) -> list[tuple[Path, Interval]]:
+    def parts(self, partition: int) -> list[LogPart]:
         """The published segment files and the offsets that each of them holds."""
         folder = self.path / str(partition)
         mark = self._mark_of(folder)
         return [
-            (s.path, Interval(s.first_offset, end)) for s, end in _held(list_segments(folder), mark)
+            LogPart(str(segment.path), Interval(segment.first_offset, end), _limit(segment, mark))
+            for segment, end in _held(list_segments(folder), mark)
         ]
 
     def position_at(self, time_us: int) -> Position:

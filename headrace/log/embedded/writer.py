@@ -1,9 +1,9 @@
-"""A topic is the log of one stream: a folder of partitions, written by one process.
+"""The writer of an embedded log: a folder of partitions, written by one process.
 
 An append is acknowledged with the offsets it was given, after they are durable and published.
 Offsets of a partition have no gaps and are never given twice. `topic.json` is written last when a
 topic is made, so a topic that a crash left half made is simply made again.
-tests/log/test_topic.py checks it; other processes read through headrace.log.reader.
+tests/log/test_writer.py checks it; other processes read through headrace.log.embedded.reader.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
+from headrace.core.address import LogAddress
 from headrace.core.errors import AlreadyRunning, BadDefinition
 from headrace.core.position import Interval, Position
 from headrace.core.time import Clock, now_us
-from headrace.log.description import VERSION, read_description
-from headrace.log.files import OS_FILES, Files, refusal, write_file
-from headrace.log.partition import PartitionWriter
-from headrace.log.recover import last_arrival
-from headrace.log.segment import Segment, list_segments
+from headrace.log.embedded.description import VERSION, read_description
+from headrace.log.embedded.files import OS_FILES, Files, refusal, write_file
+from headrace.log.embedded.partition import PartitionWriter
+from headrace.log.embedded.recover import last_arrival
+from headrace.log.embedded.segment import Segment, list_segments
 
 
-class Topic:
+class EmbeddedWriter:
     """The single writer of a topic.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
-    >>> topic = Topic.open(Path(folder.name) / "clicks", 2, segment_bytes_max=1 << 20)
+    >>> topic = EmbeddedWriter.open(Path(folder.name) / "clicks", 2, segment_bytes_max=1 << 20)
     >>> topic.append(1, [b'{"user": "ada"}', b'{"user": "bob"}'], bytes(2)).result()
     Interval(lower=0, upper=2)
     >>> topic.end()
@@ -43,7 +44,8 @@ class Topic:
     def __init__(
         self, path: Path, writers: list[PartitionWriter], clock: Clock, files: Files, lock_fd: int
     ) -> None:
-        self.path = path
+        self.path = self.folder = path
+        self.address = LogAddress.of_files(path)
         self._writers, self._clock, self._files, self._lock_fd = writers, clock, files, lock_fd
         self._last_arrivals: dict[Segment, int] = {}
 
@@ -55,7 +57,7 @@ class Topic:
         segment_bytes_max: int,
         clock: Clock = now_us,
         files: Files = OS_FILES,
-    ) -> Topic:
+    ) -> EmbeddedWriter:
         """Open the topic for writing, and make it if it is not there."""
         _check_partitions(path, partitions)
         writers: list[PartitionWriter] = []
@@ -70,7 +72,7 @@ class Topic:
             except OSError as error:
                 raise refusal(error, path) from error
             undo.pop_all()
-        return Topic(path, writers, clock, files, lock_fd)
+        return EmbeddedWriter(path, writers, clock, files, lock_fd)
 
     def append(
         self, partition: int, records: Sequence[bytes], statuses: Sequence[int] | bytes

@@ -23,11 +23,11 @@ from headrace.core.meters import LOG_APPEND_SECONDS
 from headrace.core.position import Interval
 from headrace.core.time import Clock
 from headrace.log.block import encode_block
-from headrace.log.files import Files, refusal, write_all
-from headrace.log.index import IndexWriter
-from headrace.log.mark import Mark, mark_path, write_mark
-from headrace.log.recover import recover
-from headrace.log.segment import Segment
+from headrace.log.embedded.files import Files, refusal, write_all
+from headrace.log.embedded.index import IndexWriter
+from headrace.log.embedded.mark import Mark, mark_path, write_mark
+from headrace.log.embedded.recover import recover
+from headrace.log.embedded.segment import Segment
 
 BLOCK_BYTES_MAX, BLOCK_RECORDS_MAX = 4 << 20, 65_536
 GROUP_BYTES_MAX = 8 << 20

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from headrace.core.errors import CorruptLog
 from headrace.log.block import MAGIC, BlockError
-from headrace.log.index import seek
-from headrace.log.mark import Mark, load_mark
-from headrace.log.segment import (
+from headrace.log.embedded.index import seek
+from headrace.log.embedded.mark import Mark, load_mark
+from headrace.log.embedded.segment import (
     Placed,
     Segment,
     corrupt,

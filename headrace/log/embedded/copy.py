@@ -14,9 +14,9 @@ from pathlib import Path
 
 from headrace.core.errors import NotFound, Unavailable
 from headrace.core.files import copy_file, sync
-from headrace.log.description import read_description
-from headrace.log.mark import Mark, MarkOf, mark_path, published
-from headrace.log.segment import Segment, list_segments
+from headrace.log.embedded.description import read_description
+from headrace.log.embedded.mark import Mark, MarkOf, mark_path, published
+from headrace.log.embedded.segment import Segment, list_segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class LogSnapshot:
     parts: tuple[tuple[Mark, tuple[Segment, ...]], ...]
 
 
-def snapshot(path: Path, mark_of: MarkOf = published) -> LogSnapshot:
+def snapshot_of(path: Path, mark_of: MarkOf = published) -> LogSnapshot:
     """What a topic has published now; this takes no time."""
     partitions = read_description(path)
     if partitions is None:
@@ -40,7 +40,7 @@ def _part(folder: Path, mark_of: MarkOf) -> tuple[Mark, tuple[Segment, ...]]:
     return mark, tuple(s for s in list_segments(folder) if s.first_offset <= mark.segment)
 
 
-def copy_log(log: LogSnapshot, target: Path) -> None:
+def copy_segments(log: LogSnapshot, target: Path) -> None:
     """Copy what a snapshot names."""
     for number, (mark, segments) in enumerate(log.parts):
         folder = target / str(number)

@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from headrace.core.address import LogAddress
 from headrace.define.project import Project
 
 _OTHERS = 0o077
@@ -34,8 +35,13 @@ class Layout:
     def of(project: Project) -> Layout:
         return Layout(project.state)
 
-    def log(self, stream: str) -> Path:
-        return self.state / "log" / stream
+    def log(self, stream: str) -> LogAddress:
+        return LogAddress.of_files(self.logs / stream)
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the embedded logs."""
+        return self.state / "log"
 
     def master(self, stream: str) -> Path:
         return self.state / "master" / stream

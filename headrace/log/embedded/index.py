@@ -17,9 +17,15 @@ from numpy.typing import NDArray
 
 from headrace.core.errors import CorruptLog
 from headrace.log.block import BlockError
-from headrace.log.files import Files, write_all
-from headrace.log.mark import Mark
-from headrace.log.segment import Placed, Segment, list_segments, read_blocks, read_sound_blocks
+from headrace.log.embedded.files import Files, write_all
+from headrace.log.embedded.mark import Mark
+from headrace.log.embedded.segment import (
+    Placed,
+    Segment,
+    list_segments,
+    read_blocks,
+    read_sound_blocks,
+)
 
 STRIDE_BYTES = 256 << 10
 ENTRY = np.dtype([("offset", "<i8"), ("at", "<i8"), ("arrived_at_us", "<i8")])

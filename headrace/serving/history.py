@@ -1,0 +1,90 @@
+"""What the store remembers of its past: the newest epochs and generations of each flow.
+
+tests/serving/test_history.py reads it back; the console's screens and `headrace why` are made of
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from headrace.core.position import Position, PositionRange
+from headrace.serving.database import Transaction
+from headrace.serving.store import AuditResult
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """An epoch that was committed."""
+
+    number: int
+    stream: str
+    range: PositionRange
+    events: int
+    late: int
+    duplicates: int
+    dead_letters: int
+    started_at: int
+    committed_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRecord:
+    """A generation that was promoted, with what the comparison before it found."""
+
+    stream: str
+    number: int
+    boundary: Position
+    promoted_at: int
+    audits: tuple[AuditResult, ...]
+
+
+def read_epochs(
+    db: Transaction, stream: str | None = None, limit: int = 1_000
+) -> Iterator[EpochRecord]:
+    """The newest first, of one flow or of all."""
+    rows = db.execute(
+        "SELECT number, stream, lower, upper, events, late, duplicates, dead_letters, started_at, "
+        "committed_at FROM _epochs WHERE ?1 IS NULL OR stream = ?1 ORDER BY number DESC LIMIT ?2",
+        (stream, limit),
+    )
+    for number, name, lower, upper, *counts in rows:
+        range = PositionRange(Position.parse(lower), Position.parse(upper))
+        yield EpochRecord(number, name, range, *counts)
+
+
+def read_generations(
+    db: Transaction, stream: str | None = None, limit: int = 100_000
+) -> Iterator[GenerationRecord]:
+    """The newest first, of one flow or of all."""
+    rows = db.execute(
+        "SELECT stream, number, boundary, promoted_at, audits FROM _generations "
+        "WHERE ?1 IS NULL OR stream = ?1 ORDER BY promoted_at DESC, number DESC LIMIT ?2",
+        (stream, limit),
+    )
+    for name, number, boundary, promoted_at, audits in rows:
+        found = msgspec.json.decode(audits, type=tuple[AuditResult, ...])
+        yield GenerationRecord(name, number, Position.parse(boundary), promoted_at, found)
+
+
+def newest_audit(db: Transaction, stream: str, view: str) -> tuple[AuditResult, int] | None:
+    """What the comparison before the newest promotion found of a view, and when that was."""
+    for generation in read_generations(db, stream, limit=1):
+        for audit in generation.audits:
+            if audit.view == view:
+                return audit, generation.promoted_at
+    return None
+
+
+def count_epochs(db: Transaction, since_us: int) -> int:
+    """How many were committed since a time, of those that are remembered."""
+    sql = "SELECT count(*) FROM _epochs WHERE committed_at >= ?"
+    return int(db.execute(sql, (since_us,)).fetchone()[0])
+
+
+def read_late(db: Transaction, stream: str) -> int:
+    """How many late events speed has taken."""
+    return int(db.execute("SELECT late FROM _streams WHERE name = ?", (stream,)).fetchone()[0])

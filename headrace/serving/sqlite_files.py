@@ -1,0 +1,73 @@
+"""A SQLite database as a file: looked into from another process, checked, and copied.
+
+tests/run/test_backup.py and tests/run/test_verify.py use it on projects that run and that stand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from headrace.core.errors import Unavailable
+from headrace.core.files import sync
+from headrace.serving.changes import Changed, Changes
+
+_TIMEOUT_S = 60
+sqlite_version = sqlite3.sqlite_version
+
+
+class Connection(sqlite3.Connection):
+    """A connection that remembers what its transaction changes, and knows what others have."""
+
+    changed: Changed
+    changes: Changes
+
+    def listed(self, values: Sequence[str]) -> tuple[str, Any]:
+        return "SELECT value FROM json_each(?)", json.dumps(list(values))
+
+
+@contextmanager
+def peek(path: Path) -> Iterator[Connection]:
+    """A snapshot for a process that has no store open, and needs none."""
+    try:
+        with closing(_read_only(path)) as db:
+            yield db
+    except sqlite3.DatabaseError as error:
+        raise Unavailable(f"the store at {path} cannot be read: {error}") from error
+
+
+@contextmanager
+def edit(path: Path) -> Iterator[Connection]:
+    """One transaction on a database that no process has open."""
+    with closing(sqlite3.connect(path, factory=Connection)) as db, db:
+        yield db
+
+
+def damages(path: Path) -> list[str]:
+    """What SQLite finds wrong with a database."""
+    try:
+        with closing(_read_only(path)) as db:
+            found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [] if found == ["ok"] else found
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy a database as it was after one of its transactions, into one new file."""
+    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, source.stat().st_mode & 0o777))
+    with closing(_read_only(source)) as given, closing(sqlite3.connect(target)) as taken:
+        given.backup(taken)
+        taken.execute("PRAGMA journal_mode = DELETE")
+    sync(target)
+
+
+def _read_only(path: Path) -> Connection:
+    return sqlite3.connect(
+        f"{path.as_uri()}?mode=ro", uri=True, timeout=_TIMEOUT_S, factory=Connection
+    )
