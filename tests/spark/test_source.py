@@ -158,7 +158,7 @@ def test_reader_hands_out_one_part_for_each_partition_with_events(live: Live) ->
     live.append(0, click("a", 1), click("a", 2))
     source = LogSource(
         {
-            "log": str(live.topic.path),
+            "log": str(live.topic.address),
             "stream": msgspec.json.encode(CLICKS).decode(),
             "columns": "user",
             "start": "0,0",
