@@ -32,7 +32,7 @@ from headrace.core.meters import QUERY_SECONDS, SPARK, STORE
 from headrace.core.position import Position, position_of
 from headrace.core.stopping import Stopping
 from headrace.core.time import from_iso, iso
-from headrace.define.dialect import Headrace
+from headrace.define.dialect import Headrace, Verbatim
 from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.define.tokens import words_in
@@ -259,7 +259,7 @@ def _in_our_words(text: str) -> tuple[str, dict[str, tuple[str, str, str]]]:
     if " as of " not in " ".join(text.lower().split()) and ":" not in text:
         return text, {}
     try:
-        trees = Headrace().parse(text.strip().rstrip(";"))
+        trees = Verbatim().parse(text.strip().rstrip(";"))
     except Exception:
         return text, {}
     # What is left as it is meets the fence, which lets no AS OF and no second statement through.

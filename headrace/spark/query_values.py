@@ -15,9 +15,23 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
+from headrace.core.errors import BadDefinition
 from headrace.core.json_value import moment, number
+from headrace.core.schema import Type
 
 _AS_TEXT = (t.AnsiIntervalType, t.CalendarIntervalType, t.VariantType, t.TimeType)
+
+
+def type_name(spark_type: str) -> str:
+    """A type as answers name it, where they know it.
+
+    >>> type_name("struct<Name:bigint>"), type_name("interval day")
+    ('STRUCT<Name: BIGINT>', 'INTERVAL DAY')
+    """
+    try:
+        return Type.parse(spark_type).spark
+    except BadDefinition:
+        return spark_type.upper()
 
 
 def as_text_columns(frame: DataFrame) -> DataFrame:

@@ -39,7 +39,7 @@ from headrace.spark.query_client import (
     Reply,
     ResultColumn,
 )
-from headrace.spark.query_values import as_text_columns, json_rows
+from headrace.spark.query_values import as_text_columns, json_rows, type_name
 from headrace.spark.session import start_session
 
 _NICENESS = 10  # the pipeline's processes go first
@@ -140,7 +140,9 @@ class Queries:
         return self._spark.sql(sql)
 
     def _run(self, frame: DataFrame) -> QueryResult:
-        columns = [ResultColumn(f.name, f.dataType.simpleString()) for f in frame.schema.fields]
+        columns = [
+            ResultColumn(f.name, type_name(f.dataType.simpleString())) for f in frame.schema.fields
+        ]
         rows_max = self._settings.rows_max
         rows = json_rows(as_text_columns(frame).limit(rows_max + 1).toArrow(), frame.schema)
         result = QueryResult(columns, rows[:rows_max], len(rows) > rows_max)
@@ -151,7 +153,7 @@ class Queries:
         execution, jvm = frame._jdf.queryExecution(), self._spark._jvm
         text = str(jvm.PythonSQLUtils.explainString(execution, "formatted"))
         return _within(
-            QueryResult([ResultColumn("plan", "string")], [[text]]), self._settings.bytes_max
+            QueryResult([ResultColumn("plan", "STRING")], [[text]]), self._settings.bytes_max
         )
 
     def _forget(self, views: list[str]) -> None:

@@ -98,7 +98,7 @@ def test_answer_has_columns_with_types_and_rows(client: QueryClient, folder: Pat
     result = ask(
         client, folder, "SELECT user, sum(ms) AS ms FROM clicks GROUP BY user ORDER BY user"
     )
-    assert [(c.name, c.type) for c in result.columns] == [("user", "string"), ("ms", "bigint")]
+    assert [(c.name, c.type) for c in result.columns] == [("user", "STRING"), ("ms", "BIGINT")]
     assert result.rows == [["ann", 4], ["bob", 2]]
     assert not result.truncated
 
