@@ -22,6 +22,7 @@ from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.errors import BadRequest, NotFound, Unsupported
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
+from headrace.core.schema import nested
 from headrace.core.time import LAST, from_iso, iso
 from headrace.define.dialect import parse_translatable, sql_of, tokens_of
 from headrace.define.tokens import word_of
@@ -132,6 +133,8 @@ def _unnameable(view: ViewPlan) -> str | None:
         return f"its rows are made by processor '{carry.processor.name}'"
     if carry and carry.match:
         return "its rows are found by a pattern or a threshold"
+    if key := next((output for output in key_outputs(view) if nested(output.type)), None):
+        return f"'{key.name}', which it is grouped by, is {key.type}"
     return "it has running values" if carry else None
 
 
@@ -210,7 +213,7 @@ def placed_sql(cell: Cell, *, relaxed: str = "") -> str:
 def _same(output: OutputPlan, n: int) -> str:
     """Whether a key is the cell's; doubles are compared as an audit compares them."""
     same, near = f"k{n} IS NOT DISTINCT FROM ${n + 1}", f"CAST(${n + 1} AS DOUBLE)"
-    if output.type != "DOUBLE":
+    if output.type not in {"FLOAT", "DOUBLE"}:
         return same
     scale = f"greatest(1e-9 * abs(k{n}), 1e-9 * abs({near}), 1e-12)"
     close = f"isfinite(k{n}) AND isfinite({near}) AND abs(k{n} - {near}) <= {scale}"

@@ -12,16 +12,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from datetime import UTC
 from decimal import Decimal
 from itertools import zip_longest
 from typing import Any
 
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
-from headrace.core.schema import nested
-from headrace.core.stored_value import shown
+from headrace.core.json_value import moment
+from headrace.core.schema import Type, nested
+from headrace.core.shown_value import shown
+from headrace.core.storage import NAN
 from headrace.serving.store import AuditResult
 
 EXAMPLES = 5
+_DOUBLES = ("FLOAT", "DOUBLE")
 ERRORS_MAX = 6  # standard errors that an estimate may be off
 
 
@@ -45,11 +49,11 @@ def compare(view: ViewPlan, answer: Sequence[Any], expected: Sequence[Any]) -> A
 
 def _near(output: OutputPlan, n: int, rows: Iterable[Sequence[Any]]) -> dict[float, float]:
     """Of each double of a column the least that it is close to, by neighbours."""
-    if output.type != "DOUBLE":
+    if output.type not in _DOUBLES:
         return {}
     found: dict[float, float] = {}
     before = least = math.nan
-    for value in sorted({row[n] for row in rows if row[n] is not None}):
+    for value in sorted({row[n] for row in rows if row[n] is not None and not _is_nan(row[n])}):
         least = least if _close(before, value) else value
         found[value] = least
         before = value
@@ -58,7 +62,7 @@ def _near(output: OutputPlan, n: int, rows: Iterable[Sequence[Any]]) -> dict[flo
 
 def _rounded_apart(view: ViewPlan, rows: Iterable[Sequence[Any]]) -> bool:
     """Whether rows of one key have different doubles in it."""
-    keys = [n for n, output in enumerate(view.outputs) if output.key and output.type == "DOUBLE"]
+    keys = [n for n, output in enumerate(view.outputs) if output.key and output.type in _DOUBLES]
     return len({tuple(row[n] for n in keys) for row in rows}) > 1
 
 
@@ -79,10 +83,15 @@ def _by_key(
     view: ViewPlan, rows: Sequence[Any], near: Sequence[dict[float, float]]
 ) -> dict[tuple[Any, ...], list[Any]]:
     """The rows of each key; where the answer does not show every key, several in the order of
-    their values. Doubles that are close are one."""
+    their values. Doubles that are close are one, and so is NaN."""
 
     def value(row: Any, n: int) -> Any:
-        return near[n].get(row[n], row[n])
+        return NAN if _is_nan(row[n]) else near[n].get(row[n], row[n])
+
+    def rank(row: Any, n: int) -> Any:
+        found = value(row, n)
+        absent = found is None or found == NAN
+        return found is None, found == NAN, 0 if absent else found
 
     # Lists of doubles are compared when rows have met by the rest, of which a rule's have a place.
     meets = [output.key and not _of_doubles(output) for output in view.outputs]
@@ -90,13 +99,13 @@ def _by_key(
     # Estimates come last, since rows that differ only in those must still find each other.
     order = sorted(range(len(view.outputs)), key=lambda n: view.outputs[n].estimate is not None)
     found: dict[tuple[Any, ...], list[Any]] = {}
-    for row in sorted(rows, key=lambda row: [(row[n] is None, value(row, n) or 0) for n in order]):
+    for row in sorted(rows, key=lambda row: [rank(row, n) for n in order]):
         found.setdefault(tuple(value(row, n) for n in keys), []).append(row)
     return found
 
 
 def _of_doubles(output: OutputPlan) -> bool:
-    return nested(output.type) and "DOUBLE" in output.type
+    return nested(output.type) and Type.of(output.type).has(*_DOUBLES)
 
 
 def narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
@@ -106,27 +115,41 @@ def narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
         value = next(values)
         if output.type == WINDOW:
             value = (value, next(values))
-        elif nested(output.type) and isinstance(value, str):
-            value = _list_text(value)
         narrow.append(value)
     return (*narrow, *values)
 
 
-def _list_text(value: str) -> str:
-    """The JSON of a list, whether or not it was cut."""
-    read = json.loads(value)
-    return json.dumps(read.get("cut", read) if isinstance(read, dict) else read)
-
-
 def _as_told(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
     """DuckDB's row with lists and objects as JSON, as an answer shows them."""
-    told = []
-    for output, value in zip(view.outputs, row, strict=True):
-        if isinstance(value, list):
-            element = output.type.removeprefix("ARRAY<").removesuffix(">")
-            value = json.dumps([shown(element, item) for item in value])
-        told.append(json.dumps(value) if isinstance(value, dict) else value)
-    return tuple(told)
+    return tuple(
+        json.dumps(_told(Type.of(output.type), value))
+        if nested(output.type) and value is not None
+        else value
+        for output, value in zip(view.outputs, row, strict=True)
+    )
+
+
+def _told(type: Type, value: Any) -> Any:
+    """A value of DuckDB's within a list or an object, as an answer shows it."""
+    if value is None:
+        return None
+    match type.name:
+        case "ARRAY":
+            return [_told(type.element, item) for item in value]
+        case "MAP":
+            return {_name(type.key, k): _told(type.element, v) for k, v in value.items()}
+        case "STRUCT":
+            return {field.name: _told(field.type, value[field.name]) for field in type.fields}
+        case "TIMESTAMP":
+            return moment(value if value.tzinfo else value.replace(tzinfo=UTC))
+        case "TIMESTAMP_NTZ" | "DATE":
+            return value.isoformat()
+    return shown(type, value)
+
+
+def _name(type: Type, key: Any) -> str:
+    told = _told(type, key)
+    return str(told).lower() if isinstance(told, bool) else str(told)
 
 
 def _difference(
@@ -142,7 +165,7 @@ def _difference(
         estimate = output.estimate
         rough = estimate and (estimate.when == "always" or ours[-1])
         tolerance = ERRORS_MAX * estimate.error if estimate and rough else None
-        read = _read if nested(output.type) else _plain
+        read = _read if nested(output.type) or output.type == "VARIANT" else _plain
         if _comparable(output) and not alike(read(ours[n]), read(theirs[n]), tolerance):
             return f"{_shown(view, ours)}: {output.name} is {ours[n]}, DuckDB says {theirs[n]}"
     return None
@@ -166,6 +189,8 @@ def alike(ours: Any, theirs: Any, tolerance: float | None = None) -> bool:
         return len(ours) == len(theirs) and all(map(alike, ours, theirs))
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(alike(ours[k], theirs[k]) for k in ours)
+    if _is_nan(ours) or _is_nan(theirs):
+        return _is_nan(ours) and _is_nan(theirs)
     if isinstance(ours, Decimal) and isinstance(theirs, float):
         # DuckDB's mean of decimals is a double, which has not been rounded to the last digit.
         step = 10.0 ** int(ours.as_tuple().exponent)
@@ -173,6 +198,10 @@ def alike(ours: Any, theirs: Any, tolerance: float | None = None) -> bool:
     numbers = isinstance(ours, int | float) and isinstance(theirs, int | float)
     floats = isinstance(ours, float) or isinstance(theirs, float)
     return numbers and floats and _close(ours, theirs)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _close(one: float, other: float) -> bool:

@@ -184,18 +184,14 @@ def _storage_forms(output: OutputPlan, number: int) -> list[str]:
 
 def _storage_form(output: OutputPlan, column: str) -> str:
     match output.type:
-        case "TIMESTAMP" | "WINDOW":
+        case "TIMESTAMP" | "TIMESTAMP_NTZ" | "WINDOW":
             return f"epoch_us({column})"
         case "DATE":
             return f"date_diff('day', DATE '1970-01-01', CAST({column} AS DATE))"
         case "BOOLEAN":
             return f"CAST({column} AS INTEGER)"
-        case "DOUBLE":
+        case "FLOAT" | "DOUBLE":
             return f"CAST({column} AS DOUBLE)"
-        case "INT" | "BIGINT":
+        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
             return _BIGINT.format(column)
-        case "ARRAY<TIMESTAMP>":
-            return f"[epoch_us(v) for v in {column}]"
-        case "ARRAY<DATE>":
-            return f"[date_diff('day', DATE '1970-01-01', v) for v in {column}]"
     return column

@@ -114,8 +114,8 @@ def register_range(
     tail = _tail(reader, stream, hot, highs if known else (None,) * stream.partitions)
     connection.register(f"_tail_{stream.name}", tail)
     stored = stream.schema.stored.columns
-    columns = ", ".join(_plain_time(c.name, c.type.spark) for c in stored)
-    columns += f", {_PLACE}, {_plain_time(ARRIVED_AT, 'TIMESTAMP')}, {LATE}, {LATENESS}"
+    columns = ", ".join(_plain(c.name, c.type.spark) for c in stored)
+    columns += f", {_PLACE}, {_plain(ARRIVED_AT, 'TIMESTAMP')}, {LATE}, {LATENESS}"
     columns += f", {REASON}, {RAW}"
     after = f"NOT {before(range.lower)}"
     parts = [f'SELECT {columns}, {STATUS} FROM "_tail_{stream.name}" WHERE {after}']
@@ -168,5 +168,10 @@ def _listed(paths: list[str]) -> str:
     return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
 
 
-def _plain_time(name: str, type: str) -> str:
-    return f'make_timestamp(epoch_us("{name}")) AS "{name}"' if type == "TIMESTAMP" else f'"{name}"'
+def _plain(name: str, type: str) -> str:
+    """A column with times in UTC, and maps in the order of their keys, which make them equal."""
+    if type == "TIMESTAMP":
+        return f'make_timestamp(epoch_us("{name}")) AS "{name}"'
+    if type.startswith("MAP<"):
+        return f'map_from_entries(list_sort(map_entries("{name}"))) AS "{name}"'
+    return f'"{name}"'

@@ -19,9 +19,10 @@ from headrace.certified.types import (
     INTEGERS,
     STRING,
     VOID,
+    can_group,
     digits_of,
+    has_order,
     is_decimal,
-    is_nested,
     is_numeric,
 )
 from headrace.core.aggregate import SYNONYMS as OF_VIEWS
@@ -70,6 +71,8 @@ def _number(value: Typed) -> Typed:
 def _count(given: Sequence[Typed], over: Over) -> Typed:
     if not given:
         return Typed(over("count(*)"), "BIGINT")
+    if unequal := next((value.type for value in given if not can_group(value.type)), None):
+        raise not_available(f"count of {unequal}", "count the rows in which it IS NOT NULL.")
     known = " AND ".join(f"{value.sql} IS NOT NULL" for value in given)
     values = ", ".join(value.sql for value in given)
     what = values if len(given) == 1 else f"CASE WHEN {known} THEN row({values}) END"
@@ -102,7 +105,7 @@ def _avg(given: Sequence[Typed], over: Over) -> Typed:
 
 def _same(function: str) -> Make:
     def make(given: Sequence[Typed], over: Over) -> Typed:
-        if is_nested(given[0].type):
+        if function in {"min", "max"} and not has_order(given[0].type):
             raise not_available(f"{function} of {given[0].type}")
         return given[0].as_type(over(f"{function}({given[0].sql})"), given[0].type)
 
@@ -139,6 +142,8 @@ def _count_if(given: Sequence[Typed], over: Over) -> Typed:
 def _by(function: str) -> Make:
     def make(given: Sequence[Typed], over: Over) -> Typed:
         x, y = given
+        if not has_order(y.type):
+            raise not_available(f"an order by {y.type}", "order by a part of it.")
         return made_of(given, over(f"{function}({x.sql}, {y.sql})"), x.type)
 
     return make

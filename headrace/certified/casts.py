@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from headrace.certified.typed import Typed, not_available, text_literal
 from headrace.certified.types import (
+    BINARY,
     BITS,
     BOOLEAN,
     DOUBLE,
     FLOATS,
     INTEGERS,
+    NTZ,
     STRING,
     TIMES,
+    VARIANT,
     VOID,
     digits_of,
     duck_type,
@@ -45,8 +48,10 @@ def cast(value: Typed, target: str) -> Typed:
 
 def _cast(value: Typed, target: str) -> str | None:
     x, source = value.sql, value.type
-    if is_nested(source) or is_nested(target):
+    if is_nested(source) or is_nested(target) or {source, target} & {BINARY, VARIANT}:
         return None
+    if NTZ in (source, target):
+        return _local_time(x, source, target)
     if source == STRING:
         return _from_text(x, target)
     if target == STRING:
@@ -144,6 +149,14 @@ def _to_text(x: str, source: str) -> str | None:
     if source in INTEGERS or source in TIMES or source == BOOLEAN or is_decimal(source):
         return f"CAST({x} AS VARCHAR)"
     return None
+
+
+def _local_time(x: str, source: str, target: str) -> str | None:
+    """A time without a zone is one in UTC, where Spark casts it to one with a zone."""
+    other = target if source == NTZ else source
+    if other == STRING:
+        return _to_text(x, "TIMESTAMP") if source == NTZ else None
+    return f"CAST({x} AS {duck_type(target)})" if other in TIMES else None
 
 
 def _time(x: str, source: str, target: str) -> str | None:

@@ -26,6 +26,7 @@ from headrace.certified.intervals import (
     unit_of,
     within,
 )
+from headrace.certified.nested import field_of, no_field, subscript
 from headrace.certified.nodes import call_of, number, type_named
 from headrace.certified.operators import (
     arithmetic,
@@ -35,7 +36,7 @@ from headrace.certified.operators import (
     truth,
 )
 from headrace.certified.typed import Typed, made_of, not_available, text_literal
-from headrace.certified.types import BOOLEAN, STRING, VOID, WINDOW, is_nested, widest
+from headrace.certified.types import BOOLEAN, STRING, VOID, has_equality, has_order, widest
 from headrace.core.errors import BadQuery, LimitReached
 from headrace.define.dialect import sql_of
 
@@ -167,7 +168,8 @@ class Expressions:
         value, query = self.compile(node.this), node.args.get("query")
         if query is not None:
             sql, columns = self.names.subquery(query.unnest())
-            if len(columns) != 1 or columns[0].type != value.type:
+            same = len(columns) == 1 and columns[0].type == value.type
+            if not same or not has_equality(value.type):
                 raise not_available(
                     f"IN with a query that gives {', '.join(c.type for c in columns)} "
                     f"for a value of type {value.type}",
@@ -176,7 +178,7 @@ class Expressions:
             return made_of((value, *columns), f"({value.sql} IN ({sql}))", BOOLEAN)
         listed = [self.compile(item) for item in node.expressions]
         type = widest([v.type for v in (value, *listed)])
-        if type is None or is_nested(type):
+        if type is None or not has_equality(type):
             raise not_available("IN with values of different types", "cast them to one type.")
         items = ", ".join(cast(item, type).sql for item in listed)
         sql = f"({cast(value, type).sql} IN ({items}))"
@@ -241,10 +243,20 @@ class Expressions:
         return cast(self.compile(node.this), type_named(node.to))
 
     def _dot(self, node: exp.Dot) -> Typed:
-        value, field = self.compile(node.this), node.expression.name.lower()
-        if value.type != WINDOW or field not in {"start", "end"}:
-            raise not_available(f"the field '{field}' of {value.type}")
-        return value.as_type(f'({value.sql})."{field}"', "TIMESTAMP")
+        value, name = self.compile(node.this), node.expression.name
+        found = field_of(value, name)
+        if found is None:
+            raise no_field(value, name)
+        return found
+
+    def _bracket(self, node: exp.Bracket) -> Typed:
+        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+            raise not_available("a subscript of more than one place")
+        return subscript(self.compile(node.this), self.compile(node.expressions[0]))
+
+    def _explode(self, node: exp.Explode) -> Typed:
+        hint = "write LATERAL VIEW explode(…) t AS x."
+        raise not_available("'explode' in an expression", hint)
 
     # Functions
 
@@ -359,7 +371,10 @@ class Expressions:
     def _window_spec(self, node: exp.Window) -> str:
         node, parts = self._named_window(node), []
         if keys := node.args.get("partition_by"):
-            parts.append("PARTITION BY " + ", ".join(self.compile(key).sql for key in keys))
+            values = [self.compile(key) for key in keys]
+            if unequal := next((v.type for v in values if not has_equality(v.type)), None):
+                raise not_available(f"PARTITION BY {unequal}")
+            parts.append("PARTITION BY " + ", ".join(value.sql for value in values))
         if order := node.args.get("order"):
             parts.append("ORDER BY " + ", ".join(map(self.ordered, order.expressions)))
         if spec := node.args.get("spec"):
@@ -385,7 +400,10 @@ class Expressions:
         """An item of ORDER BY; Spark puts NULL first, and last where the order is descending."""
         direction = "DESC" if node.args.get("desc") else "ASC"
         nulls = "FIRST" if node.args.get("nulls_first") else "LAST"
-        return f"{self.compile(node.this).sql} {direction} NULLS {nulls}"
+        value = self.compile(node.this)
+        if not has_order(value.type):
+            raise not_available(f"an order by {value.type}", "order by a part of it.")
+        return f"{value.sql} {direction} NULLS {nulls}"
 
 
 # The node is of the kind that the method is found by.
@@ -402,6 +420,7 @@ _METHODS: dict[type[exp.Expr], Method] = {
     exp.Case: Expressions._case, exp.If: Expressions._if, exp.Cast: Expressions._cast,
     exp.Dot: Expressions._dot, exp.Filter: Expressions._filter, exp.Window: Expressions._window,
     exp.WithinGroup: Expressions._within_group, exp.Extract: Expressions._extract,
+    exp.Bracket: Expressions._bracket, exp.Explode: Expressions._explode,
 }  # fmt: skip
 
 

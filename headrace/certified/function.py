@@ -6,6 +6,7 @@
   INTEGER   any integer
   SAME      all of these become the widest type among them
   ANY       whatever it is
+  ARRAY, MAP, COLLECTION  a list, a map, or one of them, of any elements
   LITERAL   a literal, which `duck` reads
 """
 
@@ -20,9 +21,11 @@ from headrace.certified.types import (
     BOOLEAN,
     DOUBLE,
     INTEGERS,
+    NTZ,
     STRING,
     TIMES,
     VOID,
+    has_order,
     is_numeric,
     widest,
 )
@@ -59,7 +62,8 @@ class Scalar:
         kinds += kinds[-1:] * (len(arguments) - len(kinds))
         same = [value.type for value, kind in zip(arguments, kinds, strict=True) if kind == "SAME"]
         common = widest(same, text=self.name not in {"greatest", "least"}) if same else None
-        if same and common is None:
+        ordered = self.name not in {"greatest", "least"} or has_order(common or "")
+        if same and (common is None or not ordered):
             raise not_available(f"{self.name} of {' and '.join(dict.fromkeys(same))}")
         return [
             cast(value, common or "") if kind == "SAME" else self._argument(value, kind)
@@ -68,7 +72,7 @@ class Scalar:
 
     def _argument(self, value: Typed, kind: str) -> Typed:
         match kind:
-            case "ANY":
+            case "ANY" | "ARRAY" | "MAP" | "COLLECTION":
                 return value
             case "LITERAL" if value.literal is not None:
                 return value
@@ -94,6 +98,8 @@ def implicit(source: str, target: str) -> bool:
         return is_numeric(source) or source in TIMES or source == BOOLEAN
     if source == STRING:
         return is_numeric(target) or target in TIMES
+    if source == NTZ:
+        return target in TIMES
     return (is_numeric(source) and is_numeric(target)) or {source, target} == set(TIMES)
 
 

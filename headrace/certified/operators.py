@@ -22,8 +22,9 @@ from headrace.certified.types import (
     compared_as,
     decimal,
     digits_of,
+    has_equality,
+    has_order,
     is_decimal,
-    is_nested,
     is_numeric,
     wider_number,
 )
@@ -142,8 +143,9 @@ def comparison(sign: str, a: Typed, b: Typed) -> Typed:
         raise not_available(f"a comparison of a window with {_other(a, b)}", _EDGES)
     a, b = _comparable(a, b)
     type = compared_as(a.type, b.type)
-    if type is None or (is_nested(type) and type != WINDOW):
-        raise not_available(f"a comparison of {a.type} with {b.type}")
+    equality = sign in {"=", "<>", "IS NOT DISTINCT FROM"}
+    if type is None or not (has_equality(type) and (equality or has_order(type))):
+        raise not_available(f"'{sign}' of {a.type} and {b.type}")
     return made_of((a, b), f"({cast(a, type).sql} {sign} {cast(b, type).sql})", BOOLEAN)
 
 

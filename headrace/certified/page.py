@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headrace.certified.aggregates import AGGREGATES, ORDERED_SETS, SYNONYMS
 from headrace.certified.function import Scalar
-from headrace.certified.functions import choices, numbers, texts, times
+from headrace.certified.functions import choices, nested, numbers, texts, times
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 _HEAD = """# Functions over answers
@@ -22,26 +22,32 @@ edges by `tests/certified`. Before the aggregates, a definition may use all of S
 functions. `headrace.certified.page` writes this page.
 
 An argument of another type is cast as Spark casts it; `NUMBER` is any number, `SAME` the widest
-type of all arguments that are marked so, `LITERAL` a literal. A date or time that is computed and
-lies outside the years 1 to 9999 is NULL.
+type of all arguments that are marked so, `LITERAL` a literal, `COLLECTION` an ARRAY or a MAP. A
+date or time that is computed and lies outside the years 1 to 9999 is NULL.
 """
 _OPERATORS = """## Operators
 
 `+ - * / % div`, `= <> < <= > >= <=>`, `AND OR NOT`, `IS [NOT] NULL | TRUE | FALSE`, `BETWEEN`,
 `IN`, `LIKE` and `ILIKE` with a literal and `ESCAPE`, `RLIKE` with a literal, `||`, `CASE`, `CAST`,
-`EXISTS`, `extract`, a date or time `± INTERVAL …`.
+`EXISTS`, `extract`, a date or time `± INTERVAL …`, `object.field`, `list[0]`, `map['key']`, and
+`LATERAL VIEW [OUTER] explode(…) t AS x` after FROM.
+
+Of two objects or lists there are `=`, `<>`, `<=>` and `IN`, where a NULL inside is a value like
+others; rows are grouped by them and by maps. They have no order, nor has a `VARIANT`, which is only
+shown.
 
 Casts are between `STRING`, `BOOLEAN`, `TINYINT`, `SMALLINT`, `INT`, `BIGINT`, `FLOAT`, `DOUBLE`,
-`DECIMAL`, `DATE` and `TIMESTAMP`, as Spark makes them with `spark.sql.ansi.enabled = false`: what
-does not fit is NULL, and an integer wraps. Left out are casts of a double to text, whose digits
-depend on the version of Java, and of numbers to times.
+`DECIMAL`, `DATE` and `TIMESTAMP`, and between `TIMESTAMP_NTZ` and the last two, as Spark makes
+them with `spark.sql.ansi.enabled = false`: what does not fit is NULL, and an integer wraps. Left
+out are casts of a double to text, whose digits depend on the version of Java, of numbers to times,
+and of lists, maps, objects, `BINARY` and `VARIANT`.
 """
 
 
 def page() -> str:
     families = {
         "Text": texts.ROWS, "Numbers": numbers.ROWS, "Dates and times": times.ROWS,
-        "Choices": choices.ROWS,
+        "Choices": choices.ROWS, "Lists and maps": nested.ROWS,
     }  # fmt: skip
     parts = [_HEAD, _OPERATORS, *(_family(name, rows) for name, rows in families.items())]
     return "\n".join([*parts, _aggregates()])

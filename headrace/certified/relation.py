@@ -15,6 +15,7 @@ class AnswerColumn:
     type: str
     estimate: Estimate | None = None
     key: bool = False  # its values name rows and measure nothing
+    lists: frozenset[str] = frozenset()  # the collected lists behind it, which may have been cut
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from headrace.certified.casts import cast
 from headrace.certified.expression import SMALLER, SQL_CHARACTERS_MAX, Expressions
+from headrace.certified.nested import exploded, no_field
 from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.scope import Scope, Source, of_column
 from headrace.certified.typed import Typed, not_available, quoted
-from headrace.certified.types import VOID, wider
+from headrace.certified.types import VOID, can_group, has_equality, wider
 from headrace.core.aggregate import roughest
 from headrace.core.errors import BadQuery, HeadraceError, LimitReached, UnknownColumn
 from headrace.core.origin import Origin
@@ -110,7 +111,11 @@ class _Names:
         made = _query(query, inner)
         return made.sql, [of_column("", column) for column in made.columns]
 
-    def _unknown(self, node: exp.Column) -> UnknownColumn:
+    def _unknown(self, node: exp.Column) -> HeadraceError:
+        *before, last = [part.name for part in node.parts]
+        whole = self.scope.find(exp.column(*reversed(before))) if before else None
+        if whole is not None:
+            return no_field(whole, last)
         names = list(dict.fromkeys([*self.scope.names(), *self.given]))
         close = difflib.get_close_matches(node.name, names, 1)
         return UnknownColumn(
@@ -161,8 +166,7 @@ def _renamed(relation: ReadRelation, alias: exp.TableAlias | None) -> ReadRelati
     if len(names) != len(relation.columns):
         raise BadQuery(f"{len(names)} names are given for {len(relation.columns)} columns")
     columns = tuple(
-        AnswerColumn(name, column.type, column.estimate, column.key)
-        for name, column in zip(names, relation.columns, strict=True)
+        replace(column, name=name) for name, column in zip(names, relation.columns, strict=True)
     )
     items = ", ".join(
         f"{quoted(old.name)} AS {quoted(new.name)}"
@@ -181,14 +185,23 @@ def _set_operation(query: exp.SetOperation, environment: _Environment) -> ReadRe
         )
     columns = tuple(map(_either, left.columns, right.columns))
     word = f"{query.key.upper()}{'' if query.args.get('distinct') else ' ALL'}"
+    if word != "UNION ALL":
+        _refuse_ungrouped(word, columns)
     return ReadRelation(f" {word} ".join(_as_columns(side, columns) for side in sides), columns)
+
+
+def _refuse_ungrouped(word: str, columns: Iterable[AnswerColumn]) -> None:
+    """Rows are compared with each other, so each column must have an equality."""
+    if unequal := next((c.type for c in columns if not can_group(c.type)), None):
+        raise not_available(f"{word} of {unequal}")
 
 
 def _either(a: AnswerColumn, b: AnswerColumn) -> AnswerColumn:
     type = wider(a.type, b.type)
     if type is None:
         raise not_available(f"a column that is {a.type} in one query and {b.type} in the other")
-    return AnswerColumn(a.name, type, roughest([a.estimate, b.estimate]), a.key and b.key)
+    estimate = roughest([a.estimate, b.estimate])
+    return AnswerColumn(a.name, type, estimate, a.key and b.key, a.lists | b.lists)
 
 
 def _as_columns(side: ReadRelation, columns: tuple[AnswerColumn, ...]) -> str:
@@ -256,7 +269,7 @@ def _limited(query: exp.Expr) -> str:
 
 _CLAUSES = {
     "with_", "kind", "expressions", "distinct", "from_", "joins", "where", "group", "having",
-    "qualify", "windows", "order", "limit", "offset", "hint",
+    "qualify", "windows", "order", "limit", "offset", "hint", "laterals",
 }  # fmt: skip
 
 
@@ -288,7 +301,10 @@ class _Select:
         columns = tuple(self._column(name, typed) for name, typed in items)
         parts.append(self._order(places, outputs))
         listed = ", ".join(f"{typed.sql} AS {quoted(name)}" for name, typed in items)
-        word = "SELECT DISTINCT" if self.select.args.get("distinct") else "SELECT"
+        distinct = self.select.args.get("distinct")
+        if distinct:
+            _refuse_ungrouped("DISTINCT", columns)
+        word = "SELECT DISTINCT" if distinct else "SELECT"
         sql = f"{word} {listed}{''.join(parts)}{_limited(self.select)}"
         return _unique(ReadRelation(sql, columns))
 
@@ -311,7 +327,7 @@ class _Select:
 
     @staticmethod
     def _column(name: str, typed: Typed) -> AnswerColumn:
-        return AnswerColumn(name, typed.type, typed.estimate, typed.key)
+        return AnswerColumn(name, typed.type, typed.estimate, typed.key, typed.lists)
 
     # FROM
 
@@ -320,7 +336,29 @@ class _Select:
         if clause is None:
             return ""
         sql = f" FROM {self._source(clause.this)}"
-        return sql + "".join(self._join(join) for join in self.select.args.get("joins") or [])
+        sql += "".join(self._join(join) for join in self.select.args.get("joins") or [])
+        return sql + "".join(self._lateral(view) for view in self.select.args.get("laterals") or [])
+
+    def _lateral(self, lateral: exp.Lateral) -> str:
+        """LATERAL VIEW [OUTER] explode(list) t AS element."""
+        if not lateral.args.get("view") or not isinstance(lateral.this, exp.Explode):
+            raise not_available("LATERAL with anything but VIEW explode(…)")
+        value = self.expressions.compile(lateral.this.this)
+        sql, types = exploded(value)
+        alias = lateral.args["alias"]
+        said = [column.name for column in alias.columns]
+        names = said or (["col"] if len(types) == 1 else ["key", "value"])
+        if len(names) != len(types):
+            raise BadQuery(f"{len(names)} names are given for {len(types)} columns")
+        columns = tuple(
+            AnswerColumn(name, type, value.estimate, lists=value.lists)
+            for name, type in zip(names, types, strict=True)
+        )
+        name = alias.name or f"_lateral_{len(self.scope.sources)}"
+        self.scope.sources.append(Source(name, columns))
+        listed = ", ".join(map(quoted, names))
+        join = "LEFT JOIN LATERAL" if lateral.args.get("outer") else "JOIN LATERAL"
+        return f" {join} ({sql}) AS {quoted(name)}({listed}) ON true"
 
     def _source(self, node: exp.Expr, *, shown: bool = True) -> str:
         alias = node.args.get("alias")
@@ -386,7 +424,7 @@ class _Select:
         ]
         if len(found) < 2:
             raise UnknownColumn(f"both sides of a join need the column '{name}' of USING")
-        if found[0].type != found[-1].type:
+        if found[0].type != found[-1].type or not has_equality(found[0].type):
             raise not_available(f"USING with a {found[0].type} and a {found[-1].type}", "use ON.")
         self.scope.merged[name.lower()] = found[0]
         return quoted(found[0].name)
@@ -452,7 +490,10 @@ class _Select:
                 return f"GROUPING SETS ({inner})"
             case exp.Tuple():
                 return f"({', '.join(self._grouped(part, places) for part in item.expressions)})"
-        return self.expressions.compile(_place(item, places)).sql
+        value = self.expressions.compile(_place(item, places))
+        if not can_group(value.type):
+            raise not_available(f"GROUP BY {value.type}", "group by a part of it.")
+        return value.sql
 
     def _condition(self, word: str, outputs: Mapping[str, Typed]) -> str:
         clause = self.select.args.get(word)

@@ -16,6 +16,7 @@ class Typed:
     estimate: Estimate | None = None  # None: exact
     literal: str | None = None  # the digits or the text, where it is a literal
     key: bool = False  # a key of a view, as it is
+    lists: frozenset[str] = frozenset()  # the collected lists that it is made of
 
     def as_type(self, sql: str, type: str) -> Typed:
         """Another expression made of this one alone."""
@@ -24,7 +25,9 @@ class Typed:
 
 def made_of(parts: Iterable[Typed], sql: str, type: str) -> Typed:
     """An expression made of several: as rough as the roughest."""
-    return Typed(sql, type, roughest(part.estimate for part in parts))
+    parts = tuple(parts)
+    lists = frozenset[str]().union(*(part.lists for part in parts))
+    return Typed(sql, type, roughest(part.estimate for part in parts), lists=lists)
 
 
 def quoted(name: str) -> str:

@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+from headrace.core.schema import Type
 
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 BITS = dict(zip(INTEGERS, (8, 16, 32, 64), strict=True))
 FLOATS = ("FLOAT", "DOUBLE")
 TIMES = ("DATE", "TIMESTAMP")
+NTZ, BINARY, VARIANT = "TIMESTAMP_NTZ", "BINARY", "VARIANT"
 VOID, STRING, BOOLEAN, DOUBLE = "VOID", "STRING", "BOOLEAN", "DOUBLE"
 WINDOW = "WINDOW"  # STRUCT<start: TIMESTAMP, end: TIMESTAMP>
 DIGITS_MAX = 38
@@ -18,6 +22,7 @@ DIGITS_MAX = 38
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _DUCK = {
     "STRING": "VARCHAR", "INT": "INTEGER", "VOID": "INTEGER", "BINARY": "BLOB",
+    "TIMESTAMP_NTZ": "TIMESTAMP", "VARIANT": "VARCHAR",
     "WINDOW": 'STRUCT("start" TIMESTAMP, "end" TIMESTAMP)',
 }  # fmt: skip
 
@@ -52,11 +57,44 @@ def is_nested(type: str) -> bool:
     return type.startswith(("ARRAY<", "MAP<", "STRUCT<")) or type == WINDOW
 
 
+def has_order(type: str) -> bool:
+    """Whether values can be compared by <, and be the order of rows."""
+    return type == WINDOW or not (is_nested(type) or type == VARIANT)
+
+
+def has_equality(type: str) -> bool:
+    """Whether values can be compared by =."""
+    if type == VARIANT:
+        return False
+    return type == WINDOW or not is_nested(type) or not Type.of(type).has("MAP", VARIANT)
+
+
+def can_group(type: str) -> bool:
+    """Whether rows can be grouped by values; Spark takes maps of equal entries for one."""
+    return type == WINDOW or not Type.of(type).has(VARIANT) if is_nested(type) else type != VARIANT
+
+
+@lru_cache(maxsize=1_000)
 def duck_type(type: str) -> str:
-    """DuckDB's name for a type."""
-    # Lists and objects are JSON texts in merged rows, which are shown and not computed with.
-    json = is_nested(type) and type != WINDOW
-    return "VARCHAR" if json else _DUCK.get(type, type)
+    """DuckDB's name for a type.
+
+    >>> duck_type("MAP<STRING, ARRAY<STRUCT<a: BINARY>>>")
+    'MAP(VARCHAR, STRUCT("a" BLOB)[])'
+    """
+    if type == WINDOW or not is_nested(type):
+        return _DUCK.get(type, type)
+    of = Type.of(type)
+    match of.name:
+        case "ARRAY":
+            return f"{duck_type(of.element.spark)}[]"
+        case "MAP":
+            return f"MAP({duck_type(of.key.spark)}, {duck_type(of.element.spark)})"
+    fields = (f"{_quoted(field.name)} {duck_type(field.type.spark)}" for field in of.fields)
+    return f"STRUCT({', '.join(fields)})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def wider_number(a: str, b: str) -> str | None:
@@ -84,8 +122,10 @@ def wider(a: str, b: str, *, text: bool = True) -> str | None:
         return b
     if number := wider_number(a, b):
         return number
-    if {a, b} == set(TIMES):
+    if {a, b} in (set(TIMES), {NTZ, "TIMESTAMP"}):
         return "TIMESTAMP"
+    if {a, b} == {NTZ, "DATE"}:
+        return NTZ
     if text and STRING in (a, b):
         other = b if a == STRING else a
         return STRING if is_numeric(other) or other in TIMES else None
@@ -100,11 +140,16 @@ def widest(types: list[str], *, text: bool = True) -> str | None:
     return common
 
 
+def _readable(type: str) -> bool:
+    """Whether a text beside a value of the type is read as one."""
+    return not is_nested(type) and type not in (NTZ, BINARY, VARIANT)
+
+
 def compared_as(a: str, b: str) -> str | None:
     """The type in which two values are compared: a text is read as the other's type."""
     if STRING in (a, b) and a != b:
         other = b if a == STRING else a
         if is_decimal(other):
             return DOUBLE
-        return STRING if other == VOID else None if is_nested(other) else other
+        return STRING if other == VOID else other if _readable(other) else None
     return wider(a, b)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from headrace.compile.carried_value import carried_form, carried_type
 from headrace.compile.keyed import needed_time
-from headrace.compile.lower import Analyse, known_type, select_of, storage_form
+from headrace.compile.lower import Analyse, select_of
 from headrace.compile.ordered import ENDS, OrderedWindow
 from headrace.compile.plan import CarryPlan, StepPlan
 from headrace.compile.resolve import Resolved
@@ -169,7 +170,7 @@ class _Cutter:
                 f"it takes {step.takes}.",
             )
         names = tuple(
-            self.input(storage_form(t, sql_of(argument)))
+            self.input(carried_form(t, sql_of(argument)))
             for t, argument in zip(types, columns, strict=True)
         )
         numbers = tuple(self.weight(name, parameter) for parameter in parameters)
@@ -178,7 +179,7 @@ class _Cutter:
     def type_of(self, argument: exp.Expr) -> Type:
         sql = sql_of(argument)
         [(_, spark_type)] = self.analyse(select_of(self.source, [f"{sql} AS e"]), self.origin)
-        return known_type(spark_type, sql, self.origin)
+        return carried_type(spark_type, sql, self.origin)
 
     def weight(self, name: str, parameter: exp.Expr) -> float:
         try:

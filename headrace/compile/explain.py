@@ -45,8 +45,6 @@ _MERGES = {
     Merge.COLLECT_SET: "the smallest different values are kept, up to the limit",
     Merge.IDS: "the sets are united, so a value seen on both sides counts once",
     Merge.DECIMAL_SUM: "the two are added, exactly",
-    Merge.DECIMAL_MIN: "the smaller is kept",
-    Merge.DECIMAL_MAX: "the larger is kept",
     Merge.PAIR: "counts, means, products and squares of distances are combined",
     Merge.SHAPE: "counts, means and powers of distances are combined",
 }

@@ -18,10 +18,16 @@ from headrace.define.dialect import parse_query
 HINT = "docs/functions.md lists what can follow aggregates; apply the rest to the events, before."
 
 
-def merged_columns(plan: ViewPlan) -> tuple[AnswerColumn, ...]:
-    """The columns of a view's merged rows: its keys and the values of its aggregates."""
+def merged_columns(plan: ViewPlan, table: str) -> tuple[AnswerColumn, ...]:
+    """The columns of a view's merged rows: its keys and the values of its aggregates. A list is
+    known by the table and the column that it is in.
+    """
     keys = [AnswerColumn(key.column, key.type, key=True) for key in plan.keys]
-    calls = [AnswerColumn(call.column, call.type) for call in plan.calls]
+    lists = [frozenset({f"{table}.{call.column}"} if call.cut else ()) for call in plan.calls]
+    calls = [
+        AnswerColumn(call.column, call.type, lists=behind)
+        for call, behind in zip(plan.calls, lists, strict=True)
+    ]
     return (*keys, *calls, AnswerColumn(FRESH, "BOOLEAN"))
 
 
@@ -32,7 +38,7 @@ def answer_columns(plan: ViewPlan) -> tuple[AnswerColumn, ...]:
 
 def compile_finish(plan: ViewPlan, table: str, origin: Origin | None = None) -> Compiled:
     """The finish in DuckDB's SQL, over a table of merged rows."""
-    merged = ReadRelation(quoted(table), merged_columns(plan))
+    merged = ReadRelation(quoted(table), merged_columns(plan, table))
     query = parse_query(plan.finish_sql, Origin("plan", 1))
     try:
         return compile_query(query, lambda name: merged if name == MERGED else None)

@@ -25,11 +25,12 @@ from headrace.compile.plan import (
 )
 from headrace.compile.split import Group, Split
 from headrace.compile.windows import WindowPlan, end_column, from_column
-from headrace.core.aggregate import AGGREGATES, Estimate, Lowered, Merge, roughest
-from headrace.core.errors import Unsupported
+from headrace.core.aggregate import AGGREGATES, Estimate, Lowered, Merge, Partial, roughest
+from headrace.core.errors import BadDefinition, Unsupported
 from headrace.core.event import CUT, SEQ, TIME
 from headrace.core.origin import Origin
-from headrace.core.schema import Type, nested
+from headrace.core.schema import Type
+from headrace.core.storage import Storage, storage_of
 from headrace.define.dialect import sql_of
 
 # SQL -> (column name, Spark type) of its result; raises with the user's file and line.
@@ -37,18 +38,6 @@ Analyse = Callable[[str, Origin], list[tuple[str, str]]]
 
 # A window, the source, SQL of the other keys, and the items to pass through -> the fold before it.
 Fold = Callable[[OrderedWindow, exp.Select, list[str], list[str]], CarryPlan]
-
-_SPARK_TYPES = {
-    "string": "STRING", "boolean": "BOOLEAN", "tinyint": "INT", "smallint": "INT", "int": "INT",
-    "bigint": "BIGINT", "float": "DOUBLE", "double": "DOUBLE", "timestamp": "TIMESTAMP",
-    "timestamp_ntz": "TIMESTAMP", "date": "DATE",
-}  # fmt: skip
-_STORAGE_FORMS = {
-    "TIMESTAMP": "unix_micros({})",
-    "DATE": "unix_date({})",
-    "BOOLEAN": "cast({} as int)",
-    "DOUBLE": "cast({} as double)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +47,49 @@ class Mapped:
     sql: str
     carry: CarryPlan | None
     keys: tuple[KeyPlan, ...]
-    lowered: tuple[Lowered, ...]
-    arguments: tuple[tuple[str, ...], ...]
-    conditions: tuple[str | None, ...]
+    lowered: tuple[Lowered, ...]  # with lifts over the columns of the map step
 
 
-def type_of(spark_type: str) -> Type | None:
-    """Ours for Spark's."""
-    if spark_type.startswith("decimal"):
-        return Type.parse(spark_type)
-    name = _SPARK_TYPES.get(spark_type)
-    return Type(name) if name else None
+class Inputs:
+    """The columns of the map step that aggregates read: each form of an argument once."""
+
+    def __init__(self, letter: str) -> None:
+        self.letter, self.columns = letter, dict[str, str]()
+
+    def column(self, sql: str) -> str:
+        return self.columns.setdefault(sql, f"{self.letter}{len(self.columns)}")
+
+    @property
+    def items(self) -> list[str]:
+        return [f"{sql} AS {column}" for sql, column in self.columns.items()]
+
+
+class Argument:
+    """An argument of an aggregate: in a lift, {x} is the column of its value, and {x:stored} and
+    its like that of a form of it.
+    """
+
+    def __init__(self, sql: str, type: Type, inputs: Inputs) -> None:
+        storage = Storage(type)
+        plain = f"({sql})" if " " in sql else sql
+        self.forms: dict[str, Callable[[], str]] = {
+            "": lambda: plain,
+            "stored": lambda: storage.sql(sql),
+            "key": lambda: storage.key_sql(sql),
+            "part": lambda: storage.part(sql),
+            "key_part": lambda: storage.key_part(sql),
+        }
+        self.inputs, self.used = inputs, list[str]()
+
+    def __format__(self, form: str) -> str:
+        column = self.inputs.column(self.forms[form]())
+        self.used.append(column)
+        return column
+
+    @property
+    def known(self) -> str:
+        """SQL that is true where it is not NULL, which its forms agree on."""
+        return f"{self.used[0] if self.used else format(self)} IS NOT NULL"
 
 
 def lower_map(
@@ -98,17 +119,12 @@ def lower_map(
         for sql, (_, spark_type) in zip(expressions, analyse(probe, origin), strict=False)
     }
     keys = tuple(_key(n, group, types, origin) for n, group in enumerate(parts.groups))
-    lowered = tuple(_lower_call(call, types, origin) for call in parts.calls)
-    inputs = [a for call in parts.calls for a in call.arguments]
-    columns = {sql: f"a{n}" for n, sql in enumerate(dict.fromkeys(inputs))}
-    filters = [call.condition for call in parts.calls if call.condition]
-    conditions = {sql: f"f{n}" for n, sql in enumerate(dict.fromkeys(filters))}
+    inputs, conditions = Inputs("a"), Inputs("f")
+    lowered = tuple(_lower_call(call, types, inputs, conditions, origin) for call in parts.calls)
     plain = [key for key, group in zip(keys, parts.groups, strict=True) if not group.ordered]
     items = [item for key in plain for item in _key_items(key)]
-    items += [f"{storage_form(types[sql], sql)} AS {name}" for sql, name in columns.items()]
-    items += [f"({sql}) AS {name}" for sql, name in conditions.items()]
+    items += [*inputs.items, *conditions.items]
     order = _order(lowered, place, time, origin)
-    _refuse_computing(parts, lowered, origin)
     items += also
     carry = None
     if ordered := next((group.ordered for group in parts.groups if group.ordered), None):
@@ -128,14 +144,7 @@ def lower_map(
         items += [*order, *([f"{cut} AS {CUT}"] if cut else [])]
         windowed = [_in_window(key) for key in plain if key.window]
         sql = select_of(rows, items or ["1 AS one"], windowed)
-    return Mapped(
-        sql,
-        carry,
-        keys,
-        lowered,
-        tuple(tuple(columns[a] for a in call.arguments) for call in parts.calls),
-        tuple(conditions[call.condition] if call.condition else None for call in parts.calls),
-    )
+    return Mapped(sql, carry, keys, lowered)
 
 
 def _check_condition(sql: str, source: exp.Select, analyse: Analyse, origin: Origin) -> None:
@@ -163,47 +172,25 @@ def _order(lowered: tuple[Lowered, ...], place: str, time: str | None, origin: O
     return [f"{sql} AS {name}" for name, sql in places.items() if name in lifts]
 
 
-def _refuse_computing(parts: Split, lowered: tuple[Lowered, ...], origin: Origin) -> None:
-    """A list or an object is shown as it is; nothing is computed from it."""
-    lists = {f"call_{n}" for n, call in enumerate(lowered) if nested(call.type.spark)}
-    whole = [expression for _, expression in parts.items if not isinstance(expression, exp.Column)]
-    whole += [part for part in (parts.having, *parts.order) if part is not None]
-    for column in (c for expression in whole for c in expression.find_all(exp.Column)):
-        if column.name in lists:
-            call = parts.calls[int(column.name.removeprefix("call_"))]
-            raise Unsupported(
-                f"nothing can be computed from {call.name}, which gives a list or an object",
-                hint="select it as it is.",
-                origin=origin,
-            )
-
-
 def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], list[CallPlan]]:
     """The partial columns, each kind once however many aggregates share it, and the calls."""
     partials = _ends(mapped.keys)
     regroups = any(key.window and key.window.regroups for key in mapped.keys)
     calls: list[CallPlan] = []
-    for call, lowered, arguments, condition in zip(
-        parts.calls, mapped.lowered, mapped.arguments, mapped.conditions, strict=True
-    ):
+    for call, lowered in zip(parts.calls, mapped.lowered, strict=True):
         columns: list[str] = []
         for partial in lowered.partials:
-            when = _when(call, arguments, condition)
-            names = {"x": arguments[0], "y": arguments[-1], "when": when}
-            lifts = tuple(lift.format(**names) for lift in partial.lifts)
             # Where rows are put together when read, batch has no numbers to count: sketches tell.
             counts = partial.merge is Merge.COUNTED and not regroups
-            value = partial.counts.format(x=arguments[0])
-            counted = _counted(value, condition) if counts else None
+            counted = partial.counts if counts else None
             shared = partials.setdefault(
-                (*lifts, counted or ""),
-                _partial(len(partials), partial.merge, partial.storages, lifts, counted),
+                (*partial.lifts, counted or ""), _partial(len(partials), partial, counted)
             )
             columns += shared.columns
-        finish = lowered.finish.format(*columns)
+        finish, cut = lowered.finish.format(*columns), lowered.cut.format(*columns)
         whole = call.arguments == ("1",) and call.condition is None
-        type = lowered.type.spark
-        calls.append(CallPlan(f"c{len(calls)}", call.name, type, finish, whole))
+        name, type = f"c{len(calls)}", lowered.type.spark
+        calls.append(CallPlan(name, call.name, type, finish, whole, cut))
     return list(partials.values()), calls
 
 
@@ -268,18 +255,19 @@ def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> K
         key_sql = group.ordered.key_sql
         return KeyPlan(f"k{number}", group.name, "BIGINT", key_sql, group.window)
     type = types[group.sql]
-    if type.nested:
-        raise Unsupported(f"'{group.sql}' is an array, which cannot be grouped by", origin=origin)
+    if not Storage(type).groups:
+        raise Unsupported(
+            f"'{group.sql}' is {type.spark}, which cannot be grouped by",
+            hint=f"group by a part of it, such as {group.sql}:kind::string.",
+            origin=origin,
+        )
     if not group.window:
-        # As text: SQLite has no decimals, and of one scale equal numbers are equal texts.
-        decimal = f"cast({group.sql} as string)" if type.name == "DECIMAL" else None
-        sql = decimal or storage_form(type, group.sql)
-        return KeyPlan(f"k{number}", group.name, type.spark, sql)
-    if type.name != "TIMESTAMP":
+        return KeyPlan(f"k{number}", group.name, type.spark, Storage(type).key_sql(group.sql))
+    if type.name not in {"TIMESTAMP", "TIMESTAMP_NTZ"}:
         raise Unsupported(
             f"a window takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
         )
-    start = _start(f"unix_micros({group.sql})", group.window)
+    start = _start(Storage(type).sql(group.sql), group.window)
     return KeyPlan(f"k{number}", group.name, WINDOW, start, group.window)
 
 
@@ -318,7 +306,9 @@ def _ends(keys: tuple[KeyPlan, ...]) -> dict[tuple[str, ...], PartialPlan]:
     }
 
 
-def _lower_call(call: Call, types: dict[str, Type], origin: Origin) -> Lowered:
+def _lower_call(
+    call: Call, types: dict[str, Type], inputs: Inputs, conditions: Inputs, origin: Origin
+) -> Lowered:
     aggregate = AGGREGATES[call.name]
     given = tuple(types[argument] for argument in call.arguments)
     lowered = aggregate.lower(given, call.said)
@@ -327,42 +317,61 @@ def _lower_call(call: Call, types: dict[str, Type], origin: Origin) -> Lowered:
         raise Unsupported(
             f"{call.name} does not take {text}", hint=f"it takes {aggregate.takes}.", origin=origin
         )
-    return lowered
+    arguments = [Argument(sql, types[sql], inputs) for sql in call.arguments]
+    names = {"x": arguments[0], "y": arguments[-1]}
+    condition = conditions.column(f"({call.condition})") if call.condition else None
+    return replace(lowered, partials=_lifted(lowered.partials, call, names, condition))
+
+
+def _lifted(
+    partials: tuple[Partial, ...], call: Call, names: dict[str, Argument], condition: str | None
+) -> tuple[Partial, ...]:
+    """The partials with their lifts written out."""
+    for lift in (lift for partial in partials for lift in partial.lifts):
+        lift.format(when="", **names)  # so that it is known which forms of an argument there are
+    when = _when(call, names, condition)
+    return tuple(
+        replace(
+            partial,
+            lifts=tuple(lift.format(when=when, **names) for lift in partial.lifts),
+            counts=_counted(partial, names, condition),
+        )
+        for partial in partials
+    )
 
 
 def known_type(spark_type: str, sql: str, origin: Origin) -> Type:
+    """Ours for Spark's."""
     if spark_type == "void":
         return Type("INT")
-    if type := type_of(spark_type):
-        return type
-    if spark_type.startswith("array"):
-        return Type.array_of(Type("STRING"))
-    raise Unsupported(f"'{sql}' is of type {spark_type}, which a view cannot hold", origin=origin)
+    try:
+        type = Type.of(spark_type)
+    except BadDefinition:
+        type = None
+    if type is None or storage_of(type) is None:
+        raise Unsupported(
+            f"'{sql}' is of type {spark_type}, which a view cannot hold", origin=origin
+        )
+    return type
 
 
-def storage_form(type: Type, sql: str) -> str:
-    return _STORAGE_FORMS.get(type.name, "({})" if " " in sql else "{}").format(sql)
-
-
-def _when(call: Call, arguments: tuple[str, ...], condition: str | None) -> str:
+def _when(call: Call, names: dict[str, Argument], condition: str | None) -> str:
     conditions = [condition] if condition else []
     # What is NULL takes no part; inside a struct it would.
-    names = {"x": arguments[0], "y": arguments[-1], "_time": "_time"}
-    conditions += [f"{names[name]} IS NOT NULL" for name in AGGREGATES[call.name].needs]
+    needs = AGGREGATES[call.name].needs
+    conditions += [names[n].known if n in names else f"{n} IS NOT NULL" for n in needs]
     return f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
 
 
-def _counted(argument: str, condition: str | None) -> str:
-    return f"CASE WHEN {condition} THEN {argument} END" if condition else argument
+def _counted(partial: Partial, names: dict[str, Argument], condition: str | None) -> str:
+    if partial.merge is not Merge.COUNTED:
+        return ""
+    value = partial.counts.format(**names)
+    return f"CASE WHEN {condition} THEN {value} END" if condition else value
 
 
-def _partial(
-    number: int,
-    merge: Merge,
-    storages: tuple[str, ...],
-    lifts: tuple[str, ...],
-    counted: str | None,
-) -> PartialPlan:
+def _partial(number: int, partial: Partial, counted: str | None) -> PartialPlan:
+    storages = partial.storages
     single = len(storages) == 1
     columns = tuple(f"p{number}" if single else f"p{number}_{n}" for n in range(len(storages)))
-    return PartialPlan(merge.value, columns, storages, lifts, counted)
+    return PartialPlan(partial.merge.value, columns, storages, partial.lifts, counted)

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as replaced
 from sqlglot import exp
 
+from headrace.compile.carried_value import carried_form, carried_type
 from headrace.compile.carry import Carried, Order, relation_ddl
 from headrace.compile.derive import MADE, check_stateless
 from headrace.compile.keyed import known_keys, needed_time
-from headrace.compile.lower import Analyse, known_type, select_of, storage_form
+from headrace.compile.lower import Analyse, select_of
 from headrace.compile.match_conditions import Conditions
 from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
@@ -130,7 +131,7 @@ class _Matching:
 
     def type_of(self, sql: str, origin: Origin) -> Type:
         [(_, spark_type)] = self.analyse(select_of(self.source, [f"{sql} AS e"]), origin)
-        return known_type(spark_type, sql, origin)
+        return carried_type(spark_type, sql, origin)
 
     def events(self, inputs: Inputs) -> str:
         alias = self.resolved.stream_alias
@@ -310,7 +311,7 @@ def _plain(order: str) -> str:
 
 def _sent(sql: str, type: Type) -> str:
     """The value as the matcher takes it: times are numbers, conditions stay conditions."""
-    return sql if type.nested or type.name == "BOOLEAN" else storage_form(type, sql)
+    return sql if type.nested or type.name == "BOOLEAN" else carried_form(type, sql)
 
 
 def _kept(type: Type) -> str:

@@ -60,7 +60,7 @@ from headrace.compile.plan import (
     ViewPlan,
     digest,
 )
-from headrace.compile.raised import dated, nested_columns, raised_rows
+from headrace.compile.raised import dated, raised_rows
 from headrace.compile.resolve import Resolved, resolve, resolve_one
 from headrace.compile.rules import in_words_of_rules, ledger_view, rule_plans
 from headrace.compile.sinks import refuse_circles, sink_plans
@@ -166,7 +166,6 @@ class _Compiler:
         self.folds = Folds(project, analyser, ordered, processors)
         self.views: dict[str, ViewPlan] = {}
         self.derived: list[DerivedPlan] = []
-        self.nested: dict[str, tuple[str, ...]] = {}
         self.shapes = shapes_of(project)
         self.joins: dict[str, StreamJoin] = {
             name: stream_join(resolved, ordered, project, schemas)
@@ -193,12 +192,9 @@ class _Compiler:
             tuple(self.views.values()),
         )
         plan = msgspec.structs.replace(plan, sinks=sink_plans(self.project, plan))
-        rules = rule_plans(self.project, plan, self.nested)
+        rules = rule_plans(self.project, plan)
         plan = msgspec.structs.replace(plan, rules=tuple(rules))
-        shapes = [
-            shape_plan(plan, key, made, self.nested[matches_of(key)])
-            for key, made in self.shapes.items()
-        ]
+        shapes = [shape_plan(plan, key, made) for key, made in self.shapes.items()]
         plan = msgspec.structs.replace(plan, shapes=tuple(shapes))
         watches = [watch_plan(self.project, plan, shaped(w)) for w in self.project.watches.values()]
         plan = msgspec.structs.replace(plan, watches=tuple(watches))
@@ -211,25 +207,23 @@ class _Compiler:
             name = stream_of(rule.name)
             if name not in self.ordered:
                 continue  # it reads views, so its SELECT is the view
-            self.nested[rule.name] = self.add_raised(name, view_of(rule.name), {})
+            self.add_raised(name, view_of(rule.name), {})
         if self.project.rules or self.project.watches:
             self.views[ALERTS] = ledger_view()
 
     def add_watches(self) -> None:
         """The matches of each shape as a view."""
         for key in self.shapes:
-            name = matches_of(key)
-            self.nested[name] = self.add_raised(name, watched_of(key), MATCHED)
+            self.add_raised(matches_of(key), watched_of(key), MATCHED)
 
-    def add_raised(self, stream: str, view: str, also: Mapping[str, str]) -> tuple[str, ...]:
-        """A view of the stream's rows as alerts; the columns that are kept as JSON."""
+    def add_raised(self, stream: str, view: str, also: Mapping[str, str]) -> None:
+        """A view of the stream's rows as alerts."""
         said = self.ordered[stream].definition
         columns = self.analyser.analyse(f"SELECT * FROM {stream}", said.query_origin)
         self.ordered[stream], time = dated(self.ordered[stream], self.ordered, self.project)
         select = raised_rows(stream, columns, time, said.query_origin, also)
         kept = QueryDefinition(view, "view", sql_of(select), said.origin, said.query_origin)
         self.add_mergeable(Resolved(kept, select, stream, stream, (), ()))
-        return nested_columns(columns)
 
     def add(self, resolved: Resolved) -> None:
         if resolved.definition.rules:

@@ -63,6 +63,7 @@ class CallPlan(_Noun, frozen=True):
     type: str
     finish: str
     whole: bool = False  # it counts every event: count(*) without FILTER
+    cut: str = ""  # of a list: the store's SQL that is true where it was cut at its limit
 
 
 class OutputPlan(_Noun, frozen=True):
@@ -349,7 +350,6 @@ class RulePlan(_Noun, frozen=True):
     per: tuple[str, ...]
     coupling: str
     corrections: bool
-    nested: tuple[str, ...]  # columns that are kept as JSON
     keys: tuple[str, ...] | None  # of a rule over views: what a row is known by; else None
     streams: tuple[str, ...]
     origin: str = ""
@@ -366,7 +366,6 @@ class ShapePlan(_Noun, frozen=True):
     name: str
     sql: str  # with the constants taken out
     columns: tuple[str, ...]  # what a match says
-    nested: tuple[str, ...]
     streams: tuple[str, ...]
     types: tuple[str, ...]  # of the constants
     bounds: tuple[tuple[int, str], ...]  # constants of which the weakest is known: min or max

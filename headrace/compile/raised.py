@@ -54,13 +54,5 @@ def raised_rows(
 
 
 def _item(name: str, type: str) -> str:
-    return f"to_json(`{name}`) AS `{name}`" if _nested(type) else f"`{name}`"
-
-
-def _nested(type: str) -> bool:
-    return type.startswith(("array", "struct", "map"))
-
-
-def nested_columns(columns: Types) -> tuple[str, ...]:
-    """The columns that are kept as JSON."""
-    return tuple(name for name, type in columns if not hidden(name) and _nested(type))
+    # Nothing is grouped by a VARIANT, which is shown as the text of its JSON.
+    return f"to_json(`{name}`) AS `{name}`" if type == "variant" else f"`{name}`"

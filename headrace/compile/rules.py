@@ -94,14 +94,12 @@ def check_names(project: Project) -> None:
             )
 
 
-def rule_plans(project: Project, plan: Plan, nested: dict[str, tuple[str, ...]]) -> list[RulePlan]:
-    """What is done with the alerts of each rule; `nested` has the columns that are JSON."""
-    return [_rule_plan(project, plan, rule, nested) for rule in project.rules.values()]
+def rule_plans(project: Project, plan: Plan) -> list[RulePlan]:
+    """What is done with the alerts of each rule."""
+    return [_rule_plan(project, plan, rule) for rule in project.rules.values()]
 
 
-def _rule_plan(
-    project: Project, plan: Plan, rule: RuleDefinition, nested: dict[str, tuple[str, ...]]
-) -> RulePlan:
+def _rule_plan(project: Project, plan: Plan, rule: RuleDefinition) -> RulePlan:
     view = plan.view(view_of(rule.name))
     assert view is not None
     columns = tuple(output.name for output in view.outputs if not hidden(output.name))
@@ -116,7 +114,6 @@ def _rule_plan(
         _per(rule, columns),
         rule.coupling.value,
         rule.corrections,
-        nested.get(rule.name, ()),
         None if view.kept else _keys(rule, view, plan),
         tuple(name for flow in streams_of(plan, view) for name in flow.split("+")),
         str(rule.origin),

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.compile.carried_value import carried_form, carried_type
 from headrace.compile.carry import Carried, Order, relation_ddl
 from headrace.compile.derive import MADE, REACHED
 from headrace.compile.keyed import known_keys, needed_time
-from headrace.compile.lower import Analyse, known_type, select_of, storage_form
+from headrace.compile.lower import Analyse, select_of
 from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import Resolved
@@ -59,4 +60,4 @@ def _counted(phrase: Phrase, source: exp.Select, analyse: Analyse) -> str:
     refuse_moving_moments(parse_query(f"SELECT {phrase.sql}", phrase.origin), phrase.origin)
     sql = select_of(source, [f"{phrase.sql} AS e"])
     [(_, spark_type)] = analyse(sql, phrase.origin)
-    return storage_form(known_type(spark_type, phrase.sql, phrase.origin), phrase.sql)
+    return carried_form(carried_type(spark_type, phrase.sql, phrase.origin), phrase.sql)

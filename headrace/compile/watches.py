@@ -306,7 +306,7 @@ def _place(stream: str, edge: str, many: int) -> str:
     return f"{stream}.{OFFSET} {sign} CASE {stream}.{PARTITION} {cases} END"
 
 
-def shape_plan(plan: Plan, key: str, made: Shaped, nested: tuple[str, ...]) -> ShapePlan:
+def shape_plan(plan: Plan, key: str, made: Shaped) -> ShapePlan:
     view = plan.view(watched_of(key))
     assert view is not None
     columns = tuple(output.name for output in view.outputs if not hidden(output.name))
@@ -315,7 +315,6 @@ def shape_plan(plan: Plan, key: str, made: Shaped, nested: tuple[str, ...]) -> S
         key,
         " ".join((made.shape.select, "WHERE", made.shape.where)),
         columns,
-        nested,
         (view.stream,),
         made.shape.types,
         tuple((number, which) for number, which, _ in made.shape.bounds),

@@ -1,9 +1,8 @@
 """The types that an event's fields may have, and what each is called in the other systems.
 
-A type is a small tree: a scalar by its name, or an array, map or struct of other types. A value is
-stored as its *storage* type: a timestamp as microseconds, a date as days, a boolean as 0 or 1. Only
-the edges (decoding an event, printing an answer) know the difference.
-tests/core/test_schema.py checks that each type survives the way there and back.
+A type is a small tree: a scalar by its name, or an array, map or struct of other types. How a value
+of a type is kept in the store is said in core/storage.py.
+tests/core/test_schema.py checks that each type survives the way to its text and back.
 """
 
 from __future__ import annotations
@@ -13,12 +12,8 @@ from dataclasses import dataclass, field
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 
-_STORAGE = {
-    "STRING": "TEXT", "BOOLEAN": "INTEGER", "TINYINT": "INTEGER", "SMALLINT": "INTEGER",
-    "INT": "INTEGER", "BIGINT": "INTEGER", "FLOAT": "REAL", "DOUBLE": "REAL",
-    "TIMESTAMP": "INTEGER", "DATE": "INTEGER",
-}  # fmt: skip
-_NUMERIC = {"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"}
+WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_NUMERIC = {*WHOLE, "FLOAT", "DOUBLE"}
 ARRAY, MAP, STRUCT, DECIMAL = "ARRAY", "MAP", "STRUCT", "DECIMAL"
 
 
@@ -44,19 +39,26 @@ class Type:
 
     @staticmethod
     def parse(text: str) -> Type:
-        """Read a type as SQL writes it, in any spelling that Spark knows for it."""
+        """Read the type of an event's field as SQL writes it, in any spelling that Spark knows."""
         from headrace.core.type_text import parse_type  # it makes types, so it comes after this
 
         return parse_type(text)
+
+    @staticmethod
+    def of(text: str) -> Type:
+        """Read the type of any expression, as Spark's analyser and a plan write it."""
+        from headrace.core.type_text import computed_type
+
+        return computed_type(text)
 
     @staticmethod
     def array_of(element: Type) -> Type:
         return Type(ARRAY, (Field("element", element),))
 
     @staticmethod
-    def map_of(value: Type) -> Type:
-        """A map of texts to values, as a JSON object is."""
-        return Type(MAP, (Field("key", Type("STRING")), Field("value", value)))
+    def map_of(value: Type, key: Type | None = None) -> Type:
+        """A map of texts to values, as a JSON object is; or of other keys."""
+        return Type(MAP, (Field("key", key or Type("STRING")), Field("value", value)))
 
     @staticmethod
     def struct_of(*fields: tuple[str, Type]) -> Type:
@@ -77,23 +79,23 @@ class Type:
         return self.fields[-1].type
 
     @property
+    def key(self) -> Type:
+        """The type of a map's keys."""
+        return self.fields[0].type
+
+    @property
     def spark(self) -> str:
         match self.name:
             case "ARRAY":
                 return f"ARRAY<{self.element.spark}>"
             case "MAP":
-                return f"MAP<STRING, {self.element.spark}>"
+                return f"MAP<{self.key.spark}, {self.element.spark}>"
             case "STRUCT":
                 inner = (f"{_quoted(field.name)}: {field.type.spark}" for field in self.fields)
                 return f"STRUCT<{', '.join(inner)}>"
             case "DECIMAL" if self.size:
                 return f"DECIMAL({self.size[0]},{self.size[1]})"
         return self.name
-
-    @property
-    def storage(self) -> str | None:
-        """The store's type for a value of this type; None if the store cannot keep one."""
-        return _STORAGE.get(self.name)
 
     @property
     def numeric(self) -> bool:
@@ -106,7 +108,7 @@ class Type:
 
 def nested(type: str) -> bool:
     """Whether values of an answer's type are lists or objects, which the store keeps as JSON."""
-    return type.startswith(("ARRAY<", "STRUCT<"))
+    return type.startswith(("ARRAY<", "MAP<", "STRUCT<"))
 
 
 def _quoted(name: str) -> str:

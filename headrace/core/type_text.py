@@ -1,12 +1,15 @@
 """A type as SQL writes it -> its tree.
 
 Spellings are Spark's, in any case; names of fields keep theirs. What is not a type of ours is
-refused with the ones that are. tests/core/test_schema.py reads each type under each of its names.
+refused with the ones that are. A field of an event is read from JSON, so its type has maps of texts
+only, and VARIANT for whole columns; what an expression gives may be of more types.
+tests/core/test_schema.py reads each type under each of its names.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import Type
@@ -32,12 +35,26 @@ _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|\w+|\S)")
 
 
 def parse_type(text: str) -> Type:
-    """The type that a text says.
+    """The type of an event's field that a text says.
 
     >>> parse_type("map<string, decimal(10, 2)>").spark
     'MAP<STRING, DECIMAL(10,2)>'
     """
-    reader = _Reader(text.strip(), _TOKEN.findall(text))
+    return _read(text, from_json=True)
+
+
+@lru_cache(maxsize=1_000)  # each read of an answer asks for the types of its columns
+def computed_type(text: str) -> Type:
+    """The type of an expression that a text says.
+
+    >>> computed_type("map<int,struct<v:variant>>").spark
+    'MAP<INT, STRUCT<v: VARIANT>>'
+    """
+    return _read(text, from_json=False)
+
+
+def _read(text: str, *, from_json: bool) -> Type:
+    reader = _Reader(text.strip(), _TOKEN.findall(text), from_json)
     found = reader.type(1)
     if reader.tokens:
         raise reader.unsupported()
@@ -47,8 +64,8 @@ def parse_type(text: str) -> Type:
 class _Reader:
     """Takes the tokens of a type from the front."""
 
-    def __init__(self, text: str, tokens: list[str]) -> None:
-        self.text, self.tokens = text, tokens
+    def __init__(self, text: str, tokens: list[str], from_json: bool) -> None:
+        self.text, self.tokens, self.from_json = text, tokens, from_json
 
     def type(self, depth: int) -> Type:
         if depth > DEPTH_MAX:
@@ -73,7 +90,7 @@ class _Reader:
     def inner(self, depth: int) -> Type:
         """A part of another type. Spark makes a VARIANT of a whole column only."""
         found = self.type(depth + 1)
-        if found.name == "VARIANT":
+        if found.name == "VARIANT" and self.from_json:
             raise BadDefinition(
                 f"the type {self.text} has VARIANT as a part",
                 hint="VARIANT is the type of a whole column, which may hold any JSON.",
@@ -83,13 +100,13 @@ class _Reader:
     def map(self, depth: int) -> Type:
         self.expect("<")
         key = self.type(depth + 1)
-        if key != Type("STRING"):
+        if key != Type("STRING") and self.from_json:
             raise BadDefinition(
                 f"the type {self.text} has keys of type {key.spark}",
                 hint="the keys of a JSON object are texts: write MAP<STRING, …>.",
             )
         self.expect(",")
-        return self.closed(Type.map_of(self.inner(depth)))
+        return self.closed(Type.map_of(self.inner(depth), key))
 
     def struct(self, depth: int) -> Type:
         self.expect("<")

@@ -151,7 +151,8 @@ class ProjectService:
 
     def _behind(self, flow: str, position: list[int]) -> int:
         # By the flow's name, because reading its plan takes longer than reading the logs' ends.
-        end = whole(self.log_end(name) for name in dict.fromkeys(flow.split("+")))
+        names = dict.fromkeys(_flow_of(flow).split("+"))
+        end = whole(self.log_end(name) for name in names)
         at = Position(tuple(position))
         return end.latest(at) - at
 
@@ -401,3 +402,12 @@ def stopped_status(service: ProjectService) -> Status:
     """The status of a project that does not run."""
     plan = service.store.deployed()
     return with_health(service, plan, service.status_of("stopped", STOPPED, plan))
+
+
+def _flow_of(name: str) -> str:
+    """The flow that a part of `as_of` speaks for; a view beside streams is named before its own.
+
+    >>> _flow_of("orders+payments"), _flow_of("visitors (clicks)")
+    ('orders+payments', 'clicks')
+    """
+    return name.rpartition("(")[2].removesuffix(")")

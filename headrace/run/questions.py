@@ -41,13 +41,14 @@ from headrace.run.reading import check_reads, reads
 from headrace.run.running import Running
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.engine import set_memory
-from headrace.serving.export import with_zones
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
 from headrace.spark.query_pool import QueryPool
 
 _MOMENT = "_as_of_"
+# What Spark calls the types of a view that it does not have, or does not take from Arrow.
+_SPARK = {"WINDOW": "STRUCT<start: TIMESTAMP, end: TIMESTAMP>", "VARIANT": "STRING"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +160,12 @@ class Questions:
         """
         relations, known = list[Relation](), dict[str, AsOf]()
         for view in [v.name for v in asked.plan.views if v.name.lower() in asked.names]:
-            table, streams = self.reader.table(view)
-            table = with_zones(table)
+            table, columns, streams = self.reader.table(view)
             path = folder / f"view{len(relations)}.arrow"
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
-            relations.append(Relation(view, kind="arrow_file", paths=[str(path)]))
+            ddl = ", ".join(f"`{c.name}` {_SPARK.get(c.type, c.type)}" for c in columns)
+            relations.append(Relation(view, kind="arrow_file", paths=[str(path)], schema_ddl=ddl))
             known |= {f"{view} ({stream})": of for stream, of in streams.items()}
         return relations, known
 

@@ -9,15 +9,16 @@ transactions.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
 
 from headrace.certified.relation import AnswerColumn
+from headrace.certified.types import VOID
 from headrace.compile.plan import WINDOW, OutputPlan
-from headrace.core.schema import nested
-from headrace.core.stored_value import shown
+from headrace.core.schema import Type, nested
+from headrace.core.shown_value import shown
 from headrace.core.time import iso
 from headrace.serving.store import StreamState
 
@@ -52,7 +53,7 @@ class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     exact: bool
     error: float | None = None  # one standard error or a bound, as a share of `error_of`
     error_of: str = "value"  # "value", "rank" or "events"
-    cut: bool = False  # whether a list of the column was cut at its limit
+    cut: bool = False  # whether a list behind the column was cut at its limit
     key: bool = False  # its values name rows and measure nothing
 
 
@@ -119,32 +120,24 @@ def rows_as_objects(
     return objects
 
 
+_TIME = Type("TIMESTAMP")
+
+
 def _value(type: str, values: Any) -> Any:
     value = next(values)
     if type == WINDOW:
-        return {"start": shown("TIMESTAMP", value), "end": shown("TIMESTAMP", next(values))}
-    if nested(type) and value is not None:
-        return _read(json.loads(value))
-    return shown(type, value)
-
-
-class Cut(list[Any]):
-    """A list that was cut at its limit."""
-
-
-def _read(value: Any) -> Any:
-    return Cut(value["cut"]) if isinstance(value, dict) and "cut" in value else value
+        return {"start": shown(_TIME, value), "end": shown(_TIME, next(values))}
+    if value is None or type == VOID:
+        return None
+    return json.loads(value) if nested(type) else shown(Type.of(type), value)
 
 
 def column_info(
-    columns: Sequence[AnswerColumn],
-    rows: Sequence[dict[str, Any]],
-    fresh: bool,
-    partial: bool = False,
+    columns: Sequence[AnswerColumn], cut: Set[str], fresh: bool, partial: bool = False
 ) -> dict[str, ColumnInfo]:
     """Exactness of each column; an estimate of speed is exact where batch covers all rows, and only
-    the keys are where events are missing (`partial`)."""
-    found = {column.name: _info(column, rows, fresh) for column in columns}
+    the keys are where events are missing (`partial`). `cut` names lists that were cut."""
+    found = {column.name: _info(column, cut, fresh) for column in columns}
     if not partial:
         return found
     return {
@@ -153,7 +146,7 @@ def column_info(
     }
 
 
-def _info(column: AnswerColumn, rows: Sequence[dict[str, Any]], fresh: bool) -> ColumnInfo:
+def _info(column: AnswerColumn, cut: Set[str], fresh: bool) -> ColumnInfo:
     estimate = column.estimate
     if estimate and estimate.when == "speed" and not fresh:
         estimate = None
@@ -162,6 +155,6 @@ def _info(column: AnswerColumn, rows: Sequence[dict[str, Any]], fresh: bool) -> 
         estimate is None,
         estimate.error if estimate else None,
         estimate.of if estimate else "value",
-        any(isinstance(row[column.name], Cut) for row in rows),
+        bool(cut & column.lists),
         column.key,
     )

@@ -21,6 +21,9 @@ from headrace.compile.plan import OutputPlan, Plan, RulePlan, ShapePlan, ViewPla
 from headrace.compile.subscribe import streams_of
 from headrace.core.position import Position
 from headrace.core.rule import hidden
+from headrace.core.schema import Type
+from headrace.core.shown_value import shown
+from headrace.core.storage import Storage
 from headrace.serving.alert_rows import new_rows
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.catalog import read_plan, tables_of
@@ -125,7 +128,7 @@ def _of_stream(
     )
     bodies = [output for output in view.outputs if not hidden(output.name)]
     while part := cursor.fetchmany(CHUNK):
-        said = bodies_of(rule.nested, bodies, [row[6:] for row in part])
+        said = bodies_of(bodies, [row[6:] for row in part])
         yield [
             Candidate(row[0], body, bool(row[1]), row[4], row[5], (row[2], row[3]))
             for row, body in zip(part, said, strict=True)
@@ -153,15 +156,15 @@ def floor_of(db: Transaction) -> int:
 def _of_view(db: Transaction, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
     rows = new_rows(db, rule, view)
     while part := list(islice(rows, CHUNK)):
-        said = bodies_of(rule.nested, view.outputs, [row[1:] for row in part])
+        said = rows_as_objects([row[1:] for row in part], view.outputs)
         yield [Candidate(row[0], body, True) for row, body in zip(part, said, strict=True)]
 
 
-def bodies_of(
-    nested: Sequence[str], outputs: Sequence[OutputPlan], rows: Iterable[Row]
-) -> list[dict[str, Any]]:
-    """What alerts say; `nested` columns are kept as JSON."""
-    bodies = rows_as_objects(rows, outputs)
-    for body in bodies if nested else ():
-        body.update({n: msgspec.json.decode(body[n]) for n in nested if body[n] is not None})
-    return bodies
+def bodies_of(outputs: Sequence[OutputPlan], rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """What alerts say, from rows as the store has them."""
+    kinds = [(output.name, Type.of(output.type)) for output in outputs]
+    reads = [(name, type, Storage(type).read) for name, type in kinds]
+    return [
+        {name: shown(type, read(x)) for (name, type, read), x in zip(reads, row, strict=True)}
+        for row in rows
+    ]

@@ -8,17 +8,22 @@ nothing goes inside it. tests/serving/test_read.py compares both.
 
 from __future__ import annotations
 
+import base64
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from sqlglot import exp
 
 from headrace.certified.typed import quoted, text_literal
+from headrace.certified.types import duck_type
 from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, ViewPlan
 from headrace.compile.windows import Span, end_column
 from headrace.core.errors import BadRequest
+from headrace.core.schema import WHOLE, Type, nested
+from headrace.core.storage import decimal_text, without_nan
 from headrace.core.time import DAY, from_iso
 
 # So many windows are looked for one by one; of more, those that have a pane.
@@ -27,7 +32,9 @@ SPAN_WINDOWS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An output, or the start of one that is a window, compared with a value in storage form."""
+    """An output, or the start of one that is a window, compared with a value: a time or a date is a
+    number.
+    """
 
     output: OutputPlan
     sign: str
@@ -40,21 +47,29 @@ class Condition:
         sign = "IS NOT DISTINCT FROM" if self.sign == "IS" else self.sign
         return f"{quoted(self.output.name)}{edge} {sign} {self._literal()}"
 
+    @property
+    def stored(self) -> Any:
+        """The value as the store keeps it."""
+        if isinstance(self.value, Decimal):
+            return decimal_text(self.value, *(Type.of(self.output.type).size or (10, 0)))
+        return without_nan(self.value)
+
     def _literal(self) -> str:
         if self.value is None:
             return "NULL"
         match self.output.type:
-            case "TIMESTAMP" | "WINDOW":
+            case "TIMESTAMP" | "TIMESTAMP_NTZ" | "WINDOW":
                 return f"make_timestamp(CAST({self.value} AS BIGINT))"
             case "DATE":
                 return f"(DATE '1970-01-01' + {self.value})"
             case "BOOLEAN":
                 return "true" if self.value else "false"
-            case "DOUBLE":
-                return f"CAST('{self.value}' AS DOUBLE)"
-            case type if type.startswith("DECIMAL"):
-                return f"CAST('{self.value}' AS {type})"
-        return text_literal(self.value) if isinstance(self.value, str) else str(self.value)
+            case "BINARY":
+                return f"from_hex('{self.value.hex()}')"
+            case "STRING":
+                return text_literal(self.value)
+            case type:
+                return f"CAST('{self.value}' AS {duck_type(type)})"
 
 
 Keys = Mapping[str, str | None]  # of a row, as they are said; None is null
@@ -77,7 +92,7 @@ def inside(plan: ViewPlan, conditions: Iterable[Condition]) -> tuple[str, list[A
         key = next(key for key in plan.keys if key.column == condition.output.key)
         for text in _stored_conditions(key, condition.sign):
             where.append(text)
-            values.append(condition.value)
+            values.append(condition.stored)
     return " AND ".join(where), values
 
 
@@ -121,6 +136,11 @@ def _key(plan: ViewPlan, name: str) -> OutputPlan:
     if output is not None and _is_key(plan, output):
         return output
     known = [out.name for out in plan.outputs if _is_key(plan, out)]
+    if output is not None and output.key is not None and nested(output.type):
+        raise BadRequest(
+            f"'{name}' is {output.type}, which a question cannot name a value of",
+            hint=f"ask in SQL: SELECT * FROM {plan.name} WHERE …",
+        )
     raise BadRequest(
         f"'{name}' is not a key of view '{plan.name}'",
         detail=f"keys are: {', '.join(known) or 'none'}.",
@@ -128,7 +148,9 @@ def _key(plan: ViewPlan, name: str) -> OutputPlan:
 
 
 def _is_key(plan: ViewPlan, output: OutputPlan) -> bool:
-    return plan.kind == "read" or (output.key is not None and output.type != WINDOW)
+    if output.type == WINDOW or nested(output.type):
+        return False
+    return plan.kind == "read" or output.key is not None
 
 
 def _window(plan: ViewPlan) -> OutputPlan:
@@ -139,18 +161,22 @@ def _window(plan: ViewPlan) -> OutputPlan:
 
 
 def _stored(output: OutputPlan, text: str | None) -> Any:
-    """A value of a query parameter in storage form."""
-    if text is None or (text == "" and output.type != "STRING"):
+    """A value of a query parameter; a time or a date is a number."""
+    if text is None or (text == "" and output.type not in {"STRING", "BINARY"}):
         return None
     try:
         match output.type:
-            case "INT" | "BIGINT":
+            case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
                 return _whole(text)
             case "DOUBLE":
                 return float(text)
+            case "FLOAT":
+                return struct.unpack("f", struct.pack("f", float(text)))[0]
+            case "BINARY":
+                return base64.b64decode(text, validate=True)
             case "BOOLEAN":
                 return {"true": 1, "1": 1, "false": 0, "0": 0}[text.lower()]
-            case "TIMESTAMP":
+            case "TIMESTAMP" | "TIMESTAMP_NTZ":
                 return from_iso(text)
             case "DATE":
                 return from_iso(text) // DAY
@@ -161,10 +187,10 @@ def _stored(output: OutputPlan, text: str | None) -> Any:
     return text
 
 
-def _decimal(text: str, type: str) -> str:
-    """The number as the store keeps it, with all digits of its scale."""
-    scale = int(type.rpartition(",")[2].rstrip(")"))
-    return f"{Decimal(text).quantize(Decimal(1).scaleb(-scale)):f}"
+def _decimal(text: str, type: str) -> Decimal:
+    """The number with all digits of its scale."""
+    precision, scale = Type.of(type).size or (10, 0)
+    return Context(prec=precision).quantize(Decimal(text), Decimal(1).scaleb(-scale))
 
 
 def _whole(text: str) -> int:
@@ -210,10 +236,9 @@ def _condition(part: exp.Expr, view: ViewPlan) -> Condition | None:
     if output is None or output.key is None or (output.type == WINDOW) != bool(edge):
         return None
     kind = "TIMESTAMP" if edge else output.type
-    if literal.is_string != (kind in {"STRING", "TIMESTAMP"}) or kind in {"DOUBLE", "BOOLEAN"}:
+    # Of other types a literal may be written in several ways.
+    if kind not in {"STRING", "TIMESTAMP", *WHOLE} or literal.is_string == (kind in WHOLE):
         return None
-    if kind.startswith("DECIMAL"):
-        return None  # 5 and 5.00 are equal, and other texts
     try:
         value = from_iso(literal.name) if kind == "TIMESTAMP" else literal.to_py()
     except ValueError:

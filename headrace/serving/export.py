@@ -1,28 +1,30 @@
 """All rows of a view in a file that other tools read: Parquet, CSV, or a table of SQLite or DuckDB.
 
-A window is two columns, as in every table of an answer. Lists and objects are JSON texts. SQLite
-has neither times nor decimals, so there they are texts too.
+A window is two columns, as in every table of an answer. Parquet and DuckDB have the types of the
+answer. In CSV lists and objects are JSON and bytes base64; SQLite has neither times nor decimals,
+so there they are texts too.
 tests/serving/test_export.py reads each file back.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from headrace.certified.typed import quoted
+from headrace.compile.plan import WINDOW
 from headrace.core.errors import BadRequest, Conflict
-from headrace.core.time import iso
+from headrace.core.shown_value import shown
+from headrace.serving.arrow_values import plain, shown_type
 from headrace.serving.database import Database
 from headrace.serving.read import Reader
 
 SECONDS_MAX = 3_600.0
-UTC = pa.timestamp("us", tz="UTC")
 
 
 def export_view(db: Database, name: str, path: Path) -> int:
@@ -42,27 +44,16 @@ def export_view(db: Database, name: str, path: Path) -> int:
 
 def exported(db: Database, name: str) -> pa.Table:
     """All rows of a view, of one commit."""
-    table, _ = Reader(db, seconds_max=SECONDS_MAX).table(name)
+    table, known, _ = Reader(db, seconds_max=SECONDS_MAX).table(name)
     columns: dict[str, Any] = {}
-    for field, column in zip(table.schema, table.columns, strict=True):
-        if pa.types.is_struct(field.type):
+    for of, column in zip(known, table.columns, strict=True):
+        if of.type == WINDOW:
             whole = column.combine_chunks()
             for edge in ("start", "end"):
-                columns[f"{field.name}_{edge}"] = whole.field(edge).cast(UTC)
+                columns[f"{of.name}_{edge}"] = whole.field(edge)
         else:
-            columns[field.name] = column.cast(UTC) if pa.types.is_timestamp(field.type) else column
+            columns[of.name] = column
     return pa.table(columns)
-
-
-def with_zones(table: pa.Table) -> pa.Table:
-    """The table with its times in UTC, as Spark takes them for moments."""
-    for n, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            table = table.set_column(n, field.name, table.column(n).cast(UTC))
-        elif pa.types.is_struct(field.type):
-            window = pa.struct([("start", UTC), ("end", UTC)])
-            table = table.set_column(n, field.name, table.column(n).cast(window))
-    return table
 
 
 def _parquet(table: pa.Table, path: Path, name: str) -> None:
@@ -74,6 +65,10 @@ def _parquet(table: pa.Table, path: Path, name: str) -> None:
 def _csv(table: pa.Table, path: Path, name: str) -> None:
     from pyarrow import csv
 
+    for n, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
+            texts = pa.array(_plain(table.column(n)), pa.string())
+            table = table.set_column(n, field.name, texts)
     csv.write_csv(table, path)
 
 
@@ -105,12 +100,12 @@ def _storage(type: pa.DataType) -> str:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    """The values as SQLite holds them."""
-    if pa.types.is_timestamp(column.type):
-        return [None if us is None else iso(us) for us in column.cast(pa.int64()).to_pylist()]
-    if pa.types.is_date(column.type):
-        return list(column.cast(pa.string()).to_pylist())
-    return [f"{v:f}" if isinstance(v, Decimal) else v for v in column.to_pylist()]
+    """The values as SQLite holds them: numbers, and everything else as an answer shows it."""
+    type, values = shown_type(column.type), plain(column).to_pylist()
+    found = [shown(type, value) for value in values]
+    if type.nested:
+        return [v if v is None else json.dumps(v, ensure_ascii=False) for v in found]
+    return found
 
 
 _WRITERS: dict[str, Callable[[pa.Table, Path, str], None]] = {

@@ -17,6 +17,7 @@ from headrace.compile.plan import ABSORBED, ABSORBED_BY, LATE, ViewPlan
 from headrace.compile.windows import end_column
 from headrace.core.aggregate import Merge
 from headrace.core.position import Position
+from headrace.core.storage import without_nan
 from headrace.serving.carried import fits, promote_states, stage_states
 from headrace.serving.catalog import (
     go_live,
@@ -82,7 +83,8 @@ def stage(
     db.executemany(f"INSERT INTO {generation} VALUES ({places})", stored_rows(plan, rows))
     if plan.counted:
         encode = msgspec.json.encode
-        pairs = ((row[0], encode(row[1:-1]).decode(), row[-1]) for row in values)
+        kept = (tuple(map(without_nan, row)) for row in values)
+        pairs = ((row[0], encode(row[1:-1]).decode(), row[-1]) for row in kept)
         db.executemany(f"INSERT INTO {seen} VALUES (?, ?, ?) ON CONFLICT DO NOTHING", pairs)
     return Staged(version, full, len(rows))
 

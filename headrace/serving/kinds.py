@@ -100,23 +100,31 @@ def _nested(word: str, parts: list[str]) -> Kind:
         element = kind_of(",".join(parts))
         return Kind(lambda values: [element.value(v) for v in values], pa.list_(element.arrow))
     if word == "MAP":
-        # The keys of a JSON object are texts, whatever they were before.
-        kind = kind_of(parts[-1])
-        read = partial(_read_fields, default=kind)
-        return Kind(read, pa.map_(pa.string(), kind.arrow))
+        key, value = kind_of(parts[0]), kind_of(",".join(parts[1:]))
+        return Kind(partial(_read_entries, key, value), pa.map_(key.arrow, value.arrow))
     named = [part.split(":", 1) for part in parts]
-    fields = {name.strip(): kind_of(type) for name, type in named}
+    fields = {_unquoted(name.strip()): kind_of(type) for name, type in named}
     if list(fields) == ["start", "end"] and set(fields.values()) == {MOMENT}:
         return WINDOW
     arrow = pa.struct([(name, kind.arrow) for name, kind in fields.items()])
-    return Kind(partial(_read_fields, fields=fields), arrow)
+    return Kind(partial(_read_fields, fields), arrow)
 
 
-def _read_fields(
-    value: dict[str, Any], fields: dict[str, Kind] | None = None, default: Kind = _TEXT
-) -> dict[str, Any]:
-    known = fields or {}
-    return {name: known.get(name, default).value(found) for name, found in value.items()}
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+def _read_fields(fields: dict[str, Kind], value: dict[str, Any]) -> dict[str, Any]:
+    return {name: fields.get(name, _TEXT).value(found) for name, found in value.items()}
+
+
+def _read_entries(key: Kind, value: Kind, found: dict[str, Any]) -> dict[Any, Any]:
+    """A map; the names of a JSON object are texts, whatever its keys were before."""
+    return {_read_key(key, name): value.value(part) for name, part in found.items()}
+
+
+def _read_key(kind: Kind, name: str) -> Any:
+    return name == "true" if kind.arrow == pa.bool_() else kind.value(name)
 
 
 def _parts(text: str) -> list[str]:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.compile.plan import PartialPlan, ViewPlan
+from headrace.compile.plan import KeyPlan, PartialPlan, ViewPlan
 from headrace.compile.windows import Span, coalesced, from_column, spread
 from headrace.core.aggregate import Merge
+from headrace.core.schema import Type
+from headrace.core.storage import Storage
 
 
 def generation_table(name: str, version: str) -> str:
@@ -42,7 +44,7 @@ def columns_of(plan: ViewPlan) -> list[str]:
 
 def create_tables(plan: ViewPlan, generation: str, speed: str, values: str) -> list[str]:
     """The statements that make a view's tables."""
-    keys = [f"{key.column} {_storage(key.type)}" for key in plan.keys]
+    keys = [f"{key.column} {_storage(key)}" for key in plan.keys]
     partials = [
         f"{c} {s}" for p in plan.partials for c, s in zip(p.columns, p.storages, strict=True)
     ]
@@ -74,10 +76,8 @@ def _indexes(plan: ViewPlan, table: str) -> list[str]:
     ]
 
 
-def _storage(type: str) -> str:
-    if type.startswith("DECIMAL"):
-        return "TEXT"
-    return {"STRING": "TEXT", "DOUBLE": "REAL"}.get(type, "INTEGER")
+def _storage(key: KeyPlan) -> str:
+    return "INTEGER" if key.window else Storage(Type.of(key.type)).column
 
 
 def upsert(plan: ViewPlan, table: str, source: str, *, grouped: bool) -> str:

@@ -6,26 +6,22 @@ two edges. Conditions on keys go inside, to the indexes of both tables, before a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from headrace.compile.plan import FRESH, WINDOW, KeyPlan, ViewPlan
+from headrace.compile.plan import FRESH, WINDOW, CallPlan, KeyPlan, ViewPlan
 from headrace.compile.windows import Span
-from headrace.core.schema import nested
+from headrace.core.schema import Type, nested
+from headrace.core.shown_value import shown
+from headrace.core.storage import Storage
+from headrace.serving.arrow_values import engine_type, plain
 from headrace.serving.database import Transaction
-from headrace.serving.kinds import kind_of
 from headrace.serving.merge import in_windows, merged, source
 
 KEY = "_key"  # what a stored row is known by, where the rows of an answer are the stored ones
-_TIME = pa.timestamp("us")
-_ARROW = {
-    "STRING": pa.string(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(),
-    "BIGINT": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
-    "TIMESTAMP": _TIME, "DATE": pa.date32(), "BOOLEAN": pa.bool_(),
-}  # fmt: skip
 
 
 def merged_sql(
@@ -45,9 +41,19 @@ def merged_sql(
 
 def _items(plan: ViewPlan) -> list[str]:
     keys = [item for key in plan.keys for item in _key_items(key)]
-    calls = [f"{call.finish} AS {call.column}" for call in plan.calls]
+    calls = [item for call in plan.calls for item in _call_items(call)]
     key = [] if plan.regroups else [KEY]
     return [*keys, *calls, f"coalesce(_group, 0) > 0 AS {FRESH}", *key]
+
+
+def cut_column(call: str) -> str:
+    """The column that is true where the list of an aggregate was cut at its limit."""
+    return f"{call}_cut"
+
+
+def _call_items(call: CallPlan) -> list[str]:
+    cut = [f"{call.cut} AS {cut_column(call.column)}"] if call.cut else []
+    return [f"{call.finish} AS {call.column}", *cut]
 
 
 def _key_items(key: KeyPlan) -> list[str]:
@@ -76,6 +82,8 @@ def arrow(plan: ViewPlan, rows: Iterable[Sequence[Any]]) -> pa.Table:
             arrays[key.column] = pa.StructArray.from_arrays(edges, ["start", "end"])
     for call in plan.calls:
         arrays[call.column] = array(call.type, next(columns))
+        if call.cut:
+            arrays[cut_column(call.column)] = array("BOOLEAN", next(columns))
     arrays[FRESH] = array("BOOLEAN", next(columns))
     if not plan.regroups:
         arrays[KEY] = array("STRING", next(columns))
@@ -83,22 +91,23 @@ def arrow(plan: ViewPlan, rows: Iterable[Sequence[Any]]) -> pa.Table:
 
 
 def array(type: str, values: Sequence[Any]) -> pa.Array:
-    if nested(type):  # kept as JSON
-        return pa.array(values, pa.string())
-    if type.startswith("DECIMAL"):  # kept as text
-        decimals = [None if value is None else Decimal(value) for value in values]
-        return pa.array(decimals, kind_of(type).arrow)
-    if type in {"TIMESTAMP", WINDOW}:
-        return pa.array(values, pa.int64()).view(_TIME)
-    if type == "DATE":
-        return pa.array(values, pa.int32()).view(pa.date32())
-    if type == "BOOLEAN":
-        return pa.array([None if value is None else bool(value) for value in values], pa.bool_())
-    return pa.array(values, _ARROW[type])
+    """Stored values as the reading engine takes them."""
+    if type == WINDOW:
+        type = "TIMESTAMP"
+    read, arrow = Storage(Type.of(type)).read, engine_type(type)
+    if pa.types.is_timestamp(arrow):
+        return pa.array(values, pa.int64()).view(arrow)
+    if pa.types.is_date32(arrow):
+        return pa.array(values, pa.int32()).view(arrow)
+    if pa.types.is_integer(arrow) or pa.types.is_string(arrow) or pa.types.is_binary(arrow):
+        return pa.array(values, arrow)
+    return pa.array([read(value) for value in values], arrow)
 
 
 def stored(table: pa.Table, types: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Rows of an answer with times as numbers; a window takes two places."""
+    """Rows of an answer with times as numbers; a window takes two places, and a list or an object
+    is the JSON text of what an answer shows.
+    """
     columns = [c for n, type in enumerate(types) for c in _stored(table.column(n), type)]
     return list(zip(*columns, strict=True)) if columns else []
 
@@ -107,8 +116,8 @@ def _stored(column: pa.ChunkedArray, type: str) -> list[list[Any]]:
     if type == WINDOW:
         whole = column.combine_chunks()
         return [_stored(pa.chunked_array([whole.field(n)]), "TIMESTAMP")[0] for n in (0, 1)]
-    if type == "TIMESTAMP":
-        column = column.cast(pa.int64())
-    elif type == "DATE":
-        column = column.cast(pa.int32())
-    return [column.to_pylist()]
+    values = plain(column).to_pylist()
+    if not nested(type):
+        return [values]
+    of = Type.of(type)
+    return [[None if value is None else json.dumps(shown(of, value)) for value in values]]

@@ -19,7 +19,6 @@ from sqlglot import exp
 
 from headrace.certified.relation import AnswerColumn
 from headrace.certified.select import Compiled, compile_query
-from headrace.compile.finish import answer_columns
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import BadQuery
 from headrace.core.origin import Origin
@@ -33,6 +32,7 @@ from headrace.serving.conditions import Condition, Keys, asked, narrowing
 from headrace.serving.database import Database, Transaction
 from headrace.serving.empty import windows_of
 from headrace.serving.engine import NEVER, run
+from headrace.serving.kinds import kind_of
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
 from headrace.serving.merged import stored
 from headrace.serving.order import order_by
@@ -135,7 +135,7 @@ class Reader:
             rows = stored(table, [column.type for column in made.columns])
             states = [read_stream(db, name) for name in _streams_of(db, made.relations)]
             fresh = any(state.reached != state.built for state in states)
-            return self._answer(db, rows, made.columns, made.relations, limit, fresh)
+            return self._answer(views, rows, made.columns, made.relations, limit, fresh)
 
     @_in_one_snapshot
     def plan(self, text: str, readable: Readable = everything) -> tuple[tuple[str, ...], str, str]:
@@ -146,14 +146,17 @@ class Reader:
             return made.relations, made.sql, "\n".join(steps.column(1).to_pylist())
 
     @_in_one_snapshot
-    def table(self, name: str) -> tuple[pa.Table, dict[str, AsOf]]:
-        """All rows of a view as a table, with windows as structs, and what they speak for."""
+    def table(self, name: str) -> tuple[pa.Table, tuple[AnswerColumn, ...], dict[str, AsOf]]:
+        """All rows of a view as a table, with windows as structs, its columns, and what its rows
+        speak for.
+        """
         with self.db.read() as db:
             views = Views.of(db, model=self.model)
             plan = live_plan(db, views.plan, name)
-            sql = f"SELECT * FROM {views.relation(plan).sql}"
-            table = run(sql, views.tables, self.seconds_max)
-            return table, self._as_of(db, (plan.name,))
+            relation = views.relation(plan)
+            table = run(f"SELECT * FROM {relation.sql}", views.tables, self.seconds_max)
+            schema = pa.schema([(c.name, kind_of(c.type).arrow) for c in relation.columns])
+            return table.cast(schema), relation.columns, self._as_of(db, (plan.name,))
 
     def answers_about(self, names: set[str]) -> bool:
         """Whether `sql` can answer a query over these: views, and tables beside them."""
@@ -174,14 +177,15 @@ class Reader:
         order: str | None,
     ) -> Answer:
         views.narrowed = {plan.name.lower(): conditions}
-        rows = f"SELECT * FROM ({views.with_freshness(plan)}){_where(conditions)}"
+        relation = views.with_freshness(plan)
+        rows = f"SELECT * FROM {relation.sql}{_where(conditions)}"
         if order:
             rows = f"SELECT *, count(*) OVER () AS _total FROM ({rows}) {order_by(plan, order)}"
         sql = f"SELECT * FROM ({rows}) LIMIT {self._wanted(limit) + 1}"
-        columns, table = answer_columns(plan), run(sql, views.tables, self.seconds_max)
+        columns, table = relation.columns[:-1], run(sql, views.tables, self.seconds_max)
         fresh = any(table.column(len(columns)).to_pylist())
         found = stored(table, [column.type for column in columns])
-        answer = self._answer(views.db, found, columns, (plan.name,), limit, fresh)
+        answer = self._answer(views, found, columns, (plan.name,), limit, fresh)
         if not order:
             return answer
         total = table.column(len(columns) + 1)[0].as_py() if table.num_rows else 0
@@ -192,21 +196,21 @@ class Reader:
 
     def _answer(
         self,
-        db: Transaction,
+        views: Views,
         raw: Sequence[Row],
         columns: Sequence[AnswerColumn],
-        views: tuple[str, ...],
+        names: tuple[str, ...],
         limit: int | None,
         fresh: bool,
     ) -> Answer:
         """Rows, of which there may be one more than wanted, with what they speak for."""
-        wanted, known = self._wanted(limit), self._as_of(db, views)
+        wanted, known = self._wanted(limit), self._as_of(views.db, names)
         rows = rows_as_objects(raw[:wanted], columns)
         partial = any(stream.set_aside or stream.sampled for stream in known.values())
         return Answer(
             rows,
             known,
-            column_info(columns, rows, fresh, partial),
+            column_info(columns, views.cut(), fresh, partial),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
 
@@ -228,7 +232,7 @@ def rows_of(
     """
     views = Views.of(db, model=model_of(db.changes) if kept else None)
     views.narrowed, views.again = {plan.name.lower(): conditions}, False
-    sql = f"SELECT * FROM ({views.with_freshness(plan)}){_where(conditions)}"
+    sql = f"SELECT * FROM {views.with_freshness(plan).sql}{_where(conditions)}"
     types = [*(output.type for output in plan.outputs), "BOOLEAN"]
     return stored(run(sql, views.tables), types)
 

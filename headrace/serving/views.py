@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headrace.certified.relation import ReadRelation
-from headrace.certified.select import compile_query
+from headrace.certified.relation import AnswerColumn, ReadRelation
+from headrace.certified.select import Compiled, compile_query
 from headrace.certified.typed import quoted
 from headrace.compile.finish import answer_columns, compile_finish
 from headrace.compile.plan import FRESH, OutputPlan, Plan, ViewPlan
@@ -27,7 +28,7 @@ from headrace.serving.catalog import read_plan, tables_of
 from headrace.serving.conditions import Condition, inside, span
 from headrace.serving.database import Transaction
 from headrace.serving.ledger_rows import ledger_rows
-from headrace.serving.merged import arrow, merged_sql
+from headrace.serving.merged import arrow, cut_column, merged_sql
 from headrace.serving.read_model import Moved, ReadModel
 from headrace.serving.table_rows import read_rows, relation_of
 
@@ -85,7 +86,7 @@ class Views:
             return ReadRelation(quoted(ALERTS), answer_columns(view))
         if view.kind == "read":
             made = compile_query(parse_read(view.read_sql, Origin("plan", 1)), self._below)
-            return ReadRelation(f"({made.sql})", answer_columns(view))
+            return ReadRelation(f"({made.sql})", _with_lists(view, made))
         return self.kept(live_plan(self.db, self.plan, view.name))
 
     def kept(self, live: ViewPlan) -> ReadRelation:
@@ -93,16 +94,30 @@ class Views:
         name = f"merged_{live.recompute}"
         if name not in self.tables:
             self.tables[name] = self.merged(live)
-        return ReadRelation(f"({_finish(live, name)})", answer_columns(live))
+        made = _finish(live, name)
+        return ReadRelation(f"({made.sql})", _with_lists(live, made))
 
-    def with_freshness(self, view: ViewPlan) -> str:
-        """The engine's SELECT of a view's rows, each with whether speed took part in it; of a view
-        over views that is not known of a row, so it is taken for granted.
+    def with_freshness(self, view: ViewPlan) -> ReadRelation:
+        """A view's rows, each with whether speed took part in it; of a view over views that is not
+        known of a row, so it is taken for granted.
         """
         if not view.kept:
-            return f"SELECT *, true AS {FRESH} FROM {self.relation(view).sql}"
+            rows = self.relation(view)
+            columns = (*rows.columns, AnswerColumn(FRESH, "BOOLEAN"))
+            return ReadRelation(f"(SELECT *, true AS {FRESH} FROM {rows.sql})", columns)
         marked = OutputPlan(FRESH, "BOOLEAN", FRESH)
-        return self.kept(msgspec.structs.replace(view, outputs=(*view.outputs, marked))).sql
+        return self.kept(msgspec.structs.replace(view, outputs=(*view.outputs, marked)))
+
+    def cut(self) -> set[str]:
+        """The collected lists, by table and column, of which one was cut in the rows that were
+        read.
+        """
+        return {
+            f"{name}.{column.removesuffix(cut_column(''))}"
+            for name, table in self.tables.items()
+            for column in table.column_names
+            if column.endswith(cut_column("")) and pc.any(table.column(column)).as_py()
+        }
 
     def merged(self, live: ViewPlan) -> pa.Table:
         # A limit decides on the view's rows before a condition asks for some of them.
@@ -129,9 +144,15 @@ class Views:
             return None
 
 
+def _with_lists(view: ViewPlan, made: Compiled) -> tuple[AnswerColumn, ...]:
+    """The columns of a view's answer, with the lists that they are made of."""
+    pairs = zip(answer_columns(view), made.columns, strict=True)
+    return tuple(replace(column, lists=found.lists) for column, found in pairs)
+
+
 @lru_cache(maxsize=1_000)
-def _finish(live: ViewPlan, table: str) -> str:
-    return compile_finish(live, table).sql
+def _finish(live: ViewPlan, table: str) -> Compiled:
+    return compile_finish(live, table)
 
 
 def live_plan(db: Transaction, plan: Plan, name: str) -> ViewPlan:

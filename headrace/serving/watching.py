@@ -113,7 +113,7 @@ def _matches(
     )
     outputs = [output for output in view.outputs if not hidden(output.name)]
     while part := cursor.fetchmany(CHUNK):
-        bodies = bodies_of(shape.nested, outputs, [row[8:] for row in part])
+        bodies = bodies_of(outputs, [row[8:] for row in part])
         yield [
             Match(row[0], bool(row[1]), row[4], row[5], row[6], bool(row[7]), body)
             for row, body in zip(part, bodies, strict=True)

@@ -17,13 +17,13 @@ import math
 import re
 import struct
 from collections.abc import Callable, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from headrace.core.errors import Unsupported
 from headrace.core.schema import Column, Type
 from headrace.core.time import FIRST, LAST, from_iso
-from headrace.testing.reference import Timestamp
+from headrace.testing.reference import Date, LocalTimestamp, Timestamp, Variant
 from headrace.testing.time_formats import moment_us
 
 _STEP = re.compile(r"""\.?"((?:[^"\\]|\\.)*)"|\.([\w-]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
@@ -241,19 +241,25 @@ def _variant(value: Any) -> Any:
     return value
 
 
+def _date(value: Any) -> Date:
+    text = _exactly(str)(value)
+    try:
+        return Date((date.fromisoformat(text) - date(1970, 1, 1)).days)
+    except ValueError as problem:
+        raise NotDecoded(f"{value!r} is not a date") from problem
+
+
+def _local(value: Any) -> LocalTimestamp:
+    if "Z" in _exactly(str)(value) or re.search(r":\d\d[+-]", value):
+        raise NotDecoded(f"{value!r} has a zone")
+    return LocalTimestamp(_timestamp(value).us)
+
+
 def _timestamp(value: Any) -> Timestamp:
     try:
         return Timestamp(from_iso(_exactly(str)(value)))
     except ValueError as problem:
         raise NotDecoded(f"{value!r} is not a moment") from problem
-
-
-def _unsupported(type_: str) -> Callable[[Any], Any]:
-    def refuse(value: Any) -> Any:
-        # No dead letter: the event may be right, it is the reference that cannot tell.
-        raise Unsupported(f"the reference does not know the type {type_}, here of {value!r}")
-
-    return refuse
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {
@@ -267,7 +273,7 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {
     "DOUBLE": _double,
     "TIMESTAMP": _timestamp,
     "BINARY": _binary,
-    "VARIANT": _variant,
-    "DATE": _unsupported("DATE"),
-    "TIMESTAMP_NTZ": _unsupported("TIMESTAMP_NTZ"),
+    "VARIANT": lambda value: Variant(_variant(value)),
+    "DATE": _date,
+    "TIMESTAMP_NTZ": _local,
 }

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from headrace.certified.function import Scalar
 from headrace.certified.functions import SCALARS
 
+LETTERS = "sdibmtyofkhzxlgpr"
 _COLUMNS = {
     "STRING": "s", "INT": "i", "BIGINT": "b", "DOUBLE": "d", "DATE": "y", "TIMESTAMP": "t",
-    "BOOLEAN": "o", "INTEGER": "bikh", "NUMBER": "dibmfkh", "ANY": "sdibmtyofkh",
+    "BOOLEAN": "o", "INTEGER": "bikh", "NUMBER": "dibmfkh", "ANY": LETTERS, "ARRAY": "lg",
+    "MAP": "p", "COLLECTION": "lgp",
 }  # fmt: skip
 _LITERALS = {
     "round": ["0", "1", "2", "-1", "-3"],
@@ -47,7 +49,7 @@ _ALONE = {*_SMALL, *_SECONDS, "make_date"}
 _STEEP = {"sin", "cos", "tan", "exp"}
 TYPES = [
     "STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE",
-    "TIMESTAMP", "DECIMAL(10,1)", "DECIMAL(38,6)",
+    "TIMESTAMP", "DECIMAL(10,1)", "DECIMAL(38,6)", "TIMESTAMP_NTZ",
 ]  # fmt: skip
 _SIGNS = ["+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>"]
 _FORMS = [
@@ -75,6 +77,25 @@ PLAIN = [
     "min(d1) OVER (PARTITION BY o1)", "max(d1) OVER (PARTITION BY o1)", "count(s1) OVER ()",
     "max(s1) OVER ()", "count_if(o1) OVER ()", "bool_and(o1) OVER ()", "1.50", "1L", "2.5D", "1e3",
 ]  # fmt: skip
+# What is inside of lists, maps and objects, and the types that no literal has. Few drawn arguments
+# fit these, so all of them are compared each time.
+NESTED = [
+    "r1.a", "r1.c.d", "edges.r1.b[0]", "r2.b[1] + 1", "l1[0]", "l1[k1]", "g1[i1]", "p1['a']",
+    "l1[-2]", "g1[row % 9 - 5]",
+    "p1[s1]", "p1['Äß'] + i1", "element_at(l1, 1)", "element_at(g1, -1)", "element_at(p1, 'b')",
+    "try_element_at(l1, 2)", "get(l1, i2)", "size(l1)", "cardinality(p1)", "size(r1.b)",
+    "array_size(g1)", "array_contains(l1, 'a')", "array_contains(l1, s2)", "array_contains(g1, d1)",
+    "array_contains(r1.b, m2)", "array_position(l1, 'b')", "array_position(g1, d2)",
+    "array_max(g1)", "array_min(l1)", "array_max(r2.b)", "map_keys(p1)", "map_values(p1)",
+    "map_contains_key(p1, 'a')", "map_keys(p1)[0]", "r1 = r2", "r1.c = r2.c", "l1 <=> l2",
+    "g1 <> g2", "l1 IN (l2, l1)", "r1 IN (r2, r1)", "CASE WHEN o1 THEN r1 END.a",
+    "coalesce(l1, l2)", "nullif(g1, g2)", "r1 IS NULL", "count(r1) OVER ()",
+    "first_value(r1) OVER (ORDER BY row)", "lag(p1) OVER (ORDER BY row)",
+    "row_number() OVER (PARTITION BY l1 ORDER BY row)", "max(x1) OVER ()", "x1 < x2", "z1 < z2",
+    "z1 = t1", "z1 > y1", "year(z1)", "hour(z1)", "CAST(z1 AS DATE)", "CAST(z1 AS TIMESTAMP)",
+    "CAST(y1 AS TIMESTAMP_NTZ)", "CAST(z1 AS STRING)", "date_trunc('month', z1)",
+    "date_format(z1, 'yyyy')", "x1 = x2", "min(z1) OVER ()", "datediff(z1, z2)",
+]  # fmt: skip
 
 
 def calls(rng: random.Random, each: int) -> list[str]:
@@ -84,9 +105,9 @@ def calls(rng: random.Random, each: int) -> list[str]:
 
 def operations() -> list[str]:
     """Every operator between all types, every form with all types, every cast."""
-    made = list(PLAIN)
-    for a in "sdibmtyofkh":
-        for b in "sdibmtyofkh":
+    made = [*PLAIN, *NESTED]
+    for a in LETTERS:
+        for b in LETTERS:
             made += [f"{a}1 {sign} {b}2" for sign in _SIGNS]
             made += [form.format(a=f"{a}1", b=f"{b}2") for form in _FORMS if "{b}" in form]
         made += [form.format(a=f"{a}1") for form in _FORMS if "{b}" not in form]
@@ -113,7 +134,7 @@ def combinations(rng: random.Random) -> Iterator[str]:
 def _call(form: Scalar, rng: random.Random) -> str:
     kinds = [*form.takes, *(form.takes[-1:] if form.variadic else ())]
     if "SAME" in form.takes or "SAME*" in form.takes:
-        letter = rng.choice("sdibmtyofkh")
+        letter = rng.choice(LETTERS)
         return f"{form.name}({', '.join(f'{letter}{rng.choice((1, 2))}' for _ in kinds)})"
     given = [_argument(form.name, kind, rng, n) for n, kind in enumerate(kinds)]
     return f"{form.name}({', '.join(given)})"

@@ -38,6 +38,23 @@ TIMES = [
     datetime(2026, 11, 17, 10, 20, 30, 120000), datetime(2000, 1, 31), datetime(1900, 3, 1, 1, 2),
     datetime(2020, 12, 31, 23), datetime(2021, 1, 3), datetime(2019, 12, 30, 8, 9, 10, 50),
 ]  # fmt: skip
+LISTS = [[], [None], ["a"], ["a", None], ["", "Äß"], ["b", "a", "b"], ["🎉"]]
+ARRAYS = [[], [None], [0.0], [-0.0], [math.nan, 1.0], [math.nan, None], [math.inf, -1.5, 2.5]]
+MAPS = [[], [("a", 1)], [("a", None)], [("", -7), ("b", 2**31 - 1)], [("a", 1), ("Äß", 0)]]
+OBJECT = pa.struct(
+    [
+        ("a", pa.int32()),
+        ("b", pa.list_(pa.decimal128(18, 2))),
+        ("c", pa.struct([("D", pa.string())])),
+    ]
+)
+OBJECTS = [
+    {"a": None, "b": None, "c": None},
+    {"a": 1, "b": [], "c": {"D": None}},
+    {"a": 1, "b": [Decimal("1.50"), None], "c": {"D": "Äß"}},
+    {"a": -(2**31), "b": [Decimal("-0.01")], "c": {"D": ""}},
+    {"a": None, "b": [None], "c": {"D": "a"}},
+]
 TYPES: dict[str, tuple[str, pa.DataType, list[Any]]] = {
     "s": ("STRING", pa.string(), TEXTS),
     "d": ("DOUBLE", pa.float64(), DOUBLES),
@@ -50,6 +67,12 @@ TYPES: dict[str, tuple[str, pa.DataType, list[Any]]] = {
     "t": ("TIMESTAMP", pa.timestamp("us", "UTC"), TIMES),
     "y": ("DATE", pa.date32(), [time.date() for time in TIMES]),
     "o": ("BOOLEAN", pa.bool_(), [True, False]),
+    "z": ("TIMESTAMP_NTZ", pa.timestamp("us"), TIMES),
+    "x": ("BINARY", pa.binary(), [b"", b"\0", b"\0\xff", b"a", b"ab", b"\xff"]),
+    "l": ("ARRAY<STRING>", pa.list_(pa.string()), LISTS),
+    "g": ("ARRAY<DOUBLE>", pa.list_(pa.float64()), ARRAYS),
+    "p": ("MAP<STRING, INT>", pa.map_(pa.string(), pa.int32()), MAPS),
+    "r": ("STRUCT<a: INT, b: ARRAY<DECIMAL(18,2)>, c: STRUCT<D: STRING>>", OBJECT, OBJECTS),
 }
 # Each type has two columns, so that functions of two arguments meet different values.
 COLUMNS = (
@@ -73,7 +96,7 @@ def edges(rows: int, rng: random.Random) -> pa.Table:
 
 def _value(name: str, values: list[Any], rng: random.Random) -> Any:
     """A value of the list, or one near by that nobody thought of."""
-    if rng.random() < 0.5:
+    if rng.random() < 0.5 or name in "xlgpr":
         return rng.choice(values)
     match name:
         case "s":
@@ -90,7 +113,7 @@ def _value(name: str, values: list[Any], rng: random.Random) -> Any:
             return rng.randrange(-(10 ** rng.randrange(1, 18)), 10**6)
         case "m":
             return Decimal(rng.randrange(-(10**6), 10**6)).scaleb(-2)
-        case "t":
+        case "t" | "z":
             return datetime(1970, 1, 1) + timedelta(
                 microseconds=rng.randrange(-(10**15), 3 * 10**15)
             )
@@ -115,6 +138,12 @@ def duck(table: pa.Table) -> duckdb.DuckDBPyConnection:
 RELATION = ReadRelation("edges", COLUMNS)
 
 
+def in_spark(spark: Any, table: pa.Table) -> None:
+    """Spark with the relation `edges`; a time without a zone is one only if the schema says so."""
+    ddl = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+    spark.createDataFrame(table, ddl).createOrReplaceTempView("edges")
+
+
 def same(a: Any, b: Any) -> bool:
     """Equal, doubles to 1e-9 of their size."""
     if isinstance(a, float) and isinstance(b, float):
@@ -123,4 +152,8 @@ def same(a: Any, b: Any) -> bool:
         return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-300)
     if type(a) is not type(b):
         return False
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
     return bool(a == b)

@@ -4,8 +4,6 @@ event holds is the value that went in.
 
 from __future__ import annotations
 
-import sqlite3
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.core.aggregate.nouns import BIGINT, DOUBLE
 from headrace.core.errors import BadDefinition
-from headrace.core.schema import _STORAGE, Column, Schema, Type
+from headrace.core.schema import Column, Schema, Type
 from headrace.core.type_text import DEPTH_MAX, SUPPORTED, SYNONYMS
 from headrace.log.columns import arrow_type
 
@@ -53,19 +51,6 @@ SPELLINGS = {
     "BINARY": ["binary"],
     "VARIANT": ["variant"],
 }
-# A value of each type in storage form: microseconds, days, 0 or 1.
-STORED = {
-    "STRING": "naïve 'x'",
-    "BOOLEAN": 1,
-    "TINYINT": -(2**7),
-    "SMALLINT": 2**15 - 1,
-    "INT": -(2**31),
-    "BIGINT": 2**63 - 1,
-    "FLOAT": 0.5,
-    "DOUBLE": 0.1,
-    "TIMESTAMP": -1,
-    "DATE": 20_000,
-}
 
 
 @given(NESTED)
@@ -92,25 +77,16 @@ def test_a_decimal_has_the_size_that_spark_gives_it(text: str, precision: int, s
 
 def test_tables_of_types_speak_of_the_same_types() -> None:
     assert set(SYNONYMS.values()) == set(SCALARS) == set(SPELLINGS)
-    assert set(_STORAGE) == set(STORED)
     assert [name for name in SCALARS if name not in SUPPORTED] == []
 
 
-@pytest.mark.parametrize("name", STORED)
-def test_stored_value_survives_the_store(name: str) -> None:
-    db = sqlite3.connect(":memory:")
-    db.execute(f"CREATE TABLE t (x {Type(name).storage}) STRICT")
-    db.execute("INSERT INTO t VALUES (?)", (STORED[name],))
-    found = db.execute("SELECT x FROM t").fetchone()[0]
-    db.close()
-    assert (found, type(found)) == (STORED[name], type(STORED[name]))
-
-
 @pytest.mark.parametrize(
-    "text", ["DECIMAL(4,2)", "ARRAY<INT>", "MAP<STRING, INT>", "STRUCT<a: INT>"]
+    "text", ["MAP<INT, STRUCT<v: VARIANT>>", "ARRAY<MAP<DATE, STRING>>", "MAP<DECIMAL(4,2), INT>"]
 )
-def test_what_the_store_cannot_keep_has_no_storage(text: str) -> None:
-    assert Type.parse(text).storage is None
+def test_an_expression_may_give_more_than_an_event(text: str) -> None:
+    assert Type.of(text).spark == text
+    with pytest.raises(BadDefinition):
+        Type.parse(text)
 
 
 ARROW = {

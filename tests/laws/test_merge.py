@@ -32,6 +32,8 @@ from hypothesis import strategies as st
 from headrace.compile.plan import KeyPlan, PartialPlan, ViewPlan
 from headrace.core.aggregate import HLL_LG_K, Merge
 from headrace.core.aggregate.sketches import KLL_K
+from headrace.core.schema import Type
+from headrace.core.storage import decimal_text
 from headrace.serving.merge import columns_of, create_tables, merged, source, upsert
 from headrace.serving.states import STATES, finished, register
 
@@ -130,16 +132,45 @@ def lift_count_min(events: Sequence[Any]) -> Row:
 def lift_list(events: Sequence[Any]) -> Row:
     items = sorted((place, value) for value, place in events)
     kept = [{"s": place, "v": value} for place, value in items[:4]]
-    return (json.dumps({"limit": 3, "items": kept}),)
+    return (json.dumps({"type": "STRING", "limit": 3, "items": kept}),)
 
 
-def lift_set(events: Sequence[Any]) -> Row:
-    return (json.dumps({"limit": 3, "items": sorted(set(events))[:4]}),)
+def lift_set(type: str, order: Callable[[Any], Any] = lambda v: v) -> Callable[..., Row]:
+    """The smallest of the different values, which are parts of JSON."""
+
+    def lift(events: Sequence[Any]) -> Row:
+        different = {json.dumps(event): event for event in events}
+        items = sorted(different.values(), key=order)[:4]
+        return (json.dumps({"type": type, "limit": 3, "items": items}),)
+
+    return lift
 
 
-def lift_decimals(choose: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Row]:
-    """Decimals as Spark casts them to text."""
-    return lambda events: (f"{choose(events):f}" if events else None,)
+def nulls_first(part: Sequence[Any]) -> Any:
+    return [(value is not None, value) for value in part]
+
+
+def lift_decimals(events: Sequence[Any]) -> Row:
+    """A sum of decimals as Spark casts it to text."""
+    return (f"{sum(events):f}" if events else None,)
+
+
+def lift_kept(type: str, choose: Callable[[Any], Any]) -> Callable[[Sequence[Any]], Row]:
+    """The extreme of values, in the form in which they are kept."""
+    precision, scale = Type.parse(type).size or (0, 0)
+
+    def lift(events: Sequence[Any]) -> Row:
+        return (decimal_text(choose(events), precision, scale) if events else None,)
+
+    return lift
+
+
+def nan_last(value: Any) -> Any:
+    return isinstance(value, str), value
+
+
+def lift_reals(choose: Callable[..., Any]) -> Callable[[Sequence[Any]], Row]:
+    return lambda events: (choose(events, key=nan_last) if events else None,)
 
 
 def same_decimals(wanted: Row, found: Row) -> bool:
@@ -206,8 +237,11 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64, min_value=-
 PAIRS = st.tuples(st.none() | BIGINTS, st.integers(-2, 2))
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 
-MONEY = st.decimals(-(10**20), 10**20, places=2)
 SMALL = st.integers(0, 7)
+OBJECTS = st.tuples(st.none() | SMALL.map(lambda n: json.dumps({"a": n})), st.integers(-2, 2))
+BYTES = st.tuples(st.none() | st.binary(max_size=2), st.integers(-2, 2))
+REALS = st.floats(allow_nan=False) | st.just("NaN")
+MONEY = st.decimals(-(10**20), 10**20, places=2)
 # Far from zero too, where sums of plain powers would lose every digit.
 EIGHTHS = st.builds(
     lambda base, step: base + step / 8, st.sampled_from([0, 10**6]), st.integers(-40, 40)
@@ -221,23 +255,40 @@ CASES = [
     Case(Merge.MAX, ("INTEGER",), BIGINTS, lift_extreme(max)),
     Case(Merge.MIN, ("TEXT",), TEXTS, lift_extreme(min)),
     Case(Merge.MAX, ("TEXT",), TEXTS, lift_extreme(max)),
-    Case(Merge.MIN, ("REAL",), st.floats(allow_nan=False, allow_infinity=False), lift_extreme(min)),
+    Case(Merge.MIN, ("REAL",), REALS, lift_reals(min)),
+    Case(Merge.MAX, ("REAL",), REALS, lift_reals(max)),
+    Case(Merge.MIN, ("BLOB",), st.binary(max_size=4), lift_extreme(min)),
+    Case(Merge.MAX, ("BLOB",), st.binary(max_size=4), lift_extreme(max)),
+    Case(Merge.MIN, ("text",), MONEY, lift_kept("DECIMAL(24,2)", min)),
+    Case(Merge.MAX, ("text",), MONEY, lift_kept("DECIMAL(24,2)", max)),
     Case(Merge.MOMENTS, ("INTEGER", "REAL", "REAL"), FAR | DOUBLES, lift_moments, same_moments),
     Case(Merge.MAX_BY, ("INTEGER", "INTEGER", "INTEGER"), PAIRS, lift_by(1)),
     Case(Merge.MIN_BY, ("INTEGER", "INTEGER", "INTEGER"), PAIRS, lift_by(-1)),
+    Case(Merge.MAX_BY, ("TEXT", "INTEGER", "INTEGER"), OBJECTS, lift_by(1)),
+    Case(Merge.MIN_BY, ("BLOB", "INTEGER", "INTEGER"), BYTES, lift_by(-1)),
     Case(Merge.HLL, ("BLOB",), st.integers(0, 500), lift_sketch, same_finish(Merge.HLL)),
     Case(Merge.KLL, ("BLOB",), DOUBLES, lift_kll, same_finish(Merge.KLL, 0.5, 1)),
     Case(Merge.KLL, ("blob",), DOUBLES, lift_kll, same_finish(Merge.KLL, 0.9, 0)),
     Case(Merge.TOP_K, ("BLOB",), SMALL, lift_top_k, same_finish(Merge.TOP_K, 3, "BIGINT")),
     Case(Merge.COUNT_MIN, ("BLOB",), SMALL, lift_count_min, same_finish(Merge.COUNT_MIN, "37")),
+    Case(Merge.COLLECT_LIST, ("TEXT",), TEXTS, lift_list, same_finish(Merge.COLLECT_LIST)),
+    Case(Merge.COLLECT_SET, ("TEXT",), SMALL, lift_set("BIGINT"), same_finish(Merge.COLLECT_SET)),
+    Case(Merge.COLLECT_SET, ("text",), TEXTS, lift_set("STRING"), same_finish(Merge.COLLECT_SET)),
     Case(
-        Merge.COLLECT_LIST, ("TEXT",), TEXTS, lift_list, same_finish(Merge.COLLECT_LIST, "STRING")
+        Merge.COLLECT_SET,
+        ("Text",),
+        st.sampled_from(["NaN", -1.5, 0.0, 5e-324, 2.0]),
+        lift_set("DOUBLE", nan_last),
+        same_finish(Merge.COLLECT_SET),
     ),
-    Case(Merge.COLLECT_SET, ("TEXT",), SMALL, lift_set, same_finish(Merge.COLLECT_SET, "BIGINT")),
-    Case(Merge.COLLECT_SET, ("text",), TEXTS, lift_set, same_finish(Merge.COLLECT_SET, "STRING")),
-    Case(Merge.DECIMAL_SUM, ("TEXT",), MONEY, lift_decimals(sum), same_decimals),
-    Case(Merge.DECIMAL_MIN, ("TEXT",), MONEY, lift_decimals(min), same_decimals),
-    Case(Merge.DECIMAL_MAX, ("TEXT",), MONEY, lift_decimals(max), same_decimals),
+    Case(
+        Merge.COLLECT_SET,
+        ("tExt",),
+        st.lists(st.none() | SMALL, max_size=2),
+        lift_set("ARRAY<INT>", nulls_first),
+        same_finish(Merge.COLLECT_SET),
+    ),
+    Case(Merge.DECIMAL_SUM, ("TEXT",), MONEY, lift_decimals, same_decimals),
     Case(Merge.IDS, ("BLOB",), BIGINTS | SMALL, lift_ids, same_finish(Merge.IDS)),
     Case(
         Merge.PAIR,

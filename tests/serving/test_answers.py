@@ -89,20 +89,21 @@ def test_what_is_computed_from_an_estimate_is_an_estimate(bench: Bench) -> None:
 
 def test_a_list_is_a_list_and_its_column_says_when_one_was_cut() -> None:
     results = (
-        AnswerColumn("a", "ARRAY<BIGINT>"),
-        AnswerColumn("b", "ARRAY<STRING>"),
+        AnswerColumn("a", "ARRAY<BIGINT>", lists=frozenset({"merged.c0"})),
+        AnswerColumn("b", "ARRAY<STRING>", lists=frozenset({"merged.c0", "merged.c1"})),
         AnswerColumn("c", "STRING"),
     )
-    rows = rows_as_objects([("[1, 2]", '["x"]', "[]"), ("[]", '{"cut": ["y"]}', "")], results)
+    rows = rows_as_objects([("[1, 2]", '["x"]', "[]"), ("[]", '["y"]', "")], results)
     assert rows == [{"a": [1, 2], "b": ["x"], "c": "[]"}, {"a": [], "b": ["y"], "c": ""}]
-    cut = {name: info.cut for name, info in column_info(results, rows, fresh=True).items()}
+    found = column_info(results, {"merged.c1"}, fresh=True)
+    cut = {name: info.cut for name, info in found.items()}
     assert cut == {"a": False, "b": True, "c": False}
     assert msgspec.json.decode(msgspec.json.encode(rows)) == rows
 
 
 def test_an_error_says_what_it_is_a_share_of() -> None:
     results = (AnswerColumn("p", "DOUBLE", Estimate("always", 0.0133, of="rank")),)
-    info = column_info(results, [{"p": 1.0}], fresh=False)["p"]
+    info = column_info(results, set(), fresh=False)["p"]
     assert msgspec.to_builtins(info) == {
         "type": "DOUBLE",
         "exact": False,

@@ -9,6 +9,7 @@ import headrace.testing.reference
 
 ALLOWED = ("headrace.core.time", "headrace.core.errors", "headrace.testing.reference", "sqlglot")
 STANDARD = {
+    "base64",
     "__future__", "collections", "contextlib", "csv", "dataclasses", "datetime", "decimal",
     "fractions", "functools", "io", "itertools", "json", "math", "operator", "re", "types",
     "typing",

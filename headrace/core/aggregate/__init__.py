@@ -9,8 +9,10 @@ For every aggregate and every split of the events, merge(lift(a), lift(b)) = lif
 associative, commutative, with NULL as zero. tests/laws/test_seam.py checks this for every row of
 the table.
 
-In a lift, {x} and {y} are the arguments, {when} the FILTER clause, `_seq` the event's place in the
-log and `_time` its event time. In a finish, {0}, {1}, … are the partial columns; `finish_<merge>`
+In a lift, {x} and {y} are the arguments as Spark has them, {x:stored} is one as the store keeps it,
+{x:key} the same with equal values equal, {x:part} and {x:key_part} these as parts of JSON
+(core/storage.py); {when} is the FILTER clause, `_seq` the event's place in the log and `_time` its
+event time. In a finish, {0}, {1}, … are the partial columns; `finish_<merge>`
 reads a state (serving/states).
 """
 

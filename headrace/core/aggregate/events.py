@@ -16,6 +16,7 @@ from headrace.core.aggregate.nouns import (
     Said,
     Types,
 )
+from headrace.core.storage import Storage
 
 
 def _end(merge: Merge) -> Lower:
@@ -25,18 +26,15 @@ def _end(merge: Merge) -> Lower:
     `min_by` takes the later of equals, so the first event's place is written with its sign
     turned.
     """
-    order, sign = "struct(_time, _seq, {x})", "-" if merge is Merge.MIN_BY else ""
+    order, sign = "struct(_time, _seq, {x:part})", "-" if merge is Merge.MIN_BY else ""
     lifts = (
-        f"{merge}({{x}}, {order}){{when}}",
+        f"{merge}({{x:stored}}, {order}){{when}}",
         f"{merge.value[:3]}(_time){{when}}",
         f"{sign}{merge}(_seq, {order}){{when}}",
     )
 
     def lower(types: Types, said: Said) -> Lowered | None:
-        storage = types[0].storage
-        if storage is None:
-            return None
-        storages = (storage, "INTEGER", "INTEGER")
+        storages = (Storage(types[0]).column, "INTEGER", "INTEGER")
         return Lowered((Partial(merge, lifts, storages),), "{0}", types[0])
 
     return lower

@@ -21,37 +21,38 @@ from headrace.core.aggregate.nouns import (
     Types,
 )
 from headrace.core.aggregate.numbers import sum_of
+from headrace.core.schema import WHOLE as WHOLE_TYPES
 from headrace.core.schema import Type
+from headrace.core.storage import Storage, text_sql
 
 LIST_LIMIT = 100
 BINS_MAX = 100
 
 
-def _kept(values: str, limit: int) -> str:
+def _kept(type: Type, values: str, limit: int) -> str:
     kept = f"slice(array_sort({values}{{when}}), 1, {limit + 1})"
-    return f"to_json(named_struct('limit', {limit}, 'items', {kept}))"
+    named = text_sql(type.spark).replace("{", "{{").replace("}", "}}")  # a lift is a template
+    state = f"named_struct('type', {named}, 'limit', {limit}, 'items', {kept})"
+    return f"to_json({state}, map('ignoreNullFields', 'false'))"
 
 
 def _collect_list(types: Types, said: Said) -> Lowered | None:
-    event = f"named_struct('s', _seq, 'v', {_one_zero(types[0])})"
+    event = "named_struct('s', _seq, 'v', {x:part})"
     return _list(Merge.COLLECT_LIST, f"collect_list({event})", types[0], said[0])
 
 
 def _collect_set(types: Types, said: Said) -> Lowered | None:
-    return _list(Merge.COLLECT_SET, f"collect_set({_one_zero(types[0])})", types[0], said[0])
-
-
-def _list(merge: Merge, values: str, type: Type, limit: int) -> Lowered | None:
-    if type.nested or type.name == "DECIMAL":
+    # As Spark has it, no map is an element of a set.
+    if types[0].has("MAP") or not Storage(types[0]).groups:
         return None
-    partial = Partial(merge, (_kept(values, limit),), ("TEXT",))
-    finish = f"coalesce(finish_{merge}({{0}}, '{type.name}'), '[]')"
-    return Lowered((partial,), finish, Type.array_of(type))
+    return _list(Merge.COLLECT_SET, "collect_set({x:key_part})", types[0], said[0])
 
 
-def _one_zero(type: Type) -> str:
-    """Adding zero makes -0.0 and 0.0 one value."""
-    return "{x} + 0.0D" if type.name == "DOUBLE" else "{x}"
+def _list(merge: Merge, values: str, type: Type, limit: int) -> Lowered:
+    partial = Partial(merge, (_kept(type, values, limit),), ("TEXT",))
+    finish = f"coalesce(finish_{merge}({{0}}), '[]')"
+    cut = f"coalesce(finish_{merge}({{0}}, 'cut'), 0)"
+    return Lowered((partial,), finish, Type.array_of(type), cut)
 
 
 def _histogram(types: Types, said: Said) -> Lowered | None:
@@ -77,16 +78,17 @@ def _no_range(said: Said) -> str | None:
 
 
 def _ids(types: Types, said: Said) -> Lowered | None:
-    if types[0].name not in {"INT", "BIGINT"}:
+    if types[0].name not in WHOLE_TYPES:
         return None
     partial = Partial(Merge.IDS, ("concat_ws(',', collect_set({x}){when})",), ("BLOB",))
     return Lowered((partial,), "coalesce(finish_ids({0}), 0)", BIGINT)
 
 
+_SET = "any value but MAP and VARIANT"
 _LIMIT = Parameter("limit", int, LIST_LIMIT, 1, 10_000)
 ROWS = (
     Aggregate("collect_list", 1, ANY, _collect_list, parameters=(_LIMIT,), needs=("x",)),
-    Aggregate("collect_set", 1, ANY, _collect_set, parameters=(_LIMIT,), needs=("x",)),
+    Aggregate("collect_set", 1, _SET, _collect_set, parameters=(_LIMIT,), needs=("x",)),
     Aggregate(
         "histogram",
         1,

@@ -35,8 +35,6 @@ class Merge(StrEnum):
     IDS = "ids"
     PAIR = "pair"  # count, means, squared distances and their product, of two numbers
     DECIMAL_SUM = "decimal_sum"  # decimals as text, exact
-    DECIMAL_MIN = "decimal_min"
-    DECIMAL_MAX = "decimal_max"
     SHAPE = "shape"  # count, mean, and the second, third and fourth powers of distances
 
 
@@ -47,7 +45,7 @@ class Partial:
     merge: Merge
     lifts: tuple[str, ...]
     storages: tuple[str, ...]
-    counts: str = "{x}"  # of COUNTED: the values whose number batch counts
+    counts: str = "{x:key}"  # of COUNTED: the values whose number batch counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +102,7 @@ class Lowered:
     partials: tuple[Partial, ...]
     finish: str
     type: Type
+    cut: str = ""  # of a list: SQL over the partials that is true where it was cut at its limit
 
 
 Types = tuple[Type, ...]
@@ -125,6 +124,8 @@ class Aggregate:
     refuses: Callable[[Said], str | None] = lambda said: None
 
 
-ANY, NUMBER, TRUTH = "any value", "INT, BIGINT, DECIMAL or DOUBLE", "BOOLEAN"
-WHOLE, TWO_NUMBERS = "INT or BIGINT", "two of INT, BIGINT or DOUBLE"
+ANY, NUMBER, TRUTH = "any value", "a number", "BOOLEAN"
+ORDERED = "a value that has an order: not an ARRAY, MAP, STRUCT or VARIANT"
+EQUAL = "any value but VARIANT"
+WHOLE, TWO_NUMBERS = "a whole number", "two numbers that are not DECIMAL"
 BIGINT, DOUBLE, BOOLEAN = Type("BIGINT"), Type("DOUBLE"), Type("BOOLEAN")

@@ -11,6 +11,7 @@ from headrace.core.aggregate.nouns import (
     BOOLEAN,
     DOUBLE,
     NUMBER,
+    ORDERED,
     TRUTH,
     Aggregate,
     Lower,
@@ -21,6 +22,7 @@ from headrace.core.aggregate.nouns import (
     Types,
 )
 from headrace.core.schema import Type
+from headrace.core.storage import Storage
 
 
 def sum_of(lift: str, storage: str = "INTEGER") -> Partial:
@@ -39,26 +41,21 @@ _WHOLE = (
 _COUNT = sum_of("count({x})")
 
 
-# A decimal is kept as text; SQLite has no decimals.
-_DECIMAL = {Merge.MIN: Merge.DECIMAL_MIN, Merge.MAX: Merge.DECIMAL_MAX}
+# A sum of decimals is kept as text; SQLite has no decimals.
+_DECIMALS = Partial(Merge.DECIMAL_SUM, ("cast(sum({x}){when} as string)",), ("TEXT",))
 _DIGITS_MAX = 38
 
 
-def _decimal(merge: Merge, aggregate: str) -> Partial:
-    return Partial(merge, (f"cast({aggregate}({{x}}){{when}} as string)",), ("TEXT",))
-
-
 def _decimal_sum(size: tuple[int, int]) -> Lowered:
-    type = Type.decimal_of(min(size[0] + 10, _DIGITS_MAX), size[1])
-    finish = f"finish_decimal_sum({{0}}, {min(size[0] + 10, _DIGITS_MAX)}, {size[1]})"
-    return Lowered((_decimal(Merge.DECIMAL_SUM, "sum"),), finish, type)
+    precision, scale = min(size[0] + 10, _DIGITS_MAX), size[1]
+    finish = f"finish_decimal_sum({{0}}, {precision}, {scale})"
+    return Lowered((_DECIMALS,), finish, Type.decimal_of(precision, scale))
 
 
 def _decimal_avg(size: tuple[int, int]) -> Lowered:
     precision, scale = (min(digits + 4, _DIGITS_MAX) for digits in size)
     finish = f"finish_decimal_sum({{0}}, {precision}, {scale}, {{1}})"
-    partials = (_decimal(Merge.DECIMAL_SUM, "sum"), _COUNT)
-    return Lowered(partials, finish, Type.decimal_of(precision, scale))
+    return Lowered((_DECIMALS, _COUNT), finish, Type.decimal_of(precision, scale))
 
 
 def _count(types: Types, said: Said) -> Lowered:
@@ -67,11 +64,11 @@ def _count(types: Types, said: Said) -> Lowered:
 
 def _sum(types: Types, said: Said) -> Lowered | None:
     match types[0]:
-        case Type("INT"):
+        case Type("TINYINT" | "SMALLINT" | "INT"):
             return Lowered((sum_of("sum({x})"),), "{0}", BIGINT)
         case Type("BIGINT"):
             return Lowered(_HALVES, _WHOLE, BIGINT)
-        case Type("DOUBLE"):
+        case Type("FLOAT" | "DOUBLE"):
             return Lowered((sum_of("sum({x})", "REAL"),), "{0}", DOUBLE)
         case Type("DECIMAL", size=size) if size:
             return _decimal_sum(size)
@@ -81,13 +78,13 @@ def _sum(types: Types, said: Said) -> Lowered | None:
 def _avg(types: Types, said: Said) -> Lowered | None:
     sums: tuple[Partial, ...]
     match types[0]:
-        case Type("INT"):
+        case Type("TINYINT" | "SMALLINT" | "INT"):
             finish, sums = "{0} * 1.0 / nullif({1}, 0)", (sum_of("sum({x})"),)
         case Type("BIGINT"):
             # The low half is carried into the high one first, or digits of the sum would be lost.
             high, low = "({0} + ({1} >> 32))", "({1} & 4294967295)"
             finish, sums = f"({high} * 4294967296.0 + {low}) / nullif({{2}}, 0)", _HALVES
-        case Type("DOUBLE"):
+        case Type("FLOAT" | "DOUBLE"):
             finish, sums = "{0} / nullif({1}, 0)", (sum_of("sum({x})", "REAL"),)
         case Type("DECIMAL", size=size) if size:
             return _decimal_avg(size)
@@ -98,20 +95,16 @@ def _avg(types: Types, said: Said) -> Lowered | None:
 
 def _extreme(merge: Merge) -> Lower:
     def lower(types: Types, said: Said) -> Lowered | None:
-        storage = types[0].storage
-        if types[0].name == "DECIMAL":
-            return Lowered((_decimal(_DECIMAL[merge], merge),), "{0}", types[0])
-        if storage is None:
-            return None
-        partial = Partial(merge, (f"{merge}({{x}}){{when}}",), (storage,))
-        return Lowered((partial,), "{0}", types[0])
+        storage = Storage(types[0])
+        partial = Partial(merge, (f"{merge}({{x:stored}}){{when}}",), (storage.column,))
+        return Lowered((partial,), "{0}", types[0]) if storage.ordered else None
 
     return lower
 
 
 def _boolean(merge: Merge) -> Lower:
     def lower(types: Types, said: Said) -> Lowered | None:
-        partial = Partial(merge, (f"{merge}({{x}}){{when}}",), ("INTEGER",))
+        partial = Partial(merge, (f"{merge}({{x:stored}}){{when}}",), ("INTEGER",))
         return Lowered((partial,), "{0} <> 0", BOOLEAN) if types[0] == BOOLEAN else None
 
     return lower
@@ -135,23 +128,23 @@ def _by(merge: Merge) -> Lower:
     # Events that tie are told apart by their place in the log: the latest wins. Within one event,
     # which an explode may have multiplied, the value itself decides.
     place = "_seq" if merge is Merge.MAX_BY else "-_seq"
-    order = f"struct({{y}}, {place}, {{x}})"
+    order = f"struct({{y:stored}}, {place}, {{x:part}})"
     lifts = (
-        f"{merge}({{x}}, {order}){{when}}",
-        f"{merge.value[:3]}({{y}}){{when}}",
+        f"{merge}({{x:stored}}, {order}){{when}}",
+        f"{merge.value[:3]}({{y:stored}}){{when}}",
         f"{merge}(_seq, {order}){{when}}",
     )
 
     def lower(types: Types, said: Said) -> Lowered | None:
-        value, order_storage = types[0].storage, types[1].storage
-        if value is None or order_storage is None:
-            return None
-        storages = (value, order_storage, "INTEGER")
-        return Lowered((Partial(merge, lifts, storages),), "{0}", types[0])
+        value, order_by = map(Storage, types)
+        storages = (value.column, order_by.column, "INTEGER")
+        partial = Partial(merge, lifts, storages)
+        return Lowered((partial,), "{0}", types[0]) if order_by.ordered else None
 
     return lower
 
 
+_BY = f"any value, and {ORDERED}"
 _VAR_SAMP = "CASE WHEN {0} > 1 THEN {2} / ({0} - 1) END"
 _VAR_POP = "{2} / nullif({0}, 0)"
 
@@ -159,14 +152,14 @@ ROWS = (
     Aggregate("count", 1, ANY, _count),
     Aggregate("sum", 1, NUMBER, _sum),
     Aggregate("avg", 1, NUMBER, _avg),
-    Aggregate("min", 1, ANY, _extreme(Merge.MIN)),
-    Aggregate("max", 1, ANY, _extreme(Merge.MAX)),
+    Aggregate("min", 1, ORDERED, _extreme(Merge.MIN)),
+    Aggregate("max", 1, ORDERED, _extreme(Merge.MAX)),
     Aggregate("var_samp", 1, NUMBER, _moments(_VAR_SAMP)),
     Aggregate("var_pop", 1, NUMBER, _moments(_VAR_POP)),
     Aggregate("stddev_samp", 1, NUMBER, _moments(f"sqrt({_VAR_SAMP})")),
     Aggregate("stddev_pop", 1, NUMBER, _moments(f"sqrt({_VAR_POP})")),
     Aggregate("bool_and", 1, TRUTH, _boolean(Merge.MIN)),
     Aggregate("bool_or", 1, TRUTH, _boolean(Merge.MAX)),
-    Aggregate("max_by", 2, ANY, _by(Merge.MAX_BY), needs=("y",)),
-    Aggregate("min_by", 2, ANY, _by(Merge.MIN_BY), needs=("y",)),
+    Aggregate("max_by", 2, _BY, _by(Merge.MAX_BY), needs=("y",)),
+    Aggregate("min_by", 2, _BY, _by(Merge.MIN_BY), needs=("y",)),
 )

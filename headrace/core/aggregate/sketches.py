@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.core.aggregate.nouns import (
-    ANY,
     BIGINT,
     DOUBLE,
+    EQUAL,
     NUMBER,
+    ORDERED,
     Aggregate,
     Estimate,
     Lowered,
@@ -23,7 +24,8 @@ from headrace.core.aggregate.nouns import (
     Said,
     Types,
 )
-from headrace.core.schema import Type
+from headrace.core.schema import WHOLE, Type
+from headrace.core.storage import Storage
 
 HLL_LG_K = 12
 # One standard error of an HLL sketch with 2^12 registers.
@@ -39,19 +41,19 @@ COUNT_MIN_ERROR, COUNT_MIN_CONFIDENCE = 0.01, 0.96
 
 
 def _distinct(types: Types, said: Said) -> Lowered | None:
-    if types[0].nested:
-        return None
-    # Spark sketches whole numbers and text. Adding zero makes -0.0 and 0.0 one value; a sketch
-    # passes over empty text, so no text is left empty.
-    forms = {
-        "DOUBLE": "cast({x} + 0.0 as string)",
-        "STRING": "concat({x}, '.')",
-        "DECIMAL": "cast({x} as string)",
-    }
-    value = forms.get(types[0].name, "{x}")
-    lift = f"hll_sketch_agg({value}, {HLL_LG_K}){{when}}"
+    storage = Storage(types[0])
+    lift = f"hll_sketch_agg({_SKETCHED[storage.column]}, {HLL_LG_K}){{when}}"
     sketch = Partial(Merge.HLL, (lift,), ("BLOB",))
-    return Lowered((sketch,), "coalesce(finish_hll({0}), 0)", BIGINT)
+    return Lowered((sketch,), "coalesce(finish_hll({0}), 0)", BIGINT) if storage.groups else None
+
+
+# Spark sketches whole numbers and texts, and passes over empty texts, so no text is left empty.
+_SKETCHED = {
+    "INTEGER": "cast({x:key} as bigint)",
+    "REAL": "cast({x:key} as string)",
+    "TEXT": "concat({x:key}, '.')",
+    "BLOB": "concat(hex({x:key}), '.')",
+}
 
 
 def _count_distinct(types: Types, said: Said) -> Lowered | None:
@@ -59,8 +61,7 @@ def _count_distinct(types: Types, said: Said) -> Lowered | None:
     sketched = _distinct(types, said)
     if sketched is None:
         return None
-    value = "cast({x} as string)" if types[0].name == "DECIMAL" else "{x}"
-    counted = Partial(Merge.COUNTED, (), ("INTEGER",), value)
+    counted = Partial(Merge.COUNTED, (), ("INTEGER",))
     return Lowered((*sketched.partials, counted), "coalesce({1}, finish_hll({0}), 0)", BIGINT)
 
 
@@ -74,7 +75,7 @@ def _percentile(types: Types, said: Said) -> Lowered | None:
     if not types[0].numeric:
         return None
     value = f"finish_kll({{0}}, {said[0]!r}, 1)"
-    whole = types[0].name != "DOUBLE"
+    whole = types[0].name in WHOLE
     return Lowered((_QUANTILES,), f"cast({value} as bigint)" if whole else value, types[0])
 
 
@@ -85,11 +86,11 @@ def _median(types: Types, said: Said) -> Lowered | None:
 
 
 def _top_k(types: Types, said: Said) -> Lowered | None:
-    if types[0].nested or types[0].name == "DECIMAL":
+    if not Storage(types[0]).ordered:
         return None
-    value = "{x} + 0.0D" if types[0].name == "DOUBLE" else "{x}"
-    lift = f"(approx_top_k_accumulate(cast({value} as string), {TOP_K_ITEMS}){{when}}).sketch"
-    finish = f"coalesce(finish_top_k({{0}}, {said[0]}, '{types[0].name}'), '[]')"
+    value = "cast({x:key} as string)"
+    lift = f"(approx_top_k_accumulate({value}, {TOP_K_ITEMS}){{when}}).sketch"
+    finish = f"coalesce(finish_top_k({{0}}, {said[0]}, '{types[0].spark}'), '[]')"
     type = Type.array_of(Type.struct_of(("item", types[0]), ("count", BIGINT)))
     return Lowered((Partial(Merge.TOP_K, (lift,), ("BLOB",)),), finish, type)
 
@@ -108,15 +109,15 @@ def _count_min(types: Types, said: Said) -> Lowered | None:
 
 def _as_text(type: Type, value: Any) -> str | None:
     """The literal as Spark casts a value of this type to text; None if it is of another type."""
-    wanted = {"STRING": str, "INT": int, "BIGINT": int}.get(type.name)
+    wanted = str if type.name == "STRING" else int if type.name in WHOLE else None
     return str(value) if wanted and isinstance(value, wanted) else None
 
 
 _VALUES = Estimate("always", HLL_ERROR)
 _RANKS = Estimate("always", KLL_ERROR, of="rank")
 ROWS = (
-    Aggregate("count_distinct", 1, ANY, _count_distinct, Estimate("speed", HLL_ERROR)),
-    Aggregate("approx_count_distinct", 1, ANY, _distinct, _VALUES),
+    Aggregate("count_distinct", 1, EQUAL, _count_distinct, Estimate("speed", HLL_ERROR)),
+    Aggregate("approx_count_distinct", 1, EQUAL, _distinct, _VALUES),
     Aggregate(
         "percentile_approx",
         1,
@@ -129,7 +130,7 @@ ROWS = (
     Aggregate(
         "approx_top_k",
         1,
-        ANY,
+        ORDERED,
         _top_k,
         Estimate("always", TOP_K_ERROR, of="events"),
         parameters=(Parameter("k", int, 5, 1, 500),),
@@ -138,7 +139,7 @@ ROWS = (
     Aggregate(
         "count_min",
         1,
-        "STRING with a text, or INT or BIGINT with a whole number",
+        "STRING with a text, or a whole number with one",
         _count_min,
         Estimate("always", COUNT_MIN_ERROR, of="events"),
         parameters=(Parameter("value", object),),

@@ -41,8 +41,6 @@ STATES: dict[Merge, State] = {
     Merge.COLLECT_SET: State(collected.merge_sets, collected.show_set, collected.same),
     Merge.IDS: State(ids.merge, ids.count, ids.same),
     Merge.DECIMAL_SUM: State(decimals.add, decimals.total, decimals.same),
-    Merge.DECIMAL_MIN: State(decimals.least, str, decimals.same),
-    Merge.DECIMAL_MAX: State(decimals.largest, str, decimals.same),
     Merge.PAIR: State(shapes.merge_pairs, shapes.pair, shapes.same_pairs),
     Merge.SHAPE: State(shapes.merge_shapes, shapes.shape, shapes.same_shapes),
 }

@@ -1,58 +1,75 @@
-"""Lists with a limit, as JSON: {"limit": n, "items": […]}.
+"""Lists with a limit, as JSON: {"type": …, "limit": n, "items": […]}.
 
 A list holds up to its limit and one more, so that it is known when it was cut. A collected list has
 [{"s": place, "v": value}] in the order of the log, a set its values in their order. Both keep the
-first in that order, so it does not matter how the events were cut.
+first in that order, so it does not matter how the events were cut. Values are parts of JSON, as
+core/storage.py has them, of the type that the state says.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headrace.core.stored_value import shown
+from headrace.core.schema import Type
+from headrace.core.storage import Storage
 
 Items = list[Any]
+Order = Callable[[Any], Any]
 
 
 def merge_lists(states: Sequence[str]) -> str:
-    return _merged(states, lambda items: sorted(items, key=_place))
+    def ordered(items: Items, order: Order) -> Items:
+        return sorted(items, key=lambda item: (item["s"], order(item["v"])))
+
+    return _merged(states, ordered)
 
 
 def merge_sets(states: Sequence[str]) -> str:
-    return _merged(states, lambda items: sorted(set(items), key=_value))
+    def ordered(items: Items, order: Order) -> Items:
+        different = {json.dumps(item): item for item in items}
+        return sorted(different.values(), key=order)
+
+    return _merged(states, ordered)
 
 
-def _merged(states: Sequence[str], ordered: Callable[[Items], Items]) -> str:
+def _merged(states: Sequence[str], ordered: Callable[[Items, Order], Items]) -> str:
     read = [json.loads(state) for state in states]
-    limit = read[0]["limit"]
-    items = ordered([item for state in read for item in state["items"]])
-    return json.dumps({"limit": limit, "items": items[: limit + 1]})
+    items = [item for state in read for item in state["items"]]
+    storage = Storage(Type.of(read[0]["type"]))
+    kept = ordered(items, lambda part: _rank(storage.read_part(part)))
+    limit: int = read[0]["limit"]
+    return json.dumps(read[0] | {"items": kept[: limit + 1]})
 
 
-def _place(item: dict[str, Any]) -> tuple[Any, ...]:
-    return item["s"], *_value(item["v"])
+def _rank(value: Any) -> Any:
+    """Where a value stands in Spark's order: NULL first, NaN last, within lists and objects too."""
+    if value is None:
+        return (0,)
+    if isinstance(value, float) and math.isnan(value):
+        return (2,)
+    if isinstance(value, dict):
+        value = list(value.values())
+    return (1, [_rank(part) for part in value] if isinstance(value, list | tuple) else value)
 
 
-def _value(value: Any) -> tuple[bool, Any]:
-    # JSON has no NaN or infinity, so Spark writes them as texts: after every number.
-    return isinstance(value, str), value
+def show_list(state: str, what: str = "items") -> str | bool:
+    return _shown(state, what, lambda item: item["v"])
 
 
-def show_list(state: str, type: str) -> str:
-    return _shown(state, lambda item: shown(type, item["v"]))
+def show_set(state: str, what: str = "items") -> str | bool:
+    return _shown(state, what, lambda item: item)
 
 
-def show_set(state: str, type: str) -> str:
-    return _shown(state, lambda item: shown(type, item))
-
-
-def _shown(state: str, value: Callable[[Any], Any]) -> str:
-    """The list as JSON; one that was cut is {"cut": […]}, which the answer tells."""
+def _shown(state: str, what: str, value: Callable[[Any], Any]) -> str | bool:
+    """The list as JSON, or whether it was `cut`."""
     read = json.loads(state)
-    values = [value(item) for item in read["items"][: read["limit"]]]
-    return json.dumps({"cut": values} if len(read["items"]) > read["limit"] else values)
+    items, limit = read["items"], read["limit"]
+    if what == "cut":
+        return bool(len(items) > limit)
+    return json.dumps([value(item) for item in items[:limit]])
 
 
 def same(a: str, b: str) -> bool:

@@ -1,6 +1,6 @@
-"""Exact decimals, as text: a sum, and the least and the largest of several.
+"""Exact sums of decimals, as text.
 
-SQLite has no decimals, so these are merged by Python's. A sum may have more digits than Spark's 38;
+SQLite has no decimals, so these are added by Python's. A sum may have more digits than Spark's 38;
 only the finished value is bounded, so the order of the parts does not matter.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
+
+from headrace.core.storage import decimal_text
 
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
 # Spark divides to so many digits after the point before it rounds to the result's scale.
@@ -21,23 +23,18 @@ def add(states: Sequence[str]) -> str:
     return f"{total:f}"
 
 
-def least(states: Sequence[str]) -> str:
-    return min(states, key=Decimal)
-
-
-def largest(states: Sequence[str]) -> str:
-    return max(states, key=Decimal)
-
-
 def total(state: str, precision: int, scale: int, count: int | None = None) -> str | None:
-    """The sum, or with a `count` the mean; None if it has more digits than its type."""
+    """The sum, or with a `count` the mean, as a decimal is kept; None if it has more digits than
+    its type.
+    """
     value = Decimal(state)
     if count is not None:
         if count == 0:
             return None
         value = _rounded(_CONTEXT.divide(value, Decimal(count)), _DIVISION_SCALE)
     value = _rounded(value, scale)
-    return f"{value:f}" if abs(value) < Decimal(10) ** (precision - scale) else None
+    fits = value.copy_abs() < Decimal(10) ** (precision - scale)
+    return decimal_text(value, precision, scale) if fits else None
 
 
 def same(a: str, b: str) -> bool:

@@ -11,7 +11,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.core.stored_value import shown
+from headrace.core.schema import Type
+from headrace.core.storage import NAN, Storage
 
 
 def merge(sketches: Sequence[bytes]) -> bytes:
@@ -25,17 +26,27 @@ def merge(sketches: Sequence[bytes]) -> bytes:
 
 
 def top(sketch: bytes, k: int, type: str) -> str:
-    """The k most frequent values with their counts, as JSON; of equal counts, the smaller value."""
+    """The k most frequent values with their counts, as JSON in which they are kept; of equal
+    counts, the smaller value.
+    """
     from datasketches import frequent_items_error_type, frequent_strings_sketch
 
     found = frequent_strings_sketch.deserialize(sketch)
     items = found.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES, 0)
-    counted = sorted((-count, _read(text, type)) for text, count, *_ in items)[:k]
-    return json.dumps([{"item": shown(type, item), "count": -count} for count, item in counted])
+    column = Storage(Type.of(type)).column
+    ranked = sorted(((-count, _rank(text, column)), text, count) for text, count, *_ in items)[:k]
+    return json.dumps([{"item": _part(text, column), "count": count} for _, text, count in ranked])
 
 
-def _read(text: str, type: str) -> Any:
-    """A value in storage form, from the text that Spark casts it to."""
-    if type == "STRING":
-        return text
-    return float(text) if type == "DOUBLE" else int(text)
+def _rank(text: str, column: str) -> Any:
+    """The order of values, from their texts."""
+    if column == "REAL":
+        return text == NAN, 0.0 if text == NAN else float(text)
+    return int(text) if column == "INTEGER" else text
+
+
+def _part(text: str, column: str) -> Any:
+    """The value as a part of JSON."""
+    if column == "REAL":
+        return NAN if text == NAN else float(text)
+    return int(text) if column == "INTEGER" else text

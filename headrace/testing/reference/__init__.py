@@ -9,6 +9,23 @@ tests/transcripts/ plays stories against it; tests/testing/ compares it with Duc
 
 from headrace.testing.reference.interpreter import Reference, Watermark
 from headrace.testing.reference.processors import Processor
-from headrace.testing.reference.values import Duration, Timestamp, Window
+from headrace.testing.reference.values import (
+    Date,
+    Duration,
+    LocalTimestamp,
+    Timestamp,
+    Variant,
+    Window,
+)
 
-__all__ = ["Duration", "Processor", "Reference", "Timestamp", "Watermark", "Window"]
+__all__ = [
+    "Date",
+    "Duration",
+    "LocalTimestamp",
+    "Processor",
+    "Reference",
+    "Timestamp",
+    "Variant",
+    "Watermark",
+    "Window",
+]

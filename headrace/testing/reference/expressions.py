@@ -17,7 +17,7 @@ from headrace.core.errors import Unsupported
 from headrace.testing.reference.casts import CASTS, cast, decimal
 from headrace.testing.reference.moments import interval, truncated
 from headrace.testing.reference.scalars import NULL_AWARE, STRICT, equal
-from headrace.testing.reference.values import Row, Value, Window
+from headrace.testing.reference.values import Row, Value, Variant, Window
 
 _EXACT = Context(prec=100)
 _TYPES = {
@@ -185,6 +185,7 @@ def _bracket(node: exp.Expr, row: Row) -> Value:
 def _within_json(node: exp.Expr, row: Row) -> Value:
     """`payload:a.b[0]`: what the JSON has there, or nothing."""
     value = evaluate(node.this, row)
+    value = value.json if isinstance(value, Variant) else value
     for part in node.args["expression"].expressions:
         if isinstance(part, exp.JSONPathKey):
             value = value.get(part.this) if isinstance(value, dict) else None

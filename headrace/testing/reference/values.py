@@ -1,6 +1,7 @@
 """The values that an expression can have, how they compare and how an answer shows them.
 
-A value is None (SQL's NULL), bool, int, float, str, a list, or one of the three nouns below.
+A value is None (SQL's NULL), bool, int, float, Decimal, str, bytes, a list, a dict for an object or
+a map, or one of the nouns below.
 Comparing with None is unknown, never false: `compare` gives None. Strings compare by code point,
 which is the order of their UTF-8 bytes and so Spark's; NaN equals itself and is above every other
 number.
@@ -9,12 +10,14 @@ tests/testing/test_expressions.py checks the order, tests/testing/test_views.py 
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from headrace.core.time import iso
+from headrace.core.time import DAY, iso
 
 Value: TypeAlias = Any
 Key: TypeAlias = tuple[str, str]  # (alias, column), both in lower case
@@ -28,6 +31,27 @@ class Timestamp:
     """A moment: microseconds since 1970 in UTC. No int, so that nobody adds two by mistake."""
 
     us: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LocalTimestamp:
+    """A TIMESTAMP_NTZ: what a clock and a calendar show, wherever they are."""
+
+    us: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Date:
+    """Days since 1970."""
+
+    days: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Any JSON."""
+
+    json: Any
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,8 +77,16 @@ def shown(value: Value) -> Value:
     """
     if isinstance(value, Timestamp):
         return iso(value.us)
+    if isinstance(value, LocalTimestamp):
+        return iso(value.us).removesuffix("Z")
+    if isinstance(value, Date):
+        return iso(value.days * DAY)[:10]
     if isinstance(value, Decimal):
         return f"{value:f}"
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Variant):
+        return _json(value.json)
     if isinstance(value, Window):
         return {"start": shown(value.start), "end": shown(value.end)}
     if isinstance(value, list):
@@ -64,10 +96,24 @@ def shown(value: Value) -> Value:
     return value
 
 
+def _json(value: Any) -> str:
+    """The text of a VARIANT, as Spark writes it: names in order, no zeros at the end of numbers."""
+    if isinstance(value, dict):
+        pairs = sorted(value.items())
+        return "{" + ",".join(f"{_json(name)}:{_json(part)}" for name, part in pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_json, value)) + "]"
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    return json.dumps(value, ensure_ascii=False)
+
+
 def grouping(value: Value) -> Value:
     """A hashable stand-in; equal ones are one value to GROUP BY and DISTINCT."""
     if isinstance(value, list):
         return tuple(grouping(item) for item in value)
+    if isinstance(value, dict):  # the entries of a map have no order
+        return frozenset((name, grouping(part)) for name, part in value.items())
     if isinstance(value, float) and math.isnan(value):
         return "NaN", None  # a pair, so that the text 'NaN' is not taken for it
     return value
@@ -85,6 +131,8 @@ def wrapped(number: int, bits: int = 64) -> int:
 
 def order(a: Value, b: Value) -> int:
     """-1, 0 or 1 for two values of one type, neither of them None."""
+    if isinstance(a, dict):
+        a, b = list(a.values()), list(b.values())
     if isinstance(a, list):
         return _order_of_lists(a, b)
     left, right = _nan(a), _nan(b)

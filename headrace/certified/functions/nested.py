@@ -1,0 +1,115 @@
+"""Functions of lists and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headrace.certified.casts import cast
+from headrace.certified.function import Scalar, rows
+from headrace.certified.nested import element_at, subscript, type_of
+from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.types import BOOLEAN, VOID, has_equality, has_order, widest
+from headrace.core.schema import Type
+
+
+def _size(given: Sequence[Typed]) -> Typed:
+    """The size of NULL is -1, as in Spark without ANSI."""
+    (value,) = given
+    count = _count(value, "size")
+    return value.as_type(f"CASE WHEN {value.sql} IS NULL THEN -1 ELSE {count} END", "INT")
+
+
+def _array_size(given: Sequence[Typed]) -> Typed:
+    return given[0].as_type(_count(_array(given[0], "array_size"), "array_size"), "INT")
+
+
+def _count(value: Typed, name: str) -> str:
+    type = type_of(value)
+    if type is None or type.name == "STRUCT":
+        raise not_available(f"{name} of {value.type}")
+    counted = "cardinality" if type.name == "MAP" else "len"
+    return f"CAST({counted}({value.sql}) AS INTEGER)"
+
+
+def _array(value: Typed, name: str) -> Typed:
+    type = type_of(value)
+    if type is None or type.name != "ARRAY":
+        raise not_available(f"{name} of {value.type}")
+    return value
+
+
+def _searched(name: str) -> Callable[[Sequence[Typed]], tuple[Typed, Typed, Type]]:
+    """A list and a value, in one type; the value's equality is that of `=`."""
+
+    def search(given: Sequence[Typed]) -> tuple[Typed, Typed, Type]:
+        value, wanted = _array(given[0], name), given[1]
+        element = Type.of(value.type).element
+        common = widest([element.spark, wanted.type], text=False)
+        if common != element.spark or wanted.type == VOID or not has_equality(common):
+            raise not_available(f"{name} of {value.type} and {wanted.type}", "cast the value.")
+        return value, cast(wanted, common), element
+
+    return search
+
+
+def _array_contains(given: Sequence[Typed]) -> Typed:
+    """NULL where it is not found among elements of which one is NULL."""
+    value, wanted, _ = _searched("array_contains")(given)
+    found = f"list_contains({value.sql}, {wanted.sql})"
+    unknown = f"len({value.sql}) > list_count({value.sql})"
+    sql = (
+        f"CASE WHEN {value.sql} IS NULL OR {wanted.sql} IS NULL THEN NULL WHEN {found} THEN true "
+        f"WHEN {unknown} THEN NULL ELSE false END"
+    )
+    return made_of((value, wanted), sql, BOOLEAN)
+
+
+def _array_position(given: Sequence[Typed]) -> Typed:
+    """Counted from 1; 0 where it is not there."""
+    value, wanted, _ = _searched("array_position")(given)
+    place = f"CAST(coalesce(list_position({value.sql}, {wanted.sql}), 0) AS BIGINT)"
+    known = f"{value.sql} IS NOT NULL AND {wanted.sql} IS NOT NULL"
+    return made_of((value, wanted), f"CASE WHEN {known} THEN {place} END", "BIGINT")
+
+
+def _extreme(name: str, duck: str) -> Callable[[Sequence[Typed]], Typed]:
+    def make(given: Sequence[Typed]) -> Typed:
+        value = _array(given[0], name)
+        element = Type.of(value.type).element.spark
+        if not has_order(element):
+            raise not_available(f"{name} of {value.type}")
+        return value.as_type(f"{duck}({value.sql})", element)
+
+    return make
+
+
+def _of_map(name: str, part: str) -> Callable[[Sequence[Typed]], Typed]:
+    def make(given: Sequence[Typed]) -> Typed:
+        type = type_of(given[0])
+        if type is None or type.name != "MAP":
+            raise not_available(f"{name} of {given[0].type}")
+        of = type.key if part == "keys" else type.element
+        return given[0].as_type(f"map_{part}({given[0].sql})", Type.array_of(of).spark)
+
+    return make
+
+
+def _contains_key(given: Sequence[Typed]) -> Typed:
+    keys = _of_map("map_contains_key", "keys")(given)
+    return _array_contains([keys, given[1]])
+
+
+ROWS = rows(
+    Scalar("size", ("COLLECTION",), _size),
+    Scalar("array_size", ("ARRAY",), _array_size),
+    Scalar("array_contains", ("ARRAY", "ANY"), _array_contains),
+    Scalar("array_position", ("ARRAY", "ANY"), _array_position),
+    Scalar("array_max", ("ARRAY",), _extreme("array_max", "list_max")),
+    Scalar("array_min", ("ARRAY",), _extreme("array_min", "list_min")),
+    Scalar("element_at", ("COLLECTION", "ANY"), lambda given: element_at(*given)),
+    Scalar("get", ("ARRAY", "INT"), lambda given: subscript(*given)),
+    Scalar("map_keys", ("MAP",), _of_map("map_keys", "keys")),
+    Scalar("map_values", ("MAP",), _of_map("map_values", "values")),
+    Scalar("map_contains_key", ("MAP", "ANY"), _contains_key),
+    also={"cardinality": "size", "try_element_at": "element_at"},
+)

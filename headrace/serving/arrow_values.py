@@ -1,0 +1,75 @@
+"""Arrow types in which the reading engine takes and gives values, and plain ones beside them.
+
+The engine has times without a zone, all of them in UTC. As plain values times and dates are
+numbers, within lists and objects too: Python has no moments outside the years 1 to 9999.
+tests/serving/test_arrow_values.py has one of each.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from headrace.core.schema import Type
+
+_SCALARS = {
+    "STRING": pa.string(), "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(),
+    "INT": pa.int32(), "BIGINT": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
+    "TIMESTAMP": pa.timestamp("us"), "TIMESTAMP_NTZ": pa.timestamp("us"), "DATE": pa.date32(),
+    "BINARY": pa.binary(), "VARIANT": pa.string(), "VOID": pa.int32(),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1_000)
+def engine_type(type: str) -> pa.DataType:
+    """The engine's type for one of an answer."""
+    return _SCALARS["VOID"] if type == "VOID" else _engine(Type.of(type))
+
+
+def _engine(type: Type) -> pa.DataType:
+    match type.name:
+        case "ARRAY":
+            return pa.list_(_engine(type.element))
+        case "MAP":
+            return pa.map_(_engine(type.key), _engine(type.element))
+        case "STRUCT":
+            return pa.struct([(field.name, _engine(field.type)) for field in type.fields])
+        case "DECIMAL":
+            return pa.decimal128(*(type.size or (10, 0)))
+    return _SCALARS[type.name]
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with times and dates as numbers."""
+    wanted = _plain(column.type)
+    return column if wanted == column.type else column.cast(wanted)
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(type):
+        return pa.int64()
+    if pa.types.is_date32(type):
+        return pa.int32()
+    if pa.types.is_list(type):
+        return pa.list_(_plain(type.value_type))
+    if pa.types.is_map(type):
+        return pa.map_(_plain(type.key_type), _plain(type.item_type))
+    if pa.types.is_struct(type):
+        return pa.struct([(field.name, _plain(field.type)) for field in type])
+    return type
+
+
+def shown_type(type: pa.DataType) -> Type:
+    """The type as which values of an exported column are shown."""
+    if pa.types.is_list(type):
+        return Type.array_of(shown_type(type.value_type))
+    if pa.types.is_map(type):
+        return Type.map_of(shown_type(type.item_type), shown_type(type.key_type))
+    if pa.types.is_struct(type):
+        return Type.struct_of(*((field.name, shown_type(field.type)) for field in type))
+    if pa.types.is_decimal(type):
+        return Type.decimal_of(type.precision, type.scale)
+    if pa.types.is_timestamp(type):
+        return Type("TIMESTAMP" if type.tz else "TIMESTAMP_NTZ")
+    return Type(next(name for name, known in _SCALARS.items() if known == type))

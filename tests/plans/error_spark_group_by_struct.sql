@@ -1,4 +1,0 @@
-CREATE STREAM clicks (user STRING, url STRING, ms INT, tags ARRAY<STRING>, ts TIMESTAMP);
-CREATE TABLE pages (url STRING, section STRING) USING csv LOCATION 'pages.csv';
-CREATE VIEW answer AS
-SELECT struct(url, user) AS s, count(*) AS n FROM clicks GROUP BY struct(url, user);

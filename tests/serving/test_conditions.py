@@ -1,0 +1,73 @@
+"""A key of each type as a question names it: the index of the store finds it, the engine too."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.compile.plan import KeyPlan, OutputPlan, ViewPlan
+from headrace.core.errors import BadRequest
+from headrace.core.schema import Type
+from headrace.core.storage import Storage
+from headrace.serving.conditions import asked, inside
+from headrace.serving.engine import run
+from headrace.serving.merged import array
+
+
+def view(type: str) -> ViewPlan:
+    output = OutputPlan("k", type, "k0", key="k0")
+    return ViewPlan("v", "mergeable", "", (output,), keys=(KeyPlan("k0", "k", type, "k"),))
+
+
+@pytest.mark.parametrize(
+    ("type", "said", "kept", "others"),
+    [
+        ("STRING", "it's", "it's", ["its", ""]),
+        ("BOOLEAN", "false", 0, [1]),
+        ("TINYINT", "-128", -128, [127]),
+        ("SMALLINT", "7", 7, [-7]),
+        ("BIGINT", "9223372036854775807", 2**63 - 1, [2**63 - 2]),
+        ("FLOAT", "0.1", 0.10000000149011612, [0.5]),
+        ("DOUBLE", "0.1", 0.1, ["NaN"]),
+        ("DOUBLE", "NaN", "NaN", [0.1]),
+        ("DECIMAL(4,2)", "-1.5", "-98.49", ["01.50"]),
+        ("TIMESTAMP", "1970-01-01T00:00:01Z", 1_000_000, [0]),
+        ("TIMESTAMP_NTZ", "1970-01-01T00:00:01", 1_000_000, [0]),
+        ("DATE", "1970-01-02", 1, [0]),
+        ("BINARY", "AP8=", b"\0\xff", [b"\0", b""]),
+    ],
+)
+def test_a_key_is_found_inside_and_outside(
+    type: str, said: str, kept: Any, others: list[Any]
+) -> None:
+    plan = view(type)
+    conditions = asked(plan, {"k": said}, None, None)
+    where, values = inside(plan, conditions)
+    db = sqlite3.connect(":memory:")
+    db.execute(f"CREATE TABLE t (k0 {Storage(Type.of(type)).column})")
+    db.executemany("INSERT INTO t VALUES (?)", [(value,) for value in (kept, *others, None)])
+    assert db.execute(f"SELECT k0 FROM t WHERE {where}", values).fetchall() == [(kept,)]
+    db.close()
+    rows = pa.table({"k": array(type, [kept, *others, None]), "n": range(len(others) + 2)})
+    sql = f"SELECT n FROM rows WHERE {conditions[0].outside}"
+    assert run(sql, {"rows": rows}).to_pylist() == [{"n": 0}]
+
+
+def test_a_key_that_is_an_object_cannot_be_named() -> None:
+    with pytest.raises(BadRequest) as refused:
+        asked(view("STRUCT<a: INT>"), {"k": "x"}, None, None)
+    assert refused.value.message == (
+        "'k' is STRUCT<a: INT>, which a question cannot name a value of"
+    )
+
+
+@pytest.mark.parametrize(
+    ("type", "said"), [("TINYINT", "x"), ("BINARY", "no base64"), ("DECIMAL(4,2)", "123")]
+)
+def test_what_is_not_of_the_type_is_refused(type: str, said: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        asked(view(type), {"k": said}, None, None)
+    assert refused.value.message == f"'{said}' is not a {type}, which 'k' is"
