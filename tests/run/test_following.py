@@ -175,9 +175,10 @@ def test_a_condition_is_asked_of_no_events_first(project: Project) -> None:
     opened(project, told)
     (request,) = told.asked
     assert request.sql == "SELECT * FROM `clicks` WHERE ms > 1"
-    (relation,) = request.relations
-    assert (relation.name, relation.kind, relation.hidden) == ("clicks", "arrow_file", False)
-    assert not Path(relation.paths[0]).exists(), "scratch was left behind"
+    stored, stream = request.relations
+    assert (stored.kind, stored.hidden) == ("arrow_file", True)
+    assert (stream.name, stream.hidden) == ("clicks", False)
+    assert not Path(stored.paths[0]).exists(), "scratch was left behind"
     assert list(Layout.of(project).work("query").iterdir()) == []
 
 
@@ -185,7 +186,7 @@ def test_below_a_derived_stream_nothing_is_shown(project: Project) -> None:
     told = Told()
     opened(project, told, "", "CREATE STREAM rows AS SELECT user FROM clicks WHERE ms > 1;")
     shown = {relation.name: not relation.hidden for relation in told.asked[0].relations}
-    assert shown == {"clicks": False, "rows": True}
+    assert shown == {"_clicks_events": False, "clicks": False, "rows": True}
     assert told.asked[0].sql == "SELECT * FROM `rows`"
 
 
