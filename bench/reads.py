@@ -72,10 +72,10 @@ def measure(folder: Path, seconds: float, console: Console) -> dict[str, Any]:
         try:
             url = wait_ready(process)
             found = _measured(url, project, process.pid, seconds)
+            _tell(found, console)
         finally:
             process.terminate()
             process.wait(120)
-    _tell(found, console)
     return found
 
 

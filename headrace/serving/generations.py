@@ -313,17 +313,20 @@ def _differing(db: Transaction, build: Staged, group: int) -> list[str]:
     sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
     if build.full:
         sources.insert(0, source(plan, generation, group="0"))
-    keys = " AND ".join(f"a.{key.column} IS b.{key.column}" for key in plan.keys) or "1"
-    served, built = f"({merged(plan, sources)})", f"(SELECT *, 0 AS _group FROM {staged})"
     differ = (
         " OR ".join(c for p in plan.partials for c in _differences(p.merge, p.columns, p.storages))
         or "0"
     )
     missing = "a._group IS NULL" if plan.keys else "0"
+    # Joined by one column: NULL is a key, and only an equality can be looked up in an index. With
+    # IS, each row was compared with all others.
+    key = " || ',' || ".join(f"quote({key.column})" for key in plan.keys) or "1"
     rows = db.execute(
-        f"SELECT {_label(plan, 'b')} FROM {built} b LEFT JOIN {served} a ON {keys} "
-        f"WHERE {missing} OR {differ} UNION ALL SELECT {_label(plan, 'a')} FROM {served} a "
-        f"WHERE NOT EXISTS (SELECT 1 FROM {built} b WHERE {keys})"
+        f"WITH a AS MATERIALIZED (SELECT {key} AS _id, * FROM ({merged(plan, sources)})), "
+        f"b AS MATERIALIZED (SELECT {key} AS _id, *, 0 AS _group FROM {staged}) "
+        f"SELECT {_label(plan, 'b')} FROM b LEFT JOIN a ON a._id = b._id "
+        f"WHERE {missing} OR {differ} UNION ALL SELECT {_label(plan, 'a')} FROM a "
+        "WHERE NOT EXISTS (SELECT 1 FROM b WHERE b._id = a._id)"
     ).fetchall()
     return [str(row[0]) for row in rows]
 

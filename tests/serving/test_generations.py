@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -226,3 +228,14 @@ def test_only_the_newest_generations_are_remembered(
         bench.build()
     with bench.store.read() as db:
         assert db.execute("SELECT number FROM _generations").fetchall() == [(3,), (4,)]
+
+
+def test_an_audit_of_many_keys_takes_no_longer_than_their_number(bench: Bench) -> None:
+    """A comparison of each row with all others would take minutes."""
+    bench.build()
+    pages = 20_000
+    bench.send(*(replace(CLICKS[0], page=f"p{n}") for n in range(pages)))
+    began = time.process_time()
+    audits = bench.build(full=False, audit=True)
+    assert [audit.differences for audit in audits if audit.view == "users"] == [0]
+    assert time.process_time() - began < 15
