@@ -28,6 +28,7 @@ def events() -> str:
 
 @pytest.mark.prove
 @pytest.mark.process
+@pytest.mark.timeout(900)  # it waits 600 s at most, also on a busy machine
 def test_thirty_streams_start_and_count(tmp_path: Path) -> None:
     text = "".join(STREAM.format(n=n) for n in range(STREAMS))
     running = Running(make_project(tmp_path / "project", SETTINGS, text))
