@@ -1,6 +1,6 @@
 """Computed columns: `total DECIMAL(18,2) GENERATED ALWAYS AS (price * qty)`.
 
-A computed column is no part of log or master. Its value is CAST(expression AS type) over the stored
+It is in neither log nor master. Its value is CAST(expression AS type) over the stored
 columns of the same event. Like a derived stream, it is written into the queries that name it: so a
 version of a view keeps the expression that it was built with, its fingerprint says when that has
 changed, and a query that names no computed column is as it was. A query with a star names all.

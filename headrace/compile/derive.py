@@ -146,7 +146,7 @@ def flow_of(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
 
 
 def check_raw(resolved: Resolved, ordered: dict[str, Resolved], project: Project) -> None:
-    """A derived stream passes `_raw` on if it selects it by name; a CSV event is no JSON."""
+    """A derived stream passes `_raw` on if it selects it by name; a CSV event has no JSON."""
     origin = resolved.definition.query_origin
     for name in resolved.streams if resolved.names_raw else ():
         if name in project.streams:

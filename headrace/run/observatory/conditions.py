@@ -1,7 +1,7 @@
 """What is wanted of events, as conditions of DuckDB's SQL over a stream's records.
 
 A declared column is compared by its type. A field that is not declared, and every field of a record
-that is no event, is looked for in the raw JSON; a computed column is not there.
+that is not an event, is looked for in the raw JSON; a computed column is not there.
 tests/run/test_search.py tries each.
 """
 
