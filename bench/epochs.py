@@ -39,6 +39,7 @@ class Epochs:
         from headrace.define.project import Project
         from headrace.define.settings import Settings, SparkSettings
         from headrace.define.statements import read_statements
+        from headrace.serving.merge import stored_schema
         from headrace.serving.sqlite_store import SqliteStore
         from headrace.spark.analyse import SparkAnalyser
         from headrace.spark.session import start_session
@@ -59,8 +60,11 @@ class Epochs:
         self.store.take_over()
         self.store.deploy(plan)
         start = self.store.stream("clicks").built
-        staged = [self.store.stage(v, True, (), ()) for v in self.store.versions("clicks")]
-        self.store.promote("clicks", start, 0, staged, [])
+        staged = [
+            self.store.stage(version, True, stored_schema(version.plan).empty_table(), {})
+            for version in self.store.versions("clicks")
+        ]
+        self.store.promote("clicks", 0, start, 0, staged, [])
 
     def epoch(self, number: int) -> float:
         """Compute and commit one epoch, as the speed layer does; seconds."""
@@ -88,20 +92,21 @@ class Epochs:
     def fold_all(self, mark_us: int | None = None) -> float:
         """Fold and stage all events at once, as a full build does; seconds."""
         from headrace.spark.carry import Carrying
-        from headrace.spark.relations import rows_of
 
         began = time.monotonic()
         self.events.createOrReplaceTempView("clicks")
         version = self.store.versions("clicks")[0]
         assert version.plan.carry is not None
         folded = Carrying(self.spark, version.plan.carry, {}, 0, marks=[(0, mark_us)]).fold([])
-        rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
-        self.store.stage(version, True, rows, (), folded.states)
+        rows = self.spark.sql(version.plan.partial_sql).toArrow()
+        self.store.stage(version, True, rows, {}, folded.states)
         return time.monotonic() - began
 
     def rows(self) -> list[tuple[Any, ...]]:
-        with self.store.db.read() as db:
-            return [tuple(row) for row in db.execute("SELECT * FROM v")]
+        from headrace.serving.read import Reader
+
+        found = Reader(self.store.db, rows_max=10_000_000).view("v").rows
+        return [tuple(row.values()) for row in found]
 
     def close(self) -> None:
         from headrace.spark.session import stop_session

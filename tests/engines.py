@@ -9,17 +9,16 @@ of a process: everything opened from one state folder. An engine plays a story o
   SplitEngine   builds a generation after `cut` sends, and leaves the rest to speed;
   DrawnEngine   is SplitEngine with a drawn cut, killed at a drawn place; it stays open too;
   CrashEngine   is SpeedEngine whose process is killed after each step;
-  QueryEngine   is SpeedEngine with Spark's own streaming query.
-An epoch is made of a plain DataFrame with the columns of the streaming source, then takes the same
-way as in `SpeedQuery`: `compute_epoch`, `commit_epoch`.
+  RunnerEngine  is SpeedEngine whose epochs are run as in a project.
+An epoch is made of a plain DataFrame with the columns that a range of the log has, then takes the
+same way as in `EpochRunner`: `compute_epoch`, `commit_epoch`.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +35,7 @@ from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan
 from headrace.compile.subscribe import shape_of
 from headrace.core.address import LogAddress
-from headrace.core.event import LATE, OFFSET, PARTITION, Status
+from headrace.core.event import LATE, OFFSET, PARTITION, EventStatus
 from headrace.core.position import Position, PositionRange
 from headrace.core.subscription import Guarantee
 from headrace.core.time import MILLISECOND, from_iso
@@ -44,18 +43,27 @@ from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
-from headrace.define.settings import LogSettings, PatternSettings, Settings, SpeedSettings
+from headrace.define.settings import (
+    LogSettings,
+    NotifySettings,
+    PatternSettings,
+    Settings,
+    SpeedSettings,
+)
 from headrace.define.statements import read_statements
-from headrace.define.subscribing import read_subscription
+from headrace.define.view_subscription import read_subscription
+from headrace.destination.file import FileDestination
+from headrace.destination.protocol import DestinationWriter, Message
 from headrace.ingest.intake import Intake
 from headrace.log.embedded.writer import EmbeddedWriter
+from headrace.log.interval import log_intervals
 from headrace.log.opening import open_reader
 from headrace.master.archive import Archive
 from headrace.master.decoding import decoder_of
 from headrace.run.constants import begin_watches, write_constants
+from headrace.run.delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
 from headrace.serving.ledger import Wanted, alerts
-from headrace.serving.outbox import Waiting
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch
@@ -67,8 +75,8 @@ from headrace.spark.functions import register_functions
 from headrace.spark.relations import register, small_table
 from headrace.speed.carry import Behind
 from headrace.speed.epoch import compute_epoch, together
-from headrace.speed.memory import Memory
-from headrace.speed.query import SpeedQuery
+from headrace.speed.memory import JoinHistory
+from headrace.speed.runner import EpochRunner
 from headrace.testing import Transcript
 
 # After every story, so that no event of one is dated ahead of its arrival.
@@ -197,7 +205,7 @@ class Parts:
         self.archives = {s.name: self._archive(s) for s in self.plan.streams}
         self.flows = {flow.name: flow for flow in flows_of(self.plan)}
         self.memories = {
-            flow.name: Memory(compiled.speed, flow, self.feeds(flow.name))
+            flow.name: JoinHistory(compiled.speed, flow, self.feeds(flow.name))
             for flow in self.flows.values()
             if flow.joined
         }
@@ -302,7 +310,7 @@ class Parts:
 
 
 def _frame(spark: Any, stream: StreamPlan, table: pa.Table) -> Any:
-    """Decoded events as the streaming source has them, with the types that are declared."""
+    """Decoded events as a range of the log has them, with the types that are declared."""
     schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     return typed(spark.createDataFrame(table, schema), stream)
 
@@ -310,25 +318,15 @@ def _frame(spark: Any, stream: StreamPlan, table: pa.Table) -> Any:
 def decoded(
     stream: StreamPlan, log: LogAddress, range: PositionRange, highs: tuple[int | None, ...]
 ) -> pa.Table:
-    """The events of a range with the columns of the streaming source."""
-    decoder, names = decoder_of(stream), stream.schema.stored.names
-    reader = open_reader(log)
-    tables = [
-        decoder.decode(
-            reader.blocks(partition, interval),
-            partition,
-            highs[partition],
-            raw=stream.raw,
-            columns=names,
-        ).table
-        for partition, interval in range.intervals()
-    ]
-    empty = decoder.arrow_schema(raw=stream.raw, columns=names).empty_table()
-    return pa.concat_tables([empty, *tables])
+    """The events of a range, with the columns that Spark's tasks deliver."""
+    decoder = decoder_of(stream)
+    parts = log_intervals(open_reader(log), decoder, range, highs)
+    tables = [each.table for part in parts for each in part.decoded(raw=stream.raw)]
+    return pa.concat_tables([decoder.arrow_schema(raw=stream.raw).empty_table(), *tables])
 
 
 def _archived_counts(archive: Archive, boundary: Position) -> Counter[str]:
-    words = {Status.DUPLICATE.word: "duplicates", Status.DEAD_LETTER.word: "dead_letters"}
+    words = {EventStatus.DUPLICATE.word: "duplicates", EventStatus.DEAD_LETTER.word: "dead_letters"}
     found: Counter[str] = Counter()
     for file in archive.table.newest().files:
         rows = pq.read_table(file.path, columns=[PARTITION, OFFSET, LATE], partitioning=None)
@@ -342,18 +340,17 @@ def _us(ms: float | None) -> float | None:
     return None if ms is None else ms * 1000
 
 
-class Collected:
-    """A target that keeps the panes of one step, as transcripts say them."""
+class Collected(DestinationWriter):
+    """A writer that keeps the panes of one step, as transcripts say them."""
+
+    at_once = 1_000
 
     def __init__(self) -> None:
         self.panes: list[dict[str, Any]] = []
 
-    def resume(self) -> int:
-        return 0
-
-    def write(self, panes: Waiting, begun: str = "") -> None:
-        for _, encoded in panes:
-            pane = json.loads(encoded)
+    def deliver(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            pane = message.document
             said = {name: pane[name] for name in ("op", "timing", "pane", "last")}
             self.panes.append(said | pane["row"])
 
@@ -429,9 +426,12 @@ class _Engine:
         self.settle()
         asked = read_subscription(self.subscribed)
         shape = shape_of(self.compiled.plan, asked)
-        plan = SinkPlan("story", asked, shape, "file", "", Guarantee.AT_LEAST_ONCE)
+        plan = SinkPlan("story", asked, shape, FileDestination(""), Guarantee.AT_LEAST_ONCE)
         heard = Collected()
-        Sink(plan, "", self.parts.reader, heard).step()
+        Sink(plan, "", self.parts.reader).look()
+        QueueDelivery(
+            DeliveryRoute.of_sink(plan), heard, self.parts.reader.db, NotifySettings()
+        ).drain()
         return heard.panes
 
     def settle(self) -> None: ...
@@ -572,21 +572,19 @@ class CrashEngine(SpeedEngine):
         assert not again, "the same silence was noticed twice"
 
 
-class QueryEngine(SpeedEngine):
-    """Epochs by Spark's streaming query, which starts at the store's position each time."""
+class RunnerEngine(SpeedEngine):
+    """Epochs as a project runs them, from the log and the store alone."""
 
     def commit(self, flow: str) -> None:
         parts = self.parts
-        query = SpeedQuery(
+        runner = EpochRunner(
             self.compiled.speed,
             parts.flows[flow],
             parts.feeds(flow),
             parts.store,
-            self.folder / "work",
             SpeedSettings(),
             parts.clock,
             self.compiled.processors,
         )
-        running = query.start(available_now=True)
-        assert running.awaitTermination(300), "the query did not end"
-        query.stop()
+        while runner.step():
+            pass

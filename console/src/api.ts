@@ -1,4 +1,5 @@
-/** Everything the console asks of the server: the one place where a route's path is written.
+/** Everything the console asks of the server. A question with GET is asked by its name: paths, parameters
+ *  and answers of them are in wire.ts; the paths of all else are written here alone.
  *
  * An answer that is no success becomes a Problem with the server's four fields. 401 is told to
  * whoever watches `session`, and the login page is shown.
@@ -7,50 +8,32 @@
 import { readDate } from "./clock";
 import { parse } from "./json";
 import { store } from "./store";
-import type {
-  About,
-  Accepted,
-  Alert,
-  Alerts,
-  Answer,
-  AuditLog,
-  Audits,
-  Catalog,
-  CommandResult,
-  DeadLetters,
-  DomainStatus,
-  Done,
-  Epochs,
-  ErrorShape,
-  Events,
-  EventTrace,
-  Grant,
-  Grants,
-  JobStatus,
-  Jobs,
-  LateAnswer,
-  Lineage,
-  Logs,
-  Muted,
-  NewToken,
-  Quality,
-  QueryPlan,
-  Rebuilt,
-  Replay,
-  Rules,
-  SessionQuestion,
-  SessionReport,
-  StatusReport,
-  Stopped,
-  System,
-  Token,
-  TokenAsked,
-  Tokens,
-  Topology,
-  User,
-  Users,
-  Versions,
-  Why,
+import {
+  type Alert,
+  type Answer,
+  type AuditLog,
+  type AuditResults,
+  type CommandResult,
+  type ErrorShape,
+  type EventPage,
+  type Grant,
+  type LateAnswer,
+  type MuteStatus,
+  type NewToken,
+  type OkResponse,
+  PATHS,
+  type QueryCancellation,
+  type QueryPlan,
+  type Questions,
+  type RebuildResult,
+  type Replay,
+  type SendReceipt,
+  type SessionReport,
+  type SessionRequest,
+  type Token,
+  type TokenRequest,
+  type User,
+  type Why,
 } from "./wire";
 
 /** What the server says is wrong: the same four fields everywhere. */
@@ -71,12 +54,15 @@ export type SessionState = "unknown" | "open" | "needed";
 /** Whether the server lets us in; `needed` shows the login page. */
 export const session = store<SessionState>("unknown");
 
-type Params = Record<string, string | number | null | undefined>;
+type Param = string | number | boolean;
+type Params = Record<string, Param | Param[] | null | undefined>;
 
 export function address(path: string, params: Params = {}): string {
   const asked = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
-    if (value !== null && value !== undefined && value !== "") asked.set(name, String(value));
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== null && one !== undefined && one !== "") asked.append(name, String(one));
+    }
   }
   const text = asked.toString();
   return `v1/${path}${text ? `?${text}` : ""}`;
@@ -148,42 +134,50 @@ export interface EntriesWanted {
 /** Which rows of a view are wanted: windows from a time on, in an order such as "-hits". */
 export type ViewQuestion = { from?: string; limit?: number; order?: string };
 
+/** What is given with a question: its parameters, where it has some that it needs, and a signal. */
+type Given<K extends keyof Questions> =
+  Record<never, never> extends Questions[K]["asked"]
+    ? [asked?: Questions[K]["asked"], signal?: AbortSignal]
+    : [asked: Questions[K]["asked"], signal?: AbortSignal];
+
+/** The address of a question: parameters that its path names go there, the others follow it. */
+export function questionAddress(name: keyof Questions, asked: Params): string {
+  const rest = { ...asked };
+  const path = PATHS[name].replace(/{(\w+)}/g, (_, field: string) => {
+    const value = rest[field];
+    delete rest[field];
+    return segment(String(value));
+  });
+  return address(path, rest);
+}
+
 export const api = {
-  status: (signal?: AbortSignal) => get<StatusReport>(address("status"), signal),
-  topology: (signal?: AbortSignal) => get<Topology>(address("topology"), signal),
-  catalog: () => get<Catalog>(address("catalog")),
-  lineage: () => get<Lineage>(address("lineage")),
-  quality: () => get<Quality>(address("quality")),
-  epochs: (stream?: string, limit?: number) => get<Epochs>(address("epochs", { stream, limit })),
-  system: () => get<System>(address("system")),
+  /** Any question that the server answers with GET, by its name. */
+  ask: <K extends keyof Questions>(name: K, ...[asked, signal]: Given<K>) =>
+    get<Questions[K]["answer"]>(questionAddress(name, { ...asked }), signal),
 
   view: (name: string, q: ViewQuestion = {}, signal?: AbortSignal) =>
     get<Answer>(address(`views/${segment(name)}`, q), signal),
-  about: (name: string) => get<About>(address(`views/${segment(name)}/about`)),
   late: (name: string, limit = 50) =>
     get<LateAnswer>(address(`views/${segment(name)}/late`, { limit })),
   why: (name: string, keys: Params) => get<Why>(address(`views/${segment(name)}/why`, keys)),
   replay: (name: string, keys: Params) =>
     get<Replay>(address(`views/${segment(name)}/replay`, keys)),
-  rebuild: (name: string) => post<Rebuilt>(address(`views/${segment(name)}/rebuild`)),
-  audit: (view?: string) => post<Audits>(address("audit"), view ? { view } : {}),
+  rebuild: (name: string) => post<RebuildResult>(address(`views/${segment(name)}/rebuild`)),
+  audit: (view?: string) => post<AuditResults>(address("audit"), view ? { view } : {}),
 
   events: (stream: string, params: URLSearchParams) =>
-    get<Events>(`${address(`streams/${segment(stream)}/events`)}?${params.toString()}`),
-  trace: (stream: string, partition: number, offset: number) =>
-    get<EventTrace>(address(`streams/${segment(stream)}/events/${partition}/${offset}`)),
-  deadLetters: (stream: string, limit: number) =>
-    get<DeadLetters>(address(`streams/${segment(stream)}/dead-letters`, { limit })),
+    get<EventPage>(`${address(`streams/${segment(stream)}/events`)}?${params.toString()}`),
   send: async (stream: string, text: string) => {
     const headers = { "Content-Type": "application/octet-stream" };
     const url = address(`streams/${segment(stream)}/events`);
-    return read<Accepted>(await ask(url, { method: "POST", headers, body: text }));
+    return read<SendReceipt>(await ask(url, { method: "POST", headers, body: text }));
   },
 
   sql: (sql: string, limit: number, id: string, signal?: AbortSignal) =>
     post<Answer>(address("sql"), { sql, limit, id }, signal),
   plan: (sql: string) => post<QueryPlan>(address("sql/plan"), { sql }),
-  cancel: (id: string) => post<Stopped>(address(`sql/${segment(id)}/cancel`)),
+  cancel: (id: string) => post<QueryCancellation>(address(`sql/${segment(id)}/cancel`)),
   /** The answer as a file of this media type. */
   export: async (sql: string, media: string) => {
     const headers = { "Content-Type": "application/json", Accept: media };
@@ -192,19 +186,11 @@ export const api = {
     ).blob();
   },
 
-  rules: () => get<Rules>(address("rules")),
-  alerts: (params: Params = {}) => get<Alerts>(address("alerts", params)),
-  alert: (id: string) => get<Alert>(address(`alerts/${segment(id)}`)),
   acknowledge: (id: string, note: string) =>
     post<Alert>(address(`alerts/${segment(id)}/ack`), note ? { note } : {}),
   mute: (rule: string, length: string) =>
-    post<Muted>(address(`rules/${segment(rule)}/mute`), { for: length }),
+    post<MuteStatus>(address(`rules/${segment(rule)}/mute`), { for: length }),
 
-  jobs: () => get<Jobs>(address("jobs")),
-  job: (name: string) => get<JobStatus>(address(`jobs/${segment(name)}`)),
-  jobVersions: (name: string) => get<Versions>(address(`jobs/${segment(name)}/versions`)),
-  jobLogs: (name: string, tail: number) =>
-    get<Logs>(address(`jobs/${segment(name)}/logs`, { tail })),
   command: (name: string, verb: string) =>
     post<CommandResult>(address(`jobs/${segment(name)}/${verb}`)),
   rollback: (name: string, version: number) =>
@@ -217,23 +203,18 @@ export const api = {
     const headers = { "Content-Type": "application/gzip" };
     return read<CommandResult>(await ask(url, { method: "POST", headers, body: project }));
   },
-  domain: () => get<DomainStatus>(address("domain")),
 
-  users: () => get<Users>(address("users")),
   addUser: (name: string, role: string | null) => post<User>(address("users"), { name, role }),
-  removeUser: (name: string) => post<Done>(address(`users/${segment(name)}/remove`)),
-  grants: () => get<Grants>(address("grants")),
+  removeUser: (name: string) => post<OkResponse>(address(`users/${segment(name)}/remove`)),
   grant: (user: string, may: string, on: string) =>
     post<Grant>(address("grants"), { user, may, on }),
   takeBack: (user: string, may: string, on: string) =>
-    post<Done>(address("grants/remove"), { user, may, on }),
-  tokens: () => get<Tokens>(address("tokens")),
-  createToken: (asked: TokenAsked) => post<NewToken>(address("tokens"), asked),
+    post<OkResponse>(address("grants/remove"), { user, may, on }),
+  createToken: (asked: TokenRequest) => post<NewToken>(address("tokens"), asked),
   revokeToken: (id: string) => post<Token>(address(`tokens/${segment(id)}/revoke`)),
   auditLog: (wanted: EntriesWanted) => get<AuditLog>(address("audit-log", { ...wanted })),
 
   openapi: () => get<{ paths: Record<string, unknown>; info: { version: string } }>("openapi.json"),
-  whoami: (signal?: AbortSignal) => get<SessionReport>(address("session"), signal),
-  login: (proof: SessionQuestion) => post<SessionReport>(address("session"), proof),
-  logout: () => post<Done>(address("session/end")),
+  login: (credentials: SessionRequest) => post<SessionReport>(address("session"), credentials),
+  logout: () => post<OkResponse>(address("session/end")),
 };

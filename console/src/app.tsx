@@ -64,7 +64,7 @@ async function enter(): Promise<void> {
     }
   }
   try {
-    me.set(me.get() ?? (await api.whoami()));
+    me.set(me.get() ?? (await api.ask("session")));
     session.set("open");
   } catch (error) {
     if (!(error instanceof Problem && error.status === 401)) session.set("open");

@@ -20,7 +20,7 @@ export const COMMANDS: readonly Command[] = [
     operation: "restart",
     desired: ["paused"],
     means:
-      "Its process is started again, if its cores and memory are still free, and goes on where it was.",
+      "Its process is started again, if its cores and memory are still free, and resumes where it stopped.",
   },
   {
     verb: "restart",
@@ -28,7 +28,7 @@ export const COMMANDS: readonly Command[] = [
     operation: "restart",
     desired: ["running"],
     means:
-      "Its process is stopped and started anew, and its deaths are forgotten. Until it is ready, reads are answered from its store, and events are refused and can be sent again.",
+      "Its process is restarted, and its count of deaths is reset. Until it is ready, reads are answered from its store, and events are refused and can be sent again.",
   },
   {
     verb: "pause",
@@ -44,7 +44,7 @@ export const COMMANDS: readonly Command[] = [
     operation: "cancel",
     desired: ["running", "paused"],
     means:
-      "It is stopped for good and its names are free. Its state and versions stay: submitted again under this name, it begins with what it had.",
+      "It is stopped permanently and its names are free. Its state and versions are kept: if submitted again under this name, it starts with that state.",
   },
 ];
 
@@ -70,29 +70,29 @@ export function trouble(
   const { name, state, reason, version } = job;
   if (state === "failed") {
     return {
-      says: `${name} was given up`,
+      says: `${name} has failed`,
       cause: reason,
       todo: [
-        "Read the end of its log, below: the last lines say what it died of.",
-        `Mend the project and send it: headrace apply DIR ${name}`,
-        ...(version > 1 ? ["Or go back to a version that ran, under Versions."] : []),
-        "Was the cause outside of it, as a full disk, restart it.",
+        "Read the end of its log, below: the last lines have the error.",
+        `Fix the project and apply it: headrace apply DIR ${name}`,
+        ...(version > 1 ? ["Or roll back to an earlier version, under Versions."] : []),
+        "If the cause was outside of it, such as a full disk, restart it.",
       ],
     };
   }
   if (state === "restarting") {
     return {
-      says: `${name} died and is started again`,
+      says: `${name} died and is being restarted`,
       cause: reason,
-      todo: ["Nothing yet. If it dies again and again, it is given up and says so here."],
+      todo: ["Nothing yet. If it keeps dying, it fails and is not restarted."],
     };
   }
   if (state === "silent") {
     return {
-      says: `${name} does not answer`,
+      says: `${name} has no heartbeat`,
       cause: reason,
       todo: [
-        "Nothing yet. If it stays silent it is killed and started again; reads are answered from its store.",
+        "Nothing yet. Without a heartbeat it is killed and restarted; reads are answered from its store.",
       ],
     };
   }

@@ -85,13 +85,13 @@ async function ask(project: boolean): Promise<void> {
   const patience = AbortSignal.timeout(PATIENCE_MS);
   try {
     if (project) {
-      const seen = await api.status(patience);
+      const seen = await api.ask("status", {}, patience);
       tell("answered");
       status.set(seen);
       const still = () => topology.update((last) => last && stillTopology(last));
-      await api.topology(patience).then(topology.set, still);
+      await api.ask("topology", {}, patience).then(topology.set, still);
     } else {
-      await api.whoami(patience);
+      await api.ask("session", {}, patience);
       tell("answered");
     }
   } catch (error) {

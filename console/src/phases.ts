@@ -2,9 +2,6 @@
 
 import type { EpochShape } from "./wire";
 
-/** Spark's word for the whole of it, which would count everything twice. */
-const WHOLE = "triggerExecution";
-
 /** The phases of all epochs, those that take longest first. */
 export function phaseNames(epochs: readonly EpochShape[]): string[] {
   const total = new Map<string, number>();
@@ -12,7 +9,6 @@ export function phaseNames(epochs: readonly EpochShape[]): string[] {
     for (const [name, ms] of Object.entries(phases ?? {}))
       total.set(name, (total.get(name) ?? 0) + ms);
   }
-  total.delete(WHOLE);
   return [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 

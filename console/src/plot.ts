@@ -10,7 +10,7 @@ import { cell, isWindow } from "./format";
 import { startOf, timeline } from "./timeline";
 import type { Answer, ColumnInfo } from "./wire";
 
-const NUMERIC = /^(TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL.*)$/;
+export const NUMERIC = /^(TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL.*)$/;
 export const LINES_MAX = 6;
 export const BARS_MAX = 12;
 

@@ -1,18 +1,18 @@
 /** What is said of a rebuild while it waits and runs. Pure: tests/rebuild.test.ts. */
 
 import { brief, duration, plural } from "./format";
-import type { Rebuild } from "./wire";
+import type { RebuildProgress } from "./wire";
 
 export interface Progress {
   share: number | null; // null: not known
   text: string;
 }
 
-export const underWay = (of: Rebuild | null | undefined): of is Rebuild =>
+export const underWay = (of: RebuildProgress | null | undefined): of is RebuildProgress =>
   Boolean(of && of.state !== "idle");
 
 /** How far it is, and how much longer it takes by the largest build of the run. */
-export function progress(of: Rebuild, now: number): Progress {
+export function progress(of: RebuildProgress, now: number): Progress {
   if (of.state === "waiting" || !of.started_at)
     return { share: null, text: "It waits for what is being built now." };
   const passed = Math.max(0, now - Date.parse(of.started_at));
@@ -32,7 +32,7 @@ export function progress(of: Rebuild, now: number): Progress {
 }
 
 /** What it would take, before one asks for it. */
-export function price(of: Rebuild | null | undefined): string {
+export function price(of: RebuildProgress | null | undefined): string {
   if (!of) return "";
   const time =
     of.expected_ms === null

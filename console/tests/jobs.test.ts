@@ -6,7 +6,7 @@ const verbs = (desired: JobStatus["desired"]) => commandsFor({ desired }).map((o
 const job = (state: JobStatus["state"], version = 1) => ({
   name: "shop",
   state,
-  reason: "it ended with exit code 7",
+  reason: "it exited with code 7",
   version,
 });
 
@@ -27,11 +27,11 @@ describe("a job", () => {
   });
   it("that has failed says why, and what to do", () => {
     const said = trouble(job("failed", 2))!;
-    expect(said.says).toBe("shop was given up");
-    expect(said.cause).toBe("it ended with exit code 7");
+    expect(said.says).toBe("shop has failed");
+    expect(said.cause).toBe("it exited with code 7");
     expect(said.todo.join(" ")).toContain("headrace apply DIR shop");
-    expect(said.todo.join(" ")).toContain("go back");
+    expect(said.todo.join(" ")).toContain("roll back");
   });
   it("has no version to go back to at first", () =>
-    expect(trouble(job("failed"))!.todo.join(" ")).not.toContain("go back"));
+    expect(trouble(job("failed"))!.todo.join(" ")).not.toContain("roll back"));
 });

@@ -4,23 +4,19 @@ import type { EpochShape } from "../src/wire";
 
 const epoch = (ms: number, phases: Record<string, number> | null) => ({ ms, phases }) as EpochShape;
 
-it("phases are named by what they take, without the whole of them", () => {
-  const epochs = [
-    epoch(9, { addBatch: 5, walCommit: 2, triggerExecution: 9 }),
-    epoch(9, { walCommit: 4 }),
-    epoch(3, null),
-  ];
-  expect(phaseNames(epochs)).toEqual(["walCommit", "addBatch"]);
+it("phases are named, those that take longest first", () => {
+  const epochs = [epoch(9, { compute: 5, commit: 2 }), epoch(9, { commit: 4 }), epoch(3, null)];
+  expect(phaseNames(epochs)).toEqual(["commit", "compute"]);
 });
 
 it("what is not shown is the rest of the epoch", () => {
-  expect(segments(epoch(9, { addBatch: 5, walCommit: 2 }), ["addBatch"])).toEqual([
-    ["addBatch", 5],
+  expect(segments(epoch(9, { compute: 5, commit: 2 }), ["compute"])).toEqual([
+    ["compute", 5],
     ["other", 4],
   ]);
-  expect(segments(epoch(3, { addBatch: 5 }), ["addBatch"])).toEqual([
-    ["addBatch", 5],
+  expect(segments(epoch(3, { compute: 5 }), ["compute"])).toEqual([
+    ["compute", 5],
     ["other", 0],
   ]);
-  expect(segments(epoch(3, null), ["addBatch"])).toEqual([["epoch", 3]]);
+  expect(segments(epoch(3, null), ["compute"])).toEqual([["epoch", 3]]);
 });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { price, progress, underWay } from "../src/rebuild";
-import type { Rebuild } from "../src/wire";
+import type { RebuildProgress } from "../src/wire";
 
 const START = Date.parse("2026-11-16T10:00:00Z");
-const of = (more: Partial<Rebuild> = {}): Rebuild => ({
+const of = (more: Partial<RebuildProgress> = {}): RebuildProgress => ({
   state: "running",
   asked_at: "2026-11-16T09:59:58Z",
   started_at: "2026-11-16T10:00:00Z",

@@ -1,1 +1,1 @@
-"""Who may do what: users, their tokens and grants, sessions of browsers, and the audit log."""
+"""Authentication and authorization: users, tokens, grants, browser sessions and the audit log."""

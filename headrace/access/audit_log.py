@@ -1,8 +1,9 @@
 """The audit log: who did or tried what to which object, when, and whether it was allowed.
 
-It is only appended to: triggers in the file forbid to change and to delete, whoever writes. Whoever
-can write the file could remove them, so each entry has a hash of itself and the one before: a
-change anywhere shows from there on, and the newest hash, kept elsewhere, speaks for all before it.
+It is append-only: triggers in the file reject UPDATE and DELETE. A process that can write the file
+could drop the triggers, so each entry has a hash of itself and of the entry before: a change breaks
+the chain from there on, and a copy of the newest hash, kept elsewhere, covers all entries before
+it.
 
     chain = sha256(JSON of [chain before, number, at, user, token, what, object, decision, request,
                             detail], without spaces), of the first entry with "" before
@@ -23,53 +24,55 @@ from msgspec.structs import astuple
 from headrace.access.object import NAME_MAX
 from headrace.core.time import iso
 
-Decision = Literal["allowed", "refused"]
-ALLOWED: Decision = "allowed"
-REFUSED: Decision = "refused"
-NOBODY = "nobody"
+AuditDecision = Literal["allowed", "refused"]
+ALLOWED: AuditDecision = "allowed"
+REFUSED: AuditDecision = "refused"
+ANONYMOUS = "anonymous"
 LISTED = 100
-DETAIL_MAX = 500  # a refusal tells names as they were sent
+DETAIL_MAX = 500  # a refusal quotes names as they were sent
 _ENTRIES = (
     "SELECT number, at, user, token, what, object, decision, request, detail, chain FROM audit_log"
 )
-_SAID = "user || ' ' || token || ' ' || what || ' ' || object || ' ' || detail || ' ' || request"
+_SEARCHED = (
+    "user || ' ' || token || ' ' || what || ' ' || object || ' ' || detail || ' ' || request"
+)
 
 
-class By(msgspec.Struct, frozen=True):
-    """Who makes a change, with which token, in which request."""
+class Actor(msgspec.Struct, frozen=True):
+    """The user who makes a change, with the token and the request."""
 
     user: str
     token: str = ""
     request: str = ""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class AuditLogEntry(msgspec.Struct, frozen=True):
     number: int
     at: str
     user: str
-    token: str  # its id; empty if the change was made on the files
+    token: str  # its id; empty if the change was made on the files directly
     what: str  # the name of the route
     object: str
-    decision: Decision
+    decision: AuditDecision
     request: str
     detail: str = ""
     chain: str = ""  # of this entry and all before it
 
     def follows(self, chain: str) -> bool:
-        """Whether it is what was appended behind the entry of that chain."""
+        """Whether this entry was appended after the entry with that chain."""
         return self.chain == _chain(chain, *astuple(self)[:-1])
 
 
-class Verified(msgspec.Struct, frozen=True):
-    """What came of a look at all entries."""
+class AuditLogVerification(msgspec.Struct, frozen=True):
+    """The result of checking all entries."""
 
     entries: int
     head: str  # the chain of the newest one
-    broken_at: int | None = None  # the first number whose entry is not what was appended
+    broken_at: int | None = None  # number of the first missing or changed entry
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which entries are asked for: those of which all that is given holds."""
+class AuditLogFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Selects entries; all given conditions must hold."""
 
     limit: int = LISTED
     before: int = 0  # the number of an entry: older ones; 0 for the newest
@@ -77,78 +80,86 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     user: str = ""
     decision: str = ""
     what: str = ""
-    find: str = ""  # words, each of which stands somewhere in the entry
+    find: str = ""  # words, each of which the entry contains
 
 
-NEWEST = Wanted()
+NEWEST = AuditLogFilter()
 
 
 def append(
     db: sqlite3.Connection,
-    by: By,
+    actor: Actor,
     what: str,
     object: str,
     now_us: int,
-    decision: Decision = ALLOWED,
+    decision: AuditDecision = ALLOWED,
     detail: str = "",
 ) -> None:
     """Add an entry, inside the caller's transaction."""
     newest = db.execute("SELECT number, chain FROM audit_log ORDER BY number DESC LIMIT 1")
     number, before = newest.fetchone() or (0, "")
-    said = (by.user, by.token, what, object[:NAME_MAX], decision, by.request, detail[:DETAIL_MAX])
-    chain = _chain(before, number + 1, iso(now_us), *said)
+    fields = (
+        actor.user,
+        actor.token,
+        what,
+        object[:NAME_MAX],
+        decision,
+        actor.request,
+        detail[:DETAIL_MAX],
+    )
+    chain = _chain(before, number + 1, iso(now_us), *fields)
     db.execute(
         "INSERT INTO audit_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (number + 1, now_us, *said, chain),
+        (number + 1, now_us, *fields, chain),
     )
 
 
-def _chain(before: str, *said: str | int) -> str:
-    return hashlib.sha256(msgspec.json.encode([before, *said])).hexdigest()
+def _chain(before: str, *fields: str | int) -> str:
+    return hashlib.sha256(msgspec.json.encode([before, *fields])).hexdigest()
 
 
-def verify(db: sqlite3.Connection) -> Verified:
-    """Compute every chain again, and compare the newest number with the one that was given last."""
+def verify(db: sqlite3.Connection) -> AuditLogVerification:
+    """Recompute every chain, and compare the newest number with the last one assigned."""
     many, head = 0, ""
     for many, row in enumerate(db.execute(f"{_ENTRIES} ORDER BY number"), start=1):
         entry = _entry(row)
         if entry.number != many or not entry.follows(head):
-            return Verified(many - 1, head, many)
+            return AuditLogVerification(many - 1, head, many)
         head = entry.chain
     last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'audit_log'").fetchone()
     cut = last is not None and last[0] != many
-    return Verified(many, head, many + 1 if cut else None)
+    return AuditLogVerification(many, head, many + 1 if cut else None)
 
 
-def entries(db: sqlite3.Connection, wanted: Wanted) -> list[Entry]:
+def entries(db: sqlite3.Connection, filter: AuditLogFilter) -> list[AuditLogEntry]:
     """The newest first; those after a number the oldest first."""
-    where, given = _conditions(wanted)
-    order = "DESC" if wanted.after is None else "ASC"
+    where, given = _conditions(filter)
+    order = "DESC" if filter.after is None else "ASC"
     rows = db.execute(
         f"{_ENTRIES} WHERE {' AND '.join(where)} ORDER BY number {order} LIMIT ?",
-        (*given, wanted.limit),
+        (*given, filter.limit),
     )
     return [_entry(row) for row in rows]
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: tuple[Any, ...]) -> AuditLogEntry:
     number, at, *rest = row
-    return Entry(number, iso(at), *rest)
+    return AuditLogEntry(number, iso(at), *rest)
 
 
-def _conditions(wanted: Wanted) -> tuple[list[str], list[str | int]]:
+def _conditions(filter: AuditLogFilter) -> tuple[list[str], list[str | int]]:
     where, given = ["TRUE"], list[str | int]()
-    if wanted.before:
+    if filter.before:
         where.append("number < ?")
-        given.append(wanted.before)
-    if wanted.after is not None:
+        given.append(filter.before)
+    if filter.after is not None:
         where.append("number > ?")
-        given.append(wanted.after)
+        given.append(filter.after)
     for column in ("user", "decision", "what"):
-        if value := getattr(wanted, column):
+        if value := getattr(filter, column):
             where.append(f"{column} = ?")
             given.append(value)
-    for word in wanted.find.split():
-        where.append(f"instr(lower({_SAID}), lower(?))")
+    for word in filter.find.split():
+        where.append(f"instr(lower({_SEARCHED}), lower(?))")
         given.append(word)
     return where, given

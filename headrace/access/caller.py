@@ -1,7 +1,8 @@
-"""Who asks, and the one rule: allowed is what some grant covers, within what the token carries.
+"""The caller of a request, and the one rule of authorization: an operation is allowed if a grant
+covers it and the token's scope includes it.
 
-There is no other way to be allowed anything, and none to be denied what is granted but a token that
-carries less. tests/access/test_caller.py checks the rule.
+Nothing else allows an operation, and nothing else denies one. tests/access/test_caller.py checks
+the rule.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from headrace.core.errors import Forbidden
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """Operations on an object: what a grant gives."""
+class Permission:
+    """Operations on an object, as a grant gives them."""
 
     operations: frozenset[Operation]
     object: Object
 
     @staticmethod
-    def of(may: str, on: str) -> Allowance:
-        return Allowance(operations_of(may), read_object(on))
+    def of(may: str, on: str) -> Permission:
+        return Permission(operations_of(may), read_object(on))
 
     def covers(self, operation: Operation, object: Object, job: str) -> bool:
         return operation in self.operations and self.object.covers(object, job)
@@ -30,19 +31,19 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A user, known by a token, in a job. `may` and `on` are what the token carries of the user's
-    rights; empty ones carry all.
+    """A user, authenticated by a token, in a job. `may` and `on` are the token's scope; empty ones
+    include all of the user's permissions.
     """
 
     user: str
-    token: str  # its id, which is no secret
+    token: str  # its id, which is not secret
     job: str
-    granted: tuple[Allowance, ...]
+    granted: tuple[Permission, ...]
     may: frozenset[Operation] = frozenset()
     on: tuple[Object, ...] = ()
 
     @property
-    def narrowed(self) -> bool:
+    def scoped(self) -> bool:
         return bool(self.may or self.on)
 
     @property
@@ -62,23 +63,23 @@ class Caller:
             return False
         return any(operation in grant.operations for grant in self.granted)
 
-    def check(self, operation: Operation, object: Object, said: str | None = None) -> None:
-        """Forbidden if it is not allowed. `said` is how the object was named by the caller, so
-        that the sentence says no more of it than the caller did.
+    def check(self, operation: Operation, object: Object, label: str | None = None) -> None:
+        """Forbidden if it is not allowed. `label` is the caller's own name for the object, so that
+        the message reveals nothing that the caller did not send.
         """
         if not self.allows(operation, object):
-            raise forbidden(self.user, operation, object, said)
+            raise forbidden(self.user, operation, object, label)
 
 
-def forbidden(user: str, operation: str, object: Object, said: str | None = None) -> Forbidden:
-    shown = said or (f"{object.kind} '{object.name}'" if object.kind else "everything")
+def forbidden(user: str, operation: str, object: Object, label: str | None = None) -> Forbidden:
+    shown = label or (f"{object.kind} '{object.name}'" if object.kind else "everything")
     error = Forbidden(
         f"{user} may not {operation} {shown}",
-        hint="one who manages users can grant it with `headrace grant add`.",
+        hint="a user manager can grant it with `headrace grant add`.",
     )
     error.object = str(object)
     return error
 
 
-# Whoever has the project's files at hand may do everything to them.
-OWNER = Caller("local", "", "", (Allowance.of(Role.ADMIN, str(EVERYTHING)),))
+# A process that can write the project's files may do everything to them.
+OWNER = Caller("local", "", "", (Permission.of(Role.ADMIN, str(EVERYTHING)),))

@@ -1,8 +1,8 @@
-"""Failed authentications, counted by address: after so many in a minute, none is tried any more
-until the minute is over.
+"""Failed authentications, counted by client address: after a limit within a minute, further
+attempts are refused until the minute is over.
 
-The addresses of one IPv6 network are one, because whoever has one has all of them.
-tests/access/test_failures.py holds the clock.
+All addresses of an IPv6 /64 network count as one, because one client has all of them.
+tests/access/test_failures.py controls the clock.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ WINDOW_US, ADDRESSES_MAX = MINUTE, 10_000
 _NETWORK_BITS = 64
 
 
-class Failures:
+class AuthenticationFailures:
     def __init__(self, most: int, clock: Clock) -> None:
         self._most, self._clock = most, clock
-        self._counted: dict[str, tuple[int, int]] = {}  # how many, and when their minute is over
+        self._counted: dict[str, tuple[int, int]] = {}  # the count, and the end of its minute
         self._lock = threading.Lock()
 
     def check(self, address: str) -> None:
-        """Overloaded if there were too many."""
+        """Overloaded if the address has reached the limit."""
         with self._lock:
-            many, ends_at = self._counted.get(_place(address), (0, 0))
+            many, ends_at = self._counted.get(_network(address), (0, 0))
         left_us = ends_at - self._clock()
         if many >= self._most and left_us > 0:
             error = Overloaded(
@@ -37,22 +37,22 @@ class Failures:
             error.retry_after_s = math.ceil(left_us / SECOND)
             raise error
 
-    def note(self, address: str) -> bool:
-        """Count one; whether it was the last that may be tried."""
-        now, place = self._clock(), _place(address)
+    def record(self, address: str) -> bool:
+        """Count a failure; whether it was the last one allowed."""
+        now, network = self._clock(), _network(address)
         with self._lock:
-            many, ends_at = self._counted.pop(place, (0, 0))
+            many, ends_at = self._counted.pop(network, (0, 0))
             if ends_at <= now:
                 many, ends_at = 0, now + WINDOW_US
             if len(self._counted) >= ADDRESSES_MAX:
                 self._counted.pop(next(iter(self._counted)))
-            self._counted[place] = many + 1, ends_at
+            self._counted[network] = many + 1, ends_at
         return many + 1 == self._most
 
 
-def _place(address: str) -> str:
+def _network(address: str) -> str:
     """
-    >>> _place("192.0.2.7"), _place("2001:db8::7%eth0"), _place("2001:db8::ffff")
+    >>> _network("192.0.2.7"), _network("2001:db8::7%eth0"), _network("2001:db8::ffff")
     ('192.0.2.7', '2001:db8::/64', '2001:db8::/64')
     """
     found = ip_address(address.partition("%")[0])

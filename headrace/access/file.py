@@ -1,7 +1,7 @@
 """The file of users, tokens, grants, sessions and the audit log: SQLite, for its owner alone.
 
-It is made with mode 0600, so that no other user of the machine reads it. One connection reads and
-one writes, each for all threads in turn, so that a question never waits for a change's fsync.
+It is created with mode 0600, so that no other user of the machine reads it. One connection reads
+and one writes, each shared by all threads, so that a read never waits for the fsync of a write.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from headrace.core.migrations import DatabaseFormat, bring_to_newest, transaction
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS users (
@@ -36,6 +38,7 @@ CREATE TRIGGER IF NOT EXISTS audit_log_stays BEFORE UPDATE ON audit_log
 CREATE TRIGGER IF NOT EXISTS audit_log_is_kept BEFORE DELETE ON audit_log
   BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
 """
+USERS = DatabaseFormat("file of users", _TABLES, remedy="move it away and create the users again.")
 
 
 class AccessFile:
@@ -45,7 +48,9 @@ class AccessFile:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         self._writer, self._writing = _connect(path), threading.Lock()
-        self._writer.executescript(_TABLES)
+        bring_to_newest(USERS, self._writer, path)
+        # Only after the format check: a file that is refused stays unchanged.
+        self._writer.execute("PRAGMA journal_mode = WAL")
         self._reader, self._reading = _connect(path), threading.Lock()
         self._searcher, self._searching = _connect(path), threading.Lock()
 
@@ -56,23 +61,15 @@ class AccessFile:
 
     @contextmanager
     def search(self) -> Iterator[sqlite3.Connection]:
-        """For what may take long: nobody who is to be let in waits for it."""
+        """For slow reads, so that authentication does not wait for them."""
         with self._searching:
             yield self._searcher
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it, or nothing."""
-        with self._writing:
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                # SQLite has rolled back some failures itself, of a full disk for one.
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+        with self._writing, transaction(self._writer):
+            yield self._writer
 
     def close(self) -> None:
         with self._reading, self._searching, self._writing:
@@ -83,7 +80,6 @@ class AccessFile:
 
 def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-    db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA foreign_keys = ON")
     # Without this, INSERT OR REPLACE would delete an entry of the audit log past its trigger.

@@ -1,7 +1,7 @@
-"""What an operation is done to: a stream, a table, a view, a rule, a whole job, or everything.
+"""The object of an operation: a stream, a table, a view, a rule, a whole job, or everything.
 
-A watch is a rule with an end, so it is `rule:name` too. Names are compared as SQL does, without
-regard to case. tests/access/test_caller.py checks what covers what.
+A watch is a rule with an end, so it is `rule:name` too. Names are case-insensitive, as in SQL.
+tests/access/test_caller.py checks which object covers which.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Object:
         return f"{self.kind}:{self.name}" if self.kind else "*"
 
     def covers(self, other: Object, job: str) -> bool:
-        """Whether what is granted on this is granted on the other, which is in that job."""
+        """Whether a grant on this object includes the other object, which is in that job."""
         if not self.kind or self == other:
             return True
-        # A job holds all that is in it, but not the users, who are of the whole server.
+        # A job covers everything in it, but not the users, who belong to the whole server.
         return self.kind == "job" and self.name == job and other.kind not in ("", "job")
 
 

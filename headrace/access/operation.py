@@ -1,7 +1,7 @@
-"""What one may do, and the sets of it that have a name.
+"""Operations, and roles, which are named sets of operations.
 
-A role is a set of operations and nothing more, so whoever asks for an operation need not know
-roles. tests/access/test_operation.py compares both with the tables in docs/security.md.
+Authorization checks operations only, never roles. tests/access/test_operation.py compares both with
+the tables in docs/security.md.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WORDS = (*Role, *Operation)
 
 
 def operations_of(word: str) -> frozenset[Operation]:
-    """The operations that a role or the name of one operation stands for.
+    """The operations of a role, or the one operation of that name.
 
     >>> sorted(operations_of("developer")), sorted(operations_of("send"))
     ([<Operation.DEFINE: 'define'>, <Operation.READ: 'read'>, <Operation.SUBMIT: 'submit'>], \
@@ -65,5 +65,6 @@ def operations_of(word: str) -> frozenset[Operation]:
     if word in Operation.__members__.values():
         return frozenset({Operation(word)})
     raise BadRequest(
-        f"'{word[:40]}' is neither a role nor an operation", hint=f"there are: {', '.join(WORDS)}."
+        f"'{word[:40]}' is neither a role nor an operation",
+        hint=f"there are: {', '.join(WORDS)}.",
     )

@@ -1,8 +1,7 @@
-"""Secrets are 32 random bytes; only their SHA-256 is kept.
+"""Secrets are 32 random bytes; only their SHA-256 is stored.
 
-A slow hash protects secrets that can be guessed. These cannot: whoever has the hash would have to
-try 2^256 values, however fast each is tried. And the hash is made at each request, so it must cost
-about a microsecond.
+A slow hash protects secrets that can be guessed. These cannot: an attacker with the hash would have
+to try 2^256 values. The hash is computed at each request, so it must cost about a microsecond.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-TOKEN_PREFIX = "hr_"  # so that a token is known as one where it was left by mistake
+TOKEN_PREFIX = "hr_"  # so that secret scanners find a leaked token
 
 
 def new_secret(prefix: str = "") -> str:

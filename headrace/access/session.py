@@ -1,8 +1,7 @@
-"""Sessions of browsers. A session stands for the token that opened it and ends with it at the
-latest, so a browser can never do more than the token, nor for longer; before that, when it was not
-used for a while.
+"""Browser sessions. A session has the permissions of the token that opened it and ends with that
+token at the latest; an idle session ends earlier.
 
-A code opens one session and is then gone; it is in the link that a run prints.
+A login code opens one session; it is in the link that a run prints.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ CODE_LIFE_US = 10 * MINUTE
 
 
 def open_session(db: sqlite3.Connection, token: str, now_us: int, ends_at: int) -> str:
-    """The session's id, which is its secret."""
+    """Open a session; returns its id, which is its secret."""
     db.execute("DELETE FROM sessions WHERE expires_at <= ?", (now_us,))
     secret = new_secret()
     db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?)", (digest(secret), token, ends_at, now_us))
@@ -25,7 +24,7 @@ def open_session(db: sqlite3.Connection, token: str, now_us: int, ends_at: int) 
 
 
 def touch_session(db: sqlite3.Connection, key: bytes, now_us: int) -> None:
-    """It was used."""
+    """Set the time of the last request of a session."""
     db.execute("UPDATE sessions SET used_at = ? WHERE digest = ?", (now_us, key))
 
 
@@ -33,8 +32,8 @@ def end_session(db: sqlite3.Connection, secret: str) -> None:
     db.execute("DELETE FROM sessions WHERE digest = ?", (digest(secret),))
 
 
-class Codes:
-    """The codes that are not used yet, in memory only: a code does not outlive the run."""
+class LoginCodes:
+    """The login codes that are not used yet, in memory only: a code ends with the run."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[str, int]] = {}
@@ -45,10 +44,10 @@ class Codes:
         return secret
 
     def take(self, secret: str, now_us: int) -> str:
-        """The id of the code's token, once."""
+        """Use a code; returns the id of its token."""
         token, ends_at = self._known.pop(digest(secret), ("", 0))
         if ends_at <= now_us:
             raise Unauthenticated(
-                "this link was used already, or is too old", hint="log in with a token."
+                "this link was already used, or has expired", hint="log in with a token."
             )
         return token

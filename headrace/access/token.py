@@ -1,4 +1,4 @@
-"""Tokens: how a user is known. A token may carry less than its user has, ends by itself, and can be
+"""Tokens authenticate users. A token may have a narrower scope than its user, expires, and can be
 revoked. tests/access/test_access.py checks each.
 """
 
@@ -20,10 +20,10 @@ NAME_MAX = 100
 _COLUMNS = "id, user, name, may, objects, made_at, expires_at, revoked_at"
 
 
-class TokenAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a new token is for; `may` and `on` narrow it, and empty ones carry all of the user's."""
+class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new token; `may` and `on` are its scope, and empty ones include all of the user's."""
 
-    user: str | None = None  # None: whoever asks
+    user: str | None = None  # None: the caller
     name: str = ""
     may: list[str] = []
     on: list[str] = []
@@ -31,7 +31,7 @@ class TokenAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A token without its secret, which nobody but its holder has."""
+    """A token without its secret."""
 
     id: str
     user: str
@@ -44,7 +44,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class NewToken(msgspec.Struct, frozen=True):
-    """A token that was made, with its secret: it is told once."""
+    """A new token with its secret, which is shown once."""
 
     token: Token
     secret: str
@@ -68,21 +68,21 @@ def _token(row: tuple[Any, ...]) -> Token:
 
 
 def create_token(
-    db: sqlite3.Connection, user: str, asked: TokenAsked, now_us: int, life_max_us: int
+    db: sqlite3.Connection, user: str, request: TokenRequest, now_us: int, life_max_us: int
 ) -> NewToken:
-    """Make a token of a user."""
-    for word in asked.may:
+    """Create a token of a user."""
+    for word in request.may:
         operations_of(word)
-    on = [str(read_object(text)) for text in asked.on]
-    if len(asked.name) > NAME_MAX or not asked.name.isprintable():
+    on = [str(read_object(text)) for text in request.on]
+    if len(request.name) > NAME_MAX or not request.name.isprintable():
         raise BadRequest(f"a token's name has at most {NAME_MAX} characters")
     secret, id = new_secret(TOKEN_PREFIX), secrets.token_hex(4)
     encode = msgspec.json.encode
     db.execute(
         "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
         (
-            id, user, asked.name, digest(secret), encode(asked.may), encode(on), now_us,
-            now_us + _life_us(asked.life, life_max_us),
+            id, user, request.name, digest(secret), encode(request.may), encode(on), now_us,
+            now_us + _life_us(request.life, life_max_us),
         ),
     )  # fmt: skip
     return NewToken(token(db, id), secret)
@@ -92,13 +92,15 @@ def _life_us(text: str, most_us: int) -> int:
     try:
         life = duration_us(text)
     except ValueError as error:
-        raise BadRequest(f"'{text[:40]}' is not a time such as 30d") from error
+        raise BadRequest(
+            f"'{text[:40]}' is not a valid duration; expected one such as 30d"
+        ) from error
     if life <= 0:
-        raise BadRequest("a token must live longer than nothing")
+        raise BadRequest("the lifetime of a token must be positive")
     if life > most_us:
         raise BadRequest(
-            f"a token lives {most_us / DAY:g} days at most, not {text[:40]}",
-            hint="ask for less, or raise the setting access.token_life_max.",
+            f"a token is valid for at most {most_us / DAY:g} days, not {text[:40]}",
+            hint="request a shorter lifetime, or raise the setting access.token_life_max.",
         )
     return life
 
@@ -111,7 +113,7 @@ def token(db: sqlite3.Connection, id: str) -> Token:
 
 
 def revoke_token(db: sqlite3.Connection, id: str, now_us: int) -> Token:
-    """It is not valid any more; a second time changes nothing."""
+    """Revoke a token; revoking it again changes nothing."""
     token(db, id)
     db.execute("UPDATE tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?", (now_us, id))
     return token(db, id)

@@ -1,7 +1,7 @@
-"""Users, and the grants that they have. A user may do nothing until something is granted.
+"""Users and their grants. A user has no permissions until a grant gives some.
 
-Once there is one who may manage users, there always is: the last one cannot be removed, nor their
-grant taken back. The user of a run is there only while it lasts, and does not count.
+The last user who may manage users cannot be removed, nor can their grant be. The user `local` of a
+run does not count, because it exists only while the run lasts.
 tests/access/test_access.py tries.
 """
 
@@ -12,7 +12,7 @@ import sqlite3
 
 import msgspec
 
-from headrace.access.caller import Allowance
+from headrace.access.caller import Permission
 from headrace.access.object import EVERYTHING, read_object
 from headrace.access.operation import Operation, operations_of
 from headrace.core.errors import BadRequest, Conflict, NotFound
@@ -29,7 +29,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """A user may do this, a role or one operation, on that object."""
+    """A role or one operation, granted to a user on an object."""
 
     user: str
     may: str
@@ -52,25 +52,25 @@ def known_user(db: sqlite3.Connection, name: str) -> str:
 def add_user(db: sqlite3.Connection, name: str, by: str, now_us: int) -> User:
     if not _NAME.fullmatch(name):
         raise BadRequest(
-            f"'{name[:64]}' is not a name for a user",
+            f"'{name[:64]}' is not a valid user name",
             hint="use up to 64 of a-z, 0-9 and . _ @ - and begin with a letter or digit.",
         )
     try:
         db.execute("INSERT INTO users VALUES (?, ?, ?)", (name, now_us, by))
     except sqlite3.IntegrityError as error:
-        raise BadRequest(f"there is a user '{name}' already") from error
+        raise BadRequest(f"user '{name}' already exists") from error
     return User(name, iso(now_us), by)
 
 
 def remove_user(db: sqlite3.Connection, name: str) -> None:
-    """Tokens, sessions and grants go with the user."""
+    """Remove a user, with their tokens, sessions and grants."""
     managed = _manages(db, known_user(db, name))
     db.execute("DELETE FROM users WHERE name = ?", (name,))
     _check_managed(db, name, managed)
 
 
 def remove_users(db: sqlite3.Connection) -> list[User]:
-    """All of them; who they were."""
+    """Remove all users; returns them."""
     found = users(db)
     db.execute("DELETE FROM users")
     return found
@@ -86,12 +86,12 @@ def grants(db: sqlite3.Connection, user: str | None = None) -> list[Grant]:
     return [Grant(who, may, on, iso(made_at), by) for who, may, on, made_at, by in rows]
 
 
-def allowances(db: sqlite3.Connection, user: str) -> tuple[Allowance, ...]:
-    return tuple(Allowance.of(grant.may, grant.on) for grant in grants(db, user))
+def permissions(db: sqlite3.Connection, user: str) -> tuple[Permission, ...]:
+    return tuple(Permission.of(grant.may, grant.on) for grant in grants(db, user))
 
 
 def add_grant(db: sqlite3.Connection, user: str, may: str, on: str, by: str, now_us: int) -> Grant:
-    """Given twice, it is the grant of the first time."""
+    """Add a grant; adding it again changes nothing."""
     operations_of(may)
     object = str(read_object(on))
     db.execute(
@@ -118,14 +118,14 @@ def remove_grant(db: sqlite3.Connection, user: str, may: str, on: str) -> None:
 def _manages(db: sqlite3.Connection, user: str) -> bool:
     manage, everything = Operation.MANAGE, EVERYTHING
     return user != LOCAL and any(
-        grant.covers(manage, everything, "") for grant in allowances(db, user)
+        grant.covers(manage, everything, "") for grant in permissions(db, user)
     )
 
 
 def _check_managed(db: sqlite3.Connection, user: str, managed: bool) -> None:
-    """Refuse what has left nobody who manages users; the transaction is then rolled back."""
+    """Conflict if nobody is left who manages users, so that the transaction is rolled back."""
     if managed and not any(_manages(db, other.name) for other in users(db)):
         raise Conflict(
             f"{user} is the last user who may manage users",
-            hint="let another one first: `headrace grant add NAME admin`.",
+            hint="grant it to another user first: `headrace grant add NAME admin`.",
         )

@@ -1,1 +1,1 @@
-"""HTTP: one error shape, one table of routes, and a client that speaks to them."""
+"""The HTTP API: one form of errors, one table of routes, and a client."""

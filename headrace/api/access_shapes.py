@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import msgspec
 
-from headrace.access.audit_log import Entry
+from headrace.access.audit_log import AuditLogEntry
 from headrace.access.token import Token
 from headrace.access.user import Grant, User
 
 
-class Users(msgspec.Struct, frozen=True):
+class UserList(msgspec.Struct, frozen=True):
     """All users."""
 
     users: list[User]
 
 
-class UserQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A new user, and the role that they have on everything; without one they may do nothing."""
+class UserRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new user, and their role on everything; without one they have no permissions."""
 
     name: str
     role: str | None = None
 
 
-class Grants(msgspec.Struct, frozen=True):
-    """Who may do what on which object."""
+class GrantList(msgspec.Struct, frozen=True):
+    """Which user has which role or operation on which object."""
 
     grants: list[Grant]
 
 
-class GrantQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GrantRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A role or one operation, for a user, on an object."""
 
     user: str
@@ -36,14 +36,14 @@ class GrantQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on: str = "*"
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class TokenList(msgspec.Struct, frozen=True):
     """Tokens without their secrets, the newest first."""
 
     tokens: list[Token]
 
 
-class Done(msgspec.Struct, frozen=True):
-    """It was done."""
+class OkResponse(msgspec.Struct, frozen=True):
+    """The request succeeded."""
 
     ok: bool
 
@@ -51,18 +51,18 @@ class Done(msgspec.Struct, frozen=True):
 class AuditLog(msgspec.Struct, frozen=True):
     """The newest entries first."""
 
-    entries: list[Entry]
+    entries: list[AuditLogEntry]
 
 
-class SessionQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a session is opened with: a token, or the code of the link that a run prints."""
+class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The credentials of a new session: a token, or the code of the link that a run prints."""
 
     token: str | None = None
     code: str | None = None
 
 
-class Allowed(msgspec.Struct, frozen=True):
-    """What one grant allows."""
+class SessionGrant(msgspec.Struct, frozen=True):
+    """A grant, with its operations."""
 
     may: str
     operations: list[str]
@@ -70,10 +70,10 @@ class Allowed(msgspec.Struct, frozen=True):
 
 
 class SessionReport(msgspec.Struct, frozen=True):
-    """Who one is and what one may do; `may` and `on` are what the token is narrowed to."""
+    """The caller and their grants; `may` and `on` are the scope of the token."""
 
     user: str
     job: str
-    granted: list[Allowed]
+    granted: list[SessionGrant]
     may: list[str]
     on: list[str]

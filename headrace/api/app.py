@@ -1,9 +1,9 @@
-"""The ASGI application: the table of routes behind the guard.
+"""The ASGI application: the table of routes behind its middleware.
 
-From the outside in: the headers of safety, an id and a last resort for each request, the guard,
-compression, the router, and before each handler the door. So what the guard refuses has an id too,
-and every answer, a defect's included, the headers.
-tests/api/test_routes.py runs it on a real server.
+From the outside in: security headers, request ids and unexpected errors, metrics, the check of host
+and origin, compression, the router, and before each handler authorization. So a request that the
+origin check refuses has an id too, and every response, also of an unexpected error, has the
+headers. tests/api/test_routes.py runs it on a real server.
 """
 
 from __future__ import annotations
@@ -19,50 +19,52 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Lifespan
 
 from headrace.access.access import Access
+from headrace.api.authorization import authorized_endpoint
 from headrace.api.compression import Compression
-from headrace.api.door import door
-from headrace.api.errors import Shield, on_error, on_http_exception, on_recursion
-from headrace.api.guard import Guard, Prove, SafeHeaders
+from headrace.api.errors import ErrorMiddleware, on_error, on_http_exception, on_recursion
 from headrace.api.handlers import Api
-from headrace.api.limits import Gate, Limits, overloaded
-from headrace.api.measured import Measured
+from headrace.api.limits import ConcurrencyLimit, UserLimits, overloaded
 from headrace.api.openapi import document
+from headrace.api.request_metrics import RequestMetrics
 from headrace.api.route import Route
 from headrace.api.routes import ROUTES
-from headrace.api.service import Service
+from headrace.api.security import ResponseSigner, SecurityHeaders, TrustedOrigin
+from headrace.api.service import LocalService
 from headrace.core.errors import HeadraceError
 from headrace.define.settings import AccessSettings, HttpSettings
 
 
 def make_app(
-    service: Service, http: HttpSettings, access: Access, limits: AccessSettings
+    service: LocalService, http: HttpSettings, access: Access, limits: AccessSettings
 ) -> Starlette:
     """The application of one service, for one event loop."""
     api = Api(
         service,
         http,
         access,
-        Gate(http.waiting_max, overloaded),
-        Limits(limits),
+        ConcurrencyLimit(http.waiting_max, overloaded),
+        UserLimits(limits),
         openapi=msgspec.json.encode(document(ROUTES)),
     )
-    return guarded_app([_route(api, route) for route in ROUTES], http, prove=access.proof)
+    return secured_app(
+        [_route(api, route) for route in ROUTES], http, sign=access.response_signature_for
+    )
 
 
-def guarded_app(
+def secured_app(
     routes: Sequence[BaseRoute],
     http: HttpSettings,
     lifespan: Lifespan[Starlette] | None = None,
-    prove: Prove = lambda text: None,
+    sign: ResponseSigner = lambda text: None,
 ) -> Starlette:
-    """These routes behind the guard."""
+    """These routes behind the middleware."""
     app = Starlette(
         routes=routes,
         middleware=[
-            Middleware(SafeHeaders, prove=prove),
-            Middleware(Shield),
-            Middleware(Measured),
-            Middleware(Guard, host=http.host, allowed=http.allowed_hosts),
+            Middleware(SecurityHeaders, sign=sign),
+            Middleware(ErrorMiddleware),
+            Middleware(RequestMetrics),
+            Middleware(TrustedOrigin, host=http.host, allowed=http.allowed_hosts),
             Middleware(Compression),
         ],
         exception_handlers={
@@ -72,12 +74,12 @@ def guarded_app(
         },
         lifespan=lifespan,
     )
-    # A redirect would turn a mistyped POST into a GET; it is told that there is no such route.
+    # A redirect would turn a mistyped POST into a GET; the answer is 404 instead.
     app.router.redirect_slashes = False
     return app
 
 
 def _route(api: Api, route: Route[Api]) -> StarletteRoute:
     return StarletteRoute(
-        route.path, door(api, route).answer, methods=[route.method], name=route.name
+        route.path, authorized_endpoint(api, route).handle, methods=[route.method], name=route.name
     )

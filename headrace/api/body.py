@@ -1,10 +1,10 @@
 """A request's body, as the bytes of its events.
 
-Never more than `limit` bytes are held, neither as received nor unpacked. An event's bytes are kept
-as they came: an array is cut between its elements, lines at their ends, and nothing is written
-anew. A line is an event even if it is no JSON, because a dead letter is better than a lost event;
-an array that is no JSON cannot be cut and is refused whole.
-tests/api/test_body.py checks each kind of body and each refusal.
+At most `limit` bytes are held in memory, both compressed and decompressed. The bytes of an event
+are kept as received: an array is split between its elements, NDJSON at line ends, and nothing is
+encoded again. A line that is not valid JSON is still an event, because a dead letter is better than
+a lost event; an array that is not valid JSON cannot be split and is refused. tests/api/test_body.py
+checks each kind of body and each refusal.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from starlette.requests import Request
 from headrace.core.errors import BadRequest, LimitReached
 from headrace.ingest.intake import split_lines
 
-JSON, NDJSON, ONE = "application/json", "application/x-ndjson", "application/octet-stream"
+JSON, NDJSON, OCTET_STREAM = "application/json", "application/x-ndjson", "application/octet-stream"
 ANY = "*/*"
-KINDS = (JSON, NDJSON, "text/plain", ONE)
-# Each further member copies what is left of the body, so an endless row of empty ones is refused.
+KINDS = (JSON, NDJSON, "text/plain", OCTET_STREAM)
+# Each member copies the rest of the body, so a body of very many empty members is refused.
 GZIP_MEMBERS_MAX = 100
 _GZIP_WBITS = 31
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body as received, and what its headers say of it."""
+    """A body as received, with its media type and content encoding."""
 
     data: bytes
     media: str = ""
     encoding: str = ""
 
     def plain(self, limit: int) -> bytes:
-        """The bytes that were meant: unpacked where they were packed."""
+        """The decompressed bytes."""
         if self.encoding in ("", "identity"):
             return self.data
         if self.encoding in ("gzip", "x-gzip"):
             return gunzip(self.data, limit)
         raise BadRequest(
-            f"the content encoding '{self.encoding}' is not known",
-            hint="send gzip, or plain bytes.",
+            f"the content encoding '{self.encoding}' is not supported",
+            hint="send gzip, or no content encoding.",
         )
 
     def records(self, limit: int) -> list[bytes]:
@@ -51,9 +51,7 @@ class Body:
 
 
 async def read_body(request: Request, limit: int) -> Body:
-    """Read a body, and stop where it becomes longer than the limit. How long it may take is the
-    connection's question.
-    """
+    """Read a body, and stop when it exceeds the limit. The connection has the timeout."""
     headers = request.headers
     declared = headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
@@ -72,24 +70,24 @@ def too_large(limit: int) -> LimitReached:
     return LimitReached(
         f"the request's body has more than {limit} bytes",
         detail="nothing of this request was accepted.",
-        hint="send fewer events at once, or raise http.body_bytes_max in headrace.toml.",
+        hint="send fewer events per request, or raise http.body_bytes_max in headrace.toml.",
     )
 
 
 def gunzip(data: bytes, limit: int) -> bytes:
-    """Unpack gzip, of several members too, without ever making more than the limit."""
+    """Decompress gzip, also of several members, up to the limit."""
     parts, left = [], limit
     for _ in range(GZIP_MEMBERS_MAX):
         member = zlib.decompressobj(wbits=_GZIP_WBITS)
         try:
             parts.append(member.decompress(data, left + 1))
         except zlib.error as error:
-            raise BadRequest(f"the body is no valid gzip: {error}") from error
+            raise BadRequest(f"the body is not valid gzip: {error}") from error
         left -= len(parts[-1])
         if left < 0:
             raise too_large(limit)
         if not member.eof:
-            raise BadRequest("the body's gzip is cut off before its end")
+            raise BadRequest("the body's gzip is truncated")
         data = member.unused_data.lstrip(b"\0")
         if not data:
             return b"".join(parts)
@@ -97,19 +95,19 @@ def gunzip(data: bytes, limit: int) -> bytes:
 
 
 def split(data: bytes, media: str = "") -> list[bytes]:
-    r"""The events of a body of this media type; without one its first byte decides.
+    r"""The events of a body of this media type; without one the first byte decides.
 
     >>> split(b'[{"a": 1}, {"a":2}]'), split(b'{"a":1}\n{"a":'), split(b'{\n  "a": 1\n}\n')
     ([b'{"a": 1}', b'{"a":2}'], [b'{"a":1}', b'{"a":'], [b'{\n  "a": 1\n}'])
     """
     if media not in ("", *KINDS):
         raise BadRequest(
-            f"a body of type '{media}' is not understood",
+            f"the media type '{media}' is not supported",
             hint="with curl: -H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson",
         )
     if not data or data.isspace():
         raise BadRequest("the body is empty", hint="send an event as JSON, an array, or lines.")
-    if media == ONE:
+    if media == OCTET_STREAM:
         return [data]
     if media == NDJSON:
         return split_lines(data)
@@ -121,9 +119,9 @@ def _array(data: bytes) -> list[bytes]:
         return [bytes(raw) for raw in msgspec.json.decode(data, type=list[msgspec.Raw])]
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadRequest(
-            "the body begins as a JSON array but is none",
+            "the body is not a valid JSON array",
             detail=f"{error}; nothing of this request was accepted.",
-            hint="send one event a line as application/x-ndjson, so that each is judged by itself.",
+            hint="send one event per line as application/x-ndjson, so that each is checked alone.",
         ) from error
 
 
@@ -133,7 +131,7 @@ def _object_or_lines(data: bytes) -> list[bytes]:
 
 
 def is_json(data: bytes) -> bool:
-    """Whether this is one JSON value and nothing more. Of NDJSON only the first line is read."""
+    """Whether this is one JSON value and nothing more; for NDJSON only the first line is read."""
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError):

@@ -1,9 +1,9 @@
-"""A project that runs in another process, asked over HTTP.
+"""The client of a project that runs in another process, over HTTP.
 
-`Remote` is a Service: every answer and every error comes back as what the other side had, so the
-command line does not know the difference. Events are not lost on the way: the server's refusals for
-want of room are waited out, for a stated time, and a record is sent byte for byte.
-tests/api/test_client.py sends each method and each error there and back.
+`Remote` is a Service: answers and errors have the same types as on the server, so the command line
+does not know the difference. Events are not lost: a send that the server refuses with 429 or 503 is
+retried for a limited time, and a record is sent byte for byte.
+tests/api/test_client.py calls each method and raises each error.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import msgspec
 
 from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object
-from headrace.api.body import JSON, NDJSON, ONE, is_json
+from headrace.api.body import JSON, NDJSON, OCTET_STREAM, is_json
 from headrace.api.errors import ErrorShape
+from headrace.api.get_request import A, GetRequest, path_and_query, response_type
 from headrace.api.hearing import RemoteHearing
-from headrace.api.observed.asking import QueryPlan, Stopped
 from headrace.api.remote_access import RemoteAccess
-from headrace.api.remote_observatory import RemoteObservatory
-from headrace.api.remote_rulebook import RemoteRulebook
-from headrace.api.remote_watchbook import RemoteWatchbook
-from headrace.api.service import DeadLetters, Rebuilt, Status
-from headrace.api.shapes import Accepted, Audits, Ready
+from headrace.api.remote_rules import RemoteRuleService
+from headrace.api.remote_watches import RemoteWatchService
+from headrace.api.resources.query import QueryCancellation, QueryPlan
+from headrace.api.service import ProjectStatus, RebuildResult
+from headrace.api.shapes import AuditResults, Readiness, SendReceipt
 from headrace.api.tls import is_loopback
 from headrace.audit.trace import LISTED, Replay, Why
 from headrace.core import errors
@@ -42,7 +42,7 @@ from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 
 TOKEN_VARIABLE = "HEADRACE_TOKEN"
-PATIENCE_S = 30.0
+RETRY_S_MAX = 30.0
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 WORK_TIMEOUT = httpx.Timeout(3600.0, connect=5.0)  # a rebuild reads the whole history
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 2.0
@@ -57,7 +57,7 @@ class Remote:
         remote.submit("clicks", [b'{"user":"ada"}']).result().accepted
     """
 
-    starts_with = "headrace run"
+    start_command = "headrace run"
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Remote:
         token: str | None = None,
         *,
         verify: ssl.SSLContext | None = None,
-        patience_s: float = PATIENCE_S,
+        retry_s_max: float = RETRY_S_MAX,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.url = url.rstrip("/")
-        self._patience_s, self._sleep, self._clock = patience_s, sleep, clock
-        # Proxies of the environment are not for us: the other process is on this machine.
-        # Reading the certificates takes longer than a request, and plain HTTP has no use for them.
+        self._retry_s_max, self._sleep, self._clock = retry_s_max, sleep, clock
+        # Proxies of the environment are ignored: the other process is usually on this machine.
+        # Loading certificates takes longer than a request, and plain HTTP does not need them.
         self._http = httpx.Client(
             base_url=self.url,
             timeout=TIMEOUT,
@@ -91,7 +91,7 @@ class Remote:
         self._http.close()
 
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
-        """Send events; the future has ended when it is given. Sent again while there is no room."""
+        """Send events, with retries while the server is overloaded; the future is done already."""
         future: Future[Receipt] = Future()
         path = f"/v1/streams/{quote(stream, safe='')}/events"
         try:
@@ -99,6 +99,10 @@ class Remote:
         except HeadraceError as error:
             future.set_exception(error)
         return future
+
+    def ask(self, request: GetRequest[A]) -> A:
+        path, params = path_and_query(request)
+        return self._ask(response_type(type(request)), "GET", path, params=params)
 
     def view(
         self,
@@ -111,7 +115,7 @@ class Remote:
         order: str | None = None,
     ) -> Answer:
         path = f"/v1/views/{quote(name, safe='')}"
-        asked = _asked(keys, since, until, limit)
+        asked = _view_parameters(keys, since, until, limit)
         return self._ask(Answer, "GET", path, params=asked | ({"order": order} if order else {}))
 
     def late(
@@ -124,23 +128,25 @@ class Remote:
         limit: int | None = None,
     ) -> LateAnswer:
         path = f"/v1/views/{quote(name, safe='')}/late"
-        return self._ask(LateAnswer, "GET", path, params=_asked(keys, since, until, limit))
+        return self._ask(
+            LateAnswer, "GET", path, params=_view_parameters(keys, since, until, limit)
+        )
 
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:
-        """The other side knows by the token who asks."""
+        """The server takes the caller from the token."""
         return self._ask(Answer, "POST", "/v1/sql", json={"sql": text, "limit": limit, "id": id})
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
         path = f"/v1/sql/{quote(id, safe='')}/cancel"
-        return self._ask(Stopped, "POST", path).stopped
+        return self._ask(QueryCancellation, "POST", path).stopped
 
     def query_plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
         return self._ask(QueryPlan, "POST", "/v1/sql/plan", json={"sql": text})
 
     def subscribed(self, text: str, caller: Caller) -> Object:
-        """The other side finds that out itself, and asks it of its own caller."""
+        """The server finds and checks the object itself."""
         return caller.whole_job
 
     def subscribe(
@@ -149,48 +155,44 @@ class Remote:
         """One connection, whose `take` waits for what comes; `news` is not needed for it."""
         return self._hear("/v1/subscribe", {"sql": text}, after)
 
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> RemoteHearing:
+        """One connection, as with `subscribe`."""
+        return self._hear("/v1/live", {"topics": ",".join(topics)})
+
     def _hear(
         self, path: str, params: Mapping[str, str], after: str | None = None
     ) -> RemoteHearing:
         return RemoteHearing(self._http, path, params, after, _error)
 
     @property
-    def rulebook(self) -> RemoteRulebook:
-        return RemoteRulebook(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
+    def rule_service(self) -> RemoteRuleService:
+        return RemoteRuleService(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
 
     @property
     def access(self) -> RemoteAccess:
         return RemoteAccess(self._ask)
 
     @property
-    def watchbook(self) -> RemoteWatchbook:
-        return RemoteWatchbook(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
+    def watch_service(self) -> RemoteWatchService:
+        return RemoteWatchService(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
 
-    @property
-    def observatory(self) -> RemoteObservatory:
-        return RemoteObservatory(self._ask, self._hear)
-
-    def status(self) -> Status:
-        return self._ask(Status, "GET", "/v1/status")
+    def status(self) -> ProjectStatus:
+        return self._ask(ProjectStatus, "GET", "/v1/status")
 
     def ready(self) -> tuple[bool, str]:
         response = self._send("GET", "/readyz")
         if response.status_code == Unavailable.http_status:
             return False, _error(response).message
-        answer = _decode(response, Ready)
+        answer = _decode(response, Readiness)
         return answer.ok, answer.reason
 
-    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
-        path = f"/v1/streams/{quote(stream, safe='')}/dead-letters"
-        return self._ask(DeadLetters, "GET", path, params={"limit": limit})
-
-    def rebuild(self, view: str) -> Rebuilt:
+    def rebuild(self, view: str) -> RebuildResult:
         path = f"/v1/views/{quote(view, safe='')}/rebuild"
-        return self._ask(Rebuilt, "POST", path, timeout=WORK_TIMEOUT)
+        return self._ask(RebuildResult, "POST", path, timeout=WORK_TIMEOUT)
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         asked = {"view": view}
-        return self._ask(Audits, "POST", "/v1/audit", json=asked, timeout=WORK_TIMEOUT).audits
+        return self._ask(AuditResults, "POST", "/v1/audit", json=asked, timeout=WORK_TIMEOUT).audits
 
     def why(
         self,
@@ -220,7 +222,7 @@ class Remote:
         window: str | None,
         limit: int,
     ) -> T:
-        asked = _said(keys, window=window, limit=limit)
+        asked = _parameters(keys, window=window, limit=limit)
         return self._ask(answer, "GET", f"/v1/views/{path}", params=asked, timeout=WORK_TIMEOUT)
 
     def metrics(self) -> bytes:
@@ -230,13 +232,13 @@ class Remote:
         return response.content
 
     def _post(self, path: str, media: str, body: bytes) -> Receipt:
-        deadline, wait_s = self._clock() + self._patience_s, _FIRST_WAIT_S
+        deadline, wait_s = self._clock() + self._retry_s_max, _FIRST_WAIT_S
         while True:
             response = self._send("POST", path, content=body, headers={"Content-Type": media})
-            pause_s = max(wait_s, _asked_pause_s(response))
+            pause_s = max(wait_s, _retry_after_s(response))
             late = self._clock() + pause_s > deadline
             if response.status_code not in _TRY_AGAIN or late:
-                return _decode(response, Accepted).receipt()
+                return _decode(response, SendReceipt).receipt()
             self._sleep(pause_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
@@ -248,54 +250,54 @@ class Remote:
             return self._http.request(method, path, **request)
         except httpx.ConnectError as error:
             raise Unavailable(
-                f"nothing answers at {self.url}",
+                f"nothing is listening at {self.url}",
                 detail=str(error),
-                hint=f"is it running? start it with `{self.starts_with}`",
+                hint=f"is it running? start it with `{self.start_command}`",
             ) from error
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            # It may have been done or not. Sending it again is for one who knows that its events
-            # have ids.
+            # The request may have been executed. Only a caller who knows that the events have ids
+            # can retry it.
             raise Unavailable(
-                f"{self.url} gave no answer", detail=f"{type(error).__name__}: {error}"
+                f"{self.url} did not respond", detail=f"{type(error).__name__}: {error}"
             ) from error
 
 
-def _asked(
+def _view_parameters(
     keys: Keys | None, since: str | None, until: str | None, limit: int | None
 ) -> dict[str, str | int]:
-    return _said(keys, **{"from": since, "to": until, "limit": limit})
+    return _parameters(keys, **{"from": since, "to": until, "limit": limit})
 
 
-def _said(keys: Keys | None, **others: str | int | None) -> dict[str, str | int]:
-    """The parameters of a question about rows with these keys."""
+def _parameters(keys: Keys | None, **others: str | int | None) -> dict[str, str | int]:
+    """The query parameters that select rows with these keys."""
     nulls = [name for name, value in (keys or {}).items() if value is None]
-    said = {**(keys or {}), **others, "null": ",".join(nulls) or None}
-    return {name: value for name, value in said.items() if value is not None}
+    parameters = {**(keys or {}), **others, "null": ",".join(nulls) or None}
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _asked_pause_s(response: httpx.Response) -> float:
+def _retry_after_s(response: httpx.Response) -> float:
     asked = response.headers.get("Retry-After", "")
     return float(asked) if asked.isdecimal() else 0.0
 
 
 def _bodies(records: Sequence[bytes]) -> list[tuple[str, bytes]]:
-    """The requests that carry these records unchanged: one, or one for each where they must."""
+    """The requests that send these records unchanged: one, or if necessary one for each record."""
     if not records:
         return []
     if all(map(_is_line, records)):
         return [(NDJSON, b"\n".join(records))]
     if all(map(is_json, records)):
         return [(JSON, b"[" + b",".join(records) + b"]")]
-    return [(ONE, record) for record in records]
+    return [(OCTET_STREAM, record) for record in records]
 
 
 def _is_line(record: bytes) -> bool:
-    """Whether it comes out of a body of lines as it went in."""
+    """Whether the record is unchanged after NDJSON is split into lines."""
     return b"\n" not in record and b"\r" not in record and not record.isspace() and record != b""
 
 
 def total(receipts: Iterable[Receipt]) -> Receipt:
-    """One receipt for what several requests carried."""
+    """One receipt for several requests."""
     known = list(receipts)
     if len(known) == 1:
         return known[0]
@@ -322,23 +324,25 @@ def _decode(response: httpx.Response, answer: type[T]) -> T:
         return msgspec.json.decode(response.content, type=answer)
     except msgspec.DecodeError as error:
         raise EngineFailed(
-            f"the answer of {response.url} is not one of Headrace", detail=str(error)
+            f"the response of {response.url} is not one of Headrace", detail=str(error)
         ) from error
 
 
 def _error(response: httpx.Response) -> HeadraceError:
-    """The error that the other side had, as the class of its condition."""
+    """The error of a response, as the class of its condition."""
     try:
-        said = msgspec.json.decode(response.content, type=ErrorShape)
+        body = msgspec.json.decode(response.content, type=ErrorShape)
     except msgspec.DecodeError:
-        return EngineFailed(f"{response.url} answered {response.status_code} without a reason")
-    return error_of(said)
+        return EngineFailed(
+            f"{response.url} responded with status {response.status_code} and no error"
+        )
+    return error_of(body)
 
 
-def error_of(said: ErrorShape) -> HeadraceError:
-    """What was said as the class of its condition."""
-    kind = _conditions().get(said.condition, EngineFailed)
-    return kind(said.message, detail=said.detail, hint=said.hint, origin=said.origin)
+def error_of(body: ErrorShape) -> HeadraceError:
+    """An error body as the class of its condition."""
+    kind = _conditions().get(body.condition, EngineFailed)
+    return kind(body.message, detail=body.detail, hint=body.hint, origin=body.origin)
 
 
 def _conditions() -> dict[str, type[HeadraceError]]:

@@ -1,9 +1,9 @@
-"""Responses are compressed with gzip where the client accepts it and the body is worth it.
+"""Responses are compressed with gzip if the client accepts it and the body is large enough.
 
-Left as they are: server-sent events, which must leave at once; bodies below `BYTES_MIN`; what is
-compressed already; and what says `Cache-Control: no-transform`. An answer with a secret in it says
-that: the length of a compressed body with a secret beside text of the caller's choice reveals the
-secret to an observer (BREACH). Starlette's responder compresses large bodies in a thread.
+Not compressed: server-sent events, which must be sent at once; bodies below `BYTES_MIN`; formats
+that are compressed already; and responses with `Cache-Control: no-transform`. A response with a
+secret has that header: the length of a compressed body with a secret beside text of the caller's
+choice reveals the secret to an observer (BREACH). Starlette compresses large bodies in a thread.
 tests/api/test_compression.py checks each on a real server.
 """
 
@@ -23,7 +23,7 @@ BYTES_MIN = 1024
 # Level 9 takes several times as long and saves another 1 to 4 %.
 LEVEL = 5
 _EXCLUDED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, PARQUET)
-SECRET = {"Cache-Control": "no-store, no-transform"}  # headers of an answer with a secret in it
+SECRET = {"Cache-Control": "no-store, no-transform"}  # headers of a response with a secret
 
 
 class Compression:
@@ -40,7 +40,7 @@ class Compression:
 
 
 def _plain(app: ASGIApp) -> IdentityResponder:
-    """Says in Vary that the answer would be another for a client that accepts gzip."""
+    """Adds Vary, because a client that accepts gzip gets another response."""
     return IdentityResponder(app, BYTES_MIN, exclude_content_types=_EXCLUDED)
 
 
@@ -56,14 +56,14 @@ class _Gzip(GZipResponder):
 
 
 def _stays(headers: Headers) -> bool:
-    """Whether a response must not be compressed, or says itself that it is too small for it."""
+    """Whether a response must not be compressed, or is too small by its Content-Length."""
     if "no-transform" in headers.get("cache-control", ""):
         return True
     return int(headers.get("content-length", BYTES_MIN)) < BYTES_MIN
 
 
 def _accepts(headers: Headers) -> bool:
-    """Whether a client takes gzip: named, and not with a weight of zero.
+    """Whether a client accepts gzip: listed, and not with q=0.
 
     >>> _accepts(Headers({"accept-encoding": "br, GZIP;q=0.5"}))
     True

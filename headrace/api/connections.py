@@ -1,9 +1,9 @@
-"""How many connections there are, in all and from one address, counted where they are accepted.
+"""Limits of connections, in all and per client address, applied when a connection is accepted.
 
-A connection is *known* while it answers a request of a caller whom the door has let in. Where there
-is no room, the oldest one that is not known gives way: half-open requests, handshakes and idle
-connections therefore keep nobody out, from whichever address they come. Only where all are known
-is the newcomer refused. Everything here is for one event loop.
+A connection is *authenticated* while it answers a request of an authenticated caller. At a limit,
+the oldest connection that is not authenticated is evicted: half-open requests, handshakes and idle
+connections therefore block nobody. Only if all are authenticated is the new connection refused.
+Everything here is for one event loop.
 tests/api/test_connections.py opens the sockets.
 """
 
@@ -25,32 +25,32 @@ Peer = tuple[str, int]
 _OTHER_FILES = 1_024  # of the log, the store and Spark
 
 
-class Accepted(socket.socket):
-    """The server's end of a connection. `known` says whether a known caller asks over it, as soon
-    as there is a protocol that can say so; without one it ends when its `patience` does.
+class AcceptedSocket(socket.socket):
+    """The server's end of a connection. `authenticated` says whether it answers an authenticated
+    caller, once a protocol is attached; until then `handshake_timer` closes it.
     """
 
-    known: Callable[[], bool] = staticmethod(lambda: False)
-    forget: Callable[[], None] = staticmethod(lambda: None)
-    patience: asyncio.TimerHandle | None = None
+    authenticated: Callable[[], bool] = staticmethod(lambda: False)
+    on_close: Callable[[], None] = staticmethod(lambda: None)
+    handshake_timer: asyncio.TimerHandle | None = None
 
-    def held_by(self, known: Callable[[], bool]) -> None:
-        """A protocol has it: there was no handshake, or it is over."""
-        self.known = known
-        self._stop_patience()
+    def attach(self, authenticated: Callable[[], bool]) -> None:
+        """Attach the protocol: there was no TLS handshake, or it is complete."""
+        self.authenticated = authenticated
+        self._stop_handshake_timer()
 
-    def _stop_patience(self) -> None:
-        if self.patience is not None:
-            self.patience.cancel()
+    def _stop_handshake_timer(self) -> None:
+        if self.handshake_timer is not None:
+            self.handshake_timer.cancel()
 
     def close(self) -> None:
-        self._stop_patience()
-        self.forget()
+        self._stop_handshake_timer()
+        self.on_close()
         super().close()
 
-    def give_way(self) -> None:
-        """Whoever holds it finds it at its end, and closes it."""
-        with contextlib.suppress(OSError):  # the other side may have gone
+    def evict(self) -> None:
+        """Shut the connection down; its owner reads the end of the stream and closes it."""
+        with contextlib.suppress(OSError):  # the client may have disconnected
             self.shutdown(socket.SHUT_RDWR)
 
     def refuse(self, answer: bytes) -> None:
@@ -65,42 +65,42 @@ class Connections:
 
     def __init__(self, most: int, per_address: int) -> None:
         self._most, self._per_address = most, per_address
-        self._open: dict[Peer, Accepted] = {}
-        self._leaving = set[Accepted]()  # those that gave way and still have their file
+        self._open: dict[Peer, AcceptedSocket] = {}
+        self._evicted = set[AcceptedSocket]()  # evicted, but not yet closed
 
     @property
-    def crowded(self) -> bool:
-        """Whether so many are leaving that nobody should come before they are gone."""
-        return len(self._leaving) > self._most // 4
+    def evictions_pending(self) -> bool:
+        """Whether so many evicted sockets are still open that no new one should be accepted."""
+        return len(self._evicted) > self._most // 4
 
-    def of(self, peer: Peer) -> Accepted | None:
+    def of(self, peer: Peer) -> AcceptedSocket | None:
         return self._open.get(peer)
 
-    def admit(self, made: Accepted, peer: Peer) -> bool:
-        """Count it, if there is room or some can be made."""
+    def admit(self, accepted_socket: AcceptedSocket, peer: Peer) -> bool:
+        """Add a connection, if there is room or another one can be evicted."""
         here = [other for other in self._open if other[0] == peer[0]]
-        if len(here) >= self._per_address and not self._end_one(here):
+        if len(here) >= self._per_address and not self._evict_one(here):
             return False
-        if len(self._open) >= self._most and not self._end_one(list(self._open)):
+        if len(self._open) >= self._most and not self._evict_one(list(self._open)):
             return False
-        self._open[peer] = made
-        made.forget = lambda: self._forget(made, peer)
+        self._open[peer] = accepted_socket
+        accepted_socket.on_close = lambda: self._forget(accepted_socket, peer)
         return True
 
-    def _end_one(self, peers: list[Peer]) -> bool:
-        """End the oldest of these that is not known."""
+    def _evict_one(self, peers: list[Peer]) -> bool:
+        """Evict the oldest of these that is not authenticated."""
         for peer in peers:
-            if not self._open[peer].known():
-                leaving = self._open.pop(peer)
-                self._leaving.add(leaving)
-                leaving.give_way()
+            if not self._open[peer].authenticated():
+                evicted = self._open.pop(peer)
+                self._evicted.add(evicted)
+                evicted.evict()
                 return True
         return False
 
-    def _forget(self, made: Accepted, peer: Peer) -> None:
-        self._leaving.discard(made)
-        # By now the other side may have the same port again.
-        if self._open.get(peer) is made:
+    def _forget(self, accepted_socket: AcceptedSocket, peer: Peer) -> None:
+        self._evicted.discard(accepted_socket)
+        # The client may have reused the same port by now.
+        if self._open.get(peer) is accepted_socket:
             del self._open[peer]
 
 
@@ -108,41 +108,43 @@ class Listener(socket.socket):
     """A socket whose connections are counted before anything is read from them."""
 
     connections: Connections
-    refusal: bytes  # what a connection is told for which there is no room
+    refusal: bytes  # the response to a connection over the limit
     handshake_s: float
 
     def accept(self) -> tuple[socket.socket, Any]:
         while True:
-            if self.connections.crowded:
-                raise BlockingIOError("they leave first")  # the event loop asks again in its turn
+            if self.connections.evictions_pending:
+                raise BlockingIOError("evictions are pending")  # the event loop accepts later
             accepted, address = super().accept()
-            made = Accepted(fileno=accepted.detach())
-            if self.connections.admit(made, address[:2]):
+            accepted_socket = AcceptedSocket(fileno=accepted.detach())
+            if self.connections.admit(accepted_socket, address[:2]):
                 loop = asyncio.get_running_loop()
-                made.patience = loop.call_later(self.handshake_s, made.give_way)
-                return made, address
-            made.refuse(self.refusal)
+                accepted_socket.handshake_timer = loop.call_later(
+                    self.handshake_s, accepted_socket.evict
+                )
+                return accepted_socket, address
+            accepted_socket.refuse(self.refusal)
 
 
-def limited(listener: Listener, http: HttpSettings) -> Connections:
-    """Let a listener keep to the settings; its connections."""
+def limit_connections(listener: Listener, http: HttpSettings) -> Connections:
+    """Apply the settings to a listener; returns its connections."""
     listener.connections = Connections(connections_max(http), http.connections_per_address_max)
     listener.handshake_s = http.header_timeout_us / SECOND
     error = Overfull(
-        "the server has as many connections as it takes",
-        hint="try again; http.connections_max and http.connections_per_address_max say how many.",
+        "the server has reached its limit of connections",
+        hint="try again; see http.connections_max and http.connections_per_address_max.",
     )
-    # Over TLS there is nothing that could be said before a handshake.
+    # Over TLS no response can be sent before the handshake.
     listener.refusal = b"" if http.tls_cert else error_bytes(error)
     return listener.connections
 
 
 def connections_max(http: HttpSettings) -> int:
-    """As many as the settings say, and never more than half of the files that the process may open,
-    of which it takes as many as it is given.
+    """The limit of the settings, and at most half of the process's limit of open files, which is
+    raised if possible.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard, 2 * http.connections_max + _OTHER_FILES)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return min(http.connections_max, max(soft, wanted) // 2)
+    needed = min(hard, 2 * http.connections_max + _OTHER_FILES)
+    if soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return min(http.connections_max, max(soft, needed) // 2)

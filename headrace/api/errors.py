@@ -1,9 +1,8 @@
-"""One shape for every answer that is no success, and one place where exceptions become answers.
+"""One form for every error response, and one place where exceptions become responses.
 
-Whatever is raised while a request is handled is answered as `ErrorShape` with the status of its
-condition. What nobody foresaw is answered as InternalError with the request's id; the stack trace
-goes to the log under the same id, never to the client.
-tests/api/test_errors.py checks each way to fail.
+An exception in a handler becomes an `ErrorShape` with the status of its condition. An unexpected
+exception becomes InternalError with the request's id; the stack trace goes to the log under the
+same id, never to the client. tests/api/test_errors.py checks each kind of error.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
-from headrace.api.asking import REQUEST_ID
+from headrace.api.authentication import REQUEST_ID
 from headrace.core.errors import (
     BadRequest,
     HeadraceError,
@@ -35,13 +34,13 @@ from headrace.core.errors import (
     Unauthenticated,
 )
 
-# What an answer needs for which no middleware adds the headers of safety.
+# Headers of a response that bypasses the middleware of security headers.
 _PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _log = structlog.get_logger(__name__)
 
 
 class ErrorShape(msgspec.Struct, frozen=True):
-    """What is wrong, and where they help a detail, a hint and an origin."""
+    """An error: its condition and message, and optionally a detail, a hint and an origin."""
 
     condition: str
     message: str
@@ -60,7 +59,7 @@ def error_response(error: HeadraceError) -> Response:
 
 
 def error_bytes(error: HeadraceError) -> bytes:
-    """The whole answer of a connection that is closed after it, where no application answers."""
+    """A whole response after which the connection is closed, sent outside of the application."""
     answer, status = error_response(error), HTTPStatus(error.http_status)
     headers = [*answer.headers.items(), *_PLAIN.items(), ("Connection", "close")]
     lines = [f"HTTP/1.1 {status} {status.phrase}", *(f"{name}: {value}" for name, value in headers)]
@@ -74,18 +73,18 @@ def _headers(error: HeadraceError) -> dict[str, str] | None:
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """The handler of our own errors."""
+    """Handles HeadraceError."""
     assert isinstance(error, HeadraceError)
     return error_response(error)
 
 
 async def on_recursion(request: Request, error: Exception) -> Response:
-    """The handler of a text that is nested deeper than a parser of ours can go."""
-    return error_response(LimitReached("the request is too complex to be read"))
+    """Handles text that is nested too deeply for a parser."""
+    return error_response(LimitReached("the request is nested too deeply"))
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
-    """The handler of what the router raises: no such path, or not for this method."""
+    """Handles the router's errors: unknown path, or method not allowed."""
     assert isinstance(error, HTTPException)
     response = error_response(_from_http(request, error))
     response.headers.update(error.headers or {})
@@ -98,17 +97,17 @@ def _from_http(request: Request, error: HTTPException) -> HeadraceError:
         return NotFound(f"there is no route {path}", hint="GET /openapi.json lists all routes.")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = (error.headers or {}).get("Allow", "another method")
-        return MethodNotAllowed(f"{path} does not take {request.method}", hint=f"use {allowed}.")
+        return MethodNotAllowed(f"{path} does not allow {request.method}", hint=f"use {allowed}.")
     return BadRequest(error.detail)
 
 
-class Shield:
-    """Middleware that gives each request an id, and lets no exception out."""
+class ErrorMiddleware:
+    """Middleware that gives each request an id, and turns unexpected exceptions into responses."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        # A number behind one random word, because asking the system for chance at each request
-        # gives up the interpreter's lock, and under load it is long until it is given back.
+        # A counter after one random prefix: reading random bytes at each request releases the GIL,
+        # and under load it takes long to get it back.
         self._process, self._numbers = secrets.token_hex(3), count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -127,11 +126,11 @@ class Shield:
             await send(message)
 
         try:
-            # Whatever is logged on the way, in a thread too, has the id.
+            # All log lines of this request, also from threads, have the id.
             with bound_contextvars(request_id=request_id):
                 await self._app(scope, receive, send_with_id)
         except ClientDisconnect:
-            _log.info("client went away", request_id=request_id, path=scope["path"])
+            _log.info("client disconnected", request_id=request_id, path=scope["path"])
         except Exception:
             _log.exception(
                 "request failed", request_id=request_id, method=scope["method"], path=scope["path"]
@@ -142,7 +141,7 @@ class Shield:
 
 def _internal(request_id: str) -> InternalError:
     return InternalError(
-        "the server met a problem that it did not expect",
+        "the server had an unexpected error",
         detail=f"request {request_id}",
-        hint="the server's log has more under this request id.",
+        hint="see the server's log for this request id.",
     )

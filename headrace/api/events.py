@@ -1,11 +1,11 @@
-"""A subscription over HTTP: server-sent events, one for each thing heard.
+"""A subscription over HTTP: server-sent events, one for each event of the subscription.
 
 `id:` is what to resume after, `event:` says what it is (of a view pane, relation and reset, of a
 stream rows and position; slow, end and failed are the last), `data:` is JSON on one line. A comment
-is sent when nothing else was for a while, so that a dead connection is noticed. The hearing is
-closed however the connection ends. Who may not read the view or stream any more, because a token or
-grant was taken back, hears `failed` instead. tests/api/test_events.py reads a stream on a real
-server.
+is sent as a heartbeat when there was no event for a while, so that a dead connection is noticed.
+The subscription is closed whenever the connection ends. A caller who may no longer read the view or
+stream, because a token or grant was revoked, gets `failed`. tests/api/test_events.py reads a stream
+on a real server.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from starlette.types import Receive, Scope, Send
 
 from headrace.access.object import Object
 from headrace.access.operation import Operation
-from headrace.api.asking import caller, recognised
+from headrace.api.authentication import authenticate, caller_of
 from headrace.api.handlers import Api
 from headrace.core.errors import BadRequest, Forbidden, Unauthenticated
-from headrace.define.following import subscribed_name
+from headrace.define.stream_subscription import subscribed_name
 from headrace.serving.hearer import FAILED, Heard, Hearing
 
 EVENTS_MEDIA = "text/event-stream"
@@ -37,25 +37,25 @@ async def subscribe(api: Api, request: Request) -> Response:
         raise BadRequest("the parameter sql is missing", hint="?sql=SUBSCRIBE TO view")
     after = request.headers.get("last-event-id") or None
     loop, news = asyncio.get_running_loop(), asyncio.Event()
-    about = await api.quick.run(partial(api.service.subscribed, text, caller(request)))
+    about = await api.quick.run(partial(api.service.subscribed, text, caller_of(request)))
     check = partial(_check, api, request, about, subscribed_name(text))
     check()
     call = partial(api.service.subscribe, text, after, partial(ring, loop, news))
-    return EventStream(await api.joining.run(call), news, check)
+    return EventStream(await api.subscribing.run(call), news, check)
 
 
 def _check(api: Api, request: Request, about: Object, name: str) -> None:
-    recognised(api.access, request).check(Operation.READ, about, f"'{name}'")
+    authenticate(api.access, request).check(Operation.READ, about, f"'{name}'")
 
 
 def ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
-    """Say to a loop, from another thread, that something has come."""
+    """Wake a loop, from another thread: there are new events."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(news.set)
 
 
 class EventStream(StreamingResponse):
-    """Everything that is heard, until one of both sides ends it."""
+    """All events of a subscription, until one side closes it."""
 
     def __init__(
         self, hearing: Hearing, news: asyncio.Event, check: Callable[[], None] = lambda: None

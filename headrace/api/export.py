@@ -1,10 +1,10 @@
-"""An answer as a file: CSV as RFC 4180 has it, or Parquet.
+"""An answer as a file: CSV (RFC 4180) or Parquet.
 
-Both have the columns of the answer's Arrow table (headrace/serving/tables.py), Parquet its types
-too. In CSV, NULL is empty and lists are JSON, and text that a spreadsheet would evaluate as a
-formula begins with an apostrophe: whoever sends events is not whoever opens the file. Numbers stay
-as they are. What an answer says beside its rows is in headers.
-tests/api/test_querying.py reads both back.
+Both have the columns of the answer's Arrow table (headrace/serving/tables.py), Parquet also its
+types. In CSV, NULL is empty, lists are JSON, and text that a spreadsheet would evaluate as a
+formula gets a leading apostrophe, because the sender of events is not trusted by the reader of the
+file. Numbers are unchanged. The metadata of an answer is in headers. tests/api/test_sql_routes.py
+reads both back.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 AS_OF, TRUNCATED = "X-Headrace-As-Of", "X-Headrace-Truncated"
 
 
-def wanted_form(accept: str) -> Callable[[Answer], Response] | None:
-    """The form that an Accept header asks for first; None for JSON."""
+def response_format(accept: str) -> Callable[[Answer], Response] | None:
+    """The first supported format of an Accept header; None for JSON."""
     for part in accept.split(","):
         media = part.partition(";")[0].strip().lower()
         if media in _FORMS:
@@ -63,7 +63,7 @@ def _cell(value: Any) -> str:
 
 
 def _harmless(text: str) -> str:
-    """The text, such that no spreadsheet evaluates it as a formula.
+    """Escapes a text that a spreadsheet would evaluate as a formula.
 
     >>> [_harmless(text) for text in ("=1+1", "-1.5", "-1+1", "a=b")]
     ["'=1+1", '-1.5', "'-1+1", 'a=b']

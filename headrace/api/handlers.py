@@ -1,8 +1,8 @@
-"""What each route does: read the request, ask the service, write the answer.
+"""The handlers of routes: decode the request, call the service, encode the response.
 
-The event loop never waits for the service: what may block runs in a thread, of which there is a
-stated number, and ingest needs none because its future is awaited. More work than the stated limits
-is refused with Overloaded before anything is done for it.
+The event loop never blocks: blocking calls run in thread pools of fixed size, and ingest needs none
+because its future is awaited. Requests above the limits are refused with Overloaded before any work
+is done for them.
 tests/api/test_routes.py checks each route on a real server.
 """
 
@@ -22,18 +22,18 @@ from starlette.responses import Response
 from headrace.access.access import Access
 from headrace.access.object import object_of
 from headrace.access.operation import Operation
-from headrace.api.asking import caller
+from headrace.api.authentication import caller_of
 from headrace.api.body import Body, read_body
-from headrace.api.limits import Gate, Limits
+from headrace.api.limits import ConcurrencyLimit, UserLimits
+from headrace.api.parameter import limit_of
 from headrace.api.readable import readable_status
-from headrace.api.service import Service
+from headrace.api.service import LocalService
 from headrace.api.shapes import (
-    LIMIT_MAX,
-    Accepted,
-    Alive,
-    AuditQuestion,
-    Audits,
-    Ready,
+    AuditRequest,
+    AuditResults,
+    Liveness,
+    Readiness,
+    SendReceipt,
     StatusReport,
 )
 from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, FairThreads, Threads
@@ -42,7 +42,7 @@ from headrace.core.errors import BadRequest, Unavailable
 from headrace.define.settings import HttpSettings
 from headrace.ingest.intake import Receipt
 
-# Reading the fields of a small body takes less than going to a thread and back.
+# Decoding a small body takes less time than a switch to a thread and back.
 INLINE_BYTES_MAX = 128 << 10
 METRICS_MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 T = TypeVar("T")
@@ -50,28 +50,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What the handlers share. Queries have threads of their own, given out fairly by user, so that
-    however slow they are, status and readiness are still answered; so have rebuilds and audits, for
-    which no query should wait; and so have those who begin to hear a stream, because Spark may have
-    to start for their condition.
+    """The context of all handlers. Queries have a thread pool of their own, shared fairly between
+    users, so that slow queries do not delay status and readiness. Rebuilds and audits have one, so
+    that no query waits for them, and so do new subscriptions, because Spark may have to start for
+    their condition.
     """
 
-    service: Service
+    service: LocalService
     http: HttpSettings
     access: Access
-    gate: Gate
-    limits: Limits
+    send_limit: ConcurrencyLimit
+    limits: UserLimits
     console: Console = field(default_factory=load)
     openapi: bytes = b"{}"
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
     queries: FairThreads = field(default_factory=FairThreads)
-    works: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
-    joining: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
+    maintenance: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
+    subscribing: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
 
 
-class Reception(Protocol):
-    """What the routes of users and sessions need, in a project and in a server of jobs."""
+class AccessApi(Protocol):
+    """The context of the handlers of users and sessions, in a project and in a server of jobs."""
 
     @property
     def access(self) -> Access: ...
@@ -86,13 +86,13 @@ def json_response(value: Any, headers: Mapping[str, str] | None = None) -> Respo
 
 
 async def send_events(api: Api, request: Request) -> Response:
-    with api.gate:
+    with api.send_limit:
         body = await read_body(request, api.http.body_bytes_max)
-        api.limits.take_bytes(caller(request).user, len(body.data))
+        api.limits.take_bytes(caller_of(request).user, len(body.data))
         submit = partial(_submit, api, request.path_params["stream"], body)
         small = len(body.data) <= INLINE_BYTES_MAX and not body.encoding
         future = submit() if small else await api.quick.run(submit)
-        return json_response(Accepted.of(await asyncio.wrap_future(future)))
+        return json_response(SendReceipt.of(await asyncio.wrap_future(future)))
 
 
 def _submit(api: Api, stream: str, body: Body) -> Future[Receipt]:
@@ -100,88 +100,88 @@ def _submit(api: Api, stream: str, body: Body) -> Future[Receipt]:
 
 
 async def read_view(api: Api, request: Request) -> Response:
-    return json_response(await api.quick.run(_about_view(api.service.view, request, "order")))
+    call = _about_view(api.service.view, request, "order")
+    name, keys = call.args
+    # A switch to a thread and back takes longer than finding a row in memory.
+    plain = keys and not any(call.keywords.values())
+    found = api.service.row(name, keys) if plain else None
+    return json_response(found or await api.quick.run(call))
 
 
 async def late(api: Api, request: Request) -> Response:
     return json_response(await api.quick.run(_about_view(api.service.late, request)))
 
 
-def _about_view(ask: Callable[..., T], request: Request, *options: str) -> Callable[[], T]:
-    """A question about the view's rows with some key values, in some range of windows, and with
-    options of its own.
-    """
-    asked = parameters(request)
-    said = {name: asked.pop(name) for name in options if name in asked}
-    since, until = asked.pop("from", None), asked.pop("to", None)
-    limit = limit_of(asked.pop("limit", None))
+def _about_view(ask: Callable[..., T], request: Request, *options: str) -> partial[T]:
+    """A call about the view's rows with given key values, in a range of windows, with options."""
+    parameters = query_parameters(request)
+    given = {name: parameters.pop(name) for name in options if name in parameters}
+    since, until = parameters.pop("from", None), parameters.pop("to", None)
+    limit = limit_of(parameters.pop("limit", None))
     name = request.path_params["view"]
-    return partial(ask, name, _keys(asked), since=since, until=until, limit=limit, **said)
+    return partial(ask, name, _keys(parameters), since=since, until=until, limit=limit, **given)
 
 
-def _keys(asked: dict[str, str]) -> dict[str, str | None] | None:
+def _keys(parameters: dict[str, str]) -> dict[str, str | None] | None:
     """The parameters that are left are keys; `null` names those that are null."""
-    nulls = filter(None, asked.pop("null", "").split(","))
-    return {**asked, **dict.fromkeys(nulls)} or None
+    nulls = filter(None, parameters.pop("null", "").split(","))
+    return {**parameters, **dict.fromkeys(nulls)} or None
 
 
 async def why(api: Api, request: Request) -> Response:
-    found = await _traced(api, request, api.service.why)
-    # Whole events are more than the view tells of them.
-    for stream in {seen.stream for seen in found.listed} | set(found.as_of):
-        caller(request).check(Operation.READ, object_of("stream", stream), "the events behind it")
+    found = await _trace(api, request, api.service.why)
+    # Whole events reveal more than the view does, so each stream is checked too.
+    for stream in {event.stream for event in found.listed} | set(found.as_of):
+        caller_of(request).check(
+            Operation.READ, object_of("stream", stream), "the events behind it"
+        )
     return json_response(found)
 
 
 async def replay(api: Api, request: Request) -> Response:
-    return json_response(await _traced(api, request, api.service.replay))
+    return json_response(await _trace(api, request, api.service.replay))
 
 
-async def _traced(api: Api, request: Request, ask: Callable[..., T]) -> T:
-    asked = parameters(request)
-    window, limit = asked.pop("window", None), limit_of(asked.pop("limit", None))
-    call = partial(ask, request.path_params["view"], _keys(asked), window=window)
-    return await queried(api, request, partial(call, limit=limit) if limit else call)
+async def _trace(api: Api, request: Request, ask: Callable[..., T]) -> T:
+    parameters = query_parameters(request)
+    window, limit = parameters.pop("window", None), limit_of(parameters.pop("limit", None))
+    call = partial(ask, request.path_params["view"], _keys(parameters), window=window)
+    return await run_query(api, request, partial(call, limit=limit) if limit else call)
 
 
-async def queried(api: Api, request: Request, call: Callable[[], T]) -> T:
-    user = caller(request).user
+async def run_query(api: Api, request: Request, call: Callable[[], T]) -> T:
+    user = caller_of(request).user
     with api.limits.query(user):
         return await api.queries.run(user, call)
 
 
 async def status(api: Api, request: Request) -> Response:
     found = StatusReport.of(await api.quick.run(api.service.status))
-    return json_response(readable_status(found, caller(request)))
-
-
-async def dead_letters(api: Api, request: Request) -> Response:
-    limit = limit_of(parameters(request).get("limit"))
-    stream = request.path_params["stream"]
-    call = partial(api.service.dead_letters, stream, *([limit] if limit else []))
-    return json_response(await api.quick.run(call))
+    return json_response(readable_status(found, caller_of(request)))
 
 
 async def rebuild(api: Api, request: Request) -> Response:
     call = partial(api.service.rebuild, request.path_params["view"])
-    return json_response(await api.works.run(call))
+    return json_response(await api.maintenance.run(call))
 
 
 async def audit(api: Api, request: Request) -> Response:
-    asked, asks = await decoded(api, request, AuditQuestion), caller(request)
-    asks.check(Operation.AUDIT, object_of("view", asked.view) if asked.view else asks.whole_job)
-    return json_response(Audits(await api.works.run(partial(api.service.audit, asked.view))))
+    body, caller = await decode_body(api, request, AuditRequest), caller_of(request)
+    caller.check(Operation.AUDIT, object_of("view", body.view) if body.view else caller.whole_job)
+    return json_response(
+        AuditResults(await api.maintenance.run(partial(api.service.audit, body.view)))
+    )
 
 
 async def alive(api: Api, request: Request) -> Response:
-    return json_response(Alive(True))
+    return json_response(Liveness(True))
 
 
 async def ready(api: Api, request: Request) -> Response:
-    able, reason = await api.quick.run(api.service.ready)
-    if not able:
-        raise Unavailable(reason or "questions cannot be answered yet")
-    return json_response(Ready(True, reason))
+    ready, reason = await api.quick.run(api.service.ready)
+    if not ready:
+        raise Unavailable(reason or "queries cannot be answered yet")
+    return json_response(Readiness(True, reason))
 
 
 async def metrics(api: Api, request: Request) -> Response:
@@ -192,31 +192,20 @@ async def openapi(api: Api, request: Request) -> Response:
     return Response(api.openapi, media_type="application/json")
 
 
-def parameters(request: Request) -> dict[str, str]:
-    """The query parameters; BadRequest where one is given twice, because only one could be used."""
+def query_parameters(request: Request) -> dict[str, str]:
+    """The query parameters; BadRequest if one is given twice, because only one could be used."""
     pairs = request.query_params.multi_items()
-    asked = dict(pairs)
-    if len(asked) < len(pairs):
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs):
         raise BadRequest("a query parameter is given twice", hint="use POST /v1/sql with IN (…).")
-    return asked
+    return parameters
 
 
-def limit_of(text: str | None) -> int | None:
-    """The number in a limit; BadRequest if it is none."""
-    if text is None:
-        return None
-    # The length first: Python refuses to read a number of thousands of digits.
-    if text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= LIMIT_MAX:
-        return int(text)
-    shown = text if len(text) <= 40 else text[:40] + "…"
-    raise BadRequest(f"limit must be a whole number from 1 to {LIMIT_MAX}, not '{shown}'")
-
-
-async def decoded(api: Reception, request: Request, question: type[T]) -> T:
-    """The body of a request; BadRequest if it is of another form."""
+async def decode_body(api: AccessApi, request: Request, body_type: type[T]) -> T:
+    """The decoded body of a request; BadRequest if it does not match the type."""
     limit = api.http.body_bytes_max
     data = (await read_body(request, limit)).plain(limit)
     try:
-        return msgspec.json.decode(data or b"{}", type=question)
+        return msgspec.json.decode(data or b"{}", type=body_type)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the body is not of the form that this route takes: {error}") from error
+        raise BadRequest(f"the body is not valid for this route: {error}") from error

@@ -1,8 +1,8 @@
-"""What one user, and all together, may ask for at a time. Everything here is for one event loop.
+"""Limits of concurrency and rate, per user and in all. Everything here is for one event loop.
 
-A bucket may go into debt by one request, however large it is, and takes the next when it is paid
-back. So there is no size that is never let through, and over time the rate holds.
-tests/api/test_limits.py holds the clock.
+A token bucket may go into debt by one request of any size, and accepts the next one when the debt
+is paid back. So no request is too large to be accepted, and over time the rate holds.
+tests/api/test_limits.py controls the clock.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from headrace.core.errors import Overloaded
 from headrace.define.settings import AccessSettings
 
 
-class Gate:
-    """Lets a stated number in at a time and turns the rest away."""
+class ConcurrencyLimit:
+    """Allows a fixed number of requests at a time, and refuses the rest."""
 
     def __init__(self, most: int, refusal: Callable[[int], Overloaded]) -> None:
-        self._most, self._refusal, self._inside = most, refusal, 0
+        self._most, self._refusal, self._in_progress = most, refusal, 0
 
     def __enter__(self) -> None:
-        if self._inside >= self._most:
+        if self._in_progress >= self._most:
             raise self._refusal(self._most)
-        self._inside += 1
+        self._in_progress += 1
 
     def __exit__(self, *_: object) -> None:
-        self._inside -= 1
+        self._in_progress -= 1
 
 
-class Bucket:
-    """So many a second, on average."""
+class TokenBucket:
+    """An average rate per second."""
 
     def __init__(self, per_second: int, clock: Callable[[], float]) -> None:
         self._per_second, self._clock = per_second, clock
         self._left, self._at = float(per_second), clock()
 
     def wait_s(self) -> float:
-        """How long until something may be taken; 0 if it may now."""
+        """The time until the next request is accepted; 0 if it is now."""
         now = self._clock()
         self._left += (now - self._at) * self._per_second
         self._left, self._at = min(self._left, float(self._per_second)), now
@@ -50,29 +50,29 @@ class Bucket:
         self._left -= many
 
 
-class Limits:
+class UserLimits:
     """The limits of each user."""
 
     def __init__(
         self, settings: AccessSettings, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._settings, self._clock = settings, clock
-        self._gates: dict[str, Gate] = {}
-        self._buckets: dict[str, Bucket] = {}
+        self._gates: dict[str, ConcurrencyLimit] = {}
+        self._buckets: dict[str, TokenBucket] = {}
 
-    def query(self, user: str) -> Gate:
+    def query(self, user: str) -> ConcurrencyLimit:
         """Held while a query of the user runs."""
         if user not in self._gates:
             refusal = partial(_too_many, user)
-            self._gates[user] = Gate(self._settings.queries_max, refusal)
+            self._gates[user] = ConcurrencyLimit(self._settings.queries_max, refusal)
         return self._gates[user]
 
     def take_bytes(self, user: str, many: int) -> None:
-        """Take what a request sends; Overloaded if the user has sent too much before."""
+        """Count the bytes of a request; Overloaded if the user is above the rate."""
         per_second = self._settings.bytes_per_second_max
         bucket = self._buckets.get(user)
         if bucket is None:
-            bucket = self._buckets[user] = Bucket(per_second, self._clock)
+            bucket = self._buckets[user] = TokenBucket(per_second, self._clock)
         if wait_s := bucket.wait_s():
             raise _too_fast(user, per_second, wait_s)
         bucket.take(many)
@@ -97,8 +97,8 @@ def overloaded(most: int) -> Overloaded:
 
 def _too_many(user: str, most: int) -> Overloaded:
     return Overloaded(
-        f"{user} has {most} queries in progress already",
-        hint="wait for one of them, or raise access.queries_max in headrace.toml.",
+        f"{user} already has {most} queries in progress",
+        hint="wait until one ends, or raise access.queries_max in headrace.toml.",
     )
 
 

@@ -19,12 +19,12 @@ from starlette.responses import Response
 from headrace.access.caller import Caller
 from headrace.access.object import Object, object_of
 from headrace.access.operation import Operation
-from headrace.api.asking import recognised
+from headrace.api.authentication import authenticate
 from headrace.api.events import EventStream, ring
 from headrace.api.handlers import Api
-from headrace.api.observed.topology import Topology
-from headrace.api.readable import readable_status, reads_all
-from headrace.api.readable_observed import readable_topology
+from headrace.api.read_access import may_read_all
+from headrace.api.readable import readable_status
+from headrace.api.resources.topology import Topology, readable_topology
 from headrace.api.shapes import StatusReport
 from headrace.core.errors import BadRequest, Unavailable
 from headrace.serving.hearer import Heard, Hearing
@@ -38,13 +38,13 @@ async def live(api: Api, request: Request) -> Response:
         raise BadRequest(
             "the parameter topics is missing", hint="?topics=status,topology,view:NAME"
         )
-    who = partial(recognised, api.access, request)
+    who = partial(authenticate, api.access, request)
     check = partial(_check, who, topics)
     check()
     # A reader that comes back hears the present state of each topic, so nothing is resumed.
     news = asyncio.Event()
     call = partial(ring, asyncio.get_running_loop(), news)
-    hearing = await api.quick.run(partial(api.service.observatory.live, topics, call))
+    hearing = await api.quick.run(partial(api.service.live, topics, call))
     return EventStream(ReadableHearing(hearing, who), news, check)
 
 
@@ -76,7 +76,7 @@ class ReadableHearing:
 
     def take(self, seconds: float = 0.0) -> list[Heard]:
         heard = self._hearing.take(seconds)
-        if not heard or reads_all(caller := self._who()):
+        if not heard or may_read_all(caller := self._who()):
             return heard
         cut = [msgspec.structs.replace(one, data=_cut(one, caller)) for one in heard]
         return [one for one in cut if self._changed(one)]

@@ -1,8 +1,8 @@
-"""What a route needs: an operation, and what it is done to.
+"""The permission that a route needs: an operation on an object.
 
-`on` is the name of the path's parameter that names the object, or one of the words below. A route
-that says nothing needs everything, so one that is forgotten is closed.
-tests/api/test_needs.py asks every route as every role.
+`on` is the path parameter that names the object, or one of the constants below. The default needs
+the permission to manage users, so a route without a declaration is closed.
+tests/api/test_needs.py requests every route as every role.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from headrace.access.operation import Operation
 
-ANYBODY = "anybody"  # no token is needed
-KNOWN = "known"  # a valid token; what it may do is the handler's question
-NAMED = "named"  # what the text or the answer names, each of which the handler or service checks
+PUBLIC = "public"  # no token is needed
+AUTHENTICATED = "authenticated"  # a valid token; the handler checks permissions
+NAMED = "named"  # objects in the request or response, which the handler or service checks
 JOB = "job"  # the whole job
-SERVER = "server"  # what is of no job: users, tokens, grants, the audit log
-# Parameters of paths, and the kind of object that each names. An alert is its rule's.
+SERVER = "server"  # not part of a job: users, tokens, grants, the audit log
+# Path parameters, and the kind of object that each names. An alert has the permissions of its rule.
 PARAMETERS = {"stream": "stream", "view": "view", "rule": "rule", "watch": "rule", "alert": "rule"}
-# These are asked too often to be logged one by one.
+# Too frequent to be logged one by one; they are counted.
 COUNTED = frozenset({Operation.READ, Operation.SEND})
 
 
@@ -29,13 +29,13 @@ class Need:
 
     @property
     def logged(self) -> bool:
-        """Whether the door logs what it lets through. Changes of users are logged where they are
-        made, in one transaction with the change.
+        """Whether allowed requests are logged. Changes of users are logged with the change itself,
+        in one transaction.
         """
-        return self.on not in (ANYBODY, KNOWN, SERVER) and self.operation not in COUNTED
+        return self.on not in (PUBLIC, AUTHENTICATED, SERVER) and self.operation not in COUNTED
 
 
-OPEN, FOR_KNOWN = Need(ANYBODY, Operation.READ), Need(KNOWN, Operation.READ)
+OPEN, ANY_USER = Need(PUBLIC, Operation.READ), Need(AUTHENTICATED, Operation.READ)
 
 
 def reads(on: str) -> Need:

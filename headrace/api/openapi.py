@@ -1,8 +1,8 @@
 """The table of routes as an OpenAPI 3.1 document.
 
-Every schema is derived from the type that is really encoded or decoded, so the document cannot
-describe another answer than the one that is sent. A field of an answer is required if it is always
-sent, also where the type has a default for it. Every error of every route has one shape.
+Every schema is derived from the type that is encoded or decoded, so the document cannot differ from
+the response. A field of a response is required if it is always sent, also if the type has a default
+for it. Every error of every route has one form.
 tests/api/test_openapi.py checks the document against the table and the references within it.
 """
 
@@ -15,8 +15,9 @@ import msgspec
 from msgspec.inspect import DataclassType, Field, StructType, Type, multi_type_info
 
 from headrace.api.errors import ErrorShape
-from headrace.api.needs import ANYBODY
-from headrace.api.route import Parameter, Route
+from headrace.api.needs import PUBLIC
+from headrace.api.parameter import Parameter
+from headrace.api.route import Route
 from headrace.core.version import __version__
 
 Schemas = dict[int, dict[str, Any]]
@@ -50,7 +51,7 @@ def _types(route: Route[Any]) -> Iterator[Any]:
 
 
 def _sent(answers: Iterable[Any]) -> Iterator[tuple[str, list[str]]]:
-    """The name and the fields of each type within the answers that is always sent whole."""
+    """The name and the fields of each response type whose fields are always sent."""
     for found in _objects(multi_type_info(answers), set()):
         if not (isinstance(found, StructType) and found.cls.__struct_config__.omit_defaults):
             yield found.cls.__name__, [field.encode_name for field in found.fields]
@@ -76,10 +77,10 @@ def _operation(route: Route[Any], given: Iterator[Any], error: dict[str, Any]) -
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
-        "security": [] if route.needs.on == ANYBODY else [{"token": []}],
+        "security": [] if route.needs.on == PUBLIC else [{"token": []}],
         "responses": {
-            str(route.status): {"description": "as asked", "content": answer},
-            "default": {"description": "what is wrong", "content": error},
+            str(route.status): {"description": "success", "content": answer},
+            "default": {"description": "error", "content": error},
         },
     }
     if route.parameters:
@@ -95,13 +96,13 @@ def _content(media: str, schema: Any) -> dict[str, Any]:
 
 
 def _parameter(parameter: Parameter, schema: dict[str, Any]) -> dict[str, Any]:
-    said = {
+    fields = {
         "name": parameter.name,
         "in": parameter.where,
         "required": parameter.where == "path",
         "description": parameter.meaning,
         "schema": schema,
     }
-    # Written out as ?column=value for each of its fields, which only this style means.
+    # Sent as ?column=value for each field, which only this style describes.
     free = {"style": "form", "explode": True} if schema.get("type") == "object" else {}
-    return said | free
+    return fields | free

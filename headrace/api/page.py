@@ -1,5 +1,5 @@
-"""The routes of the console: its page, and the files that the page names. A project has them, and a
-server of jobs, for itself and for each of its jobs. tests/console/test_files.py asks for each.
+"""The routes of the console: its page and its assets. A project has them, and a server of jobs has
+them for itself and for each of its jobs. tests/console/test_files.py requests each.
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from starlette.responses import Response
 
 from headrace.api.body import ANY
 from headrace.api.needs import OPEN
-from headrace.api.route import Parameter, Route
+from headrace.api.parameter import Parameter
+from headrace.api.route import Route
 from headrace.console import Console
 from headrace.core.errors import NotFound
 
-_FILE = Parameter("file", "path", str, "name of a file that the console's page names")
+_FILE = Parameter("file", "path", str, "name of an asset of the console")
 
 
-class Showing(Protocol):
-    """What these routes need."""
+class ConsoleHost(Protocol):
+    """The context of these handlers."""
 
     @property
     def console(self) -> Console: ...
 
 
-async def console(api: Showing, request: Request) -> Response:
-    # Asked for each time: it names the assets, and after an update it names others.
+async def console(api: ConsoleHost, request: Request) -> Response:
+    # Not cached: it links to the assets, whose names change with each build.
     headers = {"Cache-Control": "no-cache"}
     return Response(api.console.page, media_type="text/html", headers=headers)
 
 
-async def asset(api: Showing, request: Request) -> Response:
+async def asset(api: ConsoleHost, request: Request) -> Response:
     name = request.path_params["file"]
     found = api.console.assets.get(name)
     if found is None:
@@ -40,7 +41,7 @@ async def asset(api: Showing, request: Request) -> Response:
     return Response(found.body, media_type=found.media, headers=headers)
 
 
-PAGE_ROUTES: tuple[Route[Showing], ...] = (
+PAGE_ROUTES: tuple[Route[ConsoleHost], ...] = (
     Route(
         "GET", "/", "console", "The web console.",
         console, media="text/html",

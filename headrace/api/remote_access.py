@@ -1,7 +1,6 @@
-"""The users, tokens and grants of a project that runs in another process, asked over HTTP.
+"""The client of users, tokens and grants of a project in another process, over HTTP.
 
-The other side knows by the token who asks. tests/api/test_users.py sends each method there and
-back.
+The server takes the actor from the token. tests/api/test_users.py calls each method.
 """
 
 from __future__ import annotations
@@ -12,62 +11,68 @@ from urllib.parse import quote
 
 import msgspec
 
-from headrace.access.audit_log import NEWEST, By, Entry, Verified, Wanted
-from headrace.access.token import NewToken, Token, TokenAsked
+from headrace.access.audit_log import (
+    NEWEST,
+    Actor,
+    AuditLogEntry,
+    AuditLogFilter,
+    AuditLogVerification,
+)
+from headrace.access.token import NewToken, Token, TokenRequest
 from headrace.access.user import Grant, User
-from headrace.api.access_shapes import AuditLog, Done, Grants, Tokens, Users
+from headrace.api.access_shapes import AuditLog, GrantList, OkResponse, TokenList, UserList
 
 
 class RemoteAccess:
-    """`ask` sends a request and decodes the answer."""
+    """`ask` sends a request and decodes the response."""
 
     def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask
 
     def users(self) -> list[User]:
-        found: Users = self._ask(Users, "GET", "/v1/users")
+        found: UserList = self._ask(UserList, "GET", "/v1/users")
         return found.users
 
-    def add_user(self, name: str, role: str | None, by: By) -> User:
-        said = {"name": name, "role": role}
-        found: User = self._ask(User, "POST", "/v1/users", json=said)
+    def add_user(self, name: str, role: str | None, actor: Actor) -> User:
+        body = {"name": name, "role": role}
+        found: User = self._ask(User, "POST", "/v1/users", json=body)
         return found
 
-    def remove_user(self, name: str, by: By) -> None:
-        self._ask(Done, "POST", f"/v1/users/{quote(name, safe='')}/remove")
+    def remove_user(self, name: str, actor: Actor) -> None:
+        self._ask(OkResponse, "POST", f"/v1/users/{quote(name, safe='')}/remove")
 
     def grants(self, of: str | None = None) -> list[Grant]:
-        found: Grants = self._ask(Grants, "GET", "/v1/grants", params=_user(of))
+        found: GrantList = self._ask(GrantList, "GET", "/v1/grants", params=_user(of))
         return found.grants
 
-    def grant(self, name: str, may: str, on: str, by: By) -> Grant:
-        found: Grant = self._ask(Grant, "POST", "/v1/grants", json=_said(name, may, on))
+    def add_grant(self, name: str, may: str, on: str, actor: Actor) -> Grant:
+        found: Grant = self._ask(Grant, "POST", "/v1/grants", json=_grant_body(name, may, on))
         return found
 
-    def take_back(self, name: str, may: str, on: str, by: By) -> None:
-        self._ask(Done, "POST", "/v1/grants/remove", json=_said(name, may, on))
+    def remove_grant(self, name: str, may: str, on: str, actor: Actor) -> None:
+        self._ask(OkResponse, "POST", "/v1/grants/remove", json=_grant_body(name, may, on))
 
     def tokens(self, of: str | None = None) -> list[Token]:
-        found: Tokens = self._ask(Tokens, "GET", "/v1/tokens", params=_user(of))
+        found: TokenList = self._ask(TokenList, "GET", "/v1/tokens", params=_user(of))
         return found.tokens
 
-    def create_token(self, asked: TokenAsked, by: By) -> NewToken:
-        said = msgspec.to_builtins(asked)
-        found: NewToken = self._ask(NewToken, "POST", "/v1/tokens", json=said)
+    def create_token(self, request: TokenRequest, actor: Actor) -> NewToken:
+        body = msgspec.to_builtins(request)
+        found: NewToken = self._ask(NewToken, "POST", "/v1/tokens", json=body)
         return found
 
-    def revoke_token(self, id: str, by: By) -> Token:
+    def revoke_token(self, id: str, actor: Actor) -> Token:
         path = f"/v1/tokens/{quote(id, safe='')}/revoke"
         found: Token = self._ask(Token, "POST", path)
         return found
 
-    def audit_log(self, wanted: Wanted = NEWEST) -> list[Entry]:
-        params = msgspec.to_builtins(wanted)
+    def audit_log(self, filter: AuditLogFilter = NEWEST) -> list[AuditLogEntry]:
+        params = msgspec.to_builtins(filter)
         found: AuditLog = self._ask(AuditLog, "GET", "/v1/audit-log", params=params)
         return found.entries
 
-    def verify_audit_log(self) -> Verified:
-        found: Verified = self._ask(Verified, "GET", "/v1/audit-log/verify")
+    def verify_audit_log(self) -> AuditLogVerification:
+        found: AuditLogVerification = self._ask(AuditLogVerification, "GET", "/v1/audit-log/verify")
         return found
 
 
@@ -75,5 +80,5 @@ def _user(of: str | None) -> dict[str, str]:
     return {"user": of} if of else {}
 
 
-def _said(name: str, may: str, on: str) -> dict[str, str]:
+def _grant_body(name: str, may: str, on: str) -> dict[str, str]:
     return {"user": name, "may": may, "on": on}

@@ -1,7 +1,7 @@
-"""A route: what it takes, what it answers, what it needs, and what is said of it.
+"""A route: its handler, parameters, response, needed permission and summary.
 
-Routes of one subject stand in the file of their handlers; headrace/api/routes.py and
-headrace/server/routes.py put them in one table each.
+Routes of one subject are in the file of their handlers; headrace/api/routes.py and
+headrace/server/routes.py are the tables of all routes.
 """
 
 from __future__ import annotations
@@ -14,23 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.api.body import JSON
+from headrace.api.get_request import GetRequest
 from headrace.api.needs import Need
-from headrace.api.shapes import Limit
+from headrace.api.parameter import Limit, Parameter
 
-A = TypeVar("A", contravariant=True)  # what handlers share: the Api, or a server's Desk
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    name: str
-    where: Literal["path", "query", "header"]
-    type: Any
-    meaning: str
+A = TypeVar("A", contravariant=True)  # the context of handlers: Api, or ServerApi
 
 
 @dataclass(frozen=True, slots=True)
 class BodyKind:
-    """A media type that a route takes, and the type of what it holds."""
+    """A media type of request bodies, and the type of the body."""
 
     media: str
     type: Any
@@ -43,16 +36,20 @@ class Route(Generic[A]):
     name: str
     summary: str
     handler: Callable[[A, Request], Awaitable[Response]]
-    response: Any = str  # the type of the answer's body
-    media: str = JSON  # the answer's media type
-    status: int = 200  # of an answer that is none of the errors
-    others: tuple[str, ...] = ()  # media types that it has where Accept asks for them
+    response: Any = str  # the type of the response body
+    media: str = JSON  # the media type of the response
+    status: int = 200  # of a successful response
+    others: tuple[str, ...] = ()  # other media types, selected by Accept
     needs: Need = Need()
+    stored: bool = False  # the store is enough to answer it, also while a job's process is down
     parameters: tuple[Parameter, ...] = ()
     bodies: tuple[BodyKind, ...] = ()
     body_required: bool = True
+    request_type: type[GetRequest[Any]] | None = (
+        None  # of a route that was made from a request type
+    )
 
 
 STREAM = Parameter("stream", "path", str, "name of a stream")
 VIEW = Parameter("view", "path", str, "name of a view")
-LIMIT = Parameter("limit", "query", Limit, "rows wanted at most")
+LIMIT = Parameter("limit", "query", Limit, "maximum number of rows")

@@ -1,10 +1,8 @@
 """The one table of routes.
 
-What the server answers and what the OpenAPI document says are both made from `ROUTES`, so that
-neither of them can say something else than the other. What a route needs is said here too, and
-asked by the door.
-tests/api/test_openapi.py compares the document with the table, tests/api/test_needs.py asks each
-route as each role.
+The server and the OpenAPI document are both made from `ROUTES`, so they cannot differ. The table
+also has the permission that each route needs, which authorization checks. tests/api/test_openapi.py
+compares the document with the table, tests/api/test_needs.py requests each route as each role.
 """
 
 from __future__ import annotations
@@ -12,39 +10,39 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.access.operation import Operation
-from headrace.api import handlers, ruling, watching
+from headrace.api import handlers, rule_handlers, watching
 from headrace.api.access_routes import ACCESS_ROUTES
-from headrace.api.body import JSON, NDJSON, ONE
+from headrace.api.body import JSON, NDJSON, OCTET_STREAM
 from headrace.api.events import EVENTS_MEDIA, subscribe
+from headrace.api.get_route import get_route
 from headrace.api.handlers import Api
 from headrace.api.needs import JOB, NAMED, OPEN, Need, reads
-from headrace.api.observing import OBSERVING
 from headrace.api.page import PAGE_ROUTES
-from headrace.api.querying import QUERYING
-from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Parameter, Route
-from headrace.api.rulebook import Muted, RuleStatus
-from headrace.api.searching import SEARCHING
-from headrace.api.service import DeadLetters, Rebuilt
+from headrace.api.parameter import Limit, Parameter
+from headrace.api.resource_routes import RESOURCE_ROUTES
+from headrace.api.resources.dead_letters import DeadLettersRequest
+from headrace.api.resources.rules import RuleHistoryRequest, RuleList, RuleRequest, RulesRequest
+from headrace.api.resources.watches import WatchesRequest, WatchList, WatchRequest
+from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Route
+from headrace.api.rule_service import MuteStatus
+from headrace.api.service import RebuildResult
 from headrace.api.shapes import (
-    Accepted,
     Acknowledgement,
-    Alive,
-    AuditQuestion,
-    Audits,
-    Limit,
-    MuteQuestion,
+    AuditRequest,
+    AuditResults,
+    Liveness,
+    MuteRequest,
     Mutes,
-    Ready,
-    Retried,
-    RetryQuestion,
-    RuleHistory,
-    Rules,
+    Readiness,
+    RetryRequest,
+    RetryResult,
     RuleText,
+    SendReceipt,
     StatusReport,
-    UnmuteQuestion,
-    Watches,
+    UnmuteRequest,
     WatchText,
 )
+from headrace.api.sql_routes import SQL_ROUTES
 from headrace.audit.trace import Replay, Why
 from headrace.serving.answer import Answer
 from headrace.serving.hearer import Heard
@@ -53,26 +51,27 @@ from headrace.serving.ledger import Alert, Alerts
 from headrace.serving.rules import RuleVersion
 from headrace.serving.watches import WatchStatus
 
-_KEYS = Parameter("keys", "query", dict[str, str], "any key column and the value it must have")
-_NULL = Parameter("null", "query", str, "key columns that must be null, with commas between")
+_KEYS = Parameter("keys", "query", dict[str, str], "any key column and its value")
+_NULL = Parameter("null", "query", str, "key columns that must be null, comma-separated")
 _FROM = Parameter("from", "query", str, "time at or after which windows start")
 _TO = Parameter("to", "query", str, "time before which windows start")
-_ORDER = Parameter("order", "query", str, "columns with commas between; -name: largest first")
+_ORDER = Parameter("order", "query", str, "columns, comma-separated; -name: largest first")
 _WINDOW = Parameter("window", "query", str, "time at which the row's window starts")
-_LISTED = Parameter("limit", "query", Limit, "events or steps listed at most; all are counted")
+_LISTED = Parameter(
+    "limit", "query", Limit, "maximum number of events or steps in the list; all are counted"
+)
 _SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view or stream …")
-_AFTER = Parameter("Last-Event-ID", "header", str, "id of the last event that was heard")
+_AFTER = Parameter("Last-Event-ID", "header", str, "id of the last event that was received")
 _RULE = Parameter("rule", "path", str, "name of a rule")
 _WATCH = Parameter("watch", "path", str, "name of a watch")
-_STATE = Parameter("state", "query", str, "only watches in this state: active or ended")
 _ALERT = Parameter("alert", "path", str, "id of an alert, or the beginning of one")
 _WANTED = (
     Parameter("rule", "query", str, "only alerts of this rule"),
     Parameter("state", "query", str, "only alerts in this state"),
-    Parameter("missed", "query", bool, "only alerts that batch alone has found"),
+    Parameter("missed", "query", bool, "only alerts that only batch has found"),
     Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
-    Parameter("each", "query", Limit, "alerts of each rule at most, the gravest rules first"),
-    Parameter("before", "query", int, "only alerts older than the one of this number"),
+    Parameter("each", "query", Limit, "maximum number of alerts per rule, highest severity first"),
+    Parameter("before", "query", int, "only alerts older than the one with this number"),
     LIMIT,
 )
 
@@ -85,16 +84,16 @@ _EVENTS = (
     BodyKind(JSON, dict[str, Any] | list[dict[str, Any]]),
     BodyKind(NDJSON, str),
     BodyKind("text/plain", str),
-    BodyKind(ONE, bytes),
+    BodyKind(OCTET_STREAM, bytes),
 )
 
-# The busiest route is first, because the router looks at them in this order.
+# The busiest route is first, because the router matches in this order.
 ROUTES: tuple[Route[Api], ...] = (
     Route(
         "POST", "/v1/streams/{stream}/events", "send_events",
-        "Append events: one JSON object, an array, or one event a line; gzip is welcome. "
-        "Answered when they are durable.",
-        handlers.send_events, Accepted, parameters=(STREAM,), bodies=_EVENTS,
+        "Append events: one JSON object, an array, or one event per line, optionally gzipped. "
+        "Acknowledged when they are durable.",
+        handlers.send_events, SendReceipt, parameters=(STREAM,), bodies=_EVENTS,
         needs=Need("stream", Operation.SEND),
     ),
     Route(
@@ -102,13 +101,13 @@ ROUTES: tuple[Route[Api], ...] = (
         "The rows of a view, by key values and window range.",
         handlers.read_view, Answer,
         parameters=(VIEW, _KEYS, _NULL, _FROM, _TO, _ORDER, LIMIT),
-        needs=reads("view"),
+        needs=reads("view"), stored=True,
     ),
     Route(
         "GET", "/v1/views/{view}/late", "late",
-        "How late the events of each window were, and which generation absorbed them.",
+        "The lateness of the events of each window, and the generation that absorbed them.",
         handlers.late, LateAnswer, parameters=(VIEW, _KEYS, _NULL, _FROM, _TO, LIMIT),
-        needs=reads("view"),
+        needs=reads("view"), stored=True,
     ),
     Route(
         "GET", "/v1/views/{view}/why", "why",
@@ -118,7 +117,7 @@ ROUTES: tuple[Route[Api], ...] = (
     ),
     Route(
         "GET", "/v1/views/{view}/replay", "replay",
-        "How one row of a view came about, epoch by epoch and generation by generation.",
+        "The history of one row of a view, epoch by epoch and generation by generation.",
         handlers.replay, Replay, parameters=(VIEW, _KEYS, _NULL, _WINDOW, _LISTED),
         needs=reads("view"),
     ),
@@ -131,137 +130,112 @@ ROUTES: tuple[Route[Api], ...] = (
     ),
     Route(
         "GET", "/v1/status", "status",
-        "How the project, its streams and its views are doing.",
+        "The status of the project, its streams and its views.",
         handlers.status, StatusReport,
-        needs=reads(NAMED),
+        needs=reads(NAMED), stored=True,
     ),
-    Route(
-        "GET", "/v1/streams/{stream}/dead-letters", "dead_letters",
-        "The newest events that could not be read, with the reason and their bytes.",
-        handlers.dead_letters, DeadLetters, parameters=(STREAM, LIMIT),
-        needs=reads("stream"),
-    ),
+    get_route(DeadLettersRequest),
     Route(
         "POST", "/v1/views/{view}/rebuild", "rebuild",
         "Recompute a view from its whole history and swap it in.",
-        handlers.rebuild, Rebuilt, parameters=(VIEW,),
+        handlers.rebuild, RebuildResult, parameters=(VIEW,),
         needs=Need("view", Operation.REBUILD),
     ),
     Route(
         "POST", "/v1/audit", "audit",
         "Compare the answers of one view, or of all, with a second engine over the same events.",
-        handlers.audit, Audits, bodies=(BodyKind(JSON, AuditQuestion),), body_required=False,
+        handlers.audit, AuditResults, bodies=(BodyKind(JSON, AuditRequest),), body_required=False,
         needs=Need(NAMED, Operation.AUDIT),
     ),
-    Route(
-        "GET", "/v1/rules", "rules", "All rules, and their numbers.",
-        ruling.rules, Rules,
-        needs=reads(NAMED),
-    ),
+    get_route(RulesRequest),
     Route(
         "POST", "/v1/rules", "add_rules",
-        "Add rules while the project runs, or change rules that were added so.",
-        ruling.add_rules, Rules, bodies=(BodyKind(JSON, RuleText),),
+        "Add rules while the project is running, or change rules that were added this way.",
+        rule_handlers.add_rules, RuleList, bodies=(BodyKind(JSON, RuleText),),
         needs=_defines(NAMED),
     ),
+    get_route(RuleRequest),
+    get_route(RuleHistoryRequest),
     Route(
-        "GET", "/v1/rules/{rule}", "rule", "One rule, with its text and numbers.",
-        ruling.rule, RuleStatus, parameters=(_RULE,),
-        needs=reads("rule"),
-    ),
-    Route(
-        "GET", "/v1/rules/{rule}/history", "rule_history",
-        "All versions of a rule, and who made each.",
-        ruling.history, RuleHistory, parameters=(_RULE,),
-        needs=reads("rule"),
-    ),
-    Route(
-        "POST", "/v1/rules/{rule}/disable", "disable_rule", "Raise no more alerts of a rule.",
-        ruling.disable, RuleVersion, parameters=(_RULE,),
+        "POST", "/v1/rules/{rule}/disable", "disable_rule",
+        "Disable a rule: it raises no more alerts.",
+        rule_handlers.disable, RuleVersion, parameters=(_RULE,),
         needs=_defines("rule"),
     ),
     Route(
-        "POST", "/v1/rules/{rule}/enable", "enable_rule", "Raise alerts of a rule again.",
-        ruling.enable, RuleVersion, parameters=(_RULE,),
+        "POST", "/v1/rules/{rule}/enable", "enable_rule", "Enable a rule: it raises alerts again.",
+        rule_handlers.enable, RuleVersion, parameters=(_RULE,),
         needs=_defines("rule"),
     ),
     Route(
         "POST", "/v1/rules/{rule}/remove", "remove_rule",
-        "Remove a rule that was added while the project ran; its alerts stay.",
-        ruling.remove, RuleVersion, parameters=(_RULE,),
+        "Remove a rule that was added at run time; its alerts are kept.",
+        rule_handlers.remove, RuleVersion, parameters=(_RULE,),
         needs=_defines("rule"),
     ),
     Route(
         "POST", "/v1/rules/{rule}/mute", "mute_rule",
-        "Record alerts of a rule, or of some values of it, and notify nobody for a time.",
-        ruling.mute, Muted, parameters=(_RULE,), bodies=(BodyKind(JSON, MuteQuestion),),
+        "Mute a rule, or some of its key values, for a time: alerts are recorded, not notified.",
+        rule_handlers.mute, MuteStatus, parameters=(_RULE,), bodies=(BodyKind(JSON, MuteRequest),),
         needs=Need("rule", Operation.MUTE),
     ),
     Route(
         "POST", "/v1/rules/{rule}/unmute", "unmute_rule",
-        "Notify alerts of a rule, or of some values of it, again.",
-        ruling.unmute, Mutes, parameters=(_RULE,),
-        bodies=(BodyKind(JSON, UnmuteQuestion),), body_required=False,
+        "Unmute a rule, or some of its key values.",
+        rule_handlers.unmute, Mutes, parameters=(_RULE,),
+        bodies=(BodyKind(JSON, UnmuteRequest),), body_required=False,
         needs=Need("rule", Operation.MUTE),
     ),
-    Route(
-        "GET", "/v1/watches", "watches", "All watches, and how those that ended did.",
-        watching.watches, Watches, parameters=(_STATE,),
-        needs=reads(NAMED),
-    ),
+    get_route(WatchesRequest),
     Route(
         "POST", "/v1/watches", "add_watches",
-        "Add watches while the project runs, or change watches that were added so.",
-        watching.add_watches, Watches, bodies=(BodyKind(JSON, WatchText),),
+        "Add watches while the project is running, or change watches that were added this way.",
+        watching.add_watches, WatchList, bodies=(BodyKind(JSON, WatchText),),
         needs=_defines(NAMED),
     ),
-    Route(
-        "GET", "/v1/watches/{watch}", "watch", "One watch, with its text and its matches.",
-        watching.watch, WatchStatus, parameters=(_WATCH,),
-        needs=reads("watch"),
-    ),
+    get_route(WatchRequest),
     Route(
         "POST", "/v1/watches/{watch}/remove", "remove_watch",
-        "Remove a watch that was added while the project ran; its alerts stay.",
+        "Remove a watch that was added at run time; its alerts are kept.",
         watching.remove, WatchStatus, parameters=(_WATCH,),
         needs=_defines("watch"),
     ),
     Route(
         "GET", "/v1/alerts", "alerts",
-        "Alerts, the newest first, and how many there are of each rule.",
-        ruling.alerts, Alerts, parameters=_WANTED,
-        needs=reads(NAMED),
+        "Alerts, the newest first, and the number of alerts of each rule.",
+        rule_handlers.alerts, Alerts, parameters=_WANTED,
+        needs=reads(NAMED), stored=True,
     ),
     Route(
         "GET", "/v1/alerts/{alert}", "alert",
-        "One alert, with what became of its notifications.",
-        ruling.alert, Alert, parameters=(_ALERT,),
-        needs=reads("alert"),
+        "One alert, with the state of its notifications.",
+        rule_handlers.alert, Alert, parameters=(_ALERT,),
+        needs=reads("alert"), stored=True,
     ),
     Route(
-        "POST", "/v1/alerts/{alert}/ack", "acknowledge_alert", "Say that an alert was seen.",
-        ruling.acknowledge, Alert, parameters=(_ALERT,),
+        "POST", "/v1/alerts/{alert}/ack", "acknowledge_alert", "Acknowledge an alert.",
+        rule_handlers.acknowledge, Alert, parameters=(_ALERT,),
         bodies=(BodyKind(JSON, Acknowledgement),), body_required=False,
         needs=Need("alert", Operation.ACKNOWLEDGE),
     ),
     Route(
         "POST", "/v1/alerts/retry", "retry_notifications",
-        "Try notifications again that have failed, of an alert, of a rule or watch, or all.",
-        ruling.retry, Retried, bodies=(BodyKind(JSON, RetryQuestion),), body_required=False,
+        "Retry failed notifications of an alert, of a rule or watch, or all.",
+        rule_handlers.retry, RetryResult,
+        bodies=(BodyKind(JSON, RetryRequest),), body_required=False,
         needs=Need(JOB, Operation.MUTE),
     ),
     *ACCESS_ROUTES,
-    *QUERYING,
-    *OBSERVING,
-    *SEARCHING,
+    *SQL_ROUTES,
+    *RESOURCE_ROUTES,
     Route(
-        "GET", "/livez", "alive", "Whether the process lives.",
-        handlers.alive, Alive,
+        "GET", "/livez", "alive", "Liveness: whether the process responds.",
+        handlers.alive, Liveness,
         needs=OPEN,
     ),
     Route(
-        "GET", "/readyz", "ready", "Whether questions can be answered.",
-        handlers.ready, Ready,
+        "GET", "/readyz", "ready", "Readiness: whether queries can be answered.",
+        handlers.ready, Readiness,
         needs=OPEN,
     ),
     Route(
@@ -276,3 +250,4 @@ ROUTES: tuple[Route[Api], ...] = (
     ),
     *PAGE_ROUTES,
 )  # fmt: skip
+GET_REQUESTS = frozenset(route.request_type for route in ROUTES if route.request_type)

@@ -1,8 +1,8 @@
 """The HTTP server of a running project.
 
-`start` binds the port before anything else is begun, so that a port in use is told at once and not
-from a thread; it returns when requests are answered. `stop` lets requests in progress end, for a
-few seconds at most.
+`start` binds the port first, so that a port in use is reported at once and not from a thread; it
+returns when the server accepts requests. `stop` lets requests in progress end, for a few seconds at
+most.
 tests/api/test_server.py checks it.
 """
 
@@ -20,9 +20,9 @@ from starlette.types import ASGIApp
 
 from headrace.access.access import Access
 from headrace.api.app import make_app
-from headrace.api.connections import Listener, limited
+from headrace.api.connections import Listener, limit_connections
 from headrace.api.protocol import limited_protocol
-from headrace.api.service import Service
+from headrace.api.service import LocalService
 from headrace.api.tls import check_tls
 from headrace.core.errors import HeadraceError, PortInUse, Unavailable
 from headrace.define.settings import AccessSettings, HttpSettings
@@ -48,7 +48,7 @@ class AppServer:
         host, port = listening.getsockname()[:2]
         scheme = "https" if self._http.tls_cert else "http"
         self.url = f"{scheme}://{_reachable(host)}:{port}"
-        protocol = limited_protocol(limited(listening, self._http), self._http)
+        protocol = limited_protocol(limit_connections(listening, self._http), self._http)
         server = uvicorn.Server(_config(self._app, self._http, protocol))
         thread = threading.Thread(
             target=server.run, args=([listening],), name="headrace-http", daemon=True
@@ -58,7 +58,7 @@ class AppServer:
         _wait_until_started(server, thread)
 
     def stop(self) -> None:
-        """End within a few seconds; again, or without a start, it does nothing."""
+        """Stop within a few seconds; does nothing if the server is not running."""
         server, thread = self._server, self._thread
         self._server = self._thread = None
         if server is None or thread is None:
@@ -77,7 +77,7 @@ class HttpServer(AppServer):
 
     def __init__(
         self,
-        service: Service,
+        service: LocalService,
         http: HttpSettings,
         access: Access,
         limits: AccessSettings | None = None,
@@ -107,12 +107,12 @@ def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> Non
     deadline = time.monotonic() + START_S_MAX
     while not server.started:
         if not thread.is_alive() or time.monotonic() > deadline:
-            raise Unavailable("the HTTP server did not start", hint="the log says why.")
+            raise Unavailable("the HTTP server did not start", hint="see the log for the reason.")
         time.sleep(_LOOK_S)
 
 
 def bind(host: str, port: int) -> Listener:
-    """A socket that listens. It listens at once, because two may share a port until one does."""
+    """A listening socket. It listens at once, because two sockets may share a port until then."""
     listening = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -120,7 +120,7 @@ def bind(host: str, port: int) -> Listener:
         )[0]
         listening = Listener(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # The port is not given to getaddrinfo, which would take 70000 for 4464.
+        # The port is not passed to getaddrinfo, which would turn 70000 into 4464.
         listening.bind((address[0], port, *address[2:]))
         listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:
@@ -134,7 +134,7 @@ def _refusal(error: OSError | OverflowError, host: str, port: int) -> HeadraceEr
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return PortInUse(
             f"port {port} is in use by another process",
-            hint="choose another one with --port; --port 0 takes a free one.",
+            hint="choose another one with --port; --port 0 selects a free one.",
         )
     return Unavailable(
         f"the HTTP server cannot listen on {host}:{port}",
@@ -144,7 +144,7 @@ def _refusal(error: OSError | OverflowError, host: str, port: int) -> HeadraceEr
 
 
 def _reachable(host: str) -> str:
-    """The address to reach a server that listens on `host`."""
+    """The address under which clients reach a server that listens on `host`."""
     address = ip_address(host.partition("%")[0])
     if address.is_unspecified:
         return "127.0.0.1" if address.version == 4 else "[::1]"

@@ -1,25 +1,27 @@
-"""What can be asked of a project, whether it runs here, runs elsewhere or does not run.
+"""The interface of a project, whether it runs in this process, in another one, or is stopped.
 
-Three implement it: `run.instance.Instance` (running in this process), `api.client.Remote` (running
-in another) and `run.offline.Offline` (stopped). The HTTP routes and the command line know only
-this.
+Three classes implement it: `run.instance.Instance` (running in this process), `api.client.Remote`
+(running in another) and `run.offline.Offline` (stopped). The HTTP routes and the command line use
+only this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object
-from headrace.api.observatory import Observatory
-from headrace.api.observed.asking import QueryPlan
-from headrace.api.rulebook import Rulebook, RuleStatus
-from headrace.api.watchbook import Watchbook
+from headrace.api.get_request import A, GetRequest
+from headrace.api.resources.query import QueryPlan
+from headrace.api.rule_service import RuleService, RuleStatus
+from headrace.api.watch_service import WatchService
 from headrace.audit.trace import LISTED, Replay, Why
+from headrace.compile.plan import ViewKind
+from headrace.core.problems import Problem
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
 from headrace.serving.conditions import Keys
@@ -44,14 +46,14 @@ class Balance(msgspec.Struct, frozen=True):
 
 
 class IdlePartition(msgspec.Struct, frozen=True):
-    """A partition that does not hold the watermark back, because nothing comes from it."""
+    """A partition that does not hold the watermark back, because it has no events."""
 
     partition: int
     since: str
 
 
 class StreamStatus(msgspec.Struct, frozen=True):
-    """How one stream is doing. Positions are one offset a partition."""
+    """The status of one stream. Positions are one offset per partition."""
 
     name: str
     source: str
@@ -69,7 +71,7 @@ class StreamStatus(msgspec.Struct, frozen=True):
     watermark_gap_ms: int | None = None  # now less the watermark
     watermark_held_by: int | None = None  # the slowest partition of those that are not idle
     idle: list[IdlePartition] = []
-    shed: int = 0  # passed over by speed since the beginning; batch counts them
+    shed: int = 0  # skipped by speed since the beginning; batch counts them
     age_ms: int | None = None  # since the newest epoch was committed
     trigger_ms: int | None = None  # between the starts of two epochs
 
@@ -77,15 +79,20 @@ class StreamStatus(msgspec.Struct, frozen=True):
 class ViewStatus(msgspec.Struct, frozen=True):
     name: str
     kind: str
-    state: str  # live, building
+    state: str  # live, building, read
     stream: str
     rows: int
     generation: int
     differences: int | None = None  # of the newest audit before promotion
 
+    @property
+    def kept(self) -> bool:
+        """Whether there are rows of it to count."""
+        return self.kind != ViewKind.READ
+
 
 class SinkStatus(msgspec.Struct, frozen=True):
-    """How far one sink has come. Numbers are those of panes."""
+    """The progress of one sink. Numbers are those of panes."""
 
     name: str
     view: str
@@ -105,15 +112,7 @@ class TableStatus(msgspec.Struct, frozen=True):
     loaded_at: str
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """What is wrong: with a place, as `speed:clicks`, or with a part of the run, as `schedule`."""
-
-    about: str
-    message: str
-    level: Literal["warn", "bad"]  # slow or behind, or failing
-
-
-class Status(msgspec.Struct, frozen=True):
+class ProjectStatus(msgspec.Struct, frozen=True):
     """Everything `headrace status` shows."""
 
     name: str
@@ -130,44 +129,31 @@ class Status(msgspec.Struct, frozen=True):
     problems: list[Problem] = []
 
 
-class DeadLetter(msgspec.Struct, frozen=True):
-    """An event that could not be read, with its bytes (as text where they are text)."""
-
-    partition: int
-    offset: int
-    arrived_at: str
-    reason: str
-    raw: str
-
-
-class DeadLetters(msgspec.Struct, frozen=True):
-    """The newest dead letters of a stream, and how many there are."""
-
-    dead_letters: list[DeadLetter]
-    total: int
-
-
-class Rebuilt(msgspec.Struct, frozen=True):
+class RebuildResult(msgspec.Struct, frozen=True):
     """A view after its rebuild."""
 
     view: str
     generation: int | None  # None: there was nothing to build
     rows: int
-    differences: int | None  # rows that are not what was served before; None: not compared
+    differences: int | None  # rows that differ from those served before; None: not compared
 
 
 class Service(Protocol):
     @property
-    def rulebook(self) -> Rulebook:
+    def rule_service(self) -> RuleService:
         """Rules and alerts."""
 
     @property
-    def watchbook(self) -> Watchbook:
+    def watch_service(self) -> WatchService:
         """Watches."""
 
-    @property
-    def observatory(self) -> Observatory:
-        """What is seen of the project as a whole."""
+    def ask(self, request: GetRequest[A]) -> A:
+        """The response to a GET request type."""
+
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+        """Subscribe to topics: the state of each now and after each change; `news` is called when
+        there is one. The topics are status, topology, alerts, and view:NAME.
+        """
 
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""
@@ -193,7 +179,7 @@ class Service(Protocol):
         until: str | None = None,
         limit: int | None = None,
     ) -> LateAnswer:
-        """How late the events of a view's windows were, and which generation absorbed them."""
+        """The lateness of the events of a view's windows, and the generation that absorbed them."""
 
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
@@ -203,34 +189,31 @@ class Service(Protocol):
         """
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
-        """Stop the caller's query of this id, or anybody's for one who manages users; False if none
-        such runs.
+        """Cancel the caller's query with this id, or for user managers any query; False if none is
+        running.
         """
 
     def query_plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
-        """How a query would be answered; it is not run. Forbidden as for `sql`."""
+        """The plan of a query, which is not run. Forbidden as for `sql`."""
 
     def subscribed(self, text: str, caller: Caller) -> Object:
-        """The view or stream that a subscription is about; where there is neither, the whole job,
-        so that only those who may read all are told so.
+        """The view or stream of a subscription; the whole job if it does not exist, so that only
+        callers who may read everything learn that.
         """
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
     ) -> Hearing:
-        """Hear a view's panes or a stream's rows, from after that id on; `news` is called when some
-        have come.
+        """Subscribe to a view's panes or a stream's rows after that id; `news` is called when there
+        are some.
         """
 
-    def status(self) -> Status: ...
+    def status(self) -> ProjectStatus: ...
 
     def ready(self) -> tuple[bool, str]:
-        """Whether questions can be answered, and if not, why."""
+        """Whether queries can be answered, and if not, why."""
 
-    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
-        """The newest dead letters of a stream."""
-
-    def rebuild(self, view: str) -> Rebuilt:
+    def rebuild(self, view: str) -> RebuildResult:
         """Recompute a view from its whole history and swap it in."""
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
@@ -244,7 +227,7 @@ class Service(Protocol):
         window: str | None = None,
         limit: int = LISTED,
     ) -> Why:
-        """The events behind the row with these keys and window start, and those left out."""
+        """The events of the row with these keys and window start, and those left out."""
 
     def replay(
         self,
@@ -254,7 +237,14 @@ class Service(Protocol):
         window: str | None = None,
         limit: int = LISTED,
     ) -> Replay:
-        """How that row came about, epoch by epoch and generation by generation."""
+        """The history of that row, epoch by epoch and generation by generation."""
 
     def metrics(self) -> bytes:
         """Prometheus text."""
+
+
+class LocalService(Service, Protocol):
+    """A service in this process."""
+
+    def row(self, name: str, keys: Keys) -> Answer | None:
+        """A view's row with these key values, if that needs no blocking call."""

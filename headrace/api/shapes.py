@@ -1,6 +1,6 @@
-"""The JSON that goes over the wire where it is not a noun of another room.
+"""Request and response types that are not types of another room.
 
-Each answer is an object, never a bare array or value, so that a field can be added later.
+Each response is an object, never a bare array or value, so that a field can be added later.
 tests/api/test_openapi.py checks that each of them is described in the OpenAPI document.
 """
 
@@ -10,37 +10,35 @@ from typing import Annotated
 
 import msgspec
 
-from headrace.api.observed.balance import BalanceReport
-from headrace.api.rulebook import Muted, RuleStatus
+from headrace.api.parameter import Limit
+from headrace.api.resources.balance import BalanceReport
+from headrace.api.rule_service import MuteStatus, RuleStatus
 from headrace.api.service import (
     IdlePartition,
-    Problem,
+    ProjectStatus,
     SinkStatus,
-    Status,
     TableStatus,
     ViewStatus,
 )
-from headrace.core.learned import learn
+from headrace.core.msgspec_types import prepare_types
+from headrace.core.problems import Level
 from headrace.ingest.intake import Receipt
-from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
-from headrace.serving.watches import WatchNumbers, WatchStatus
+from headrace.serving.watches import WatchNumbers
 
-LIMIT_MAX = 10_000
-Limit = Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)]
 QueryId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
 
 
 class Offsets(msgspec.Struct, frozen=True):
-    """Where events lie in one partition of the log: [first_offset, next_offset)."""
+    """Offsets of events in one partition of the log: [first_offset, next_offset)."""
 
     partition: int
     first_offset: int
     next_offset: int
 
 
-class Accepted(msgspec.Struct, frozen=True):
-    """What the log took of one request; all of it is durable."""
+class SendReceipt(msgspec.Struct, frozen=True):
+    """The events of one request that the log accepted; all of them are durable."""
 
     accepted: int
     duplicates: int
@@ -48,49 +46,49 @@ class Accepted(msgspec.Struct, frozen=True):
     offsets: list[Offsets]
 
     @staticmethod
-    def of(receipt: Receipt) -> Accepted:
+    def of(receipt: Receipt) -> SendReceipt:
         spans = [Offsets(*span) for span in receipt.offsets]
-        return Accepted(receipt.accepted, receipt.duplicates, receipt.conflicts, spans)
+        return SendReceipt(receipt.accepted, receipt.duplicates, receipt.conflicts, spans)
 
     def receipt(self) -> Receipt:
         spans = tuple((o.partition, o.first_offset, o.next_offset) for o in self.offsets)
         return Receipt(self.accepted, self.duplicates, self.conflicts, spans)
 
 
-class SqlQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An ad-hoc query, and the number of rows wanted at most. By its id it can be stopped."""
+class SqlRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An ad-hoc query, and its maximum number of rows. The id is for cancelling it."""
 
     sql: str
     limit: Limit | None = None
     id: QueryId | None = None
 
 
-class PlanQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A query of which it is asked how it would be answered."""
+class PlanRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A query whose plan is requested."""
 
     sql: str
 
 
-class AuditQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The view to audit; all of them if none is named."""
+class AuditRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The view to audit; all views by default."""
 
     view: str | None = None
 
 
-class Audits(msgspec.Struct, frozen=True):
-    """What each comparison found."""
+class AuditResults(msgspec.Struct, frozen=True):
+    """The result of each audit."""
 
     audits: list[AuditResult]
 
 
-class Alive(msgspec.Struct, frozen=True):
-    """The process lives."""
+class Liveness(msgspec.Struct, frozen=True):
+    """The process responds."""
 
     ok: bool
 
 
-class Ready(msgspec.Struct, frozen=True):
-    """Questions can be answered."""
+class Readiness(msgspec.Struct, frozen=True):
+    """Queries can be answered."""
 
     ok: bool
     reason: str
@@ -108,33 +106,15 @@ class WatchText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sql: str
 
 
-class Watches(msgspec.Struct, frozen=True):
-    """Watches as they are now."""
-
-    watches: list[WatchStatus]
-
-
-class Rules(msgspec.Struct, frozen=True):
-    """Rules as they are now."""
-
-    rules: list[RuleStatus]
-
-
-class RuleHistory(msgspec.Struct, frozen=True):
-    """All versions of a rule, the newest first."""
-
-    versions: list[RuleVersion]
-
-
-class MuteQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For how long, and of which values; of all if none are named."""
+class MuteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The duration of a mute, and its key values; all by default."""
 
     length: str = msgspec.field(name="for")
     keys: dict[str, str] = {}
 
 
-class UnmuteQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of which values; of all if none are named."""
+class UnmuteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The key values to unmute; all by default."""
 
     keys: dict[str, str] = {}
 
@@ -142,30 +122,30 @@ class UnmuteQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Mutes(msgspec.Struct, frozen=True):
     """Mutes that have ended."""
 
-    mutes: list[Muted]
+    mutes: list[MuteStatus]
 
 
-class RetryQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose failed notifications; all if nothing is named."""
+class RetryRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The alert, rule or watch whose failed notifications are retried; all by default."""
 
     alert: str | None = None
     rule: str | None = None
 
 
-class Retried(msgspec.Struct, frozen=True):
-    """How many notifications are tried again."""
+class RetryResult(msgspec.Struct, frozen=True):
+    """The number of notifications that are retried."""
 
     notifications: int
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody says who has seen an alert."""
+    """The note of an acknowledgement."""
 
     note: str | None = None
 
 
 class StreamReport(msgspec.Struct, frozen=True):
-    """How one stream is doing. Positions are one offset a partition."""
+    """The status of one stream. Positions are one offset per partition."""
 
     name: str
     source: str
@@ -188,8 +168,20 @@ class StreamReport(msgspec.Struct, frozen=True):
     trigger_ms: int | None = None
 
 
+class ProblemReport(msgspec.Struct, frozen=True):
+    """A problem: `about` is the id of a node of the topology, or a component of the run."""
+
+    about: str
+    kind: str  # of the subject: source, flow, table, view, rule, action, sink, part …
+    name: str  # of the subject
+    what: str  # the part of the subject that fails
+    message: str
+    level: Level
+    since: str | None
+
+
 class StatusReport(msgspec.Struct, frozen=True):
-    """How the project is doing: the service's Status, with what is computed from it."""
+    """The status of the project: ProjectStatus with computed fields."""
 
     name: str
     state: str
@@ -202,12 +194,12 @@ class StatusReport(msgspec.Struct, frozen=True):
     tables: list[TableStatus] = []
     rules: list[RuleStatus] = []
     watches: WatchNumbers | None = None
-    problems: list[Problem] = []
+    problems: list[ProblemReport] = []
 
     @staticmethod
-    def of(status: Status) -> StatusReport:
+    def of(status: ProjectStatus) -> StatusReport:
         # By attributes, so that `Balance.off`, a property, becomes a field.
         return msgspec.convert(status, StatusReport, from_attributes=True)
 
 
-learn(StatusReport)
+prepare_types(StatusReport)

@@ -1,8 +1,7 @@
-"""What may block runs in a thread, of which there is a stated number; more is refused with
-Overloaded before anything is done for it.
+"""Thread pools of fixed size for blocking calls; calls above the limit are refused with Overloaded.
 
-Queries are given their threads fairly by user: nobody has more than a share of them, so that one
-user's slow queries keep nobody else's waiting. tests/api/test_threads.py has a user who tries.
+Queries share their threads fairly between users: no user has more than a share of them, so that one
+user's slow queries do not delay those of others. tests/api/test_threads.py checks it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from headrace.api.limits import overloaded
-from headrace.core.turns import Turns
+from headrace.core.fair_queue import FairQueue
 
 QUICK_THREADS, SLOW_THREADS, WAITING_MAX = 16, 8, 256
 # Most of these wait for Spark, which costs nothing.
@@ -23,7 +22,7 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Runs what blocks, a stated number at a time. For one event loop."""
+    """Runs blocking calls, a fixed number at a time. For one event loop."""
 
     def __init__(self, most: int) -> None:
         self._limiter = CapacityLimiter(most)
@@ -38,7 +37,7 @@ class FairThreads:
     """Runs queries, each user's in turn. For one event loop."""
 
     def __init__(self) -> None:
-        self._turns = Turns(QUERY_THREADS, QUERY_SHARE, WAITING_MAX)
+        self._turns = FairQueue(QUERY_THREADS, QUERY_SHARE, WAITING_MAX)
         self._threads = Threads(QUERY_THREADS)
 
     async def run(self, user: str, call: Callable[[], T]) -> T:

@@ -1,3 +1,3 @@
-"""The second opinion: the same definition over the same events in another engine. Shares no code
-with batch, speed or the merge; it reads only what they have written.
+"""Audits: the same definition over the same events in a second engine. Shares no code with batch,
+speed or the merge; it reads only what they have written.
 """

@@ -1,9 +1,9 @@
-"""A view before its finish: its keys and its aggregates, which is what two engines are asked for.
+"""A view before its finish: its keys and its aggregates, which two engines compute.
 
 What follows the aggregates is computed by one engine from their values (headrace.certified), and
-means what Spark says; another engine would say it otherwise, and alarm nobody needs. HAVING is part
-of it, so an audit covers groups that the answer leaves out too.
-tests/audit/test_aggregated.py checks the definition.
+has Spark's semantics; a second engine would differ there without a defect. HAVING is part of it, so
+an audit covers groups that the answer leaves out too. tests/audit/test_aggregated.py checks the
+definition.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from headrace.compile.calls import aggregates_in, read_call
 from headrace.compile.plan import CallPlan, KeyPlan, OutputPlan, ViewPlan
-from headrace.core.aggregate import AGGREGATES, Estimate
+from headrace.core.aggregate import AGGREGATES, Approximation
 from headrace.core.origin import Origin
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_select, sql_of
 
 _ORIGIN = Origin("plan", 1)
 
@@ -48,15 +48,14 @@ def _call(view: ViewPlan, call: CallPlan) -> OutputPlan:
     return OutputPlan(name, call.type, call.column, estimate=_estimate(view, call))
 
 
-def _estimate(view: ViewPlan, call: CallPlan) -> Estimate | None:
+def _estimate(view: ViewPlan, call: CallPlan) -> Approximation | None:
     rough = AGGREGATES[call.name].estimate
-    # Rows that are put together when read have no numbers of their own, only sketches.
+    # Rows that are merged on read have no counts of their own, only sketches.
     return replace(rough, when="always") if rough and view.regroups else rough
 
 
 def _definition(view: ViewPlan) -> str:
-    select = parse_query(view.definition, _ORIGIN)
-    assert isinstance(select, exp.Select)
+    select = parse_select(view.definition, _ORIGIN)
     keys, calls = _keys(select), _calls(select)
     assert (len(keys), len(calls)) == (len(view.keys), len(view.calls)), view.definition
     select.set("distinct", None)
@@ -71,7 +70,7 @@ def _definition(view: ViewPlan) -> str:
 
 
 def _keys(select: exp.Select) -> list[exp.Expr]:
-    """What the view is grouped by, written out."""
+    """The GROUP BY expressions of the view, with aliases resolved."""
     items = [item.unalias() for item in select.expressions]
     group = select.args.get("group")
     if group is None:

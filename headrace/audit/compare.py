@@ -1,7 +1,7 @@
-"""When an answer and DuckDB's are the same.
+"""Compares an answer with DuckDB's.
 
-Rows meet by the keys that the answer shows. Whole numbers and texts must be equal, doubles to 1e-9
-relative wherever they stand (two engines differ in the last bits of a cosine, and a key or an
+Rows are matched by the keys that the answer shows. Whole numbers and texts must be equal, doubles
+to 1e-9 relative at any depth (two engines differ in the last bits of a cosine, and a key or an
 element of a list may be one), and estimates of a value within six standard errors. An estimate
 whose error is a share of something else is not compared, nor are rows of keys that one engine takes
 for one and the other for two; the result says so. tests/audit/test_compare.py checks each kind.
@@ -18,7 +18,7 @@ from itertools import zip_longest
 from typing import Any
 
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
-from headrace.core.json_value import moment
+from headrace.core.json_value import timestamp
 from headrace.core.schema import Type, nested
 from headrace.core.shown_value import shown
 from headrace.core.storage import NAN
@@ -75,7 +75,7 @@ def _note(view: ViewPlan, apart: int) -> str:
 
 
 def _comparable(output: OutputPlan) -> bool:
-    """Whether the error of an estimate, if it is one, tells how far values may be apart."""
+    """Whether the error of an estimate, if it is one, bounds the difference of values."""
     return output.estimate is None or output.estimate.of == "value"
 
 
@@ -93,10 +93,11 @@ def _by_key(
         absent = found is None or found == NAN
         return found is None, found == NAN, 0 if absent else found
 
-    # Lists of doubles are compared when rows have met by the rest, of which a rule's have a place.
+    # Lists of doubles are compared after rows were matched by the rest, such as the offset of an
+    # alert.
     meets = [output.key and not _of_doubles(output) for output in view.outputs]
     keys = [n for n, each in enumerate(meets) if each]
-    # Estimates come last, since rows that differ only in those must still find each other.
+    # Estimates come last, since rows that differ only in those must still be matched.
     order = sorted(range(len(view.outputs)), key=lambda n: view.outputs[n].estimate is not None)
     found: dict[tuple[Any, ...], list[Any]] = {}
     for row in sorted(rows, key=lambda row: [rank(row, n) for n in order]):
@@ -141,7 +142,7 @@ def _told(type: Type, value: Any) -> Any:
         case "STRUCT":
             return {field.name: _told(field.type, value[field.name]) for field in type.fields}
         case "TIMESTAMP":
-            return moment(value if value.tzinfo else value.replace(tzinfo=UTC))
+            return timestamp(value if value.tzinfo else value.replace(tzinfo=UTC))
         case "TIMESTAMP_NTZ" | "DATE":
             return value.isoformat()
     return shown(type, value)
@@ -166,7 +167,7 @@ def _difference(
         rough = estimate and (estimate.when == "always" or ours[-1])
         tolerance = ERRORS_MAX * estimate.error if estimate and rough else None
         read = _read if nested(output.type) or output.type == "VARIANT" else _plain
-        if _comparable(output) and not alike(read(ours[n]), read(theirs[n]), tolerance):
+        if _comparable(output) and not values_equal(read(ours[n]), read(theirs[n]), tolerance):
             return f"{_shown(view, ours)}: {output.name} is {ours[n]}, DuckDB says {theirs[n]}"
     return None
 
@@ -179,16 +180,16 @@ def _read(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
-def alike(ours: Any, theirs: Any, tolerance: float | None = None) -> bool:
+def values_equal(ours: Any, theirs: Any, tolerance: float | None = None) -> bool:
     """Whether two values are the same; `tolerance` is that of an estimate."""
     if ours is None or theirs is None or ours == theirs:
         return ours is theirs or bool(ours == theirs)
     if tolerance is not None:
         return bool(abs(ours - theirs) <= max(1.0, tolerance * theirs))
     if isinstance(ours, list) and isinstance(theirs, list):
-        return len(ours) == len(theirs) and all(map(alike, ours, theirs))
+        return len(ours) == len(theirs) and all(map(values_equal, ours, theirs))
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        return ours.keys() == theirs.keys() and all(alike(ours[k], theirs[k]) for k in ours)
+        return ours.keys() == theirs.keys() and all(values_equal(ours[k], theirs[k]) for k in ours)
     if _is_nan(ours) or _is_nan(theirs):
         return _is_nan(ours) and _is_nan(theirs)
     if isinstance(ours, Decimal) and isinstance(theirs, float):

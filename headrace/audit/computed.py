@@ -1,6 +1,6 @@
 """The computed columns of a stream in DuckDB, as far as DuckDB can compute them.
 
-A view's definition has its computed columns written out; this is for those who look at the records
+A view's definition has its computed columns written out; this is for queries over the records
 themselves. A column that only Spark can compute is left out. tests/run/test_search.py searches by
 one of each.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import ErrorLevel, exp
 
 from headrace.audit import raw_json
-from headrace.audit.duck import in_duck_words
+from headrace.audit.duck import to_duckdb
 from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.event import RAW
 from headrace.core.origin import Origin
@@ -20,7 +20,9 @@ from headrace.define.dialect import parse_translatable
 
 
 def register_computed(connection: Any, stream: StreamPlan, records: str, name: str) -> list[str]:
-    """Make the records known by another name, with their computed columns; those that are there."""
+    """Register the records under another name, with their computed columns; returns those
+    available.
+    """
     computed = {
         column.name: sql
         for column in stream.columns
@@ -34,9 +36,9 @@ def register_computed(connection: Any, stream: StreamPlan, records: str, name: s
 def _sql(column: ColumnPlan) -> str:
     """The value of a column, and NULL where DuckDB fails on a value."""
     text = f"SELECT CAST({column.generated} AS {column.type})"
-    select = in_duck_words(parse_translatable(text, Origin("plan", 1)))
+    select = to_duckdb(parse_translatable(text, Origin("plan", 1)))
     value = select.expressions[0].transform(_raw_as_json)
-    # DuckDB itself says what it does not know.
+    # DuckDB itself refuses what it does not support.
     return f"TRY({value.sql(dialect='duckdb', unsupported_level=ErrorLevel.IGNORE)})"
 
 

@@ -1,8 +1,8 @@
 """The rows in which one event counts: the view's own definition, over that event alone.
 
-What the second engine says of the keys of one event is what it would say of them among all others,
-because in a view whose rows can be named each event counts by itself.
-tests/audit/test_counted.py compares it with the events behind each row.
+The keys that the second engine computes for one event are the same as among all others, because in
+a traceable view each event counts by itself. tests/audit/test_counted.py compares it with the
+events behind each row.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from headrace.audit.cell import Cell, check_nameable, key_outputs, placed_rows
 from headrace.audit.events import name_events
 from headrace.audit.limits import within_time
 from headrace.audit.oracle import connect, live_view
+from headrace.audit.view_row import ViewRow, check_traceable, key_outputs, positions_by_key
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan
 from headrace.core.errors import Unsupported
-from headrace.core.event import STATUS, Status
+from headrace.core.event import STATUS, EventStatus
 from headrace.define.functions import FunctionDefinition
 from headrace.serving.conditions import Condition
 from headrace.serving.read import rows_of
@@ -40,11 +40,11 @@ class OneEvent:
     seconds_max: float
 
 
-def counted_rows(event: OneEvent, store: SqliteStore, view: str) -> list[Cell]:
+def counted_rows(event: OneEvent, store: SqliteStore, view: str) -> list[ViewRow]:
     """The rows of a view in which the event counts, as they are now; an error says why not."""
     with store.read() as db:
         live = live_view(db, view)
-    check_nameable(live)
+    check_traceable(live)
     return [_cell(store, live, stored) for stored in _keys(event, live)]
 
 
@@ -52,13 +52,13 @@ def _keys(event: OneEvent, view: ViewPlan) -> list[tuple[Any, ...]]:
     """The keys of those rows, in storage form; of a window its start."""
     import duckdb
 
-    sql, names = placed_rows(view)
+    sql, names = positions_by_key(view)
     keys = ", ".join(f"k{n}" for n, _ in enumerate(key_outputs(view))) or "1"
     connection = connect(event.plan, view, event.folder, event.functions)
     try:
         with within_time(connection, event.seconds_max):
             connection.register("_one", event.record)
-            name_events(connection, event.stream, "_one", f"{STATUS} = {int(Status.EVENT)}")
+            name_events(connection, event.stream, "_one", f"{STATUS} = {int(EventStatus.EVENT)}")
             asked = f"SELECT DISTINCT {keys} FROM ({sql}) AS c({names}) LIMIT {ROWS_MAX}"
             rows = connection.execute(asked).fetchall()
     except duckdb.Error as error:
@@ -71,7 +71,7 @@ def _keys(event: OneEvent, view: ViewPlan) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) if view.keys else () for row in rows), key=repr)
 
 
-def _cell(store: SqliteStore, view: ViewPlan, stored: tuple[Any, ...]) -> Cell:
+def _cell(store: SqliteStore, view: ViewPlan, stored: tuple[Any, ...]) -> ViewRow:
     """The row with these keys."""
     conditions = [
         Condition(output, "IS", value)
@@ -80,4 +80,4 @@ def _cell(store: SqliteStore, view: ViewPlan, stored: tuple[Any, ...]) -> Cell:
     whole = msgspec.structs.replace(view, order=(), limit=None)
     with store.read() as db:
         rows = rows_of(db, whole, conditions)
-    return Cell(view, stored, rows[0] if rows else None)
+    return ViewRow(view, stored, rows[0] if rows else None)

@@ -1,7 +1,7 @@
 """A view's definition in DuckDB's SQL, with each output in storage form.
 
 Windows become edges in microseconds, ties of max_by are decided by the place in the log, and
-estimates are asked for exactly. A window is two columns, its start and its end.
+estimates are computed exactly. A window is two columns, its start and its end.
 tests/audit/test_oracle.py compares it with the reference interpreter.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from headrace.audit.duck_aggregates import SEQ, in_duck
+from headrace.audit.duck_aggregates import SEQ, duckdb_call
 from headrace.audit.ordered import (
     check_comparable,
     is_ordered,
@@ -19,7 +19,7 @@ from headrace.audit.ordered import (
     ordered_over,
     timed,
 )
-from headrace.audit.windows import NAMES, Windows, is_window, windows_of
+from headrace.audit.windows import NAMES, DuckWindows, is_window, windows_of
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_translatable
@@ -33,9 +33,9 @@ _BIGINT = (
 def oracle_sql(
     plan: ViewPlan, time: str | None = None, watermarks: Sequence[int | None] = ()
 ) -> str:
-    """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the
-    comparison. `time` is the column of the stream's event time; an outer join of streams asks for
-    their watermarks."""
+    """SELECT of the view's outputs in storage form; ORDER BY and LIMIT are left to the comparison.
+    `time` is the column of the stream's event time; an outer join of streams requires their
+    watermarks."""
     select = parse_translatable(plan.definition, Origin("plan", 1))
     assert isinstance(select, exp.Select)
     select.transform(lambda node: _from_the_beginning(node, watermarks), copy=False)
@@ -46,7 +46,7 @@ def oracle_sql(
     for part in ("order", "limit"):
         select.set(part, None)
     windows = _windows(select)
-    duck = in_duck_words(select, time, windows)
+    duck = to_duckdb(select, time, windows)
     if windows:
         windows.apply(duck)
     if plan.join:
@@ -61,21 +61,21 @@ def oracle_sql(
     return f"SELECT {', '.join(items)} FROM ({body})"
 
 
-def in_duck_words(
-    query: exp.Query, time: str | None = None, windows: Windows | None = None
+def to_duckdb(
+    query: exp.Query, time: str | None = None, windows: DuckWindows | None = None
 ) -> exp.Expr:
-    """The query with what DuckDB has not, or has otherwise, in its own words."""
-    return query.transform(lambda node: in_duck(node, time) or _translated(node, windows))
+    """The query in DuckDB's dialect, with what it lacks or defines differently rewritten."""
+    return query.transform(lambda node: duckdb_call(node, time) or _translated(node, windows))
 
 
-def _windows(select: exp.Select) -> Windows | None:
+def _windows(select: exp.Select) -> DuckWindows | None:
     """The windows of a definition, which has one call for them however often it is written."""
     call = next((node for node in select.find_all(exp.Anonymous) if is_window(node)), None)
     return windows_of(call, select, _plain_keys(select)) if call else None
 
 
 def _plain_keys(select: exp.Select) -> list[exp.Expr]:
-    """What else than its window a view is grouped by."""
+    """The GROUP BY expressions of a view other than its window."""
     group = select.args.get("group")
     items = [item.unalias() for item in select.expressions]
     aliases = {i.alias.lower(): i.this for i in select.expressions if isinstance(i, exp.Alias)}
@@ -107,8 +107,7 @@ def _qualify_place(select: exp.Expr) -> None:
 
 
 def _with_items(select: exp.Expr, items: list[str]) -> str:
-    """The SELECT with other items; aliases that GROUP BY and HAVING speak of are written out
-    first."""
+    """The SELECT with other items; aliases in GROUP BY and HAVING are resolved first."""
     aliases = {i.alias.lower(): i.this for i in select.expressions if isinstance(i, exp.Alias)}
     expressions = [item.unalias() for item in select.expressions]
     if group := select.args.get("group"):
@@ -137,7 +136,7 @@ def _alias(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
     )
 
 
-def _translated(node: exp.Expr, windows: Windows | None) -> exp.Expr:
+def _translated(node: exp.Expr, windows: DuckWindows | None) -> exp.Expr:
     if isinstance(node, exp.Window) and not node.args.get("spec"):
         return ordered_over(node)
     if windows and is_window(node):

@@ -1,7 +1,7 @@
 """Our aggregates in DuckDB's SQL, each computed by DuckDB from the events themselves.
 
 Lists are ordered by the place in the log, first and last by event time and place. An estimate whose
-error is not a share of the value is not asked for: it is NULL here, and the audit says that it was
+error is not a share of the value is not computed: it is NULL here, and the audit says that it was
 not compared. tests/audit/test_oracle.py calls every row of the table.
 """
 
@@ -22,8 +22,8 @@ _ORIGIN = Origin("plan", 1)
 Form = Callable[[str, str, Call, str | None], str]
 
 
-def in_duck(node: exp.Expr, time: str | None) -> exp.Expr | None:
-    """DuckDB's form of a call that it has not, or has otherwise; None for every other node."""
+def duckdb_call(node: exp.Expr, time: str | None) -> exp.Expr | None:
+    """DuckDB's form of a call that it lacks or defines differently; None for every other node."""
     if not isinstance(node, exp.Func | exp.Filter | exp.IgnoreNulls):
         return None
     call = read_call(node, _ORIGIN)

@@ -1,4 +1,4 @@
-"""What DuckDB calls the declared types. A VARIANT is the JSON text that log and master have."""
+"""DuckDB's names of the declared types. A VARIANT is the JSON text that log and master have."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A stream as DuckDB sees it: the master's files, and the log's records after them.
 
-Two relations are made of it. `every(stream)` has all records, with what became of them and their
-bytes. The stream's own name has its events, without what speed has passed over and no boundary has
+Two relations are made of it. `records_name(stream)` has all records, with their status and bytes.
+The stream's own name has its events, without those that speed has shed and no boundary has
 absorbed: that is not in the answer. tests/audit/test_events.py checks both.
 """
 
@@ -22,7 +22,7 @@ from headrace.core.event import (
     RAW,
     REASON,
     STATUS,
-    Status,
+    EventStatus,
 )
 from headrace.core.position import Position, PositionRange
 from headrace.define.layout import Layout
@@ -37,7 +37,7 @@ from headrace.serving.store import Shed
 _PLACE = f"{PARTITION}, {OFFSET}"
 
 
-def every(stream: str) -> str:
+def records_name(stream: str) -> str:
     """The relation with all records of a stream."""
     return f'"_every_{stream}"'
 
@@ -49,18 +49,18 @@ def register_stream(
     layout: Layout,
     shed: Sequence[Shed] = (),
 ) -> None:
-    """Make a stream's records up to `position` known, and its events that are not shed."""
+    """Register a stream's records up to `position`, and its events that are not shed."""
     register_records(connection, stream, position, layout)
-    condition = f"{STATUS} = {int(Status.EVENT)}"
+    condition = f"{STATUS} = {int(EventStatus.EVENT)}"
     if shed:
-        connection.register(f"_shed_{stream.name}", places(shed))
+        connection.register(f"_shed_{stream.name}", shed_positions(shed))
         condition += f' AND ({_PLACE}) NOT IN (SELECT ({_PLACE}) FROM "_shed_{stream.name}")'
-    name_events(connection, stream, every(stream.name), condition)
+    name_events(connection, stream, records_name(stream.name), condition)
 
 
 def name_events(connection: Any, stream: StreamPlan, records: str, condition: str) -> None:
-    """Let the stream's name mean those of the records for which the condition holds, with what is
-    stored of them: a view's definition says itself what is computed.
+    """Make the stream's name a view of the records for which the condition holds, with their stored
+    columns: a view's definition has its computed columns itself.
     """
     columns = ", ".join(f'"{name}"' for name in (*stream.schema.stored.names, *HIDDEN))
     columns += f", {raw_json.NAME}({RAW}) AS {RAW}" if stream.raw else ""
@@ -70,8 +70,8 @@ def name_events(connection: Any, stream: StreamPlan, records: str, condition: st
     )
 
 
-def places(shed: Iterable[Shed]) -> Any:
-    """Where the events lie that speed has passed over."""
+def shed_positions(shed: Iterable[Shed]) -> Any:
+    """The positions of the events that speed has shed."""
     import numpy as np
     import pyarrow as pa
 
@@ -89,8 +89,7 @@ def register_records(
     connection: Any, stream: StreamPlan, position: Position, layout: Layout
 ) -> None:
     """Make `every(stream)` known, up to a position."""
-    whole = PositionRange(Position.start(stream.partitions), position)
-    register_range(connection, stream, whole, layout)
+    register_range(connection, stream, PositionRange.before(position), layout)
 
 
 def register_range(
@@ -100,13 +99,14 @@ def register_range(
     layout: Layout,
     tail_max: int | None = None,
 ) -> bool:
-    """Make `every(stream)` known, with the records of a range; whether their lateness is known.
+    """Register `records_name(stream)` with the records of a range; returns whether their lateness
+    is known.
 
     Lateness is decided by the whole log before an event. If more than `tail_max` records are not
-    yet archived, only those of the range are read, and what is said of their lateness is void.
+    yet archived, only those of the range are read, and their lateness is not valid.
     """
     archived, highs, files = _archived(stream, layout)
-    # Files that were archived meanwhile are passed over: their events are read from the log.
+    # Files that were archived meanwhile are skipped: their events are read from the log.
     cut = archived.earliest(range.upper)
     known = tail_max is None or range.upper - cut <= tail_max
     hot = PositionRange(cut if known else cut.latest(range.lower), range.upper)
@@ -120,7 +120,7 @@ def register_range(
     after = f"NOT {before(range.lower)}"
     parts = [f'SELECT {columns}, {STATUS} FROM "_tail_{stream.name}" WHERE {after}']
     cold = PositionRange(range.lower.earliest(cut), cut)
-    for status in Status:
+    for status in EventStatus:
         if paths := sound(event_files(files, cold, status)):
             source = f"read_parquet({_listed(paths)}, union_by_name = true"
             source += ", hive_partitioning = false)"
@@ -128,7 +128,7 @@ def register_range(
                 f"SELECT {columns}, {int(status)} AS {STATUS} FROM {source} "
                 f"WHERE {before(cut)} AND {after}"
             )
-    connection.execute(f"CREATE VIEW {every(stream.name)} AS {' UNION ALL '.join(parts)}")
+    connection.execute(f"CREATE VIEW {records_name(stream.name)} AS {' UNION ALL '.join(parts)}")
     return known
 
 

@@ -1,4 +1,4 @@
-"""A stated time for DuckDB: what takes longer is interrupted and told as LimitReached."""
+"""A timeout for DuckDB: a longer statement is interrupted and raised as LimitReached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.core.errors import LimitReached
 
 @contextmanager
 def within_time(connection: Any, seconds_max: float) -> Iterator[None]:
-    """Interrupt what the connection does when the time is over."""
+    """Interrupt the connection after the timeout."""
     import duckdb
 
     timer = threading.Timer(seconds_max, connection.interrupt)

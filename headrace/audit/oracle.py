@@ -1,10 +1,9 @@
 """The audit: the merged answer and DuckDB's answer over the same events up to the same position,
 compared.
 
-Rows and position are read in one transaction; the events are the master's files up to that
-position and the log's after them (audit/compare.py says when rows are the same).
-tests/audit/test_oracle.py checks that it finds nothing when all is well, and each kind of defect
-when not.
+Rows and position are read in one transaction; the events are the master's files up to that position
+and the log's after them (audit/compare.py says when rows are the same). tests/audit/test_oracle.py
+checks that it finds nothing in a correct answer, and each kind of defect.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def audit_view(
         connection.close()
     many = sum(one.events for one in shed)
     found = compare(view, answer, expected)
-    note = f"sampled: without {many:,} events that speed has passed over"
+    note = f"sampled: without {many:,} events that speed has shed"
     return replace(found, note=note) if many else found
 
 

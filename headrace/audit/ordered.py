@@ -1,8 +1,8 @@
 """What needs the events of a key in order, in DuckDB's SQL.
 
 Running values are window functions there too, and the windows of counts and punctuation are made of
-one, so they are said without the engine's folds. What DuckDB has no word for is not compared, and
-the audit says so. tests/audit/test_ordered.py compares it with the reference interpreter.
+one, so they do not use the engine's folds. What DuckDB does not support is not compared, and the
+audit says so. tests/audit/test_ordered.py compares it with the reference interpreter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RUNNING = {
 
 
 class NotComparable(Exception):
-    """DuckDB cannot say what the definition says; the text is the reason."""
+    """DuckDB does not support the definition; the text is the reason."""
 
 
 def is_ordered(node: exp.Expr) -> bool:
@@ -36,7 +36,7 @@ def is_ordered(node: exp.Expr) -> bool:
 
 
 def check_comparable(plan: ViewPlan, select: exp.Select) -> None:
-    """Raise where DuckDB has no words for a carried view."""
+    """Raise NotComparable if DuckDB does not support a carried view."""
     if plan.carry and plan.carry.processor:
         raise NotComparable("a processor is written in Python")
     if plan.carry and plan.carry.match:

@@ -1,7 +1,7 @@
-"""How a row came about: each epoch and generation that touched it, and the row after each.
+"""The history of a row: each epoch and generation that changed it, and the row after each.
 
 The row after a step is made again of the events that the answer had then: all before speed's
-position, but for those that speed had passed over and no generation had absorbed. The definition is
+position, except those that speed had shed and no generation had absorbed. The definition is
 today's, and the last step gives today's row. tests/audit/test_replay.py follows one through both.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.audit.events import before
-from headrace.audit.trace import Replay, Step
-from headrace.audit.tracing import EVER_PASSED, PASSED, ROW, Asked, Tracing
+from headrace.audit.row_trace import EVER_PASSED, PASSED, ROW, RowSnapshot, RowTrace
+from headrace.audit.trace import Replay, ReplayStep
 from headrace.core.event import LATE, OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
@@ -20,7 +20,7 @@ from headrace.serving.history import EpochRecord, GenerationRecord
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _HistoryEntry:
     """A step of the stream, whether or not it touched the row."""
 
     what: str
@@ -31,33 +31,35 @@ class _Moment:
     boundary: Position
 
 
-def replay_row(traced: Tracing, limit: int) -> Replay:
+def replay_row(traced: RowTrace, limit: int) -> Replay:
     """The newest `limit` steps of a row."""
-    moments = _moments(traced.asked)
-    touched = [(m, *counts) for m, counts in zip(moments, _counts(traced, moments), strict=True)]
+    entries = _history(traced.snapshot)
+    touched = [
+        (entry, *counts) for entry, counts in zip(entries, _counts(traced, entries), strict=True)
+    ]
     touched = [step for step in touched if step[1]]
     newest = touched[-limit:]
     steps = [_step(traced, *step) for step in newest]
     ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT {PASSED}")
     agrees, sentence = traced.agreement(events)
-    cell = traced.asked.cell
+    view_row = traced.snapshot.view_row
     return Replay(
-        cell.view.name,
-        cell.shown_key,
-        cell.shown,
+        view_row.view.name,
+        view_row.shown_key,
+        view_row.shown,
         steps,
         len(touched) - len(newest),
         agrees,
         sentence,
-        traced.asked.as_of,
+        traced.snapshot.as_of,
     )
 
 
-def _moments(asked: Asked) -> list[_Moment]:
+def _history(snapshot: RowSnapshot) -> list[_HistoryEntry]:
     """The history of the stream in the order of time."""
-    start = Position.start(asked.state.plan.partitions)
+    start = Position.start(snapshot.state.plan.partitions)
     position, boundary, found = start, start, []
-    records: list[EpochRecord | GenerationRecord] = [*asked.epochs, *asked.generations]
+    records: list[EpochRecord | GenerationRecord] = [*snapshot.epochs, *snapshot.generations]
     for record in sorted(records, key=_order):
         if isinstance(record, EpochRecord):
             what, range = "epoch", record.range
@@ -66,26 +68,26 @@ def _moments(asked: Asked) -> list[_Moment]:
             boundary = boundary.latest(record.boundary)
         position = position.latest(range.upper)
         at, _, number = _order(record)
-        found.append(_Moment(what, number, at, range, position, boundary))
+        found.append(_HistoryEntry(what, number, at, range, position, boundary))
     return found
 
 
 def _order(record: EpochRecord | GenerationRecord) -> tuple[int, bool, int]:
-    """By time, and a generation after the epochs of the same moment."""
+    """By time, and a generation after the epochs that were committed at the same time."""
     if isinstance(record, EpochRecord):
         return record.committed_at, False, record.number
     return record.promoted_at, True, record.number
 
 
-def _counts(traced: Tracing, moments: list[_Moment]) -> list[tuple[int, int, int]]:
-    """For each moment how many events of the row lie in its range, late ones, and passed over."""
+def _counts(traced: RowTrace, entries: list[_HistoryEntry]) -> list[tuple[int, int, int]]:
+    """For each entry, how many events of the row lie in its range, late ones, and shed ones."""
     rows = [
         (n, partition, interval.lower, interval.upper)
-        for n, moment in enumerate(moments)
-        for partition, interval in moment.range.intervals()
+        for n, entry in enumerate(entries)
+        for partition, interval in entry.range.intervals()
     ]
     if not rows:
-        return [(0, 0, 0)] * len(moments)
+        return [(0, 0, 0)] * len(entries)
     ranges = ", ".join(map(str, rows))
     found = traced.fetch(
         f"SELECT s._n, count(*), count(*) FILTER (WHERE {LATE}), "
@@ -94,20 +96,20 @@ def _counts(traced: Tracing, moments: list[_Moment]) -> list[tuple[int, int, int
         f"AND r.{OFFSET} >= s._lower AND r.{OFFSET} < s._upper GROUP BY s._n"
     )
     known = {n: (events, late, shed) for n, events, late, shed in found}
-    return [known.get(n, (0, 0, 0)) for n in range(len(moments))]
+    return [known.get(n, (0, 0, 0)) for n in range(len(entries))]
 
 
-def _step(traced: Tracing, moment: _Moment, events: int, late: int, shed: int) -> Step:
-    absorbed = f"(NOT {EVER_PASSED} OR {before(moment.boundary)})"
-    made: tuple[Any, ...] | None = traced.row(f"{before(moment.position)} AND {absorbed}")
-    return Step(
-        moment.what,
-        moment.number,
-        iso(moment.at_us),
-        list(moment.position.offsets),
-        list(moment.boundary.offsets),
+def _step(traced: RowTrace, entry: _HistoryEntry, events: int, late: int, shed: int) -> ReplayStep:
+    absorbed = f"(NOT {EVER_PASSED} OR {before(entry.boundary)})"
+    made: tuple[Any, ...] | None = traced.row(f"{before(entry.position)} AND {absorbed}")
+    return ReplayStep(
+        entry.what,
+        entry.number,
+        iso(entry.at_us),
+        list(entry.position.offsets),
+        list(entry.boundary.offsets),
         events,
         late,
         shed,
-        traced.asked.cell.row_of(made) if made else None,
+        traced.snapshot.view_row.row_of(made) if made else None,
     )

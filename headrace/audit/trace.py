@@ -1,4 +1,4 @@
-"""What `why` and `replay` answer: the events behind one row, and how the row came about.
+"""The answers of `why` and `replay`: the events behind one row, and its history.
 
 Every record up to the answer's position is in exactly one place of a `Why`: behind the row, or left
 out for one reason. tests/audit/test_why.py adds them up.
@@ -12,10 +12,12 @@ import msgspec
 
 from headrace.serving.answer import AsOf
 
-LISTED = 50  # events of a kind, or steps, that are listed if nothing is said; the rest is counted
+LISTED = (
+    50  # the default number of events of a kind, or steps, that are listed; the rest is counted
+)
 
 
-class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """One record of a stream's log; its bytes as text where they are text."""
 
     stream: str
@@ -28,12 +30,12 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str | None = None  # of a dead letter
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class OmittedRecords(msgspec.Struct, frozen=True):
     """Records that are not behind the row, all for one reason; some are only counted."""
 
     reason: str
     events: int
-    listed: list[Seen]
+    listed: list[TracedRecord]
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -43,15 +45,15 @@ class Why(msgspec.Struct, frozen=True):
     key: dict[str, Any]
     row: dict[str, Any] | None  # as it is answered; None if there is no such row
     events: int
-    listed: list[Seen]
-    left_out: list[LeftOut]
+    listed: list[TracedRecord]
+    left_out: list[OmittedRecords]
     agrees: bool  # whether a second engine makes the row of exactly these events
     sentence: str
     as_of: dict[str, AsOf]
 
 
-class Step(msgspec.Struct, frozen=True):
-    """An epoch or a generation that touched the row, and the row after it."""
+class ReplayStep(msgspec.Struct, frozen=True):
+    """An epoch or a generation that changed the row, and the row after it."""
 
     what: str  # epoch, generation
     number: int
@@ -60,17 +62,17 @@ class Step(msgspec.Struct, frozen=True):
     boundary: list[int]  # batch's, after it
     events: int  # of the row; for a generation those that it took over from speed, or brought
     late: int  # among them
-    shed: int  # passed over by the epoch; absorbed by the generation
+    shed: int  # shed by the epoch; absorbed by the generation
     row: dict[str, Any] | None
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """How one row came about."""
+    """The history of one row."""
 
     view: str
     key: dict[str, Any]
     row: dict[str, Any] | None
-    steps: list[Step]
+    steps: list[ReplayStep]
     earlier: int  # steps before those, which are only counted
     agrees: bool
     sentence: str

@@ -1,5 +1,4 @@
-"""Why a row is what it is: the events behind it, and every other record with the reason why it is
-not.
+"""Explains a row: the events behind it, and every other record with the reason why it is left out.
 
 accepted up to the position = behind + shed + filtered + in other rows + in no row + duplicates +
 dead letters, exact to the record. tests/audit/test_why.py adds it up.
@@ -12,11 +11,20 @@ from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
-from headrace.audit.trace import LeftOut, Seen, Why
-from headrace.audit.tracing import PASSED, ROW, Tracing
-from headrace.core.event import ARRIVED_AT, LATE, OFFSET, PARTITION, RAW, REASON, STATUS, Status
+from headrace.audit.row_trace import PASSED, ROW, RowTrace
+from headrace.audit.trace import OmittedRecords, TracedRecord, Why
+from headrace.core.event import (
+    ARRIVED_AT,
+    LATE,
+    OFFSET,
+    PARTITION,
+    RAW,
+    REASON,
+    STATUS,
+    EventStatus,
+)
 
-SHED = "shed: speed has passed over it, and no generation has absorbed it"
+SHED = "shed: speed has skipped it, and no generation has absorbed it"
 FILTERED = "filtered by WHERE"
 JOINED = "filtered by a join"
 OTHER = "counts in other rows"
@@ -28,82 +36,84 @@ DEAD_LETTERS = "dead letter"
 WAITING = "not yet taken by speed"
 
 
-def explain_row(traced: Tracing, waiting: int, limit: int) -> Why:
+def explain_row(traced: RowTrace, waiting: int, limit: int) -> Why:
     """The events behind a row and those left out, at most `limit` of each kind."""
     _sort_out(traced)
-    cell = traced.asked.cell
+    view_row = traced.snapshot.view_row
     ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT {PASSED}")
     listed = _listed(traced, f"SELECT * FROM {ROW} WHERE NOT {PASSED}", limit)
     left_out = [*_events_left_out(traced, limit), *_others_left_out(traced, limit)]
-    left_out += [LeftOut(WAITING, waiting, [])] if waiting else []
+    left_out += [OmittedRecords(WAITING, waiting, [])] if waiting else []
     agrees, sentence = traced.agreement(events)
     return Why(
-        cell.view.name,
-        cell.shown_key,
-        cell.shown,
+        view_row.view.name,
+        view_row.shown_key,
+        view_row.shown,
         events,
         listed,
         left_out,
         agrees,
         sentence,
-        traced.asked.as_of,
+        traced.snapshot.as_of,
     )
 
 
-def _sort_out(traced: Tracing) -> None:
+def _sort_out(traced: RowTrace) -> None:
     """Give each event that is not behind the row its reason."""
-    traced.place_relaxed("_without_where", "where")
-    traced.place_relaxed("_without_joins", "joins")
+    traced.mark_positions_relaxed("_without_where", "where")
+    traced.mark_positions_relaxed("_without_joins", "joins")
     same = f"USING ({PARTITION}, {OFFSET})"
     traced.run(
         f"CREATE TEMP TABLE _sorted AS SELECT e.{PARTITION}, e.{OFFSET}, CASE "
         f"WHEN p.here AND m.{OFFSET} IS NOT NULL THEN '{SHED}' WHEN p.here THEN '' "
         f"WHEN w.here THEN '{FILTERED}' WHEN j.here THEN '{JOINED}' "
         f"WHEN p.here IS NOT NULL THEN '{OTHER}' ELSE '{NOWHERE}' END AS reason "
-        f"FROM {traced.every} e LEFT JOIN _placed p {same} "
+        f"FROM {traced.records} e LEFT JOIN _placed p {same} "
         f"LEFT JOIN _without_where w {same} LEFT JOIN _without_joins j {same} "
         f"LEFT JOIN _missing m ON m.{PARTITION} = e.{PARTITION} AND m.{OFFSET} = e.{OFFSET} "
-        f"WHERE e.{STATUS} = {int(Status.EVENT)}"
+        f"WHERE e.{STATUS} = {int(EventStatus.EVENT)}"
     )
 
 
-def _events_left_out(traced: Tracing, limit: int) -> Iterator[LeftOut]:
+def _events_left_out(traced: RowTrace, limit: int) -> Iterator[OmittedRecords]:
     counts = dict(traced.fetch("SELECT reason, count(*) FROM _sorted GROUP BY reason"))
     for reason in (SHED, FILTERED, JOINED):
         if reason in counts:
             places = f"SELECT {PARTITION}, {OFFSET} FROM _sorted WHERE reason = '{reason}'"
-            records = f"SELECT * FROM {traced.every} JOIN ({places}) USING ({PARTITION}, {OFFSET})"
-            yield LeftOut(reason, counts[reason], _listed(traced, records, limit))
+            records = (
+                f"SELECT * FROM {traced.records} JOIN ({places}) USING ({PARTITION}, {OFFSET})"
+            )
+            yield OmittedRecords(reason, counts[reason], _listed(traced, records, limit))
     for reason in (OTHER, NOWHERE):
         if reason in counts:
-            yield LeftOut(reason, counts[reason], [])
+            yield OmittedRecords(reason, counts[reason], [])
 
 
-def _others_left_out(traced: Tracing, limit: int) -> Iterator[LeftOut]:
+def _others_left_out(traced: RowTrace, limit: int) -> Iterator[OmittedRecords]:
     # A duplicate has the bytes of its original; a dead letter cannot be read, but searched.
     same = f"{RAW} IN (SELECT {RAW} FROM {ROW})"
-    yield from _split(traced, Status.DUPLICATE, same, (DUPLICATE, DUPLICATES), limit)
+    yield from _split(traced, EventStatus.DUPLICATE, same, (DUPLICATE, DUPLICATES), limit)
     mentions = " AND ".join(_mention(value) for value in _words(traced)) or "true"
-    yield from _split(traced, Status.DEAD_LETTER, mentions, (DEAD_LETTER, DEAD_LETTERS), limit)
+    yield from _split(traced, EventStatus.DEAD_LETTER, mentions, (DEAD_LETTER, DEAD_LETTERS), limit)
 
 
 def _split(
-    traced: Tracing, status: Status, mine: str, reasons: tuple[str, str], limit: int
-) -> Iterator[LeftOut]:
+    traced: RowTrace, status: EventStatus, mine: str, reasons: tuple[str, str], limit: int
+) -> Iterator[OmittedRecords]:
     """The records of a status: those that are of this row, which are listed, and the others."""
-    records = f"FROM {traced.every} WHERE {STATUS} = {int(status)}"
+    records = f"FROM {traced.records} WHERE {STATUS} = {int(status)}"
     ((own, all),) = traced.fetch(f"SELECT count(*) FILTER (WHERE {mine}), count(*) {records}")
     if own:
         listed = _listed(traced, f"SELECT * {records} AND ({mine})", limit)
-        yield LeftOut(reasons[0], own, listed)
+        yield OmittedRecords(reasons[0], own, listed)
     if all > own:
-        yield LeftOut(reasons[1], all - own, [])
+        yield OmittedRecords(reasons[1], all - own, [])
 
 
-def _words(traced: Tracing) -> list[str]:
+def _words(traced: RowTrace) -> list[str]:
     """The key's values as a record would write them; a window is not written in one."""
-    cell = traced.asked.cell
-    pairs = zip(cell.keys, cell.stored, strict=True)
+    view_row = traced.snapshot.view_row
+    pairs = zip(view_row.keys, view_row.stored, strict=True)
     kinds = {"STRING", "INT", "BIGINT"}
     return [str(value) for key, value in pairs if value is not None and key.type in kinds]
 
@@ -134,7 +144,7 @@ def _is_letter(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _listed(traced: Tracing, records: str, limit: int) -> list[Seen]:
+def _listed(traced: RowTrace, records: str, limit: int) -> list[TracedRecord]:
     mark = traced.stream.watermark
     time = f'"{mark[0]}"' if mark else "NULL"
     rows = traced.fetch(
@@ -153,15 +163,15 @@ def _seen(
     late: bool,
     reason: str | None,
     raw: bytes,
-) -> Seen:
+) -> TracedRecord:
     text = bytes(raw).decode("utf-8", "backslashreplace")
-    return Seen(
+    return TracedRecord(
         stream, partition, offset, _iso(time), _iso(arrived) or "", text, bool(late), reason
     )
 
 
 def _iso(moment: Any) -> str | None:
-    """A moment of DuckDB's, which are without a zone and in UTC."""
+    """A timestamp of DuckDB, which has no zone and is in UTC."""
     if moment is None:
         return None
     return str(moment.replace(tzinfo=UTC).isoformat()).replace("+00:00", "Z")

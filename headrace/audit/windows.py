@@ -1,4 +1,4 @@
-"""Windows in DuckDB's SQL, said once more and in another way than the engine does.
+"""Windows in DuckDB's SQL, computed in another way than the engine does.
 
 Here an event is put into its windows at once: a sliding window makes one row of an event for each
 window that holds it, and a session is found among all events of its key and joined to them. Nothing
@@ -19,9 +19,9 @@ NAMES = ("window", "session_window", "landmark_window")
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """What a definition's windows are to DuckDB: edges, the join that makes them, and which events
-    are in one.
+class DuckWindows:
+    """The windows of a definition in DuckDB: edges, the join that makes them, and the condition of
+    an event to be in one.
     """
 
     start: str
@@ -46,13 +46,13 @@ def is_window(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in NAMES
 
 
-def windows_of(call: exp.Expr, select: exp.Select, keys: Sequence[exp.Expr]) -> Windows:
+def windows_of(call: exp.Expr, select: exp.Select, keys: Sequence[exp.Expr]) -> DuckWindows:
     """The windows of a call in a SELECT that is also grouped by `keys`."""
     time = f"epoch_us({call.expressions[0].sql(dialect='duckdb')})"
     match call.name.lower():
         case "landmark_window":
             landmark = from_iso(call.expressions[1].name)
-            return Windows(
+            return DuckWindows(
                 f"make_timestamp({landmark})", "CAST(NULL AS TIMESTAMP)", f"{time} >= {landmark}"
             )
         case "session_window":
@@ -60,16 +60,16 @@ def windows_of(call: exp.Expr, select: exp.Select, keys: Sequence[exp.Expr]) -> 
     return _sliding(call, time)
 
 
-def _sliding(call: exp.Expr, time: str) -> Windows:
+def _sliding(call: exp.Expr, time: str) -> DuckWindows:
     size, *rest = (_length(argument.name) for argument in call.expressions[1:])
     slide, offset = (*rest, *(size, 0)[len(rest) :])
     newest = f"{time} - ((({time} - {offset}) % {slide}) + {slide}) % {slide}"
     if slide == size:
         start = f"make_timestamp({newest})"
-        return Windows(start, f"{start} + to_microseconds({size})", f"{time} IS NOT NULL")
+        return DuckWindows(start, f"{start} + to_microseconds({size})", f"{time} IS NOT NULL")
     series = f"generate_series({newest} - {size // slide * slide}, {newest}, {slide})"
     start = "make_timestamp(_w._us)"
-    return Windows(
+    return DuckWindows(
         start,
         f"{start} + to_microseconds({size})",
         f"_w._us + {size} > {time}",
@@ -77,7 +77,9 @@ def _sliding(call: exp.Expr, time: str) -> Windows:
     )
 
 
-def _sessions(call: exp.Expr, time: str, select: exp.Select, keys: Sequence[exp.Expr]) -> Windows:
+def _sessions(
+    call: exp.Expr, time: str, select: exp.Select, keys: Sequence[exp.Expr]
+) -> DuckWindows:
     gap = call.expressions[1].sql(dialect="duckdb")
     moment = call.expressions[0].sql(dialect="duckdb")
     end = f"epoch_us({moment} + TRY_CAST({gap} AS INTERVAL))"
@@ -93,7 +95,7 @@ def _sessions(call: exp.Expr, time: str, select: exp.Select, keys: Sequence[exp.
     by = f"PARTITION BY {', '.join(names)} " if names else ""
     reached = f"max(_t) OVER ({by}ORDER BY _f ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     marked = f"SELECT *, coalesce(_f > {reached}, true)::INT AS _opens FROM ({events})"
-    # Events of one moment are in one session, whichever of them is said to open it.
+    # Events with the same timestamp are in one session, whichever of them opens it.
     number = f"sum(_opens) OVER ({by}ORDER BY _f) AS _s"
     numbered = f"SELECT *, {number} FROM ({marked})"
     group = ", ".join([*names, "_s"])
@@ -102,7 +104,7 @@ def _sessions(call: exp.Expr, time: str, select: exp.Select, keys: Sequence[exp.
         f"_w._g{n} IS NOT DISTINCT FROM {key.sql(dialect='duckdb')}" for n, key in enumerate(keys)
     ]
     within = " AND ".join([*same, f"{time} >= _w._f", f"{time} < _w._t"])
-    return Windows(
+    return DuckWindows(
         "make_timestamp(_w._f)",
         "make_timestamp(max(_w._t))",
         f"{end} > {time}",

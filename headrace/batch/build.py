@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import structlog
 
 from headrace.compile.flow import FlowPlan, whole
@@ -21,12 +22,11 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import Clock, now_us
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
-from headrace.serving.store import AuditResult, Row, Staged, Store, Superseded, Version
+from headrace.serving.store import AuditResult, Staged, Store, Superseded, Version
 from headrace.serving.watermark import Reached, Times
 from headrace.spark.carry import Carrying
 from headrace.spark.feed import Feed
 from headrace.spark.joined import marks, with_new
-from headrace.spark.relations import rows_of
 
 log = structlog.get_logger()
 
@@ -76,9 +76,9 @@ class Builder:
         state, boundary = self.store.stream(self.flow.name), reached.position
         versions = [v for v in self.store.versions(self.flow.name) if v.since <= boundary]
         # A version that is about to be replaced needs no build any more.
-        replaced = {v.name for v in versions if v.state == "building"}
-        versions = [v for v in versions if v.state == "building" or v.name not in replaced]
-        waiting = [v for v in versions if v.state == "building" or v.name in full]
+        replaced = {v.name for v in versions if not v.live}
+        versions = [v for v in versions if not v.live or v.name not in replaced]
+        waiting = [v for v in versions if not v.live or v.name in full]
         if reached == state.built and not waiting:
             return None
         staged = []
@@ -123,7 +123,7 @@ class Builder:
         given = self._register(range, reached)
         if carry := version.plan.carry:
             return self._stage_carried(version, carry, before, reached, len(range))
-        rows = rows_of(self.spark.sql(version.plan.partial_sql, args=given))
+        rows = self.spark.sql(version.plan.partial_sql, args=given).toArrow()
         return self.store.stage(version, full, rows, self._values(version.plan, given))
 
     def _stage_carried(
@@ -146,29 +146,29 @@ class Builder:
         folded = carrying.fold(states)
         if folded.disordered:
             return self._stage(version, None, reached)
-        rows = [row[1:] for row in rows_of(self.spark.sql(version.plan.partial_sql))]
+        rows = self.spark.sql(version.plan.partial_sql).toArrow()
         values = self._values(version.plan, {})
         return self.store.stage(version, full, rows, values, folded.states)
 
     def _register(self, range: PositionRange, reached: Reached) -> dict[str, Any]:
         """Give the streams' names the events of the range; the SQL's parameters."""
         for feed, part in zip(self.feeds, self.flow.ranges(range), strict=True):
-            events = feed.archived_events(self.spark, part)
+            events = feed.events(self.spark, part)
             events = with_new(events, True) if self.flow.joined else events
             events.createOrReplaceTempView(f"`{feed.stream.name}`")
         nothing = (None,) * len(self.feeds)
         return marks(nothing, reached.marks) if self.flow.joined else {}
 
-    def _values(self, plan: ViewPlan, given: dict[str, Any]) -> list[Row]:
+    def _values(self, plan: ViewPlan, given: dict[str, Any]) -> dict[str, pa.Table]:
         """The distinct values behind each exact distinct count."""
-        found: list[Row] = []
+        found: dict[str, pa.Table] = {}
         keys = "".join(f"{key.column}, " for key in plan.keys)
         for partial in plan.counted:
             sql = (
-                f"SELECT DISTINCT '{partial.columns[0]}' AS c, {keys}{partial.counted} AS v "
+                f"SELECT DISTINCT {keys}{partial.counted} AS v "
                 f"FROM ({plan.map_sql}) AS mapped WHERE ({partial.counted}) IS NOT NULL"
             )
-            found += rows_of(self.spark.sql(sql, args=given))
+            found[partial.columns[0]] = self.spark.sql(sql, args=given).toArrow()
         return found
 
     def _audit(self, build: Staged, group: int, boundary: Position) -> AuditResult:

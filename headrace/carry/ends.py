@@ -1,4 +1,4 @@
-"""The rows with which a fold ends its keys: state, timer, and whether events were out of order."""
+"""The row at the end of each key of a fold: state, timer, and whether events were out of order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.core.event import CUT, DISORDERED, KEY, SEQ, STATE, TIME, TIMER
 COLUMNS = (KEY, TIME, SEQ, STATE, TIMER, DISORDERED, CUT)
 
 
-class Ends:
+class KeyEndRows:
     """Rows that end keys, collected as columns."""
 
     def __init__(self) -> None:

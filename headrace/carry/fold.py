@@ -1,12 +1,11 @@
 """The fold: batches of rows sorted by key and order in, the same rows with the steps' values out.
 
-A row with `_state` is where a key's events before have come to: it stands first among the rows of
-its key. After the events of a key comes one such row, with what the next fold begins with. A key
-whose first event is dated before its state's last one is out of order: the steps go on all the
-same, and the row that ends the key says so (`_disordered`). `_cut` of an event is the group that it
-came in; a row that ends a key has the newest group after which an event of an older one stands in
-the order.
-tests/carry/test_fold.py checks that a fold may be cut anywhere.
+A row with `_state` has the state of a key after its earlier events: it is the first of the rows of
+its key. After the events of a key comes one such row, with the state that the next fold starts
+from. A key whose first event is dated before its state's last one is out of order: the steps
+continue all the same, and the row that ends the key says so (`_disordered`). `_cut` of an event is
+the group that it came in; a row that ends a key has the newest group after which an event of an
+older one stands in the order. tests/carry/test_fold.py checks that a fold may be cut anywhere.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.carry.ends import Ends
+from headrace.carry.ends import KeyEndRows
 from headrace.carry.runs import runs
 from headrace.compile.plan import StepPlan
 from headrace.core.event import CUT, KEY, SEQ, STATE, TIME
-from headrace.core.steps import Step, step_named
+from headrace.core.steps import CarriedStep, step_named
 
 ENDS_MAX = 20_000
 
@@ -38,11 +37,11 @@ def fold(
 
 
 class _Folding:
-    """One pass over sorted rows; it holds the state of the key it is at."""
+    """A single pass through sorted rows; it holds the state of the key it is at."""
 
-    def __init__(self, steps: list[tuple[StepPlan, Step]], schema: pa.Schema) -> None:
+    def __init__(self, steps: list[tuple[StepPlan, CarriedStep]], schema: pa.Schema) -> None:
         self.steps, self.schema = steps, schema
-        self.ends = Ends()
+        self.ends = KeyEndRows()
         self.key: str | None = None
         self.states: list[Any] = []
         self.last: tuple[int, int] | None = None
@@ -73,7 +72,7 @@ class _Folding:
             yield self.shaped(events, outputs)
         if len(self.ends) >= ENDS_MAX:
             yield self.ends.batch(self.schema)
-            self.ends = Ends()
+            self.ends = KeyEndRows()
 
     def run(
         self,

@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from headrace.carry.ends import Ends
+from headrace.carry.ends import KeyEndRows
 from headrace.carry.process import PLACE, ROWS_MAX, Marks
 from headrace.carry.runs import runs
 from headrace.compile.plan import MatchPlan
 from headrace.core.event import ARRIVED_AT, CUT, KEY, SEQ, STATE, TIME
 from headrace.core.pattern import SET_ASIDE, Pattern, Threshold
 from headrace.pattern.matcher import Matcher
-from headrace.pattern.threshold import Thresholds
+from headrace.pattern.threshold import ThresholdMatcher
 
 NOTHING = b""  # the state of a key for which nothing is kept
 _BIGINT = 1 << 63
@@ -51,7 +51,7 @@ def match(
 
 
 class _Matching:
-    """One pass over sorted rows; it holds the rows of the key it is at."""
+    """A single pass through sorted rows; it holds the rows of the key it is at."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class _Matching:
         order = {name: n for n, name in enumerate(plan.pattern.columns)}
         self.passed = [order[name] for name, _ in plan.passed]
         self.outputs: list[tuple[Any, ...]] = []
-        self.ends = Ends()
+        self.ends = KeyEndRows()
         self.key: str | None = None
         self.state: bytes | None = None
         self.state_at = (0, 0)
@@ -95,14 +95,14 @@ class _Matching:
                 yield self.given()
         if len(self.ends) >= ROWS_MAX:
             yield self.ends.batch(self.schema)
-            self.ends = Ends()
+            self.ends = KeyEndRows()
 
     def end_key(self) -> None:
         if self.key is None:
             return
         rows, cuts, disordered = self.placed()
         if self.state == SET_ASIDE:
-            if disordered:  # only a search of all rows can tell whether it would be set aside
+            if disordered:  # only a search of all rows shows whether it would exceed its steps
                 self.ends.add(self.key, self.state_at, SET_ASIDE, None, disordered, None)
             return
         search, waiting = self.resumed()
@@ -160,7 +160,7 @@ class _Matching:
         self.outputs.append((*passed, *given.measures, *place, group, time))
 
     def keep(self, search: Any, waiting: list[Row], disordered: bool, cut: int | None) -> None:
-        """Give the key's state, if it has one, had one, or has something to say."""
+        """Output the key's state, if it has one, had one, or is out of order."""
         assert self.key is not None
         if search.given_up is not None:
             time, (seq, *_), _ = search.given_up
@@ -193,9 +193,9 @@ class _Matching:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def searcher(pattern: Pattern | Threshold) -> Matcher | Thresholds:
-    """What begins and resumes the searches of keys."""
-    return Thresholds(pattern) if isinstance(pattern, Threshold) else Matcher(pattern)
+def searcher(pattern: Pattern | Threshold) -> Matcher | ThresholdMatcher:
+    """The matcher that starts and resumes the searches of keys."""
+    return ThresholdMatcher(pattern) if isinstance(pattern, Threshold) else Matcher(pattern)
 
 
 def _typed(values: tuple[Any, ...], type: pa.DataType) -> pa.Array:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from headrace.carry.ends import Ends
+from headrace.carry.ends import KeyEndRows
 from headrace.carry.runs import runs
 from headrace.compile.plan import ProcessorPlan
 from headrace.core.errors import BadDefinition
@@ -41,7 +41,7 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 
 
 class Timers:
-    """The key's single timer, as `on_event` and `on_timer` are handed it."""
+    """The key's single timer, as passed to `on_event` and `on_timer`."""
 
     def __init__(self, moment_us: int | None = None) -> None:
         self.moment_us = moment_us
@@ -77,7 +77,7 @@ class _Processing:
         self.plan, self.body, self.marks, self.schema = plan, body, marks, schema
         self.decoder = msgspec.json.Decoder(state_type)
         self.outputs: list[tuple[Any, ...]] = []
-        self.ends = Ends()
+        self.ends = KeyEndRows()
         self.key: str | None = None
         self.begin(None)
 
@@ -132,7 +132,7 @@ class _Processing:
         self.made(self.body.on_event(self.state, event, self.timers), cut)
 
     def too_late(self, time_us: int, cut: int) -> bool:
-        """Whether the timer after this moment had fired in a group before `cut`."""
+        """Whether the timer after this event had fired in a group before `cut`."""
         us = self.timers.moment_us
         return us is not None and time_us < us and self.group(us, cut) < cut
 
@@ -187,7 +187,7 @@ class _Processing:
     def full_ends(self) -> Iterator[pa.RecordBatch]:
         if len(self.ends) >= ROWS_MAX:
             yield self.ends.batch(self.schema)
-            self.ends = Ends()
+            self.ends = KeyEndRows()
 
     def rows(self) -> pa.RecordBatch:
         names = [name for name, _ in self.plan.outputs]

@@ -1,6 +1,6 @@
 """Aggregates and window functions.
 
-An aggregate is made of DuckDB's own by `over`, which adds what the query says of it: DISTINCT,
+An aggregate is made of DuckDB's own by `over`, which adds the modifiers of the query: DISTINCT,
 FILTER, OVER. So one row serves GROUP BY and windows alike.
 """
 
@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from headrace.certified.casts import cast, wrapped
 from headrace.certified.operators import truth
-from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.typed import TypedSql, combine, not_available
 from headrace.certified.types import (
     DIGITS_MAX,
     DOUBLE,
@@ -27,20 +27,20 @@ from headrace.certified.types import (
 )
 from headrace.core.aggregate import SYNONYMS as OF_VIEWS
 
-Over = Callable[[str], str]  # DuckDB's call -> the same with what the query says of it
-Make = Callable[[Sequence[Typed], Over], Typed]
+Over = Callable[[str], str]  # DuckDB's call -> the same with the modifiers of the query
+Make = Callable[[Sequence[TypedSql], Over], TypedSql]
 
 
 @dataclass(frozen=True, slots=True)
 class OrderItem:
     """An item of WITHIN GROUP (ORDER BY …)."""
 
-    value: Typed
+    value: TypedSql
     descending: bool
     sql: str
 
 
-MakeOrdered = Callable[[Sequence[Typed], Sequence[OrderItem], bool, Over], Typed]
+MakeOrdered = Callable[[Sequence[TypedSql], Sequence[OrderItem], bool, Over], TypedSql]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class OrderedSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation:
+class AggregateFunction:
     name: str
     counts: tuple[int, ...]  # how many arguments it may have
     make: Make
     window_only: bool = False
 
 
-def _number(value: Typed) -> Typed:
+def _number(value: TypedSql) -> TypedSql:
     if value.type in (STRING, VOID):
         return cast(value, DOUBLE)
     if not is_numeric(value.type):
@@ -68,18 +68,18 @@ def _number(value: Typed) -> Typed:
     return value
 
 
-def _count(given: Sequence[Typed], over: Over) -> Typed:
+def _count(given: Sequence[TypedSql], over: Over) -> TypedSql:
     if not given:
-        return Typed(over("count(*)"), "BIGINT")
+        return TypedSql(over("count(*)"), "BIGINT")
     if unequal := next((value.type for value in given if not can_group(value.type)), None):
         raise not_available(f"count of {unequal}", "count the rows in which it IS NOT NULL.")
     known = " AND ".join(f"{value.sql} IS NOT NULL" for value in given)
     values = ", ".join(value.sql for value in given)
     what = values if len(given) == 1 else f"CASE WHEN {known} THEN row({values}) END"
-    return made_of(given, over(f"count({what})"), "BIGINT")
+    return combine(given, over(f"count({what})"), "BIGINT")
 
 
-def _sum(given: Sequence[Typed], over: Over) -> Typed:
+def _sum(given: Sequence[TypedSql], over: Over) -> TypedSql:
     value = _number(given[0])
     if value.type in INTEGERS:
         total = f"CAST({over(f'sum({value.sql})')} AS HUGEINT)"
@@ -91,7 +91,7 @@ def _sum(given: Sequence[Typed], over: Over) -> Typed:
     return value.as_type(over(f"sum({cast(value, DOUBLE).sql})"), DOUBLE)
 
 
-def _avg(given: Sequence[Typed], over: Over) -> Typed:
+def _avg(given: Sequence[TypedSql], over: Over) -> TypedSql:
     value = _number(given[0])
     if not is_decimal(value.type):
         return value.as_type(over(f"avg({cast(value, DOUBLE).sql})"), DOUBLE)
@@ -104,7 +104,7 @@ def _avg(given: Sequence[Typed], over: Over) -> Typed:
 
 
 def _same(function: str) -> Make:
-    def make(given: Sequence[Typed], over: Over) -> Typed:
+    def make(given: Sequence[TypedSql], over: Over) -> TypedSql:
         if function in {"min", "max"} and not has_order(given[0].type):
             raise not_available(f"{function} of {given[0].type}")
         return given[0].as_type(over(f"{function}({given[0].sql})"), given[0].type)
@@ -113,43 +113,43 @@ def _same(function: str) -> Make:
 
 
 def _double(template: str) -> Make:
-    def make(given: Sequence[Typed], over: Over) -> Typed:
+    def make(given: Sequence[TypedSql], over: Over) -> TypedSql:
         values = [cast(_number(value), DOUBLE) for value in given]
-        return made_of(values, over(template.format(*(v.sql for v in values))), DOUBLE)
+        return combine(values, over(template.format(*(v.sql for v in values))), DOUBLE)
 
     return make
 
 
-def _correlation(given: Sequence[Typed], over: Over) -> Typed:
+def _correlation(given: Sequence[TypedSql], over: Over) -> TypedSql:
     """NULL where one side does not vary, which DuckDB calls NaN."""
     found = _double("corr({0}, {1})")(given, over)
     return found.as_type(f"CASE WHEN isfinite({found.sql}) THEN {found.sql} END", DOUBLE)
 
 
 def _logical(function: str) -> Make:
-    def make(given: Sequence[Typed], over: Over) -> Typed:
+    def make(given: Sequence[TypedSql], over: Over) -> TypedSql:
         value = truth(given[0])
         return value.as_type(over(f"{function}({value.sql})"), "BOOLEAN")
 
     return make
 
 
-def _count_if(given: Sequence[Typed], over: Over) -> Typed:
+def _count_if(given: Sequence[TypedSql], over: Over) -> TypedSql:
     value = truth(given[0])
     return value.as_type(over(f"count(CASE WHEN {value.sql} THEN 1 END)"), "BIGINT")
 
 
 def _by(function: str) -> Make:
-    def make(given: Sequence[Typed], over: Over) -> Typed:
+    def make(given: Sequence[TypedSql], over: Over) -> TypedSql:
         x, y = given
         if not has_order(y.type):
             raise not_available(f"an order by {y.type}", "order by a part of it.")
-        return made_of(given, over(f"{function}({x.sql}, {y.sql})"), x.type)
+        return combine(given, over(f"{function}({x.sql}, {y.sql})"), x.type)
 
     return make
 
 
-def _percentile(given: Sequence[Typed], over: Over) -> Typed:
+def _percentile(given: Sequence[TypedSql], over: Over) -> TypedSql:
     share = given[1].literal if len(given) > 1 else "0.5"
     if share is None:
         raise not_available("percentile with a share that is not a literal")
@@ -158,8 +158,8 @@ def _percentile(given: Sequence[Typed], over: Over) -> Typed:
 
 
 def _percentile_cont(
-    given: Sequence[Typed], order: Sequence[OrderItem], distinct: bool, over: Over
-) -> Typed:
+    given: Sequence[TypedSql], order: Sequence[OrderItem], distinct: bool, over: Over
+) -> TypedSql:
     share = given[0].literal
     if share is None or len(order) != 1 or distinct:
         raise not_available("percentile_cont with anything but one literal and one order")
@@ -169,8 +169,8 @@ def _percentile_cont(
 
 
 def _listagg(
-    given: Sequence[Typed], order: Sequence[OrderItem], distinct: bool, over: Over
-) -> Typed:
+    given: Sequence[TypedSql], order: Sequence[OrderItem], distinct: bool, over: Over
+) -> TypedSql:
     """Texts that are equal in the order are equal texts, so the result is one and the same."""
     value, by = given[0], given[1].sql if len(given) > 1 else "''"
     if value.type != STRING:
@@ -190,55 +190,57 @@ def _listagg(
 def _numbered(function: str, type: str = "INT") -> Make:
     duck = {"INT": "INTEGER"}.get(type, type)
 
-    def make(given: Sequence[Typed], over: Over) -> Typed:
+    def make(given: Sequence[TypedSql], over: Over) -> TypedSql:
         arguments = ", ".join(value.sql for value in given)
-        return Typed(f"CAST({over(f'{function}({arguments})')} AS {duck})", type)
+        return TypedSql(f"CAST({over(f'{function}({arguments})')} AS {duck})", type)
 
     return make
 
 
 def _shifted(function: str) -> Make:
-    def make(given: Sequence[Typed], over: Over) -> Typed:
+    def make(given: Sequence[TypedSql], over: Over) -> TypedSql:
         value, rest = given[0], [*given[1:2], *(cast(v, given[0].type) for v in given[2:])]
         arguments = ", ".join(v.sql for v in (value, *rest))
-        return made_of((value, *rest), over(f"{function}({arguments})"), value.type)
+        return combine((value, *rest), over(f"{function}({arguments})"), value.type)
 
     return make
 
 
-AGGREGATES: dict[str, Aggregation] = {
+AGGREGATES: dict[str, AggregateFunction] = {
     row.name: row
     for row in (
-        Aggregation("count", (0, 1, 2, 3, 4), _count),
-        Aggregation("sum", (1,), _sum),
-        Aggregation("avg", (1,), _avg),
-        Aggregation("min", (1,), _same("min")),
-        Aggregation("max", (1,), _same("max")),
-        Aggregation("stddev_samp", (1,), _double("stddev_samp({0})")),
-        Aggregation("stddev_pop", (1,), _double("stddev_pop({0})")),
-        Aggregation("var_samp", (1,), _double("var_samp({0})")),
-        Aggregation("var_pop", (1,), _double("var_pop({0})")),
-        Aggregation("covar_samp", (2,), _double("covar_samp({0}, {1})")),
-        Aggregation("covar_pop", (2,), _double("covar_pop({0}, {1})")),
-        Aggregation("corr", (2,), _correlation),
-        Aggregation("bool_and", (1,), _logical("bool_and")),
-        Aggregation("bool_or", (1,), _logical("bool_or")),
-        Aggregation("count_if", (1,), _count_if),
-        Aggregation("max_by", (2,), _by("arg_max_null")),
-        Aggregation("min_by", (2,), _by("arg_min_null")),
-        Aggregation("percentile", (2,), _percentile),
-        Aggregation("median", (1,), _percentile),
-        Aggregation("row_number", (0,), _numbered("row_number"), window_only=True),
-        Aggregation("rank", (0,), _numbered("rank"), window_only=True),
-        Aggregation("dense_rank", (0,), _numbered("dense_rank"), window_only=True),
-        Aggregation("ntile", (1,), _numbered("ntile"), window_only=True),
-        Aggregation("percent_rank", (0,), _numbered("percent_rank", DOUBLE), window_only=True),
-        Aggregation("cume_dist", (0,), _numbered("cume_dist", DOUBLE), window_only=True),
-        Aggregation("lag", (1, 2, 3), _shifted("lag"), window_only=True),
-        Aggregation("lead", (1, 2, 3), _shifted("lead"), window_only=True),
-        Aggregation("first_value", (1,), _same("first_value"), window_only=True),
-        Aggregation("last_value", (1,), _same("last_value"), window_only=True),
-        Aggregation("nth_value", (2,), _shifted("nth_value"), window_only=True),
+        AggregateFunction("count", (0, 1, 2, 3, 4), _count),
+        AggregateFunction("sum", (1,), _sum),
+        AggregateFunction("avg", (1,), _avg),
+        AggregateFunction("min", (1,), _same("min")),
+        AggregateFunction("max", (1,), _same("max")),
+        AggregateFunction("stddev_samp", (1,), _double("stddev_samp({0})")),
+        AggregateFunction("stddev_pop", (1,), _double("stddev_pop({0})")),
+        AggregateFunction("var_samp", (1,), _double("var_samp({0})")),
+        AggregateFunction("var_pop", (1,), _double("var_pop({0})")),
+        AggregateFunction("covar_samp", (2,), _double("covar_samp({0}, {1})")),
+        AggregateFunction("covar_pop", (2,), _double("covar_pop({0}, {1})")),
+        AggregateFunction("corr", (2,), _correlation),
+        AggregateFunction("bool_and", (1,), _logical("bool_and")),
+        AggregateFunction("bool_or", (1,), _logical("bool_or")),
+        AggregateFunction("count_if", (1,), _count_if),
+        AggregateFunction("max_by", (2,), _by("arg_max_null")),
+        AggregateFunction("min_by", (2,), _by("arg_min_null")),
+        AggregateFunction("percentile", (2,), _percentile),
+        AggregateFunction("median", (1,), _percentile),
+        AggregateFunction("row_number", (0,), _numbered("row_number"), window_only=True),
+        AggregateFunction("rank", (0,), _numbered("rank"), window_only=True),
+        AggregateFunction("dense_rank", (0,), _numbered("dense_rank"), window_only=True),
+        AggregateFunction("ntile", (1,), _numbered("ntile"), window_only=True),
+        AggregateFunction(
+            "percent_rank", (0,), _numbered("percent_rank", DOUBLE), window_only=True
+        ),
+        AggregateFunction("cume_dist", (0,), _numbered("cume_dist", DOUBLE), window_only=True),
+        AggregateFunction("lag", (1, 2, 3), _shifted("lag"), window_only=True),
+        AggregateFunction("lead", (1, 2, 3), _shifted("lead"), window_only=True),
+        AggregateFunction("first_value", (1,), _same("first_value"), window_only=True),
+        AggregateFunction("last_value", (1,), _same("last_value"), window_only=True),
+        AggregateFunction("nth_value", (2,), _shifted("nth_value"), window_only=True),
     )
 }
 ORDERED_SETS: dict[str, OrderedSet] = {

@@ -5,7 +5,7 @@ changes its type.
 
 from __future__ import annotations
 
-from headrace.certified.typed import Typed, not_available, text_literal
+from headrace.certified.typed import TypedSql, not_available, text_literal
 from headrace.certified.types import (
     BINARY,
     BITS,
@@ -34,7 +34,7 @@ _PLAIN_SCALE = 6  # Java writes decimals of more places with an exponent where t
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
-def cast(value: Typed, target: str) -> Typed:
+def cast(value: TypedSql, target: str) -> TypedSql:
     """The value in another type; refused where no form is certified."""
     if value.type == target:
         return value
@@ -46,7 +46,7 @@ def cast(value: Typed, target: str) -> Typed:
     return value.as_type(sql, target)
 
 
-def _cast(value: Typed, target: str) -> str | None:
+def _cast(value: TypedSql, target: str) -> str | None:
     x, source = value.sql, value.type
     if is_nested(source) or is_nested(target) or {source, target} & {BINARY, VARIANT}:
         return None

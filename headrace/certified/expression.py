@@ -1,7 +1,7 @@
-"""An expression of Spark's, compiled: a tree of sqlglot's -> `Typed`.
+"""An expression of Spark's, compiled: a tree of sqlglot's -> `TypedSql`.
 
-Names are resolved by what is handed in (`NameResolver`), so the same compiler serves a query, the
-finish of a view and a condition. What has no meaning here is refused by name.
+Names are resolved by a `NameResolver`, so the same compiler serves a query, the finish of a view
+and a condition. What is not supported is refused by name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headrace.certified.operators import (
     negated,
     truth,
 )
-from headrace.certified.typed import Typed, made_of, not_available, text_literal
+from headrace.certified.typed import TypedSql, combine, not_available, text_literal
 from headrace.certified.types import BOOLEAN, STRING, VOID, has_equality, has_order, widest
 from headrace.core.errors import BadQuery, LimitReached
 from headrace.define.dialect import sql_of
@@ -56,9 +56,9 @@ SMALLER = "nest fewer expressions and queries within each other."
 class NameResolver(Protocol):
     """What the names of an expression mean."""
 
-    def column(self, node: exp.Column) -> Typed: ...
+    def column(self, node: exp.Column) -> TypedSql: ...
 
-    def subquery(self, query: exp.Expr) -> tuple[str, list[Typed]]:
+    def subquery(self, query: exp.Expr) -> tuple[str, list[TypedSql]]:
         """The SQL of a query inside an expression, and its columns."""
 
 
@@ -70,14 +70,14 @@ class Expressions:
         self.windows: dict[str, exp.Window] = {}  # those of the WINDOW clause, by name
         self.grouped: list[exp.Expr] = []  # the columns of ROLLUP, CUBE and GROUPING SETS
 
-    def compile(self, node: exp.Expr) -> Typed:
+    def compile(self, node: exp.Expr) -> TypedSql:
         found = self._compile(node)
         # A form may write its argument several times, so nested calls could grow without bound.
         if len(found.sql) > SQL_CHARACTERS_MAX:
             raise LimitReached("the query is too large when it is written out", hint=SMALLER)
         return found
 
-    def _compile(self, node: exp.Expr) -> Typed:
+    def _compile(self, node: exp.Expr) -> TypedSql:
         for kind, method in _METHODS.items():
             if isinstance(node, kind):
                 return method(self, node)
@@ -91,34 +91,34 @@ class Expressions:
             return self._call(node)
         raise not_available(f"'{node.key}'")
 
-    def condition(self, node: exp.Expr) -> Typed:
+    def condition(self, node: exp.Expr) -> TypedSql:
         return truth(self.compile(node))
 
     # Literals and names
 
-    def _column(self, node: exp.Column) -> Typed:
+    def _column(self, node: exp.Column) -> TypedSql:
         return self.names.column(node)
 
-    def _paren(self, node: exp.Paren) -> Typed:
+    def _paren(self, node: exp.Paren) -> TypedSql:
         return self.compile(node.this)
 
-    def _literal(self, node: exp.Literal) -> Typed:
+    def _literal(self, node: exp.Literal) -> TypedSql:
         if node.is_string:
-            return Typed(text_literal(node.this), STRING, literal=node.this)
+            return TypedSql(text_literal(node.this), STRING, literal=node.this)
         return number(node.this)
 
-    def _boolean(self, node: exp.Boolean) -> Typed:
-        return Typed("true" if node.this else "false", BOOLEAN)
+    def _boolean(self, node: exp.Boolean) -> TypedSql:
+        return TypedSql("true" if node.this else "false", BOOLEAN)
 
-    def _null(self, node: exp.Null) -> Typed:
-        return Typed("NULL", VOID)
+    def _null(self, node: exp.Null) -> TypedSql:
+        return TypedSql("NULL", VOID)
 
-    def _interval(self, node: exp.Interval) -> Typed:
+    def _interval(self, node: exp.Interval) -> TypedSql:
         raise not_available("an interval by itself", "add it to a date or a time.")
 
     # Operators
 
-    def _arithmetic(self, node: exp.Expr, sign: str) -> Typed:
+    def _arithmetic(self, node: exp.Expr, sign: str) -> TypedSql:
         a, b = node.this, node.expression
         if sign in "+-" and isinstance(b, exp.Interval):
             by = read_interval(b)
@@ -128,28 +128,28 @@ class Expressions:
         left, right = self.compile(a), self.compile(b)
         if left.type == "DATE" and right.type in {"INT", "SMALLINT", "TINYINT"} and sign in "+-":
             sql = in_calendar(f"({left.sql} {sign} {within(right.sql, DAYS_MAX)})", "DATE")
-            return made_of((left, right), sql, "DATE")
+            return combine((left, right), sql, "DATE")
         return arithmetic(sign, left, right)
 
-    def _int_div(self, node: exp.IntDiv) -> Typed:
+    def _int_div(self, node: exp.IntDiv) -> TypedSql:
         return integral_division(self.compile(node.this), self.compile(node.expression))
 
-    def _neg(self, node: exp.Neg) -> Typed:
+    def _neg(self, node: exp.Neg) -> TypedSql:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return number("-" + node.this.this)
         return negated(self.compile(node.this))
 
-    def _and(self, node: exp.And | exp.Or) -> Typed:
+    def _and(self, node: exp.And | exp.Or) -> TypedSql:
         # A long chain is a deep tree, so it is taken apart instead of descended into.
         sides = [self.condition(side) for side in node.flatten()]
         word = " AND " if isinstance(node, exp.And) else " OR "
-        return made_of(sides, f"({word.join(side.sql for side in sides)})", BOOLEAN)
+        return combine(sides, f"({word.join(side.sql for side in sides)})", BOOLEAN)
 
-    def _not(self, node: exp.Not) -> Typed:
+    def _not(self, node: exp.Not) -> TypedSql:
         value = self.condition(node.this)
         return value.as_type(f"(NOT {value.sql})", BOOLEAN)
 
-    def _is(self, node: exp.Is) -> Typed:
+    def _is(self, node: exp.Is) -> TypedSql:
         value = self.compile(node.this)
         if isinstance(node.expression, exp.Null):
             return value.as_type(f"({value.sql} IS NULL)", BOOLEAN)
@@ -158,13 +158,13 @@ class Expressions:
         wanted = "true" if node.expression.this else "false"
         return value.as_type(f"({truth(value).sql} IS NOT DISTINCT FROM {wanted})", BOOLEAN)
 
-    def _between(self, node: exp.Between) -> Typed:
+    def _between(self, node: exp.Between) -> TypedSql:
         value = self.compile(node.this)
         low = comparison(">=", value, self.compile(node.args["low"]))
         high = comparison("<=", value, self.compile(node.args["high"]))
-        return made_of((low, high), f"({low.sql} AND {high.sql})", BOOLEAN)
+        return combine((low, high), f"({low.sql} AND {high.sql})", BOOLEAN)
 
-    def _in(self, node: exp.In) -> Typed:
+    def _in(self, node: exp.In) -> TypedSql:
         value, query = self.compile(node.this), node.args.get("query")
         if query is not None:
             sql, columns = self.names.subquery(query.unnest())
@@ -175,26 +175,26 @@ class Expressions:
                     f"for a value of type {value.type}",
                     "cast one of them.",
                 )
-            return made_of((value, *columns), f"({value.sql} IN ({sql}))", BOOLEAN)
+            return combine((value, *columns), f"({value.sql} IN ({sql}))", BOOLEAN)
         listed = [self.compile(item) for item in node.expressions]
         type = widest([v.type for v in (value, *listed)])
         if type is None or not has_equality(type):
             raise not_available("IN with values of different types", "cast them to one type.")
         items = ", ".join(cast(item, type).sql for item in listed)
         sql = f"({cast(value, type).sql} IN ({items}))"
-        return made_of((value, *listed), sql, BOOLEAN)
+        return combine((value, *listed), sql, BOOLEAN)
 
-    def _exists(self, node: exp.Exists) -> Typed:
+    def _exists(self, node: exp.Exists) -> TypedSql:
         sql, columns = self.names.subquery(node.this.unnest())
-        return made_of(columns, f"EXISTS ({sql})", BOOLEAN)
+        return combine(columns, f"EXISTS ({sql})", BOOLEAN)
 
-    def _subquery(self, node: exp.Subquery) -> Typed:
+    def _subquery(self, node: exp.Subquery) -> TypedSql:
         sql, columns = self.names.subquery(node.unnest())
         if len(columns) != 1:
             raise BadQuery(f"a query in an expression gives one column, not {len(columns)}")
-        return made_of(columns, f"({sql})", columns[0].type)
+        return combine(columns, f"({sql})", columns[0].type)
 
-    def _like(self, node: exp.Like | exp.ILike, escape: str = "\\") -> Typed:
+    def _like(self, node: exp.Like | exp.ILike, escape: str = "\\") -> TypedSql:
         value, pattern = cast(self.compile(node.this), STRING), self.compile(node.expression)
         if pattern.literal is None:
             raise not_available("LIKE with a pattern that is not a literal")
@@ -204,14 +204,14 @@ class Expressions:
         sql = f"({value.sql} {word} {pattern.sql} ESCAPE {text_literal(escape)})"
         return value.as_type(sql, BOOLEAN)
 
-    def _escape(self, node: exp.Escape) -> Typed:
+    def _escape(self, node: exp.Escape) -> TypedSql:
         return self._like(node.this, node.expression.name)
 
-    def _dpipe(self, node: exp.DPipe) -> Typed:
+    def _dpipe(self, node: exp.DPipe) -> TypedSql:
         sides = [cast(self.compile(side), STRING) for side in (node.this, node.expression)]
-        return made_of(sides, f"({sides[0].sql} || {sides[1].sql})", STRING)
+        return combine(sides, f"({sides[0].sql} || {sides[1].sql})", STRING)
 
-    def _case(self, node: exp.Case) -> Typed:
+    def _case(self, node: exp.Case) -> TypedSql:
         tested = self.compile(node.this) if node.this else None
         pairs = []
         for branch in node.args["ifs"]:
@@ -221,46 +221,46 @@ class Expressions:
                 when = comparison("=", tested, self.compile(branch.this))
             pairs.append((when, self.compile(branch.args["true"])))
         default = node.args.get("default")
-        other = self.compile(default) if default is not None else Typed("NULL", VOID)
+        other = self.compile(default) if default is not None else TypedSql("NULL", VOID)
         type = widest([then.type for _, then in pairs] + [other.type])
         if type is None:
             raise not_available("CASE with values of different types", "cast them to one type.")
         branches = " ".join(f"WHEN {w.sql} THEN {cast(t, type).sql}" for w, t in pairs)
         parts = [value for pair in pairs for value in pair] + [other]
-        return made_of(parts, f"CASE {branches} ELSE {cast(other, type).sql} END", type)
+        return combine(parts, f"CASE {branches} ELSE {cast(other, type).sql} END", type)
 
-    def _if(self, node: exp.If) -> Typed:
+    def _if(self, node: exp.If) -> TypedSql:
         no = node.args.get("false")
         return chosen(
             self.compile(node.this),
             self.compile(node.args["true"]),
-            self.compile(no) if no is not None else Typed("NULL", VOID),
+            self.compile(no) if no is not None else TypedSql("NULL", VOID),
         )
 
-    def _cast(self, node: exp.Cast) -> Typed:
+    def _cast(self, node: exp.Cast) -> TypedSql:
         if node.args.get("safe"):
             raise not_available("TRY_CAST", "CAST gives NULL for what does not fit.")
         return cast(self.compile(node.this), type_named(node.to))
 
-    def _dot(self, node: exp.Dot) -> Typed:
+    def _dot(self, node: exp.Dot) -> TypedSql:
         value, name = self.compile(node.this), node.expression.name
         found = field_of(value, name)
         if found is None:
             raise no_field(value, name)
         return found
 
-    def _bracket(self, node: exp.Bracket) -> Typed:
+    def _bracket(self, node: exp.Bracket) -> TypedSql:
         if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
             raise not_available("a subscript of more than one place")
         return subscript(self.compile(node.this), self.compile(node.expressions[0]))
 
-    def _explode(self, node: exp.Explode) -> Typed:
+    def _explode(self, node: exp.Explode) -> TypedSql:
         hint = "write LATERAL VIEW explode(…) t AS x."
         raise not_available("'explode' in an expression", hint)
 
     # Functions
 
-    def _call(self, node: exp.Func) -> Typed:
+    def _call(self, node: exp.Func) -> TypedSql:
         name, arguments = call_of(node)
         if name in {"grouping", "grouping_id"}:
             return self._grouping(name, arguments)
@@ -275,11 +275,11 @@ class Expressions:
             raise not_available(f"'{name}'", hint)
         return scalar(name, [self.compile(argument) for argument in arguments])
 
-    def _filter(self, node: exp.Filter) -> Typed:
+    def _filter(self, node: exp.Filter) -> TypedSql:
         where = self.condition(node.expression.this)
         return self._over(node.this, lambda call: f"{call} FILTER (WHERE {where.sql})", False)
 
-    def _window(self, node: exp.Window) -> Typed:
+    def _window(self, node: exp.Window) -> TypedSql:
         inner, where, nulls = node.this, "", ""
         if isinstance(inner, exp.Filter):
             where = f" FILTER (WHERE {self.condition(inner.expression.this).sql})"
@@ -295,23 +295,23 @@ class Expressions:
 
         return self._over(inner, over, True)
 
-    def _extract(self, node: exp.Extract) -> Typed:
-        field = Typed("", STRING, literal=node.this.name)
+    def _extract(self, node: exp.Extract) -> TypedSql:
+        field = TypedSql("", STRING, literal=node.this.name)
         return scalar("date_part", [field, self.compile(node.expression)])
 
-    def _grouping(self, name: str, arguments: list[exp.Expr]) -> Typed:
+    def _grouping(self, name: str, arguments: list[exp.Expr]) -> TypedSql:
         """Which of the grouped columns a row of ROLLUP, CUBE or GROUPING SETS leaves out."""
         if not self.grouped:
             raise BadQuery(f"{name} needs GROUP BY with ROLLUP, CUBE or GROUPING SETS")
         given = [self.compile(argument) for argument in arguments or self.grouped]
         written = [value.sql for value in given]
         if name == "grouping" and len(arguments) == 1:
-            return Typed(f"CAST(grouping({written[0]}) AS TINYINT)", "TINYINT")
+            return TypedSql(f"CAST(grouping({written[0]}) AS TINYINT)", "TINYINT")
         if name == "grouping" or written != [self.compile(node).sql for node in self.grouped]:
             raise BadQuery(f"{name} does not take {', '.join(map(sql_of, arguments))}")
-        return Typed(f"CAST(grouping({', '.join(written)}) AS BIGINT)", "BIGINT")
+        return TypedSql(f"CAST(grouping({', '.join(written)}) AS BIGINT)", "BIGINT")
 
-    def _within_group(self, node: exp.WithinGroup, over: Over = lambda call: call) -> Typed:
+    def _within_group(self, node: exp.WithinGroup, over: Over = lambda call: call) -> TypedSql:
         name, arguments = call_of(node.this)
         row = ORDERED_SETS.get(SYNONYMS.get(name, name))
         if row is None:
@@ -326,7 +326,7 @@ class Expressions:
         ]
         return row.make([self.compile(argument) for argument in arguments], order, distinct, over)
 
-    def _over(self, node: exp.Expr, over: Over, windowed: bool) -> Typed:
+    def _over(self, node: exp.Expr, over: Over, windowed: bool) -> TypedSql:
         if isinstance(node, exp.WithinGroup):
             if windowed:
                 raise not_available("WITHIN GROUP with OVER")
@@ -338,7 +338,7 @@ class Expressions:
 
     def _aggregate(
         self, name: str, arguments: list[exp.Expr], over: Over, *, windowed: bool
-    ) -> Typed:
+    ) -> TypedSql:
         row = AGGREGATES[SYNONYMS.get(name, name)]
         if row.window_only and not windowed:
             raise not_available(f"'{name}' without OVER")
@@ -407,7 +407,7 @@ class Expressions:
 
 
 # The node is of the kind that the method is found by.
-Method = Callable[[Expressions, Any], Typed]
+Method = Callable[[Expressions, Any], TypedSql]
 _METHODS: dict[type[exp.Expr], Method] = {
     exp.Column: Expressions._column, exp.Paren: Expressions._paren,
     exp.Literal: Expressions._literal, exp.Boolean: Expressions._boolean,
@@ -424,7 +424,7 @@ _METHODS: dict[type[exp.Expr], Method] = {
 }  # fmt: skip
 
 
-def scalar(name: str, arguments: list[Typed]) -> Typed:
+def scalar(name: str, arguments: list[TypedSql]) -> TypedSql:
     """A call of a scalar function."""
     forms = [form for form in SCALARS[name] if form.accepts(len(arguments))]
     if not forms:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headrace.certified.casts import cast
-from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.typed import TypedSql, combine, not_available
 from headrace.certified.types import (
     BOOLEAN,
     DOUBLE,
@@ -30,7 +30,7 @@ from headrace.certified.types import (
     widest,
 )
 
-Make = Callable[[Sequence[Typed]], Typed]
+Make = Callable[[Sequence[TypedSql]], TypedSql]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ class Scalar:
     def accepts(self, count: int) -> bool:
         return count >= len(self.takes) if self.variadic else count == len(self.takes)
 
-    def call(self, arguments: Sequence[Typed]) -> Typed:
+    def call(self, arguments: Sequence[TypedSql]) -> TypedSql:
         taken = self._taken(arguments)
         if not isinstance(self.duck, str):
             return self.duck(taken)
         gives = taken[0].type if self.gives == "=" else self.gives
         sql = [value.sql for value in taken]
-        return made_of(taken, self.duck.format(*sql, all=", ".join(sql)), gives)
+        return combine(taken, self.duck.format(*sql, all=", ".join(sql)), gives)
 
-    def _taken(self, arguments: Sequence[Typed]) -> list[Typed]:
+    def _taken(self, arguments: Sequence[TypedSql]) -> list[TypedSql]:
         kinds = [kind.removesuffix("*") for kind in self.takes]
         kinds += kinds[-1:] * (len(arguments) - len(kinds))
         same = [value.type for value, kind in zip(arguments, kinds, strict=True) if kind == "SAME"]
@@ -70,7 +70,7 @@ class Scalar:
             for value, kind in zip(arguments, kinds, strict=True)
         ]
 
-    def _argument(self, value: Typed, kind: str) -> Typed:
+    def _argument(self, value: TypedSql, kind: str) -> TypedSql:
         match kind:
             case "ANY" | "ARRAY" | "MAP" | "COLLECTION":
                 return value
@@ -91,7 +91,7 @@ class Scalar:
 
 
 def implicit(source: str, target: str) -> bool:
-    """Whether Spark casts an argument of this type without being asked to."""
+    """Whether Spark casts an argument of this type implicitly."""
     if source in (target, VOID):
         return True
     if target == STRING:
@@ -104,7 +104,7 @@ def implicit(source: str, target: str) -> bool:
 
 
 def rows(*functions: Scalar, also: dict[str, str] | None = None) -> tuple[Scalar, ...]:
-    """Functions, and those that are another's under a second name."""
+    """Functions, and their synonyms."""
     second = [
         Scalar(name, row.takes, row.duck, row.gives)
         for name, meant in (also or {}).items()

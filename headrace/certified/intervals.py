@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.certified.casts import cast
-from headrace.certified.typed import Typed, not_available
+from headrace.certified.typed import TypedSql, not_available
 from headrace.core.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -77,7 +77,7 @@ def frame_edge(node: exp.Interval, order: str) -> str:
     return _duration(by)
 
 
-def shifted(value: Typed, by: CalendarInterval) -> Typed:
+def shifted(value: TypedSql, by: CalendarInterval) -> TypedSql:
     """A date or time, so much later. A date stays one unless hours are added to it."""
     if by.too_long and value.type in {"DATE", "TIMESTAMP"}:
         return value.as_type(f"CAST(NULL AS {value.type})", value.type)

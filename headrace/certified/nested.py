@@ -9,18 +9,18 @@ are kept in the order of their keys. tests/certified compares each with Spark.
 from __future__ import annotations
 
 from headrace.certified.casts import cast
-from headrace.certified.typed import Typed, made_of, not_available, quoted
+from headrace.certified.typed import TypedSql, combine, not_available, quoted
 from headrace.certified.types import INTEGERS, VOID, WINDOW, is_nested
 from headrace.core.errors import BadQuery
 from headrace.core.schema import Type
 
 
-def type_of(value: Typed) -> Type | None:
+def type_of(value: TypedSql) -> Type | None:
     """The tree of a type; None where it is not a list, a map or an object."""
     return Type.of(value.type) if is_nested(value.type) and value.type != WINDOW else None
 
 
-def field_of(value: Typed, name: str) -> Typed | None:
+def field_of(value: TypedSql, name: str) -> TypedSql | None:
     """A field of an object, or of each object of a list; None if there is no such field."""
     if value.type == WINDOW:
         edge = name.lower()
@@ -39,7 +39,7 @@ def field_of(value: Typed, name: str) -> Typed | None:
     return value.as_type(listed, Type.array_of(field.type).spark)
 
 
-def no_field(value: Typed, name: str) -> BadQuery:
+def no_field(value: TypedSql, name: str) -> BadQuery:
     type = type_of(value)
     if type is None or type.name != "STRUCT":
         return BadQuery(f"{value.type} has no fields, so no '{name}'")
@@ -47,7 +47,7 @@ def no_field(value: Typed, name: str) -> BadQuery:
     return BadQuery(f"there is no field '{name}'", detail=f"there are: {names}.")
 
 
-def subscript(value: Typed, index: Typed) -> Typed:
+def subscript(value: TypedSql, index: TypedSql) -> TypedSql:
     """`value[index]`: an element of a list, counted from 0, or the value of a key; NULL where there
     is none.
     """
@@ -58,19 +58,19 @@ def subscript(value: Typed, index: Typed) -> Typed:
         raise not_available(f"a subscript of {value.type}")
     place = _place(index)
     sql = f"CASE WHEN {place} >= 0 THEN list_extract({value.sql}, {place} + 1) END"
-    return made_of((value, index), sql, type.element.spark)
+    return combine((value, index), sql, type.element.spark)
 
 
-def entry(value: Typed, key: Typed) -> Typed:
+def entry(value: TypedSql, key: TypedSql) -> TypedSql:
     """The value of a key of a map."""
     type = Type.of(value.type)
     if key.type not in (type.key.spark, VOID) and not _widens(key.type, type.key.spark):
         raise not_available(f"a key of {key.type} for {value.type}", "cast the key.")
     found = f"map_extract_value({value.sql}, {cast(key, type.key.spark).sql})"
-    return made_of((value, key), found, type.element.spark)
+    return combine((value, key), found, type.element.spark)
 
 
-def element_at(value: Typed, index: Typed) -> Typed:
+def element_at(value: TypedSql, index: TypedSql) -> TypedSql:
     """An element counted from 1, or from the end where the number is negative; or the value of a
     key.
     """
@@ -83,10 +83,10 @@ def element_at(value: Typed, index: Typed) -> Typed:
         raise not_available("element_at with a place that is not a literal", "use x[i].")
     if int(index.literal) == 0:
         raise BadQuery("element_at counts from 1, and takes no 0")
-    return made_of((value,), f"list_extract({value.sql}, {index.literal})", type.element.spark)
+    return combine((value,), f"list_extract({value.sql}, {index.literal})", type.element.spark)
 
 
-def _place(index: Typed) -> str:
+def _place(index: TypedSql) -> str:
     if index.type not in (*INTEGERS, VOID):
         raise not_available(f"a place of {index.type}", "cast it to INT.")
     return f"CAST({index.sql} AS BIGINT)"
@@ -97,7 +97,7 @@ def _widens(source: str, target: str) -> bool:
     return both and INTEGERS.index(source) < INTEGERS.index(target)
 
 
-def exploded(value: Typed) -> tuple[str, list[str]]:
+def exploded(value: TypedSql) -> tuple[str, list[str]]:
     """DuckDB's SELECT of the elements of a list, or of the entries of a map, and their types."""
     type = type_of(value)
     if type is None or type.name not in {"ARRAY", "MAP"}:

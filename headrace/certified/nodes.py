@@ -1,4 +1,4 @@
-"""sqlglot's nodes in Spark's words: literals, the types that casts name, and calls by their names.
+"""sqlglot's nodes in Spark's terms: literals, the types that casts name, and calls by their names.
 
 sqlglot has a class of its own for some functions, with arguments under names; here every call is a
 name and arguments in order, as Spark's pages write it.
@@ -8,31 +8,31 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.certified.typed import Typed
+from headrace.certified.typed import TypedSql
 from headrace.core.errors import BadQuery
 
 # sqlglot's own names for types that Spark calls otherwise.
 _TYPES = {"TEXT": "STRING", "VARCHAR": "STRING", "TIMESTAMPTZ": "TIMESTAMP", "VARBINARY": "BINARY"}
 
 
-def number(text: str) -> Typed:
+def number(text: str) -> TypedSql:
     """A number as it is written: INT or BIGINT if it fits, a decimal with its digits, or a
     double.
     """
     if "e" in text.lower():
-        return Typed(f"CAST({text} AS DOUBLE)", "DOUBLE", literal=text)
+        return TypedSql(f"CAST({text} AS DOUBLE)", "DOUBLE", literal=text)
     if "." in text:
         whole, _, fraction = text.lstrip("-").partition(".")
         digits = max(len(whole.lstrip("0")) + len(fraction), len(fraction), 1)
         type = f"DECIMAL({digits},{len(fraction)})"
-        return Typed(f"CAST({text} AS {type})", type, literal=text)
+        return TypedSql(f"CAST({text} AS {type})", type, literal=text)
     value = int(text)
     if -(2**31) <= value < 2**31:
-        return Typed(f"CAST({text} AS INTEGER)", "INT", literal=text)
+        return TypedSql(f"CAST({text} AS INTEGER)", "INT", literal=text)
     if -(2**63) <= value < 2**63:
-        return Typed(f"CAST({text} AS BIGINT)", "BIGINT", literal=text)
+        return TypedSql(f"CAST({text} AS BIGINT)", "BIGINT", literal=text)
     type = f"DECIMAL({len(text.lstrip('-'))},0)"
-    return Typed(f"CAST({text} AS {type})", type, literal=text)
+    return TypedSql(f"CAST({text} AS {type})", type, literal=text)
 
 
 def type_named(node: exp.DataType) -> str:

@@ -7,7 +7,7 @@ that does not fit is NULL.
 from __future__ import annotations
 
 from headrace.certified.casts import cast, wrapped
-from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.typed import TypedSql, combine, not_available
 from headrace.certified.types import (
     BITS,
     BOOLEAN,
@@ -30,7 +30,7 @@ from headrace.certified.types import (
 )
 
 
-def arithmetic(sign: str, a: Typed, b: Typed) -> Typed:
+def arithmetic(sign: str, a: TypedSql, b: TypedSql) -> TypedSql:
     """`a + b`, and `-`, `*`, `/`, `%`."""
     a, b = (cast(side, DOUBLE) if side.type in (STRING, VOID) else side for side in (a, b))
     if not (is_numeric(a.type) and is_numeric(b.type)):
@@ -48,36 +48,36 @@ def _hint(a: str, b: str) -> str | None:
     return None
 
 
-def _doubles(sign: str, a: Typed, b: Typed) -> Typed:
+def _doubles(sign: str, a: TypedSql, b: TypedSql) -> TypedSql:
     type = DOUBLE if sign == "/" else wider_number(a.type, b.type) or DOUBLE
     x, y = cast(a, type).sql, cast(b, type).sql
     if sign in "/%":
         y = f"nullif({y}, 0)"
-    return made_of((a, b), f"({x} {sign} {y})", type)
+    return combine((a, b), f"({x} {sign} {y})", type)
 
 
-def _integers(sign: str, a: Typed, b: Typed) -> Typed:
+def _integers(sign: str, a: TypedSql, b: TypedSql) -> TypedSql:
     type = wider_number(a.type, b.type) or "BIGINT"
     wide = "HUGEINT" if BITS[type] >= 64 else "BIGINT"
     x, y = f"CAST({a.sql} AS {wide})", f"CAST({b.sql} AS {wide})"
     if sign == "%":
-        return made_of((a, b), f"CAST({x} % nullif({y}, 0) AS {_duck(type)})", type)
-    return made_of((a, b), wrapped(f"({x} {sign} {y})", type), type)
+        return combine((a, b), f"CAST({x} % nullif({y}, 0) AS {_duck(type)})", type)
+    return combine((a, b), wrapped(f"({x} {sign} {y})", type), type)
 
 
 def _duck(type: str) -> str:
     return "INTEGER" if type == "INT" else type
 
 
-def integral_division(a: Typed, b: Typed) -> Typed:
+def integral_division(a: TypedSql, b: TypedSql) -> TypedSql:
     """`a div b`: always BIGINT, cut towards zero."""
     if a.type in INTEGERS and b.type in INTEGERS:
         quotient = f"CAST({a.sql} AS HUGEINT) // nullif(CAST({b.sql} AS HUGEINT), 0)"
-        return made_of((a, b), wrapped(f"({quotient})", "BIGINT"), "BIGINT")
+        return combine((a, b), wrapped(f"({quotient})", "BIGINT"), "BIGINT")
     raise not_available(f"'div' of {a.type} and {b.type}")
 
 
-def _decimals(sign: str, a: Typed, b: Typed) -> Typed:
+def _decimals(sign: str, a: TypedSql, b: TypedSql) -> TypedSql:
     a, b = _as_decimal(a), _as_decimal(b)
     (p1, s1), (p2, s2) = digits_of(a.type), digits_of(b.type)
     scale = max(s1, s2)
@@ -87,7 +87,7 @@ def _decimals(sign: str, a: Typed, b: Typed) -> Typed:
             sides = f"{_held(a, type)} {sign} {_held(b, type)}"
             # DuckDB takes no window function within TRY, so it stands only where it is needed.
             full = digits_of(type)[0] == DIGITS_MAX
-            return made_of(
+            return combine(
                 (a, b), f"TRY_CAST({f'TRY({sides})' if full else sides} AS {type})", type
             )
         case "*":
@@ -98,37 +98,37 @@ def _decimals(sign: str, a: Typed, b: Typed) -> Typed:
     type = decimal(min(p1 - s1, p2 - s2) + scale, scale)
     whole = decimal(max(p1 - s1, p2 - s2) + scale, scale)
     sides = f"CAST({a.sql} AS {whole}) % nullif(CAST({b.sql} AS {whole}), 0)"
-    return made_of((a, b), f"TRY_CAST({sides} AS {type})", type)
+    return combine((a, b), f"TRY_CAST({sides} AS {type})", type)
 
 
-def _held(side: Typed, type: str) -> str:
+def _held(side: TypedSql, type: str) -> str:
     return f"TRY_CAST({side.sql} AS {type})"
 
 
-def _as_decimal(side: Typed) -> Typed:
+def _as_decimal(side: TypedSql) -> TypedSql:
     if is_decimal(side.type):
         return side
     digits = len(side.literal.lstrip("-")) if side.literal else digits_of(side.type)[0]
     return cast(side, f"DECIMAL({digits},0)")
 
 
-def _product(a: Typed, b: Typed, type: str, digits: int) -> Typed:
+def _product(a: TypedSql, b: TypedSql, type: str, digits: int) -> TypedSql:
     if digits > 37:
         return _by_text("spark_multiply", a, b, type)
     # DuckDB multiplies short decimals in 64 bits, in which the product may not fit.
     wide = f"CAST({a.sql} AS DECIMAL({DIGITS_MAX},{digits_of(a.type)[1]}))"
-    return made_of((a, b), f"CAST({wide} * {b.sql} AS {type})", type)
+    return combine((a, b), f"CAST({wide} * {b.sql} AS {type})", type)
 
 
-def _by_text(function: str, a: Typed, b: Typed, type: str) -> Typed:
+def _by_text(function: str, a: TypedSql, b: TypedSql, type: str) -> TypedSql:
     digits, scale = digits_of(type)
     sides = f"CAST({a.sql} AS VARCHAR), CAST({b.sql} AS VARCHAR)"
-    return made_of((a, b), f"CAST({function}({sides}, {digits}, {scale}) AS {type})", type)
+    return combine((a, b), f"CAST({function}({sides}, {digits}, {scale}) AS {type})", type)
 
 
-def negated(value: Typed) -> Typed:
+def negated(value: TypedSql) -> TypedSql:
     if value.type in INTEGERS:
-        zero = Typed("0", value.type)
+        zero = TypedSql("0", value.type)
         return _integers("-", zero, value)
     if value.type in FLOATS or is_decimal(value.type):
         return value.as_type(f"(-{value.sql})", value.type)
@@ -137,7 +137,7 @@ def negated(value: Typed) -> Typed:
     raise not_available(f"'-' of {value.type}")
 
 
-def comparison(sign: str, a: Typed, b: Typed) -> Typed:
+def comparison(sign: str, a: TypedSql, b: TypedSql) -> TypedSql:
     """`a = b`, and `<>`, `<`, `<=`, `>`, `>=`, `IS NOT DISTINCT FROM`."""
     if WINDOW in (a.type, b.type) and a.type != b.type:
         raise not_available(f"a comparison of a window with {_other(a, b)}", _EDGES)
@@ -146,17 +146,17 @@ def comparison(sign: str, a: Typed, b: Typed) -> Typed:
     equality = sign in {"=", "<>", "IS NOT DISTINCT FROM"}
     if type is None or not (has_equality(type) and (equality or has_order(type))):
         raise not_available(f"'{sign}' of {a.type} and {b.type}")
-    return made_of((a, b), f"({cast(a, type).sql} {sign} {cast(b, type).sql})", BOOLEAN)
+    return combine((a, b), f"({cast(a, type).sql} {sign} {cast(b, type).sql})", BOOLEAN)
 
 
 _EDGES = "a window is two times: write .start or .end behind its name."
 
 
-def _other(a: Typed, b: Typed) -> str:
+def _other(a: TypedSql, b: TypedSql) -> str:
     return b.type if a.type == WINDOW else a.type
 
 
-def _comparable(a: Typed, b: Typed) -> tuple[Typed, Typed]:
+def _comparable(a: TypedSql, b: TypedSql) -> tuple[TypedSql, TypedSql]:
     """An integer literal beside a decimal has the digits that are written."""
     if is_decimal(a.type) and b.type in INTEGERS and b.literal:
         return a, _as_decimal(b)
@@ -165,7 +165,7 @@ def _comparable(a: Typed, b: Typed) -> tuple[Typed, Typed]:
     return a, b
 
 
-def truth(value: Typed) -> Typed:
+def truth(value: TypedSql) -> TypedSql:
     """A value where a condition is expected."""
     if value.type == VOID:
         return cast(value, BOOLEAN)

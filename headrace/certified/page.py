@@ -1,7 +1,7 @@
 """docs/functions.md: what may follow the aggregates of a view, and stand in queries over views.
 
 `python -m headrace.certified.page` writes it from the tables; tests/docs/test_functions_page.py
-checks that it is the newest.
+checks that it is up to date.
 """
 
 from __future__ import annotations

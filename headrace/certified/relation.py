@@ -1,10 +1,10 @@
-"""What a query selects from and what it gives: relations, and their typed columns."""
+"""The inputs and the result of a query: relations with typed columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace.core.aggregate import Estimate
+from headrace.core.aggregate import Approximation
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class AnswerColumn:
 
     name: str
     type: str
-    estimate: Estimate | None = None
+    estimate: Approximation | None = None
     key: bool = False  # its values name rows and measure nothing
     lists: frozenset[str] = frozenset()  # the collected lists behind it, which may have been cut
 

@@ -1,4 +1,4 @@
-"""What the names in one SELECT mean: a column by url or v.url, a field of one by user.name or
+"""Resolves the names in one SELECT: a column by url or v.url, a field of one by user.name or
 v.user.name, however deep.
 
 A name that this SELECT does not know may be one of the query around it. A name that two relations
@@ -13,12 +13,12 @@ from sqlglot import exp
 
 from headrace.certified.nested import field_of
 from headrace.certified.relation import AnswerColumn
-from headrace.certified.typed import Typed, quoted
+from headrace.certified.typed import TypedSql, quoted
 from headrace.core.errors import BadQuery
 
 
 @dataclass(slots=True)
-class Source:
+class AliasedRelation:
     """A relation in FROM, under its alias."""
 
     alias: str
@@ -33,11 +33,11 @@ class Source:
 class Scope:
     """What the names in a SELECT mean."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[AliasedRelation] = field(default_factory=list)
     merged: dict[str, AnswerColumn] = field(default_factory=dict)  # of JOIN … USING, by name
     outer: Scope | None = None
 
-    def find(self, node: exp.Column) -> Typed | None:
+    def find(self, node: exp.Column) -> TypedSql | None:
         """A column, or a field of one."""
         parts = [part.name.lower() for part in node.parts]
         named = any(source.alias.lower() == parts[0] for source in self.sources)
@@ -57,18 +57,18 @@ class Scope:
         return [column.name for source in self.sources for column in source.columns]
 
 
-def of_column(sql: str, column: AnswerColumn) -> Typed:
-    return Typed(sql, column.type, column.estimate, key=column.key, lists=column.lists)
+def of_column(sql: str, column: AnswerColumn) -> TypedSql:
+    return TypedSql(sql, column.type, column.estimate, key=column.key, lists=column.lists)
 
 
-def _within(value: Typed | None, path: list[str]) -> Typed | None:
+def _within(value: TypedSql | None, path: list[str]) -> TypedSql | None:
     """The field at a path."""
     for name in path:
         value = field_of(value, name) if value is not None else None
     return value
 
 
-def _matches(source: Source, parts: list[str]) -> list[Typed]:
+def _matches(source: AliasedRelation, parts: list[str]) -> list[TypedSql]:
     """What a name means in one relation: parts[0] is the relation or a column of it."""
     ways = [(parts[0], parts[1:])]
     if len(parts) > 1 and parts[0] == source.alias.lower():

@@ -17,10 +17,10 @@ from headrace.certified.casts import cast
 from headrace.certified.expression import SMALLER, SQL_CHARACTERS_MAX, Expressions
 from headrace.certified.nested import exploded, no_field
 from headrace.certified.relation import AnswerColumn, ReadRelation
-from headrace.certified.scope import Scope, Source, of_column
-from headrace.certified.typed import Typed, not_available, quoted
+from headrace.certified.scope import AliasedRelation, Scope, of_column
+from headrace.certified.typed import TypedSql, not_available, quoted
 from headrace.certified.types import VOID, can_group, has_equality, wider
-from headrace.core.aggregate import roughest
+from headrace.core.aggregate import largest_error
 from headrace.core.errors import BadQuery, HeadraceError, LimitReached, UnknownColumn
 from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
@@ -29,7 +29,7 @@ DEPTH_MAX = 32  # queries within queries
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledQuery:
     sql: str
     columns: tuple[AnswerColumn, ...]
     relations: tuple[str, ...]  # the named ones that it reads, in order of their first use
@@ -41,7 +41,7 @@ Find = Callable[[str], ReadRelation | None]
 
 def compile_query(
     query: exp.Query, find: Find, known: Iterable[str] = (), origin: Origin | None = None
-) -> Compiled:
+) -> CompiledQuery:
     """Compile a query; `known` are the names that an error may suggest."""
     context = _Context(find, tuple(known))
     try:
@@ -51,7 +51,7 @@ def compile_query(
     except HeadraceError as error:
         error.origin = error.origin or origin
         raise
-    return Compiled(made.sql, made.columns, tuple(context.used))
+    return CompiledQuery(made.sql, made.columns, tuple(context.used))
 
 
 @dataclass(slots=True)
@@ -93,10 +93,10 @@ class _Names:
 
     def __init__(self, scope: Scope, environment: _Environment) -> None:
         self.scope, self.environment = scope, environment
-        self.given: dict[str, Typed] = {}
+        self.given: dict[str, TypedSql] = {}
         self.given_first = False
 
-    def column(self, node: exp.Column) -> Typed:
+    def column(self, node: exp.Column) -> TypedSql:
         output = self.given.get(node.name.lower()) if not node.table else None
         # Inside an aggregate a name is always a column.
         if output and self.given_first and not node.find_ancestor(exp.AggFunc):
@@ -106,7 +106,7 @@ class _Names:
             raise self._unknown(node)
         return found
 
-    def subquery(self, query: exp.Expr) -> tuple[str, list[Typed]]:
+    def subquery(self, query: exp.Expr) -> tuple[str, list[TypedSql]]:
         inner = self.environment.within(self.environment.tables, self.scope)
         made = _query(query, inner)
         return made.sql, [of_column("", column) for column in made.columns]
@@ -200,7 +200,7 @@ def _either(a: AnswerColumn, b: AnswerColumn) -> AnswerColumn:
     type = wider(a.type, b.type)
     if type is None:
         raise not_available(f"a column that is {a.type} in one query and {b.type} in the other")
-    estimate = roughest([a.estimate, b.estimate])
+    estimate = largest_error([a.estimate, b.estimate])
     return AnswerColumn(a.name, type, estimate, a.key and b.key, a.lists | b.lists)
 
 
@@ -214,7 +214,7 @@ def _as_columns(side: ReadRelation, columns: tuple[AnswerColumn, ...]) -> str:
 
 def _ordered(query: exp.Expr, made: ReadRelation, environment: _Environment) -> ReadRelation:
     """A query in brackets or a set operation, with its own ORDER BY and LIMIT."""
-    scope = Scope([Source("_whole", made.columns)], outer=environment.outer)
+    scope = Scope([AliasedRelation("_whole", made.columns)], outer=environment.outer)
     names = _Names(scope, environment)
     order = query.args.get("order")
     places = [of_column(f'"_whole".{quoted(c.name)}', c) for c in made.columns]
@@ -225,12 +225,12 @@ def _ordered(query: exp.Expr, made: ReadRelation, environment: _Environment) -> 
     )
 
 
-def _order_by(order: exp.Order, expressions: Expressions, places: list[Typed]) -> str:
+def _order_by(order: exp.Order, expressions: Expressions, places: list[TypedSql]) -> str:
     items = [expressions.ordered(_place(item, places)) for item in order.expressions]
     return " ORDER BY " + ", ".join(items)
 
 
-def _place(item: exp.Expr, places: list[Typed]) -> exp.Expr:
+def _place(item: exp.Expr, places: list[TypedSql]) -> exp.Expr:
     """ORDER BY 2 means the second item, which is written out."""
     inner = item.this if isinstance(item, exp.Ordered) else item
     if not (isinstance(inner, exp.Literal) and not inner.is_string):
@@ -243,7 +243,7 @@ def _place(item: exp.Expr, places: list[Typed]) -> exp.Expr:
     return found
 
 
-def _placed(literal: exp.Literal, places: list[Typed]) -> Typed:
+def _placed(literal: exp.Literal, places: list[TypedSql]) -> TypedSql:
     number = int(literal.name) if literal.name.isdigit() else 0
     if not 1 <= number <= len(places):
         raise BadQuery(f"there is no item {literal.name} to group or order by")
@@ -326,7 +326,7 @@ class _Select:
             self.expressions.windows[name] = window
 
     @staticmethod
-    def _column(name: str, typed: Typed) -> AnswerColumn:
+    def _column(name: str, typed: TypedSql) -> AnswerColumn:
         return AnswerColumn(name, typed.type, typed.estimate, typed.key, typed.lists)
 
     # FROM
@@ -355,7 +355,7 @@ class _Select:
             for name, type in zip(names, types, strict=True)
         )
         name = alias.name or f"_lateral_{len(self.scope.sources)}"
-        self.scope.sources.append(Source(name, columns))
+        self.scope.sources.append(AliasedRelation(name, columns))
         listed = ", ".join(map(quoted, names))
         join = "LEFT JOIN LATERAL" if lateral.args.get("outer") else "JOIN LATERAL"
         return f" {join} ({sql}) AS {quoted(name)}({listed}) ON true"
@@ -381,7 +381,7 @@ class _Select:
         relation = _renamed(relation, alias)
         if any(source.alias.lower() == name.lower() for source in self.scope.sources):
             raise BadQuery(f"two relations are called '{name}'", hint="give one of them an alias.")
-        self.scope.sources.append(Source(name, relation.columns, shown))
+        self.scope.sources.append(AliasedRelation(name, relation.columns, shown))
         return f"{relation.sql} AS {quoted(name)}"
 
     def _join(self, join: exp.Join) -> str:
@@ -431,7 +431,7 @@ class _Select:
 
     # The select list
 
-    def _items(self, item: exp.Expr) -> list[tuple[str, Typed]]:
+    def _items(self, item: exp.Expr) -> list[tuple[str, TypedSql]]:
         """The outputs of a select item, which may be several."""
         if item.is_star:
             return self._starred(item)
@@ -442,7 +442,7 @@ class _Select:
         self.names.given.setdefault(name.lower(), typed)
         return [(name, typed)]
 
-    def _starred(self, item: exp.Expr) -> list[tuple[str, Typed]]:
+    def _starred(self, item: exp.Expr) -> list[tuple[str, TypedSql]]:
         star = item if isinstance(item, exp.Star) else item.this
         left_out = {node.name.lower() for node in star.args.get("except_") or []}
         if star.args.get("replace"):
@@ -467,7 +467,7 @@ class _Select:
         clause = self.select.args.get("where")
         return f" WHERE {self.expressions.condition(clause.this).sql}" if clause else ""
 
-    def _group(self, places: list[Typed], outputs: Mapping[str, Typed]) -> str:
+    def _group(self, places: list[TypedSql], outputs: Mapping[str, TypedSql]) -> str:
         group = self.select.args.get("group")
         if group is None:
             return ""
@@ -480,7 +480,7 @@ class _Select:
                 return f" GROUP BY {word.upper()} ({', '.join(said)})"
         return f" GROUP BY {', '.join(said)}"
 
-    def _grouped(self, item: exp.Expr, places: list[Typed]) -> str:
+    def _grouped(self, item: exp.Expr, places: list[TypedSql]) -> str:
         match item:
             case exp.Rollup() | exp.Cube():
                 inner = ", ".join(self._grouped(part, places) for part in item.expressions)
@@ -495,14 +495,14 @@ class _Select:
             raise not_available(f"GROUP BY {value.type}", "group by a part of it.")
         return value.sql
 
-    def _condition(self, word: str, outputs: Mapping[str, Typed]) -> str:
+    def _condition(self, word: str, outputs: Mapping[str, TypedSql]) -> str:
         clause = self.select.args.get(word)
         if clause is None:
             return ""
         self.names.given = dict(outputs)
         return f" {word.upper()} {self.expressions.condition(clause.this).sql}"
 
-    def _order(self, places: list[Typed], outputs: Mapping[str, Typed]) -> str:
+    def _order(self, places: list[TypedSql], outputs: Mapping[str, TypedSql]) -> str:
         order = self.select.args.get("order")
         if order is None:
             return ""
@@ -535,7 +535,7 @@ def _leaves(items: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
 
 
 class _WithPlaces(Expressions):
-    def compile(self, node: exp.Expr) -> Typed:
+    def compile(self, node: exp.Expr) -> TypedSql:
         return node.args["typed"] if isinstance(node, _At) else super().compile(node)
 
 
@@ -560,7 +560,7 @@ def _values(node: exp.Values, expressions: Expressions) -> ReadRelation:
 
 
 def _unique(relation: ReadRelation) -> ReadRelation:
-    """Two outputs of one name are told apart, so that whoever reads them can."""
+    """Two outputs may not have the same name."""
     seen: set[str] = set()
     for column in relation.columns:
         if column.name.lower() in seen:

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from headrace.core.aggregate import Estimate, roughest
+from headrace.core.aggregate import Approximation, largest_error
 from headrace.core.errors import Unsupported
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedSql:
     sql: str
     type: str
-    estimate: Estimate | None = None  # None: exact
+    estimate: Approximation | None = None  # None: exact
     literal: str | None = None  # the digits or the text, where it is a literal
     key: bool = False  # a key of a view, as it is
     lists: frozenset[str] = frozenset()  # the collected lists that it is made of
 
-    def as_type(self, sql: str, type: str) -> Typed:
+    def as_type(self, sql: str, type: str) -> TypedSql:
         """Another expression made of this one alone."""
         return replace(self, sql=sql, type=type, literal=None, key=False)
 
 
-def made_of(parts: Iterable[Typed], sql: str, type: str) -> Typed:
-    """An expression made of several: as rough as the roughest."""
+def combine(parts: Iterable[TypedSql], sql: str, type: str) -> TypedSql:
+    """An expression computed from several, with the largest of their errors."""
     parts = tuple(parts)
     lists = frozenset[str]().union(*(part.lists for part in parts))
-    return Typed(sql, type, roughest(part.estimate for part in parts), lists=lists)
+    return TypedSql(sql, type, largest_error(part.estimate for part in parts), lists=lists)
 
 
 def quoted(name: str) -> str:

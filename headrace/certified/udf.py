@@ -1,4 +1,4 @@
-"""What DuckDB has no function for that agrees with Spark's: Python functions of a connection.
+"""Python functions for a DuckDB connection, where DuckDB has none that agrees with Spark's.
 
 They are called where no native form is exact: half-up rounding of doubles, decimal division, case
 mapping beyond ASCII, the many ways in which Spark reads a date or a time.
@@ -22,7 +22,7 @@ _CONTEXT = Context(prec=700, rounding=ROUND_HALF_UP)
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the functions known in a connection."""
+    """Register the functions in a connection."""
     for function, takes, gives in _FUNCTIONS:
         connection.create_function(
             function.__name__, _null_safe(function), list(takes), gives, null_handling="special"

@@ -1,1 +1,1 @@
-"""The command line: each command asks a `Service` or reads a project, and shows the answer."""
+"""The command line: each command calls a `Service` or reads a project, and prints the result."""

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli.options import Json, ProjectOption
-from headrace.define.folder import found_folder
+from headrace.define.folder import find_project_folder
 
 alerts_app = typer.Typer(no_args_is_help=True, help="See, acknowledge and mute alerts, and retry.")
 Alert = Annotated[str, typer.Argument(metavar="ID", help="the alert's id, or its beginning")]
@@ -24,39 +24,43 @@ def list_(
     state: Annotated[
         str | None, typer.Option(metavar="STATE", help="only those in this state")
     ] = None,
-    missed: Annotated[bool, typer.Option("--missed", help="those that batch alone found")] = False,
+    missed: Annotated[bool, typer.Option("--missed", help="those that only batch found")] = False,
     withdrawn: Annotated[
         bool, typer.Option("--withdrawn", help="those that batch did not find")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, help="maximum number, the newest first")
+    ] = 100,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
     """Show the newest alerts."""
     from headrace.cli import alerts as body
 
-    return body.listed(found_folder(project), rule, state, missed, withdrawn, limit).say(json)
+    return body.list_alerts(
+        find_project_folder(project), rule, state, missed, withdrawn, limit
+    ).print(json)
 
 
 @alerts_app.command()
 def show(id: Alert, project: ProjectOption = None, json: Json = False) -> int:
-    """Show one alert, and what became of its notifications."""
+    """Show one alert, with the state of its notifications."""
     from headrace.cli import alerts as body
 
-    return body.shown(found_folder(project), id).say(json)
+    return body.show_alert(find_project_folder(project), id).print(json)
 
 
 @alerts_app.command()
 def ack(
     id: Alert,
-    note: Annotated[str | None, typer.Option(metavar="TEXT", help="what is to be known")] = None,
+    note: Annotated[str | None, typer.Option(metavar="TEXT", help="a note for others")] = None,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Say that an alert was seen."""
+    """Acknowledge an alert."""
     from headrace.cli import alerts as body
 
-    return body.acknowledge(found_folder(project), id, note).say(json)
+    return body.acknowledge(find_project_folder(project), id, note).print(json)
 
 
 @alerts_app.command()
@@ -67,20 +71,20 @@ def mute(
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Record alerts of a rule and notify nobody for a time."""
+    """Mute a rule for a time: alerts are recorded, not notified."""
     from headrace.cli import alerts as body
 
-    return body.mute(found_folder(project), rule, time, where or []).say(json)
+    return body.mute(find_project_folder(project), rule, time, where or []).print(json)
 
 
 @alerts_app.command()
 def unmute(
     rule: Rule, where: Where = None, project: ProjectOption = None, json: Json = False
 ) -> int:
-    """Notify alerts of a rule again."""
+    """Unmute a rule."""
     from headrace.cli import alerts as body
 
-    return body.unmute(found_folder(project), rule, where or []).say(json)
+    return body.unmute(find_project_folder(project), rule, where or []).print(json)
 
 
 @alerts_app.command()
@@ -94,7 +98,7 @@ def retry(
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Try notifications again that have failed."""
+    """Retry failed notifications."""
     from headrace.cli import alerts as body
 
-    return body.retry(found_folder(project), id, rule).say(json)
+    return body.retry(find_project_folder(project), id, rule).print(json)

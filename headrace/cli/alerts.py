@@ -1,4 +1,4 @@
-"""`headrace alerts`: the ledger, and what a person says of an alert.
+"""`headrace alerts`: list, show, acknowledge, mute and retry alerts.
 
 tests/cli/test_rules.py reads the pages.
 """
@@ -12,12 +12,12 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from headrace.api.rulebook import Muted
-from headrace.cli.folder import asked
+from headrace.api.rule_service import MuteStatus
+from headrace.cli.folder import open_service
 from headrace.cli.late import keys_of
 from headrace.cli.report import Report, dim, good
+from headrace.client.formats import plural, timestamp
 from headrace.client.table import table
-from headrace.client.words import moment
 from headrace.core.user import os_user
 from headrace.serving.ledger import Alert, Wanted
 
@@ -26,12 +26,12 @@ _ID = 12
 _STYLES = {"open": "red", "acknowledged": "green"}
 
 
-def listed(
+def list_alerts(
     folder: Path, rule: str | None, state: str | None, missed: bool, withdrawn: bool, limit: int
 ) -> Report:
     """The newest alerts."""
-    with asked(folder) as service:
-        found = service.rulebook.alerts(Wanted(rule, state, missed, withdrawn, limit))
+    with open_service(folder) as service:
+        found = service.rule_service.alerts(Wanted(rule, state, missed, withdrawn, limit))
     rows = [_row(alert) for alert in found.alerts]
     if not rows:
         return Report(found, [Text("no alerts")])
@@ -43,24 +43,24 @@ def _row(alert: Alert) -> list[str | Text]:
     body = msgspec.json.encode(alert.body).decode()
     return [
         alert.id[:_ID], alert.rule, alert.severity, _state(alert),
-        moment(alert.event_time), alert.raised_by, body,
+        timestamp(alert.event_time), alert.raised_by, body,
     ]  # fmt: skip
 
 
 def _state(alert: Alert) -> Text:
-    said = [alert.state, "missed" if alert.missed and alert.state != "missed" else ""]
-    said += ["withdrawn" if alert.withdrawn_at else ""]
-    return Text(", ".join(filter(None, said)), style=_STYLES.get(alert.state, "dim"))
+    parts = [alert.state, "missed" if alert.missed and alert.state != "missed" else ""]
+    parts += ["withdrawn" if alert.withdrawn_at else ""]
+    return Text(", ".join(filter(None, parts)), style=_STYLES.get(alert.state, "dim"))
 
 
-def shown(folder: Path, id: str) -> Report:
-    with asked(folder) as service:
-        return _alert(service.rulebook.alert(id))
+def show_alert(folder: Path, id: str) -> Report:
+    with open_service(folder) as service:
+        return _alert(service.rule_service.alert(id))
 
 
 def acknowledge(folder: Path, id: str, note: str | None) -> Report:
-    with asked(folder) as service:
-        return _alert(service.rulebook.acknowledge(id, os_user(), note))
+    with open_service(folder) as service:
+        return _alert(service.rule_service.acknowledge(id, os_user(), note))
 
 
 def _alert(alert: Alert) -> Report:
@@ -77,24 +77,23 @@ def _alert(alert: Alert) -> Report:
 
 
 def mute(folder: Path, rule: str, time: str, where: Sequence[str]) -> Report:
-    with asked(folder) as service:
-        found = service.rulebook.mute(rule, time, keys_of(where), os_user())
-    line = f"{_of(found)}: nobody is notified until {moment(found.until)} UTC"
+    with open_service(folder) as service:
+        found = service.rule_service.mute(rule, time, keys_of(where), os_user())
+    line = f"{_of(found)}: muted until {timestamp(found.until)} UTC"
     return Report(found, [good(line)])
 
 
 def unmute(folder: Path, rule: str, where: Sequence[str]) -> Report:
-    with asked(folder) as service:
-        found = service.rulebook.unmute(rule, keys_of(where))
-    return Report({"mutes": found}, [good(f"{_of(mute)}: notified again") for mute in found])
+    with open_service(folder) as service:
+        found = service.rule_service.unmute(rule, keys_of(where))
+    return Report({"mutes": found}, [good(f"{_of(mute)}: not muted any more") for mute in found])
 
 
-def _of(mute: Muted) -> str:
+def _of(mute: MuteStatus) -> str:
     return f"{mute.rule} ({mute.values})" if mute.values else mute.rule
 
 
 def retry(folder: Path, id: str | None, rule: str | None) -> Report:
-    with asked(folder) as service:
-        count = service.rulebook.retry(id, rule)
-    said = "notification is" if count == 1 else "notifications are"
-    return Report({"notifications": count}, [good(f"{count:,} {said} tried again")])
+    with open_service(folder) as service:
+        count = service.rule_service.retry(id, rule)
+    return Report({"notifications": count}, [good(f"retrying {plural(count, 'notification')}")])

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from headrace.cli.folder import kept_here
-from headrace.cli.report import Report, good, waiting
-from headrace.client.words import counted, moment, size
+from headrace.cli.folder import local_state
+from headrace.cli.report import Report, good, spinner
+from headrace.client.formats import plural, size, timestamp
 
 if TYPE_CHECKING:
     from headrace.run.backup import Manifest
 
 
 def backup(folder: Path, target: Path) -> Report:
-    """Copy all that a project keeps into a new folder."""
+    """Copy the state of a project into a new folder."""
     from headrace.run.backup import backup
 
-    layout, name = kept_here(folder)
-    with waiting("copying, and reading the copy back"):
+    layout, name = local_state(folder)
+    with spinner("copying, and reading the copy back"):
         manifest = backup(layout, name, target)
     return _report("backed up to", target, manifest)
 
@@ -29,8 +29,8 @@ def restore(folder: Path, source: Path) -> Report:
     """Make a backup the state of a project that has none."""
     from headrace.run.backup import restore
 
-    layout, _ = kept_here(folder, empty=True)
-    with waiting("copying"):
+    layout, _ = local_state(folder, empty=True)
+    with spinner("copying"):
         manifest = restore(layout, source)
     return _report("restored from", source, manifest)
 
@@ -43,6 +43,6 @@ def _report(done: str, place: Path, manifest: Manifest) -> Report:
         "files": len(manifest.files),
         "bytes": manifest.bytes,
     }
-    told = f"{manifest.project} as of {moment(manifest.made_at)}: "
-    told += f"{counted(len(manifest.files), 'file')}, {size(manifest.bytes)}, "
-    return Report(document, [Text(told).append(good(f"{done} {place}"))])
+    summary = f"{manifest.project} as of {timestamp(manifest.made_at)}: "
+    summary += f"{plural(len(manifest.files), 'file')}, {size(manifest.bytes)}, "
+    return Report(document, [Text(summary).append(good(f"{done} {place}"))])

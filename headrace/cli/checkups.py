@@ -1,8 +1,8 @@
-"""One checkup a function: it is given what it measures, and says ok, warn or fail and what to do.
+"""The checkups of `headrace doctor`, one per function: each returns ok, warn or fail, and a remedy.
 
 A `fail` means that `headrace run` cannot work here; a `warn` that it will, but slower or not for
-long. Nothing is left behind by a checkup.
-tests/cli/test_doctor.py reads each of the three for each of them.
+long. A checkup leaves no files behind.
+tests/cli/test_doctor.py checks all results of each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.client.words import size
+from headrace.client.formats import size
 from headrace.core.errors import NoJava
 from headrace.core.time import DAY, MINUTE, Clock, iso
 
@@ -27,14 +27,14 @@ FSYNCS = 20
 _FSYNC_MS_GOOD = 10.0
 _PYTHON_MIN = (3, 11)
 _MIB, _GIB = 1 << 20, 1 << 30
-# What runs beside the two Spark processes: Python, the log, the store.
+# Memory of Python, the log and the store, in addition to the two Spark processes.
 _MEMORY_BESIDE = 1 * _GIB
 _UNITS = {"k": 1 << 10, "m": _MIB, "g": _GIB, "t": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one checkup found."""
+    """The result of one checkup."""
 
     name: str
     state: str  # ok, warn, fail
@@ -61,20 +61,20 @@ def java() -> Finding:
 
 
 def memory(available: int | None, needed: int) -> Finding:
-    """Whether Spark and what runs beside it fit into the memory that is free."""
+    """Whether Spark and the other processes fit into the free memory."""
     if available is None:
-        return Finding("memory", "warn", "this system does not say how much is free")
-    found = f"{size(available)} available, {size(needed)} wanted"
+        return Finding("memory", "warn", "the free memory of this system is not known")
+    found = f"{size(available)} available, {size(needed)} needed"
     if available >= needed:
         return Finding("memory", "ok", found)
     do = "free some, or lower spark.memory and query.memory in headrace.toml."
     return Finding("memory", "warn" if available >= needed // 2 else "fail", found, do)
 
 
-def memory_wanted(*settings: str) -> int:
-    """The sum of Spark's memory settings, and of what runs beside it.
+def memory_needed(*settings: str) -> int:
+    """The sum of Spark's memory settings and of the other processes.
 
-    >>> memory_wanted("2g", "512m") // (1 << 20)
+    >>> memory_needed("2g", "512m") // (1 << 20)
     3584
     """
     matches = [re.fullmatch(r"(\d+)([kmgt])b?", text.strip().lower()) for text in settings]
@@ -82,7 +82,7 @@ def memory_wanted(*settings: str) -> int:
 
 
 def memory_available(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """Bytes that new processes may take: the kernel's estimate, within this container's limit."""
+    """Bytes available to new processes: the kernel's estimate, within this container's limit."""
     try:
         found = re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())
         free = int(found[1]) * 1024 if found else None
@@ -98,31 +98,31 @@ def memory_available(meminfo: Path = Path("/proc/meminfo")) -> int | None:
 
 
 def disk(folder: Path, bytes_min: int) -> Finding:
-    """Room for the log, the master and Spark's scratch files."""
+    """Free space for the log, the master and Spark's scratch files."""
     free = shutil.disk_usage(folder).free
     found = f"{size(free)} free below {folder}"
     if free < bytes_min:
         do = f"free some: ingest refuses events below {size(bytes_min)}."
         return Finding("disk", "fail", found, do)
     if free < bytes_min + 2 * _GIB:
-        return Finding("disk", "warn", found, "free some: history is kept for ever.")
+        return Finding("disk", "warn", found, "free some: the history is never deleted.")
     return Finding("disk", "ok", found)
 
 
 def writable(state: Path, folder: Path) -> Finding:
-    """Whether the state folder, or the folder in which it will be made, takes a file."""
+    """Whether the state folder, or the folder in which it will be created, is writable."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"headrace")
     except OSError as error:
         do = "give this user the right to write there, or set `state` in headrace.toml."
         return Finding("state", "fail", f"{folder} cannot be written: {error.strerror}", do)
-    made = "" if state == folder else " (made by the first run)"
+    made = "" if state == folder else " (created by the first run)"
     return Finding("state", "ok", f"{state}{made}")
 
 
 def fsync(folder: Path, timer: Callable[[], float] = time.perf_counter) -> Finding:
-    """How long a small write takes to be durable; every acknowledgement waits for one."""
+    """The latency of a durable small write; every acknowledgement waits for one."""
     try:
         took_ms = _fsync_ms(folder, timer)
     except OSError as error:
@@ -148,7 +148,7 @@ def _fsync_ms(folder: Path, timer: Callable[[], float]) -> list[float]:
 
 
 def clock(now: Clock, newest_file_us: int) -> Finding:
-    """A clock is wrong if it is behind what was already written on this machine."""
+    """The clock is wrong if it is behind the times of existing files."""
     found = f"{iso(now())[:19]} UTC"
     behind = newest_file_us - now()
     do = "set the clock, or let NTP do it: arrival times and windows follow it."
@@ -160,15 +160,15 @@ def clock(now: Clock, newest_file_us: int) -> Finding:
 
 
 def port(host: str, number: int, url: str | None) -> Finding:
-    """Whether the HTTP server can listen; a running project does so already."""
+    """Whether the HTTP server can listen; the port of a running project is in use by itself."""
     if url:
-        return Finding("port", "ok", f"this project runs at {url}")
+        return Finding("port", "ok", f"this project is running at {url}")
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             # As the server does: a port in TIME_WAIT is free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, number))
     except OSError as error:
-        do = "stop what listens there, or set http.port, or run with --port 0."
-        return Finding("port", "fail", f"{host}:{number} is taken: {error.strerror}", do)
+        do = "stop the process that uses it, or set http.port, or run with --port 0."
+        return Finding("port", "fail", f"{host}:{number} is not available: {error.strerror}", do)
     return Finding("port", "ok", f"{host}:{number} is free")

@@ -1,7 +1,7 @@
 """`headrace doctor`: whether this machine can run the project, and if not, what to do.
 
 It works without a project too: then the settings are the defaults and the folder the current one.
-A broken headrace.toml is itself a finding, and the other checkups go on without it.
+A headrace.toml that is not valid is itself a finding, and the other checkups run without it.
 tests/cli/test_doctor.py checks the page and the exit code.
 """
 
@@ -24,10 +24,10 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 def doctor(folder: Path) -> Report:
-    """Look at the machine with the eyes of a project."""
+    """Run all checkups with the settings of a project."""
     settings, first = _settings(folder)
     project = Project(folder, settings, ())
-    return reported([first, *examined(project)])
+    return report_findings([first, *run_checkups(project)])
 
 
 def _settings(folder: Path) -> tuple[Settings, Finding]:
@@ -36,26 +36,26 @@ def _settings(folder: Path) -> tuple[Settings, Finding]:
     except HeadraceError as error:
         if (folder / "headrace.toml").exists():
             return Settings("none"), Finding("project", "fail", error.message, error.hint)
-        do = "defaults are assumed; `headrace new DIR` makes a project."
+        do = "defaults are assumed; `headrace new DIR` creates a project."
         return Settings("none"), Finding("project", "warn", error.message, do)
     return settings, Finding("project", "ok", f"{settings.name} in {folder}")
 
 
-def examined(project: Project) -> list[Finding]:
-    """Every checkup, with what this project asks for."""
+def run_checkups(project: Project) -> list[Finding]:
+    """Every checkup, with the settings of this project."""
     from headrace.run.remote import running
 
     settings, state = project.settings, project.state
     there = _nearest(state)
-    wanted = checkups.memory_wanted(
+    needed = checkups.memory_needed(
         settings.spark.memory, *[settings.query.memory] * settings.query.workers
     )
     url = running(project)
     return [
         checkups.python(),
         checkups.java(),
-        # What a running project has taken already is not wanted a second time.
-        checkups.memory(checkups.memory_available(), 0 if url else wanted),
+        # A running project has its memory already.
+        checkups.memory(checkups.memory_available(), 0 if url else needed),
         checkups.disk(there, settings.log.free_bytes_min),
         checkups.writable(state, there),
         checkups.fsync(there),
@@ -70,13 +70,13 @@ def _nearest(path: Path) -> Path:
 
 
 def _newest_us(folder: Path) -> int:
-    """When the newest of our own files and of the state's was written."""
+    """The newest modification time of our own files and of the state folder."""
     paths = [Path(headrace.__file__), folder, *folder.iterdir()]
     return max(int(path.stat().st_mtime * 1e6) for path in paths if path.exists())
 
 
-def reported(findings: Sequence[Finding]) -> Report:
-    """All findings, one a line; the exit code is 1 if one failed."""
+def report_findings(findings: Sequence[Finding]) -> Report:
+    """All findings, one per line; the exit code is 1 if one failed."""
     from rich.text import Text
 
     failed = any(finding.state == "fail" for finding in findings)

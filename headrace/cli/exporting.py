@@ -1,4 +1,4 @@
-"""`headrace export`: all rows of a view in a file for other tools, also of a stopped project.
+"""`headrace export`: write all rows of a view to a file for other tools, also if it is stopped.
 
 tests/cli/test_exporting.py writes and reads each kind of file.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.cli.folder import kept_here
+from headrace.cli.folder import local_state
 from headrace.cli.report import Report
-from headrace.client.words import counted
+from headrace.client.formats import plural
 
 
 def export(folder: Path, view: str, path: Path) -> Report:
@@ -17,11 +17,11 @@ def export(folder: Path, view: str, path: Path) -> Report:
     from headrace.serving.export import export_view
     from headrace.serving.sqlite import Sqlite
 
-    layout, _ = kept_here(folder)
+    layout, _ = local_state(folder)
     db = Sqlite(layout.store)
     try:
         rows = export_view(db, view, path)
     finally:
         db.close()
-    said = {"view": view, "file": str(path), "rows": rows}
-    return Report(said, [f"wrote {counted(rows, 'row')} of {view} to {path}"])
+    document = {"view": view, "file": str(path), "rows": rows}
+    return Report(document, [f"wrote {plural(rows, 'row')} of {view} to {path}"])

@@ -1,8 +1,8 @@
-"""What is shown when a command fails: one sentence, and never a traceback.
+"""The output of a failed command: an error message, and never a traceback.
 
 A `HeadraceError` has five fields, which are shown as lines on stderr, or with `--json` as one
-document on stdout. A wrong use of the command line has the condition `Usage`. Anything else is a
-defect of ours: its traceback goes to a crash log, whose path is told.
+document on stdout. A usage error has the condition `Usage`. Any other exception is a bug: its
+traceback goes to a crash log, whose path is shown.
 tests/cli/test_failure.py reads each of them.
 """
 
@@ -17,12 +17,12 @@ from typing import Any
 from typer._click.exceptions import ClickException
 
 from headrace.core.errors import HeadraceError
-from headrace.define.folder import found_folder
+from headrace.define.folder import find_project_folder
 
 Fields = dict[str, Any]
 
 
-def guarded(work: Callable[[], int | None], *, json: bool) -> int:
+def run_command(work: Callable[[], int | None], *, json: bool) -> int:
     """The exit code of `work`, whatever happens in it."""
     try:
         return work() or 0
@@ -55,7 +55,7 @@ def show(fields: Fields, *, json: bool) -> None:
 
 
 def lines_of(fields: Fields, style: str = "bold red") -> list[Any]:
-    """The condition in red with its sentence, then detail, hint and origin where there are any."""
+    """The condition in red with its message, then detail, hint and origin if present."""
     from rich.text import Text
 
     lines = [Text.assemble((fields["condition"], style), f": {fields['message']}")]
@@ -68,19 +68,19 @@ def lines_of(fields: Fields, style: str = "bold red") -> list[Any]:
 def _usage(error: ClickException) -> Fields:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "headrace"
-    return fields_of("Usage", error.format_message(), hint=f"`{path} --help` shows how it is used.")
+    return fields_of("Usage", error.format_message(), hint=f"see `{path} --help`.")
 
 
 def _unexpected(error: Exception) -> Fields:
-    """The five fields of an error that is no HeadraceError."""
-    said = f"{type(error).__name__}: {error}".strip().rstrip(":")
-    message = f"something happened that headrace does not expect: {said}"
+    """The five fields of an error that is not a HeadraceError."""
+    cause = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    message = f"unexpected error: {cause}"
     try:
         return fields_of("Unexpected", message, detail=f"the crash log is {_crash_log(error)}")
     except OSError as second:
         import traceback
 
-        # Without a disk to write to, the terminal is the only log left.
+        # If the crash log cannot be written, the terminal is the only log left.
         traceback.print_exception(error, file=sys.stderr)
         return fields_of("Unexpected", message, detail=f"no crash log could be written: {second}")
 
@@ -88,9 +88,9 @@ def _unexpected(error: Exception) -> Fields:
 def fields_of(
     condition: str, message: str, *, detail: str | None = None, hint: str | None = None
 ) -> Fields:
-    """The five fields of an error that is no HeadraceError."""
-    said = {"condition": condition, "message": message, "detail": detail, "hint": hint}
-    return said | {"origin": None}
+    """The five fields of an error that is not a HeadraceError."""
+    fields = {"condition": condition, "message": message, "detail": detail, "hint": hint}
+    return fields | {"origin": None}
 
 
 def _crash_log(error: Exception) -> Path:
@@ -104,12 +104,12 @@ def _crash_log(error: Exception) -> Path:
 
 
 def _crash_folder() -> Path:
-    """The state folder of the project around here, if it has one; else the temporary folder."""
+    """The state folder of the current project, if it has one; else the temporary folder."""
     import tempfile
 
     from headrace.define.settings import load_settings
 
-    folder = found_folder(None)
+    folder = find_project_folder(None)
     try:
         state = folder / load_settings(folder).state
     except HeadraceError:

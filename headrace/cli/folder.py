@@ -1,7 +1,7 @@
-"""Which project a command is about, and how it is reached.
+"""The project or job of a command, and the connection to it.
 
-It is the project in a folder. Where a job is named, it is that job of a server that is asked,
-whatever the folder. tests/cli/test_folder.py checks both.
+By default it is the project in a folder. If a job is given by --job or HEADRACE_JOB, it is that job
+of a server. tests/cli/test_folder.py checks both.
 """
 
 from __future__ import annotations
@@ -22,47 +22,47 @@ if TYPE_CHECKING:
 JOB = "HEADRACE_JOB"
 
 
-def loaded(folder: Path) -> Project:
+def load(folder: Path) -> Project:
     """The project in a folder; BadProject if there is none."""
     from headrace.define.project import load_project
 
     return load_project(folder)
 
 
-def kept_here(folder: Path, *, empty: bool = False) -> tuple[Layout, str]:
-    """Where the files of the project in a folder, or of the job that was named, are, and its name;
-    for commands that work on files. With `empty` a job may have no state yet.
+def local_state(folder: Path, *, empty: bool = False) -> tuple[Layout, str]:
+    """The state folder and the name of the project in a folder, or of the selected job; for
+    commands that work on files. With `empty` a job may have no state yet.
     """
     from headrace.define.layout import Layout
 
     job = named_job()
     if not job:
-        project = loaded(folder)
+        project = load(folder)
         return Layout.of(project), project.settings.name
-    from headrace.server.home import Home, found_home
+    from headrace.server.home import Home, find_home
 
-    layout = Home(found_home(None)).state(job)
+    layout = Home(find_home(None)).state(job)
     if not (layout.state.parent if empty else layout.state).is_dir():
         raise NotFound(
             f"the files of the job '{job}' are not on this machine: {layout.state}",
-            hint="run this where its server is, with HEADRACE_HOME.",
+            hint="run this on the machine of its server, with HEADRACE_HOME.",
         )
     return layout, job
 
 
-def asked(folder: Path) -> AbstractContextManager[Service]:
-    """The project in a folder, or the job that was named, as one that can be asked."""
-    return opened(lambda: loaded(folder))
+def open_service(folder: Path) -> AbstractContextManager[Service]:
+    """The service of the project in a folder, or of the selected job."""
+    return open_project_or_job(lambda: load(folder))
 
 
 def named_job() -> str | None:
-    """The job that commands are about; None if they are about a project here."""
+    """The selected job; None for the project in a folder."""
     return os.environ.get(JOB)
 
 
 @contextmanager
-def opened(project: Callable[[], Project]) -> Iterator[Service]:
-    """A project, or the job that was named, wherever it runs; let go of at the end."""
+def open_project_or_job(project: Callable[[], Project]) -> Iterator[Service]:
+    """The service of a project, or of the selected job, wherever it runs; closed at the end."""
     service = _of_a_server(job) if (job := named_job()) else _here(project())
     try:
         yield service
@@ -79,13 +79,13 @@ def _here(project: Project) -> Service:
 
 
 def _of_a_server(job: str) -> Service:
-    from headrace.server.client import found_server
+    from headrace.server.client import find_server
 
-    return found_server(None, None).open_job(job)
+    return find_server(None, None).open_job(job)
 
 
-def near(name: str, known: list[str]) -> str:
-    """A hint for a name that is not known."""
+def name_hint(name: str, known: list[str]) -> str:
+    """A hint for an unknown name."""
     import difflib
 
     close = difflib.get_close_matches(name, known, 1)

@@ -1,8 +1,8 @@
-"""One frame of `headrace top`: what a person on call looks for first, from top to bottom.
+"""One frame of `headrace top`, ordered by importance for a person on call.
 
-The state, then streams, views, rules and the newest alerts, and last what is wrong. A narrow
-screen has the columns that decide whether to worry; a wide one has the rest too. Yellow is behind
-what it should be, red is wrong. tests/cli/test_top.py reads whole frames at 80 and 160 columns.
+The state, then streams, views, rules and the newest alerts, and last the problems. A narrow screen
+has the most important columns; a wide one has all. Yellow is a warning, red is an error.
+tests/cli/test_top.py reads whole frames at 80 and 160 columns.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headrace.api.rulebook import RuleStatus
-from headrace.api.service import Status, StreamStatus, ViewStatus
+from headrace.api.rule_service import RuleStatus
+from headrace.api.service import ProjectStatus, StreamStatus, ViewStatus
 from headrace.cli.rates import Rates
 from headrace.cli.report import bad, dim, good, problem_line
-from headrace.client.words import cell, counted, second
+from headrace.client.formats import cell, plural, timestamp_to_second
 from headrace.core.time import MILLISECOND, duration_text
 from headrace.serving.ledger import Alert
 
 WIDE = 120
 _CURVE = 20
 _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow"}
-# An epoch that takes longer than its trigger is late, and one of several triggers has stopped.
+# A stream is behind if its lag is larger than the events of this number of triggers.
 _STALE_TRIGGERS = 10
 Cell = str | Text
 RUNNING, DEGRADED = "running", "degraded"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its head, and whether it holds numbers, or is for wide screens only."""
+class FrameColumn:
+    """A column: its head, whether it has numbers, and whether it is for wide screens only."""
 
     head: str
     number: bool = True
@@ -41,46 +41,48 @@ class Column:
 
 
 _STREAMS = (
-    Column("stream", number=False),
-    Column("source", number=False, wide=True),
-    Column("events/s"),
-    Column("", number=False, wide=True),
-    Column("lag"),
-    Column("behind"),
-    Column("epoch"),
-    Column("trigger"),
-    Column("age"),
-    Column("accepted", wide=True),
-    Column("late", wide=True),
-    Column("dead letters", wide=True),
-    Column("off"),
+    FrameColumn("stream", number=False),
+    FrameColumn("source", number=False, wide=True),
+    FrameColumn("events/s"),
+    FrameColumn("", number=False, wide=True),
+    FrameColumn("lag"),
+    FrameColumn("behind"),
+    FrameColumn("epoch"),
+    FrameColumn("trigger"),
+    FrameColumn("age"),
+    FrameColumn("accepted", wide=True),
+    FrameColumn("late", wide=True),
+    FrameColumn("dead letters", wide=True),
+    FrameColumn("off"),
 )
 _VIEWS = (
-    Column("view", number=False),
-    Column("kind", number=False, wide=True),
-    Column("state", number=False),
-    Column("stream", number=False, wide=True),
-    Column("rows"),
-    Column("age"),
-    Column("generation"),
-    Column("differences"),
+    FrameColumn("view", number=False),
+    FrameColumn("kind", number=False, wide=True),
+    FrameColumn("state", number=False),
+    FrameColumn("stream", number=False, wide=True),
+    FrameColumn("rows"),
+    FrameColumn("age"),
+    FrameColumn("generation"),
+    FrameColumn("differences"),
 )
 _RULES = (
-    Column("rule", number=False),
-    Column("state", number=False),
-    Column("severity", number=False),
-    Column("alerts"),
-    Column("open"),
-    Column("suppressed", wide=True),
-    Column("missed", wide=True),
-    Column("withdrawn", wide=True),
-    Column("waiting"),
-    Column("failed"),
+    FrameColumn("rule", number=False),
+    FrameColumn("state", number=False),
+    FrameColumn("severity", number=False),
+    FrameColumn("alerts"),
+    FrameColumn("open"),
+    FrameColumn("suppressed", wide=True),
+    FrameColumn("missed", wide=True),
+    FrameColumn("withdrawn", wide=True),
+    FrameColumn("waiting"),
+    FrameColumn("failed"),
 )
 
 
-def frame(found: Status, alerts: Sequence[Alert], rates: Rates, width: int) -> RenderableType:
-    """The whole screen, one below the other."""
+def frame(
+    found: ProjectStatus, alerts: Sequence[Alert], rates: Rates, width: int
+) -> RenderableType:
+    """The whole screen."""
     streams = {stream.name: stream for stream in found.streams}
     views = [_view(view, streams.get(view.stream)) for view in found.views]
     parts: list[RenderableType] = [_head(found)]
@@ -92,24 +94,24 @@ def frame(found: Status, alerts: Sequence[Alert], rates: Rates, width: int) -> R
     return Group(*parts, "", *_problems(found))
 
 
-def _head(found: Status) -> Text:
+def _head(found: ProjectStatus) -> Text:
     line = Text(found.name, style="bold", no_wrap=True, overflow="ellipsis")
     style = "green" if found.state == "running" else "yellow"
     line.append(f"  {found.state}", style=style)
     line.append(f"  {found.url}" if found.url else "", style="not bold")
-    since = f"  since {second(found.started_at)} UTC" if found.started_at else ""
+    since = f"  since {timestamp_to_second(found.started_at)} UTC" if found.started_at else ""
     return line.append(since, style="not bold dim")
 
 
 def _table(
-    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int
+    columns: Sequence[FrameColumn], rows: Sequence[Sequence[Cell]], width: int
 ) -> list[Table | str]:
     if not rows:
         return []
     shown = [n for n, column in enumerate(columns) if width >= WIDE or not column.wide]
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in (columns[n] for n in shown):
-        # Names give way before numbers do: a number that is cut is a wrong one.
+        # Names are truncated before numbers are: a truncated number is a wrong number.
         most = None if column.number else max(12, width // 4)
         side: JustifyMethod = "right" if column.number else "left"
         made.add_column(Text(column.head), justify=side, no_wrap=True, max_width=most)
@@ -139,7 +141,7 @@ def _stream(stream: StreamStatus, rates: Rates) -> list[Cell]:
 
 
 def _behind(stream: StreamStatus, rate: float | None) -> bool:
-    """Whether more waits than comes in during some triggers."""
+    """Whether the lag is larger than the events of several triggers."""
     trigger_s = (stream.trigger_ms or 0) / 1000
     return stream.lag_events > (rate or 0.0) * trigger_s * _STALE_TRIGGERS + 1_000
 
@@ -147,7 +149,7 @@ def _behind(stream: StreamStatus, rate: float | None) -> bool:
 def _view(view: ViewStatus, stream: StreamStatus | None) -> list[Cell]:
     state = good(view.state) if view.state == "live" else Text(view.state, style="yellow")
     if view.kind == "read":
-        # Nothing is kept for it, so there is nothing to count.
+        # It has no stored rows, so there is nothing to count.
         return [view.name, view.kind, dim(view.state), view.stream, "", "", "", ""]
     differences = dim("none yet") if view.differences is None else good("0")
     return [
@@ -176,23 +178,23 @@ def _rule(rule: RuleStatus) -> list[Cell]:
 
 def _alert(alert: Alert) -> Text:
     line = Text(no_wrap=True, overflow="ellipsis")
-    line.append(f"{second(alert.raised_at)}  ", style="dim")
+    line.append(f"{timestamp_to_second(alert.raised_at)}  ", style="dim")
     line.append(f"{alert.severity:<9}", style=_SEVERITIES.get(alert.severity, ""))
     line.append(f"{alert.rule}  ", style="bold")
-    said = "  ".join(f"{name}={cell(value, '')}" for name, value in alert.body.items())
-    return line.append(said)
+    body = "  ".join(f"{name}={cell(value, '')}" for name, value in alert.body.items())
+    return line.append(body)
 
 
-def _problems(found: Status) -> list[Text]:
-    told = [problem_line(one) for one in found.problems]
-    told += [
-        Text(f"{s.name}: {counted(s.shed, 'event')} passed over by speed", style="yellow")
+def _problems(found: ProjectStatus) -> list[Text]:
+    lines = [problem_line(one) for one in found.problems]
+    lines += [
+        Text(f"{s.name}: {plural(s.shed, 'event')} skipped by speed", style="yellow")
         for s in found.streams
         if s.shed
     ]
     if found.state not in (RUNNING, DEGRADED):
-        told.insert(0, Text(f"{found.state}: {found.reason}", style="yellow"))
-    return told or [good("no problems")]
+        lines.insert(0, Text(f"{found.state}: {found.reason}", style="yellow"))
+    return lines or [good("no problems")]
 
 
 def _length(ms: int | None) -> str:

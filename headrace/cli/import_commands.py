@@ -9,7 +9,7 @@ import typer
 
 from headrace.cli.options import Json
 
-import_app = typer.Typer(help="Make definitions of other tools' files.", no_args_is_help=True)
+import_app = typer.Typer(help="Create definitions from files of other tools.", no_args_is_help=True)
 
 
 @import_app.command()
@@ -30,5 +30,5 @@ def sigma(
 
     report = body.sigma(files, stream, time, keywords, output)
     if not json:
-        body.tell_errors(report)
-    return report.say(json)
+        body.show_errors(report)
+    return report.print(json)

@@ -1,7 +1,7 @@
-"""`headrace import`: definitions made of what other tools wrote.
+"""`headrace import`: definitions created from files of other tools.
 
-What cannot be translated is told on stderr, a sentence each, and the exit code is 1; the rest is
-written all the same. A file that this command did not make is never overwritten.
+Rules that cannot be translated are reported on stderr, and the exit code is 1; the others are still
+written. A file that this command did not create is never overwritten.
 tests/cli/test_importing.py reads the pages.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.cli.failure import show
-from headrace.cli.report import Report, good, whole
-from headrace.client.words import counted
+from headrace.cli.report import Report, good, unwrapped
+from headrace.client.formats import plural
 from headrace.core.errors import BadRequest
-from headrace.define.sigma.script import MADE_BY, Script, translated
+from headrace.define.sigma.script import MADE_BY, SigmaScript, translate
 
 FILE_BYTES_MAX = 1 << 20
 
@@ -24,15 +24,17 @@ def sigma(
     """The SQL of Sigma files."""
     for name in (stream, time, keywords_in or "x"):
         if not (name.isascii() and name.isidentifier()) or name.startswith("_"):
-            raise BadRequest(f"'{name}' is no name: letters, digits and '_', a letter first")
+            raise BadRequest(
+                f"'{name}' is not a valid name: use letters, digits and '_', a letter first"
+            )
     texts = [(str(file), _text(file)) for file in dict.fromkeys(files)]
-    script = translated(texts, stream=stream, time=time, keywords_in=keywords_in)
+    script = translate(texts, stream=stream, time=time, keywords_in=keywords_in)
     if output is not None and script.sql:
         _write(output, script.sql)
     return _report(script, output)
 
 
-def _report(script: Script, output: Path | None) -> Report:
+def _report(script: SigmaScript, output: Path | None) -> Report:
     errors = [error.as_dict() for error in script.errors]
     document = {
         "ok": not errors,
@@ -42,14 +44,14 @@ def _report(script: Script, output: Path | None) -> Report:
         "output": str(output) if output and script.sql else None,
         "errors": errors,
     }
-    parts = [whole(script.sql.rstrip("\n"))] if script.sql else []
+    parts = [unwrapped(script.sql.rstrip("\n"))] if script.sql else []
     if output and script.sql:
-        parts = [good(f"{output}: {counted(len(script.rules), 'rule')}")]
+        parts = [good(f"{output}: {plural(len(script.rules), 'rule')}")]
     return Report(document, parts, 1 if errors else 0)
 
 
-def tell_errors(report: Report) -> None:
-    """Say on stderr what was not translated, so that stdout is SQL and nothing else."""
+def show_errors(report: Report) -> None:
+    """Show on stderr what was not translated, so that stdout is SQL and nothing else."""
     for fields in report.document["errors"]:
         show(fields, json=False)
 
@@ -67,7 +69,7 @@ def _write(output: Path, sql: str) -> None:
     try:
         if output.exists() and not output.read_text("utf-8").startswith(MADE_BY):
             raise BadRequest(
-                f"{output} was not made by this command, and is not overwritten",
+                f"{output} was not created by this command, and is not overwritten",
                 hint="give another file, or move that one away.",
             )
         output.write_text(sql, "utf-8")

@@ -11,7 +11,7 @@ import typer
 
 from headrace.cli.options import Json
 
-job_app = typer.Typer(no_args_is_help=True, help="See and steer one job of a server.")
+job_app = typer.Typer(no_args_is_help=True, help="Show and control one job of a server.")
 Job = Annotated[str, typer.Argument(metavar="JOB", help="the job's name")]
 Project = Annotated[Path, typer.Argument(metavar="DIR", help="the project's folder")]
 Server = Annotated[
@@ -23,24 +23,24 @@ Home = Annotated[
 ]
 Id = Annotated[
     str | None,
-    typer.Option("--id", help="the command's id; the same id is carried out once only"),
+    typer.Option("--id", help="the command's id; a command is executed once per id"),
 ]
 Cores = Annotated[int | None, typer.Option(min=1, help="cores of its Spark")]
 Memory = Annotated[str | None, typer.Option(metavar="2g", help="memory of its driver")]
 Pool = Annotated[str | None, typer.Option(help="Spark pool of the server")]
 Tag = Annotated[
-    list[str] | None, typer.Option(help="what the server must have; may be given again")
+    list[str] | None, typer.Option(help="a tag that the server must have; may be repeated")
 ]
 
 
 def serve(
     home: Home = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 takes a free one")
+        int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 selects a free one")
     ] = None,
     json: Json = False,
 ) -> int:
-    """Serve jobs until Ctrl-C; jobs go on without it."""
+    """Serve jobs until Ctrl-C; jobs keep running without it."""
     from headrace.cli import serving as body
 
     return body.serve(home, port, json=json)
@@ -58,18 +58,18 @@ def submit(
     id: Id = None,
     json: Json = False,
 ) -> int:
-    """Make a job of a project, on a server."""
+    """Create a job from a project, on a server."""
     from headrace.cli import jobs as body
 
-    wish = body.wish(cores, memory, pool, tag)
-    return body.submit(body.found(server, home), folder, name, wish, id).say(json)
+    resources = body.resource_request(cores, memory, pool, tag)
+    return body.submit(body.server_address(server, home), folder, name, resources, id).print(json)
 
 
 def jobs(server: Server = None, home: Home = None, json: Json = False) -> int:
     """Show the jobs of a server."""
     from headrace.cli import jobs as body
 
-    return body.listed(body.found(server, home)).say(json)
+    return body.list_jobs(body.server_address(server, home)).print(json)
 
 
 def apply(
@@ -87,8 +87,8 @@ def apply(
     """Make a project the next version of a job."""
     from headrace.cli import jobs as body
 
-    wish = body.wish(cores, memory, pool, tag)
-    return body.apply(body.found(server, home), folder, job, wish, id).say(json)
+    resources = body.resource_request(cores, memory, pool, tag)
+    return body.apply(body.server_address(server, home), folder, job, resources, id).print(json)
 
 
 def rollback(
@@ -104,7 +104,7 @@ def rollback(
     """Make an earlier version of a job the current one."""
     from headrace.cli import jobs as body
 
-    return body.rollback(body.found(server, home), job, version, id).say(json)
+    return body.rollback(body.server_address(server, home), job, version, id).print(json)
 
 
 @job_app.command()
@@ -112,14 +112,14 @@ def show(job: Job, server: Server = None, home: Home = None, json: Json = False)
     """Show one job and its versions."""
     from headrace.cli import jobs as body
 
-    return body.shown(body.found(server, home), job).say(json)
+    return body.show_job(body.server_address(server, home), job).print(json)
 
 
 @job_app.command()
 def cancel(
     job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
 ) -> int:
-    """Stop a job for good; its state and versions stay."""
+    """Stop a job permanently; its state and versions are kept."""
     return _switch("cancel", job, server, home, id, json)
 
 
@@ -127,7 +127,7 @@ def cancel(
 def restart(
     job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
 ) -> int:
-    """Stop a job's process and start it anew; also one that failed."""
+    """Restart a job's process; also one that has failed."""
     return _switch("restart", job, server, home, id, json)
 
 
@@ -143,14 +143,14 @@ def pause(
 def resume(
     job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
 ) -> int:
-    """Go on with a job that is paused."""
+    """Resume a paused job."""
     return _switch("resume", job, server, home, id, json)
 
 
 @job_app.command()
 def logs(
     job: Job,
-    tail: Annotated[int, typer.Option(min=1, max=10_000, help="the last so many lines")] = 100,
+    tail: Annotated[int, typer.Option(min=1, max=10_000, help="number of lines")] = 100,
     server: Server = None,
     home: Home = None,
     json: Json = False,
@@ -158,7 +158,7 @@ def logs(
     """Show the end of a job's log."""
     from headrace.cli import jobs as body
 
-    return body.logs(body.found(server, home), job, tail).say(json)
+    return body.logs(body.server_address(server, home), job, tail).print(json)
 
 
 def _switch(
@@ -166,4 +166,4 @@ def _switch(
 ) -> int:
     from headrace.cli import jobs as body
 
-    return body.switch(body.found(server, home), job, verb, id).say(json)
+    return body.switch(body.server_address(server, home), job, verb, id).print(json)

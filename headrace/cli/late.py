@@ -1,7 +1,7 @@
-"""`headrace late`: how many events of each window were late, by how much, and who absorbed them.
+"""`headrace late`: how many events of each window were late, by how much, and where they are.
 
-Late events are in the answer at once, by speed; the last column says since which generation they
-are in batch too.
+Late events are in the answer at once, by speed; the last column is the first generation of batch
+that includes them.
 tests/cli/test_late.py reads a whole page.
 """
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from headrace.cli.folder import asked
+from headrace.cli.folder import open_service
 from headrace.cli.report import Report, dim
-from headrace.client.shown import freshness
+from headrace.client.formats import cell, plural, timestamp
+from headrace.client.render import freshness
 from headrace.client.table import table
-from headrace.client.words import cell, counted, moment
 from headrace.core.errors import BadRequest
 from headrace.core.time import MILLISECOND, duration_text
 from headrace.serving.late import LateAnswer, LateWindow
@@ -25,13 +25,13 @@ from headrace.serving.late import LateAnswer, LateWindow
 _NUMBERS = ("on time", "late", "late by (max)", "late by (mean)")
 
 
-def keys_of(said: Sequence[str]) -> dict[str, str]:
+def keys_of(conditions: Sequence[str]) -> dict[str, str]:
     """The conditions of `--where key=value`."""
     found = {}
-    for text in said:
+    for text in conditions:
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
-            raise BadRequest(f"'{text}' is not of the form key=value", hint="--where url=/home")
+            raise BadRequest(f"expected key=value, got '{text}'", hint="--where url=/home")
         found[key.strip()] = value
     return found
 
@@ -45,12 +45,12 @@ def late(
     limit: int | None,
 ) -> Report:
     """The lateness of a view's windows."""
-    with asked(folder) as service:
+    with open_service(folder) as service:
         answer = service.late(view, keys or None, since=since, until=until, limit=limit)
-    return Report(answer, shown(answer))
+    return Report(answer, render(answer))
 
 
-def shown(answer: LateAnswer) -> list[RenderableType]:
+def render(answer: LateAnswer) -> list[RenderableType]:
     lines = [dim(freshness(stream, as_of)) for stream, as_of in answer.as_of.items()]
     cut = [Text("there are more windows; give --since or --where", style="yellow")]
     return [_windows(answer), dim(_sum(answer)), *lines, *(cut if answer.truncated else [])]
@@ -77,7 +77,7 @@ def _row(window: LateWindow) -> list[str]:
 
 def _key(value: object) -> str:
     text = cell(value, "STRING")
-    return moment(text) if text.endswith("Z") and text[:4].isdecimal() else text
+    return timestamp(text) if text.endswith("Z") and text[:4].isdecimal() else text
 
 
 def _length(ms: float | None) -> str:
@@ -85,7 +85,7 @@ def _length(ms: float | None) -> str:
 
 
 def _absorbed(window: LateWindow) -> str:
-    """Where the late events are: in a generation, only in speed, or some here and some there."""
+    """Where the late events are: in a generation, in speed, or in both."""
     batch = f"generation {window.absorbed_by}" if window.absorbed else ""
     speed = f"{window.waiting:,} not yet (speed)" if window.waiting else ""
     return ", ".join(part for part in (batch, speed) if part)
@@ -94,6 +94,6 @@ def _absorbed(window: LateWindow) -> str:
 def _sum(answer: LateAnswer) -> str:
     late = sum(window.late for window in answer.windows)
     events = late + sum(window.on_time for window in answer.windows)
-    windows = counted(len(answer.windows), "window")
+    windows = plural(len(answer.windows), "window")
     # An event is in each of the windows that overlap there.
-    return f"{windows}; summed over them, {late:,} of {counted(events, 'event')} late"
+    return f"{windows}; summed over them, {late:,} of {plural(events, 'event')} late"

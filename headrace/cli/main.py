@@ -1,8 +1,8 @@
-"""The commands and their options, and nothing else: what a command does is in the file it imports.
+"""The commands and their options; the implementation of a command is in the module it imports.
 
-`headrace --help` answers without Spark, Arrow or a parser, because nothing is imported before it is
-needed. Every command takes `--json` and then prints one JSON document to stdout, errors included.
-Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 5 unavailable, 130 interrupted.
+`headrace --help` needs neither Spark, Arrow nor a parser, because modules are imported when they
+are needed. Every command takes `--json` and then prints one JSON document to stdout, errors
+included. Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 5 unavailable, 130 interrupted.
 tests/cli/test_main.py checks the modules, the time and the codes.
 """
 
@@ -20,24 +20,24 @@ from typer.core import TyperGroup
 
 from headrace.cli import job_commands
 from headrace.cli.alert_commands import alerts_app
-from headrace.cli.failure import guarded
+from headrace.cli.failure import run_command
 from headrace.cli.import_commands import import_app
 from headrace.cli.options import Folder, Json, OfHome, OfServer, ProjectOption
 from headrace.cli.rule_commands import rule_app
 from headrace.cli.user_commands import grant_app, token_app, user_app
 from headrace.cli.watch_commands import watch_app
 from headrace.core.version import __version__
-from headrace.define.folder import found_folder
+from headrace.define.folder import find_project_folder
 
 
 class Commands(TyperGroup):
-    """The group of all commands: whatever goes wrong in one of them is shown in one way."""
+    """The group of all commands: the errors of all of them are shown in one form."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         arguments = sys.argv[1:] if args is None else list(args)
         extra["standalone_mode"] = False
         run = super().main
-        sys.exit(guarded(lambda: run(arguments, *rest, **extra), json="--json" in arguments))
+        sys.exit(run_command(lambda: run(arguments, *rest, **extra), json="--json" in arguments))
 
 
 app = typer.Typer(
@@ -49,8 +49,8 @@ app = typer.Typer(
 )
 
 
-def say_version(wanted: bool) -> None:
-    if wanted:
+def print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"headrace {__version__}")
         raise typer.Exit
 
@@ -58,38 +58,39 @@ def say_version(wanted: bool) -> None:
 @app.callback()
 def everywhere(
     token: Annotated[
-        str | None, typer.Option(help="who asks; else HEADRACE_TOKEN, else the run's own")
+        str | None,
+        typer.Option(help="token of the caller; else HEADRACE_TOKEN, else the run's own"),
     ] = None,
     job: Annotated[
-        str | None, typer.Option(help="ask this job of a server; else HEADRACE_JOB, else a project")
+        str | None, typer.Option(help="use this job of a server; else HEADRACE_JOB, else a project")
     ] = None,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=say_version, is_eager=True, help="say the version"),
+        typer.Option("--version", callback=print_version, is_eager=True, help="print the version"),
     ] = False,
 ) -> None:
-    # Where the rest of this process looks for them.
+    # The rest of this process reads them from the environment.
     if token:
         os.environ["HEADRACE_TOKEN"] = token
     if job:
         os.environ["HEADRACE_JOB"] = job
 
 
-class Decision(StrEnum):
-    """What was decided of what an entry of the audit log tells."""
+class DecisionOption(StrEnum):
+    """The decision of an entry of the audit log."""
 
     ALLOWED = "allowed"
     REFUSED = "refused"
 
 
-class ApiOf(StrEnum):
-    """Whose HTTP API: that of one project, or of a server of jobs."""
+class ApiKind(StrEnum):
+    """The HTTP API of a project, or of a server of jobs."""
 
     PROJECT = "project"
     SERVER = "server"
 
 
-class Format(StrEnum):
+class FileFormat(StrEnum):
     NDJSON = "ndjson"
     CSV = "csv"
 
@@ -97,7 +98,7 @@ class Format(StrEnum):
 View = Annotated[str, typer.Argument(metavar="VIEW", help="the view's name")]
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", metavar="KEY=VALUE", help="a key of the row; may be given again"),
+    typer.Option("--where", metavar="KEY=VALUE", help="a key of the row; may be repeated"),
 ]
 Window = Annotated[
     str | None, typer.Option("--window", metavar="START", help="start of the row's window")
@@ -107,29 +108,29 @@ Stream = Annotated[str, typer.Argument(metavar="STREAM", help="the stream's name
 
 @app.command()
 def new(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="where to make it")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder to create it in")],
     json: Json = False,
 ) -> int:
-    """Make a small project that works."""
+    """Create a small working project."""
     from headrace.cli import new as body
 
-    return body.new(folder).say(json)
+    return body.new(folder).print(json)
 
 
 @app.command()
 def check(folder: Folder = None, json: Json = False) -> int:
-    """Say whether the project can run, or what is wrong and where."""
+    """Check the project, and show each error and where it is."""
     from headrace.cli import planning as body
 
-    return body.check(found_folder(folder)).say(json)
+    return body.check(find_project_folder(folder)).print(json)
 
 
 @app.command()
 def plan(folder: Folder = None, json: Json = False) -> int:
-    """Show what a run would change. Nothing is changed by it."""
+    """Show what a run would change, without changing it."""
     from headrace.cli import planning as body
 
-    return body.plan(found_folder(folder)).say(json)
+    return body.plan(find_project_folder(folder)).print(json)
 
 
 @app.command()
@@ -138,20 +139,20 @@ def explain(
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Show how a view is kept, or how a derived stream is made."""
+    """Show how a view or a derived stream is computed."""
     from headrace.cli import planning as body
 
-    return body.explain(found_folder(project), view).say(json)
+    return body.explain(find_project_folder(project), view).print(json)
 
 
 @app.command()
 def run(
     folder: Folder = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 takes a free one")
+        int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 selects a free one")
     ] = None,
     time: Annotated[
-        str | None, typer.Option("--for", metavar="60s", help="stop so long after it is ready")
+        str | None, typer.Option("--for", metavar="60s", help="stop this time after it is ready")
     ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="stop when all events are in the answers")
@@ -163,7 +164,7 @@ def run(
 
     seconds = body.seconds_of(time) if time is not None else None
     return body.run(
-        found_folder(folder), port=port, seconds=seconds, until_idle=until_idle, json=json
+        find_project_folder(folder), port=port, seconds=seconds, until_idle=until_idle, json=json
     )
 
 
@@ -173,7 +174,8 @@ def send(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="a file, or - for stdin")],
     project: ProjectOption = None,
     format: Annotated[
-        Format | None, typer.Option(help="what the file holds; else its ending or the stream says")
+        FileFormat | None,
+        typer.Option(help="format of the file; else by its extension or the stream"),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -181,20 +183,20 @@ def send(
     from headrace.cli import send as body
 
     kind = format.value if format else None
-    return body.send(found_folder(project), stream, file, kind, quiet=json).say(json)
+    return body.send(find_project_folder(project), stream, file, kind, quiet=json).print(json)
 
 
 @app.command()
 def query(
     sql: Annotated[str, typer.Argument(metavar="SELECT…", help="SQL over views, streams, tables")],
-    limit: Annotated[int | None, typer.Option(min=0, help="rows at most")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="maximum number of rows")] = None,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Answer a SELECT, and say how fresh and exact it is."""
+    """Run a SELECT, and show how fresh and exact its result is."""
     from headrace.cli import query as body
 
-    return body.query(found_folder(project), sql, limit).say(json)
+    return body.query(find_project_folder(project), sql, limit).print(json)
 
 
 @app.command()
@@ -209,7 +211,7 @@ def export(
     """Write all rows of a view to a file for other tools."""
     from headrace.cli import exporting as body
 
-    return body.export(found_folder(project), view, file).say(json)
+    return body.export(find_project_folder(project), view, file).print(json)
 
 
 @app.command()
@@ -224,7 +226,9 @@ def late(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="windows that start before this time")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="the newest so many windows")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="maximum number of windows, the newest first")
+    ] = None,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
@@ -232,7 +236,7 @@ def late(
     from headrace.cli import late as body
 
     keys = body.keys_of(where or [])
-    return body.late(found_folder(project), view, keys, since, until, limit).say(json)
+    return body.late(find_project_folder(project), view, keys, since, until, limit).print(json)
 
 
 @app.command()
@@ -247,28 +251,28 @@ def tail(
         str | None, typer.Option(metavar="WHEN", help="when and how, as after EMIT")
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="go on after this event or position")
+        str | None, typer.Option(metavar="ID", help="resume after this event or position")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="stop after so many panes or rows")
+        int | None, typer.Option(min=1, help="stop after this number of panes or rows")
     ] = None,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Show changes of a view or rows of a stream as they come."""
+    """Show changes of a view or rows of a stream as they arrive."""
     from headrace.cli import tail as body
     from headrace.core.subscription import subscription
 
     text = subscription(name, where, emit)
-    return body.tail(found_folder(project), text, after=after, limit=limit, json=json)
+    return body.tail(find_project_folder(project), text, after=after, limit=limit, json=json)
 
 
 @app.command()
 def status(project: ProjectOption = None, json: Json = False) -> int:
-    """Show how the project's streams and views are doing."""
+    """Show the status of the project's streams and views."""
     from headrace.cli import status as body
 
-    return body.status(found_folder(project)).say(json)
+    return body.status(find_project_folder(project)).print(json)
 
 
 @app.command()
@@ -280,16 +284,16 @@ def top(
     """Watch a project live: streams, views, rules, problems."""
     from headrace.cli import top as body
 
-    folder = found_folder(project)
-    return body.once(folder).say(json) if once or json else body.top(folder)
+    folder = find_project_folder(project)
+    return body.once(folder).print(json) if once or json else body.top(folder)
 
 
 @app.command()
 def rebuild(view: View, project: ProjectOption = None, json: Json = False) -> int:
     """Recompute a view from its whole history and swap it in."""
-    from headrace.cli import upkeep as body
+    from headrace.cli import maintenance as body
 
-    return body.rebuild(found_folder(project), view, quiet=json).say(json)
+    return body.rebuild(find_project_folder(project), view, quiet=json).print(json)
 
 
 @app.command()
@@ -299,23 +303,23 @@ def audit(
     json: Json = False,
 ) -> int:
     """Compare answers with a second engine; exit 1 if they differ."""
-    from headrace.cli import upkeep as body
+    from headrace.cli import maintenance as body
 
-    return body.audit(found_folder(project), view).say(json)
+    return body.audit(find_project_folder(project), view).print(json)
 
 
 @app.command()
 def verify(
     repair: Annotated[
-        bool, typer.Option("--repair", help="write again what the log still has; while stopped")
+        bool, typer.Option("--repair", help="rewrite damaged files from the log; while stopped")
     ] = False,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Read and check all that is kept; exit 1 if it is damaged."""
-    from headrace.cli import upkeep as body
+    """Read and check all stored files; exit 1 if one is damaged."""
+    from headrace.cli import maintenance as body
 
-    return body.verify(found_folder(project), repair).say(json)
+    return body.verify(find_project_folder(project), repair).print(json)
 
 
 @app.command()
@@ -324,10 +328,10 @@ def backup(
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Copy all that is kept into a folder, while it runs or not."""
+    """Copy the state into a folder, while it is running or stopped."""
     from headrace.cli import backups as body
 
-    return body.backup(found_folder(project), target).say(json)
+    return body.backup(find_project_folder(project), target).print(json)
 
 
 @app.command()
@@ -339,7 +343,7 @@ def restore(
     """Make a backup the state of a project that has none."""
     from headrace.cli import backups as body
 
-    return body.restore(found_folder(project), source).say(json)
+    return body.restore(find_project_folder(project), source).print(json)
 
 
 @app.command()
@@ -347,14 +351,14 @@ def why(
     view: View,
     where: Where = None,
     window: Window = None,
-    limit: Annotated[int, typer.Option(min=1, help="events listed of each kind")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="maximum number of events of each kind")] = 50,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """List the events behind a row of a view, and those left out."""
+    """List the events of a row of a view, and those left out."""
     from headrace.cli import tracing as body
 
-    return body.why(found_folder(project), view, where or [], window, limit).say(json)
+    return body.why(find_project_folder(project), view, where or [], window, limit).print(json)
 
 
 @app.command()
@@ -362,30 +366,32 @@ def replay(
     view: View,
     where: Where = None,
     window: Window = None,
-    limit: Annotated[int, typer.Option(min=1, help="the newest so many steps")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, help="maximum number of steps, the newest first")
+    ] = 50,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Step through how a row of a view came about."""
+    """Show the history of a row of a view, step by step."""
     from headrace.cli import tracing as body
 
-    return body.replay(found_folder(project), view, where or [], window, limit).say(json)
+    return body.replay(find_project_folder(project), view, where or [], window, limit).print(json)
 
 
 @app.command("dead-letters")
 def dead_letters(
     stream: Stream,
-    limit: Annotated[int, typer.Option(min=1, help="the newest so many")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="maximum number, the newest first")] = 100,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
     """Show the events of a stream that could not be read, and why."""
-    from headrace.cli import upkeep as body
+    from headrace.cli import maintenance as body
 
-    return body.dead_letters(found_folder(project), stream, limit).say(json)
+    return body.dead_letters(find_project_folder(project), stream, limit).print(json)
 
 
-rules = typer.Typer(help="Try decision rules.", no_args_is_help=True)
+rules = typer.Typer(help="Test decision rules.", no_args_is_help=True)
 app.add_typer(rules, name="rules")
 
 
@@ -402,59 +408,61 @@ def rules_test(
     """Show what rules would decide on past events."""
     from headrace.cli import rehearsing as body
 
-    return body.test(found_folder(project), name, since, limit).say(json)
+    return body.test(find_project_folder(project), name, since, limit).print(json)
 
 
 @app.command()
 def doctor(project: ProjectOption = None, json: Json = False) -> int:
-    """Say whether this machine can run it, and what to do if not."""
+    """Check this machine, and show what to do if it cannot run."""
     from headrace.cli import doctor as body
 
-    return body.doctor(found_folder(project)).say(json)
+    return body.doctor(find_project_folder(project)).print(json)
 
 
 @app.command("audit-log")
 def audit_log(
     user: Annotated[str, typer.Option(help="only of this user")] = "",
-    decision: Annotated[Decision | None, typer.Option(help="only those so decided")] = None,
-    what: Annotated[str, typer.Option(help="only those of this deed, such as add_grant")] = "",
+    decision: Annotated[DecisionOption | None, typer.Option(help="only entries so decided")] = None,
+    what: Annotated[str, typer.Option(help="only those of this action, such as add_grant")] = "",
     find: Annotated[str, typer.Option(help="only those with each of these words")] = "",
     before: Annotated[int, typer.Option(min=0, help="only those older than this number")] = 0,
     after: Annotated[int | None, typer.Option(min=0, help="only newer ones, in order")] = None,
-    follow: Annotated[bool, typer.Option(help="go on, one JSON line an entry")] = False,
-    verify: Annotated[bool, typer.Option(help="say whether all are as appended")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="the newest so many")] = 100,
+    follow: Annotated[bool, typer.Option(help="follow, one JSON line per entry")] = False,
+    verify: Annotated[bool, typer.Option(help="check that all entries are unchanged")] = False,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, help="maximum number, the newest first")
+    ] = 100,
     project: ProjectOption = None,
     server: OfServer = None,
     home: OfHome = None,
     json: Json = False,
 ) -> int:
-    """Show who changed what, and who was refused."""
-    from headrace.access.audit_log import Wanted
+    """Show changes and refused requests."""
+    from headrace.access.audit_log import AuditLogFilter
     from headrace.cli import users as body
 
-    whose = body.of(project, server, home)
+    target = body.access_target(project, server, home)
     if verify:
-        return body.verify_audit_log(whose).say(json)
+        return body.verify_audit_log(target).print(json)
     after = 0 if follow and after is None else after
     chosen = {"user": user, "decision": decision or "", "what": what, "find": find}
-    wanted = Wanted(limit=limit, before=before, after=after, **chosen)
+    filter = AuditLogFilter(limit=limit, before=before, after=after, **chosen)
     if follow:
-        return body.follow_audit_log(whose, wanted)
-    return body.audit_log(whose, wanted).say(json)
+        return body.follow_audit_log(target, filter)
+    return body.audit_log(target, filter).print(json)
 
 
 @app.command()
 def openapi(
     of: Annotated[
-        ApiOf, typer.Argument(metavar="OF", help="of a project or of a server of jobs")
-    ] = (ApiOf.PROJECT),
+        ApiKind, typer.Argument(metavar="OF", help="of a project or of a server of jobs")
+    ] = (ApiKind.PROJECT),
     json: Json = False,
 ) -> int:
     """Print the OpenAPI document of the HTTP API."""
     from headrace.cli import openapi as body
 
-    return body.openapi(of).say(json)
+    return body.openapi(of).print(json)
 
 
 for command in (

@@ -1,7 +1,6 @@
-"""`headrace openapi`: the OpenAPI document of the HTTP API, though nothing runs.
+"""`headrace openapi`: the OpenAPI document of the HTTP API, without a running server.
 
-It is the document that the server answers at /openapi.json. tests/cli/test_openapi.py compares the
-two.
+It is the document of /openapi.json. tests/cli/test_openapi.py compares the two.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import msgspec
 
 from headrace.api.openapi import document
 from headrace.api.routes import ROUTES
-from headrace.cli.report import Report, whole
+from headrace.cli.report import Report, unwrapped
 from headrace.server.routes import ROUTES as SERVER_ROUTES
 
 _TABLES: dict[str, Any] = {"project": ROUTES, "server": SERVER_ROUTES}
@@ -21,4 +20,4 @@ _TABLES: dict[str, Any] = {"project": ROUTES, "server": SERVER_ROUTES}
 def openapi(of: str) -> Report:
     found = document(_TABLES[of])
     indented = msgspec.json.format(msgspec.json.encode(found), indent=2)
-    return Report(found, [whole(indented.decode())])
+    return Report(found, [unwrapped(indented.decode())])

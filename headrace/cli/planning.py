@@ -1,7 +1,7 @@
-"""`headrace check`, `plan` and `explain`: what a project says, before anything runs.
+"""`headrace check`, `plan` and `explain`: the definitions of a project, without running it.
 
-None of them changes anything. What can be found without Spark is looked for first, so that a wrong
-option is told at once and a JVM is started only for a project that may be right.
+None of them changes anything. Errors that can be found without Spark are reported first, so that a
+wrong option is reported at once and a JVM is started only if there are none.
 tests/cli/test_planning.py reads the pages.
 """
 
@@ -17,16 +17,16 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.cli.failure import fields_of, lines_of
-from headrace.cli.folder import loaded
-from headrace.cli.report import Report, good, waiting
+from headrace.cli.folder import load
+from headrace.cli.report import Report, good, spinner
+from headrace.client.formats import plural
 from headrace.client.table import table
-from headrace.client.words import counted
 from headrace.compile import explain as explaining
 from headrace.compile.computed import check_computed
+from headrace.compile.destinations import check_destinations
 from headrace.compile.passes import check_query
 from headrace.compile.plan import Plan, RulePlan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
-from headrace.compile.sinks import check_target
 from headrace.compile.watches import expanded, in_words_of_watches
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable, UnknownName
 from headrace.core.pattern import Pattern
@@ -36,7 +36,7 @@ from headrace.core.time import duration_text
 from headrace.define.definitions import TableDefinition
 from headrace.define.project import Project, read_project
 from headrace.ingest.connector import check_options
-from headrace.pattern.ambiguity import ways
+from headrace.pattern.ambiguity import count_ways
 from headrace.serving.catalog import changes_of
 from headrace.serving.store import Change
 
@@ -49,12 +49,12 @@ _STYLES = {
 }
 
 
-def compiled(project: Project) -> Plan:
+def compile_plan(project: Project) -> Plan:
     """The plan of a project, by a Spark session started for it."""
     from headrace.run.compiling import compile_in_spark
     from headrace.run.rules import whole_project
 
-    with waiting("asking Spark"):
+    with spinner("compiling with Spark"):
         return compile_in_spark(whole_project(project))
 
 
@@ -78,54 +78,55 @@ def check(folder: Path) -> Report:
     counts |= {"rule": len(project.rules)} if project.rules else {}
     counts |= {"watch": len(project.watches)} if project.watches else {}
     plans: list[Plan] = []
-    found = problems(project, lambda project: plans.append(compiled(project)))
+    found = problems(project, lambda project: plans.append(compile_plan(project)))
     return _checked(counts, found, warnings(project, plans[0]) if plans else [])
 
 
 def problems(project: Project, compile: Callable[[Project], object]) -> list[HeadraceError]:
-    """What is wrong with a project; Spark is asked only if nothing was found without it."""
+    """The errors of a project; Spark is used only if none was found without it."""
     found = _apparent(project)
     last = None
     if not found:
-        last = _error_of(partial(resolved, project)) or _error_of(partial(compile, project))
+        last = _error_of(partial(resolve_project, project)) or _error_of(partial(compile, project))
     return [*found, last, *last.others] if last else found
 
 
 def warnings(project: Project, made: Plan) -> list[dict[str, str | None]]:
-    """What may go wrong with a project that can run: patterns whose search may be given up."""
+    """Warnings of a valid project: patterns whose search may exceed its limit."""
     found = {}
     for view in made.views:
         pattern = view.carry and view.carry.match and view.carry.match.pattern
-        if not isinstance(pattern, Pattern) or ways(pattern) <= (pattern.steps_max or math.inf):
+        if not isinstance(pattern, Pattern) or count_ways(pattern) <= (
+            pattern.steps_max or math.inf
+        ):
             continue
         of = (q for q in project.queries.values() if q.match and q.match.node == pattern.node)
         query = next(of, None)
         name = query.name if query else shown_name(view.name)
         found[name] = fields_of(
             "Warning",
-            f"the pattern of '{name}' may have more ways through the rows of a key than can be "
-            "tried",
+            f"the search for the pattern of '{name}' may exceed the limit of steps for a key",
             detail=f"a key that needs more than {pattern.steps_max:,} steps (pattern.steps_max) "
-            "is set aside: its events are kept, but none of its matches is found.",
-            hint="let variables that are repeated exclude each other and compare no rows, or "
-            "bound them with WITHIN.",
+            "is skipped: its events are kept, but its matches are not found.",
+            hint="make repeated variables exclude each other without comparing rows, or bound "
+            "them with WITHIN.",
         ) | {"origin": str(query.query_origin) if query else None}
     return list(found.values())
 
 
 def _readable_problems(project: Project) -> list[HeadraceError]:
-    """What is wrong with the rest, where some statements cannot be read."""
-    # A name that is not defined may be one that such a statement defines.
+    """The errors of the other statements, if some cannot be parsed."""
+    # An unknown name may be defined by a statement that cannot be parsed.
     return [error for error in _apparent(project) if not isinstance(error, UnknownName)]
 
 
 def _apparent(project: Project) -> list[HeadraceError]:
-    """What is wrong with each definition by itself, without Spark."""
+    """The errors of each definition by itself, without Spark."""
     steps: list[Callable[[], object]] = [
         *(partial(check_options, stream) for stream in project.streams.values()),
         *(partial(check_computed, stream) for stream in project.streams.values()),
         *(partial(_check_location, given, project.folder) for given in project.tables.values()),
-        *(partial(check_target, sink, project) for sink in project.sinks.values()),
+        *(partial(check_destinations, project, sink) for sink in project.sinks.values()),
         *(partial(check_query, project, query) for query in project.queries.values()),
     ]
     return [error for step in steps if (error := _error_of(step))]
@@ -135,7 +136,7 @@ def _error_of(step: Callable[[], object]) -> HeadraceError | None:
     try:
         step()
     except Unavailable:
-        raise  # no fault of the project
+        raise  # not an error of the project
     except HeadraceError as error:
         return error
     return None
@@ -150,7 +151,7 @@ def _check_location(given: TableDefinition, folder: Path) -> None:
         )
 
 
-def resolved(project: Project) -> object:
+def resolve_project(project: Project) -> object:
     with in_words_of_watches(project):
         return resolve(expanded(project))
 
@@ -161,11 +162,11 @@ def _checked(
     warned: Sequence[dict[str, str | None]] = (),
 ) -> Report:
     fields = [error.as_dict() for error in errors]
-    said = {f"{word}s": many for word, many in counts.items()}
-    document = {"ok": not errors, **said, "errors": fields, "warnings": list(warned)}
+    totals = {f"{word}s": many for word, many in counts.items()}
+    document = {"ok": not errors, **totals, "errors": fields, "warnings": list(warned)}
     if errors:
         return Report(document, [line for each in fields for line in lines_of(each)], 1)
-    words = ", ".join(counted(many, word) for word, many in counts.items())
+    words = ", ".join(plural(many, word) for word, many in counts.items())
     lines = [line for each in warned for line in lines_of(each, "bold yellow")]
     return Report(document, [*lines, good("ok").append(f": {words}", style="default")])
 
@@ -177,13 +178,13 @@ def plan(folder: Path) -> Report:
     """What a run would change."""
     from headrace.run.compiling import deployed_plan
 
-    project = loaded(folder)
-    made = compiled(project)
-    return planned(project, made, deployed_plan(project))
+    project = load(folder)
+    made = compile_plan(project)
+    return plan_report(project, made, deployed_plan(project))
 
 
-def planned(project: Project, made: Plan, deployed: Plan | None) -> Report:
-    """The plan beside what is deployed."""
+def plan_report(project: Project, made: Plan, deployed: Plan | None) -> Report:
+    """The plan, compared with the deployed one."""
     changes = {change.name: change for change in changes_of(deployed, made)}
     streams = {stream.name: _stream_change(stream, deployed) for stream in made.streams}
     gone = [c for c in changes.values() if c.what == "removed" and not hidden(c.name)]
@@ -236,7 +237,7 @@ def _sink_document(sink: SinkPlan) -> dict[str, Any]:
     return {
         "name": sink.name,
         "view": sink.subscription.view,
-        "into": f"{sink.into} {sink.target}",
+        "into": sink.destination.name,
         "guarantee": sink.guarantee.value,
         "emit": emission(sink.subscription),
     }
@@ -247,7 +248,7 @@ def _rule_document(rule: RulePlan) -> dict[str, str]:
         "name": rule.name,
         "severity": rule.severity,
         "reads": ", ".join(rule.streams),
-        "notifies": ", ".join(action.name for action in rule.actions),
+        "notifies": ", ".join(destination.name for destination in rule.destinations),
     }
 
 
@@ -287,10 +288,10 @@ def _change(what: str) -> Text:
 
 
 def explain(folder: Path, view: str) -> Report:
-    """How a view is kept, or what a derived stream is."""
-    project = loaded(folder)
+    """How a view or a derived stream is computed."""
+    project = load(folder)
     known = [query.name for query in project.queries.values()]
     if view.lower() not in {name.lower() for name in known}:
         raise explaining.unknown_view(view, known)  # without waiting for Spark
-    explanation = explaining.explain(compiled(project), view)
+    explanation = explaining.explain(compile_plan(project), view)
     return Report(explanation, [Text(str(explanation))])

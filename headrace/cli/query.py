@@ -1,6 +1,6 @@
-"""`headrace query`: an answer, and below it what the answer speaks for.
+"""`headrace query`: the result of a query, and below it its freshness and exactness.
 
-A person never sees a number without how fresh and how exact it is (client/shown.py).
+A result is never shown without them (client/render.py).
 tests/cli/test_query.py reads a whole answer.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.cli.folder import asked
-from headrace.cli.report import Report, waiting
-from headrace.client.shown import shown
+from headrace.cli.folder import open_service
+from headrace.cli.report import Report, spinner
+from headrace.client.render import render
 
 
 def query(folder: Path, sql: str, limit: int | None) -> Report:
-    """Ask the project a SELECT."""
-    with asked(folder) as service, waiting("asking"):
+    """Run a SELECT."""
+    with open_service(folder) as service, spinner("running the query"):
         answer = service.sql(sql, limit)
-    return Report(answer, shown(answer))
+    return Report(answer, render(answer))

@@ -1,8 +1,8 @@
-"""A rebuild with a progress bar: at a terminal, on stderr, how far it is and about how much longer
-it takes. A pipe gets nothing, and neither does `--json`.
+"""A rebuild with a progress bar on stderr, with the estimated remaining time; only at a terminal
+and without `--json`.
 
-The rebuild itself stays in the main thread, so that Ctrl-C ends the command; a thread beside it
-asks the project how far it is. A stopped project does not tell, and its bar only moves.
+The rebuild itself runs in the main thread, so that Ctrl-C ends the command; another thread polls
+the progress. A stopped project reports none, so its bar is indeterminate.
 tests/cli/test_rebuilding.py reads the bar.
 """
 
@@ -13,17 +13,17 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from headrace.api.observed.about import Rebuild
-from headrace.api.service import Rebuilt, Service
+from headrace.api.resources.view_detail import RebuildProgress, ViewDetailRequest
+from headrace.api.service import RebuildResult, Service
 from headrace.cli.report import console
-from headrace.client.words import counted
+from headrace.client.formats import plural
 from headrace.core.errors import HeadraceError
 from headrace.core.time import MILLISECOND, from_iso, now_us
 
 _POLL_S, _LAST_S_MAX = 0.5, 5.0
 
 
-def rebuilt(service: Service, view: str, *, quiet: bool) -> Rebuilt:
+def rebuild_with_progress(service: Service, view: str, *, quiet: bool) -> RebuildResult:
     """Rebuild a view."""
     screen = console(stderr=True)
     if quiet or not screen.is_terminal:
@@ -43,7 +43,7 @@ def rebuilt(service: Service, view: str, *, quiet: bool) -> Rebuilt:
             return service.rebuild(view)
         finally:
             ended.set()
-            # Its last question is answered before the service is closed.
+            # Its last request ends before the service is closed.
             follower.join(_LAST_S_MAX)
 
 
@@ -51,22 +51,23 @@ def _follow(service: Service, bar: Progress, task: TaskID, ended: threading.Even
     view = bar.tasks[task].description
     while not ended.wait(_POLL_S):
         try:
-            found = service.observatory.about(view).rebuild
+            found = service.ask(ViewDetailRequest(view)).rebuild
         except HeadraceError:
-            continue  # what is wrong is told by the rebuild itself
+            continue  # the rebuild itself raises the error
         if found is not None:
             bar.update(task, **progress(found, now_us()))
 
 
-def progress(found: Rebuild, now: int) -> dict[str, Any]:
-    """How far a rebuild is: `completed` of `total` milliseconds, if that is known, in words too.
+def progress(found: RebuildProgress, now: int) -> dict[str, Any]:
+    """The progress of a rebuild: `completed` of `total` milliseconds, if known, and as text.
 
-    >>> progress(Rebuild("running", None, "1970-01-01T00:00:00Z", 500, 9_000), 4_000_000)["state"]
+    >>> running = RebuildProgress("running", None, "1970-01-01T00:00:00Z", 500, 9_000)
+    >>> progress(running, 4_000_000)["state"]
     '500 events, about 5 s left'
     """
     if found.started_at is None:
         return {"total": None, "state": "waiting for the build before it"}
-    events = counted(found.events, "event")
+    events = plural(found.events, "event")
     if found.expected_ms is None:
         return {"total": None, "state": f"{events}, no earlier build to estimate the time from"}
     passed_ms = max(0, now - from_iso(found.started_at)) // MILLISECOND

@@ -1,7 +1,7 @@
-"""`headrace rules test`: what rules would decide on the events of the past, before they go live.
+"""`headrace rules test`: the decisions of rules on past events, before they are deployed.
 
-The counts come first, then what would be different from the deployed version, then events with the
-rule that decided. tests/cli/test_rehearsing.py reads a whole page.
+The counts come first, then the differences from the deployed version, then sample events with the
+rule that matched. tests/cli/test_rehearsing.py reads a whole page.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from headrace.cli.folder import loaded, near
-from headrace.cli.report import Report, dim, good, waiting
+from headrace.cli.folder import load, name_hint
+from headrace.cli.report import Report, dim, good, spinner
+from headrace.client.formats import cell, plural, timestamp
 from headrace.client.table import table
-from headrace.client.words import cell, counted, moment
 from headrace.core.errors import BadRequest, NotFound
 from headrace.core.time import from_iso
 from headrace.define.project import Project
@@ -22,39 +22,40 @@ from headrace.run.rehearsal import Comparison, Rehearsal
 
 
 def test(folder: Path, name: str, since: str | None, limit: int) -> Report:
-    """Try the rules of the project's files on its history."""
+    """Run the rules of the project's files on its history."""
     from headrace.run.rehearsal import rehearse
 
-    project = loaded(folder)
+    project = load(folder)
     known = _known(project, name)
-    since_us = _moment(since)
-    with waiting("trying the rules"):
+    since_us = _timestamp(since)
+    with spinner("testing the rules"):
         found = rehearse(project, known, since_us, limit)
-    return Report(found, shown(found))
+    return Report(found, render(found))
 
 
 def _known(project: Project, name: str) -> str:
     known = [query.name for query in project.queries.values() if query.rules]
     found = next((each for each in known if each.lower() == name.lower()), None)
     if found is None:
-        raise NotFound(f"there are no rules '{name}'", hint=near(name, known))
+        raise NotFound(f"there are no rules '{name}'", hint=name_hint(name, known))
     return found
 
 
-def _moment(said: str | None) -> int | None:
+def _timestamp(text: str | None) -> int | None:
     try:
-        return None if said is None else from_iso(said)
+        return None if text is None else from_iso(text)
     except ValueError as error:
         raise BadRequest(
-            f"'{said}' is not a moment such as 2026-11-15T19:00:00Z", hint="--since 2026-11-15"
+            f"'{text}' is not a valid timestamp such as 2026-11-15T19:00:00Z",
+            hint="--since 2026-11-15",
         ) from error
 
 
-def shown(found: Rehearsal) -> list[RenderableType]:
-    since = f" since {moment(found.since)} UTC" if found.since else ""
-    head = f"{found.rules} on {found.stream}: {counted(found.events, 'event')}{since}"
+def render(found: Rehearsal) -> list[RenderableType]:
+    since = f" since {timestamp(found.since)} UTC" if found.since else ""
+    head = f"{found.rules} on {found.stream}: {plural(found.events, 'event')}{since}"
     more = found.results - found.events
-    several = f", {counted(more, 'result')} more, as some met several rows of a table"
+    several = f", {plural(more, 'result')} more, as some met several rows of a table"
     parts: list[RenderableType] = [Text(head + (several if more else "")), "", _decided(found)]
     parts += ["", *_compared(found.deployed, found.events)]
     if found.samples:
@@ -77,17 +78,17 @@ def _compared(found: Comparison | None, events: int) -> list[RenderableType]:
         return [dim("nothing to compare with: no stream of this name is deployed")]
     lines: list[RenderableType] = []
     if found.differ:
-        many = f"{found.differ:,} of {counted(events, 'event')} would have other results"
+        many = f"{found.differ:,} of {plural(events, 'event')} would have other results"
         lines.append(Text(f"{many} than deployed", style="yellow"))
-        lines += [Text(f"  {name}: {counted(n, 'event')}") for name, n in found.fields.items()]
+        lines += [Text(f"  {name}: {plural(n, 'event')}") for name, n in found.fields.items()]
     else:
         lines.append(good("no event would have other results than deployed"))
     lines += [Text(f"  {name}: a new field") for name in found.new_fields]
     lines += [Text(f"  {name}: no longer there") for name in found.gone_fields]
     if found.only_now:
-        lines.append(Text(f"  {counted(found.only_now, 'event')} only with these rules"))
+        lines.append(Text(f"  {plural(found.only_now, 'event')} only with these rules"))
     if found.only_deployed:
-        lines.append(Text(f"  {counted(found.only_deployed, 'event')} only as deployed"))
+        lines.append(Text(f"  {plural(found.only_deployed, 'event')} only as deployed"))
     return lines
 
 

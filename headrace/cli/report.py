@@ -1,7 +1,7 @@
-"""What a command has to say, once as a document and once for a person.
+"""The output of a command, as a JSON document and as text for a person.
 
 Law: with `--json` stdout gets exactly one JSON document on one line and no colours; without it,
-Rich shows the same facts. Only `run` and `tail` print in another way: one line a report.
+Rich shows the same data. Only `run` and `tail` differ: they print one line per report.
 tests/cli/test_report.py checks both.
 """
 
@@ -19,22 +19,22 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from headrace.api.service import Problem
+from headrace.core.problems import Problem
 
-# A pipe has no width. Tables for one are wide, so that no cell is folded that a program will cut.
+# A pipe has no width. Tables are wide there, so that no cell is folded.
 _PIPE_WIDTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A command's result; `parts` are shown one below the other."""
+    """The result of a command; `parts` are printed one after the other."""
 
     document: Any
     parts: Sequence[RenderableType]
     exit_code: int = 0
 
-    def say(self, json: bool) -> int:
-        """Print it, and give the exit code."""
+    def print(self, json: bool) -> int:
+        """Print it, and return the exit code."""
         if json:
             print_json(self.document)
         else:
@@ -44,8 +44,8 @@ class Report:
 
 
 def show(screen: Console, part: RenderableType) -> None:
-    """Print a part. At a terminal a line of text is broken between words, below its indentation; in
-    a pipe it stays whole, and so does what was made `whole`.
+    """Print a part. At a terminal a line of text is wrapped between words, with its indentation; in
+    a pipe it is not wrapped, and `unwrapped` text never is.
     """
     if not isinstance(part, Text):
         screen.print(part)
@@ -57,8 +57,8 @@ def show(screen: Console, part: RenderableType) -> None:
             screen.print(Padding.indent(line[indent:], indent) if line else line)
 
 
-def whole(text: str) -> Text:
-    """A line that is to be copied, so nothing is ever broken in it."""
+def unwrapped(text: str) -> Text:
+    """A line for copying, which is never wrapped."""
     return Text(text, no_wrap=True)
 
 
@@ -69,7 +69,7 @@ def print_json(document: Any) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console as we use it: nothing is coloured that was not asked to be."""
+    """A Rich console without automatic colours."""
     file = sys.stderr if stderr else sys.stdout
     piped = not file.isatty() and "COLUMNS" not in os.environ
     return Console(
@@ -78,8 +78,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def waiting(text: str) -> Iterator[None]:
-    """A sign on stderr that something takes its time; only a person at a terminal sees it."""
+def spinner(text: str) -> Iterator[None]:
+    """A spinner on stderr; only at a terminal."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield

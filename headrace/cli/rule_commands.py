@@ -8,18 +8,20 @@ from typing import Annotated
 import typer
 
 from headrace.cli.options import Json, ProjectOption
-from headrace.define.folder import found_folder
+from headrace.define.folder import find_project_folder
 
-rule_app = typer.Typer(no_args_is_help=True, help="See and change rules, also while it runs.")
+rule_app = typer.Typer(
+    no_args_is_help=True, help="Show and change rules, also while it is running."
+)
 Rule = Annotated[str, typer.Argument(metavar="RULE", help="the rule's name")]
 
 
 @rule_app.command("list")
 def list_(project: ProjectOption = None, json: Json = False) -> int:
-    """Show all rules and their numbers."""
+    """Show all rules and their counters."""
     from headrace.cli import rules as body
 
-    return body.listed(found_folder(project)).say(json)
+    return body.list_rules(find_project_folder(project)).print(json)
 
 
 @rule_app.command()
@@ -27,7 +29,7 @@ def show(rule: Rule, project: ProjectOption = None, json: Json = False) -> int:
     """Show one rule, with its text."""
     from headrace.cli import rules as body
 
-    return body.shown(found_folder(project), rule).say(json)
+    return body.show_rule(find_project_folder(project), rule).print(json)
 
 
 @rule_app.command()
@@ -39,36 +41,36 @@ def add(
     """Add the rules of a file, or change rules that were added before."""
     from headrace.cli import rules as body
 
-    return body.add(found_folder(project), file).say(json)
+    return body.add(find_project_folder(project), file).print(json)
 
 
 @rule_app.command()
 def disable(rule: Rule, project: ProjectOption = None, json: Json = False) -> int:
-    """Raise no more alerts of a rule."""
+    """Disable a rule: it raises no more alerts."""
     from headrace.cli import rules as body
 
-    return body.switch(found_folder(project), rule, "disabled").say(json)
+    return body.switch(find_project_folder(project), rule, "disabled").print(json)
 
 
 @rule_app.command()
 def enable(rule: Rule, project: ProjectOption = None, json: Json = False) -> int:
-    """Raise alerts of a rule again."""
+    """Enable a rule: it raises alerts again."""
     from headrace.cli import rules as body
 
-    return body.switch(found_folder(project), rule, "enabled").say(json)
+    return body.switch(find_project_folder(project), rule, "enabled").print(json)
 
 
 @rule_app.command()
 def remove(rule: Rule, project: ProjectOption = None, json: Json = False) -> int:
-    """Remove a rule that was added; its alerts stay."""
+    """Remove a rule that was added; its alerts are kept."""
     from headrace.cli import rules as body
 
-    return body.remove(found_folder(project), rule).say(json)
+    return body.remove(find_project_folder(project), rule).print(json)
 
 
 @rule_app.command()
 def history(rule: Rule, project: ProjectOption = None, json: Json = False) -> int:
-    """Show all versions of a rule, and who made each."""
+    """Show all versions of a rule, each with its author."""
     from headrace.cli import rules as body
 
-    return body.history(found_folder(project), rule).say(json)
+    return body.history(find_project_folder(project), rule).print(json)

@@ -1,4 +1,4 @@
-"""`headrace rule`: what rules there are, and changes to them, each with the name of who made it.
+"""`headrace rule`: show and change rules; each change has its author.
 
 tests/cli/test_rules.py reads the pages.
 """
@@ -10,11 +10,12 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from headrace.api.rulebook import Muted, RuleStatus
-from headrace.cli.folder import asked
-from headrace.cli.report import Report, dim, good, whole
+from headrace.api.resources.rules import RuleHistoryRequest, RuleRequest, RulesRequest
+from headrace.api.rule_service import MuteStatus, RuleStatus
+from headrace.cli.folder import open_service
+from headrace.cli.report import Report, dim, good, unwrapped
+from headrace.client.formats import timestamp
 from headrace.client.table import table
-from headrace.client.words import moment
 from headrace.core.errors import BadRequest
 from headrace.core.user import os_user
 from headrace.serving.rules import RuleVersion
@@ -26,10 +27,10 @@ _HEADS = (
 FILE_BYTES_MAX = 1 << 20
 
 
-def listed(folder: Path) -> Report:
+def list_rules(folder: Path) -> Report:
     """All rules."""
-    with asked(folder) as service:
-        found = service.rulebook.rules()
+    with open_service(folder) as service:
+        found = service.ask(RulesRequest()).rules
     return Report({"rules": found}, [rule_table(found) if found else Text("no rules")])
 
 
@@ -44,27 +45,27 @@ def _row(rule: RuleStatus) -> list[str | Text]:
     return [rule.name, state, rule.severity, str(rule.version), *(f"{m:,}" for m in numbers)]
 
 
-def shown(folder: Path, name: str) -> Report:
-    with asked(folder) as service:
-        found = service.rulebook.rule(name)
-    where = "added while it ran" if found.kept else "in the project's files"
-    by = f"{where}, by {found.changed_by} at {moment(found.changed_at)} UTC"
+def show_rule(folder: Path, name: str) -> Report:
+    with open_service(folder) as service:
+        found = service.ask(RuleRequest(name))
+    where = "added at run time" if found.kept else "in the project's files"
+    by = f"{where}, by {found.changed_by} at {timestamp(found.changed_at)} UTC"
     muted = [Text(_muted(mute), style="yellow") for mute in found.mutes]
-    return Report(found, [rule_table([found]), "", whole(found.text), *muted, dim(by)])
+    return Report(found, [rule_table([found]), "", unwrapped(found.text), *muted, dim(by)])
 
 
-def _muted(mute: Muted) -> str:
+def _muted(mute: MuteStatus) -> str:
     of = f" ({mute.values})" if mute.values else ""
-    return f"muted{of} until {moment(mute.until)} UTC"
+    return f"muted{of} until {timestamp(mute.until)} UTC"
 
 
 def add(folder: Path, file: Path) -> Report:
     """Add the rules of a file."""
     text = read_text(file)
-    with asked(folder) as service:
-        found = service.rulebook.add(text, os_user())
-    said = [good(f"{rule.name}: version {rule.version}") for rule in found]
-    return Report({"rules": found}, said)
+    with open_service(folder) as service:
+        found = service.rule_service.add(text, os_user())
+    lines = [good(f"{rule.name}: version {rule.version}") for rule in found]
+    return Report({"rules": found}, lines)
 
 
 def read_text(file: Path) -> str:
@@ -78,13 +79,13 @@ def read_text(file: Path) -> str:
 
 
 def switch(folder: Path, name: str, state: str) -> Report:
-    with asked(folder) as service:
-        return _changed(service.rulebook.switch(name, state, os_user()))
+    with open_service(folder) as service:
+        return _changed(service.rule_service.switch(name, state, os_user()))
 
 
 def remove(folder: Path, name: str) -> Report:
-    with asked(folder) as service:
-        return _changed(service.rulebook.remove(name, os_user()))
+    with open_service(folder) as service:
+        return _changed(service.rule_service.remove(name, os_user()))
 
 
 def _changed(version: RuleVersion) -> Report:
@@ -92,10 +93,10 @@ def _changed(version: RuleVersion) -> Report:
 
 
 def history(folder: Path, name: str) -> Report:
-    with asked(folder) as service:
-        found = service.rulebook.history(name)
+    with open_service(folder) as service:
+        found = service.ask(RuleHistoryRequest(name)).versions
     rows = [
-        [str(v.version), v.state, f"{moment(v.changed_at)} UTC", v.changed_by, v.text]
+        [str(v.version), v.state, f"{timestamp(v.changed_at)} UTC", v.changed_by, v.text]
         for v in found
     ]
     return Report({"versions": found}, [table("version", "state", "at", "by", "text", rows=rows)])

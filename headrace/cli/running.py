@@ -1,10 +1,9 @@
-"""`headrace run`: starts the project and tells what happens until it stops.
+"""`headrace run`: runs the project and prints its progress until it stops.
 
-At a terminal the newest progress is one line that is written over; into a pipe it is a line every
-ten seconds. With `--json` each report is one JSON line {"kind": …, …}, the last of kind "summary",
-or "failed" with the five fields of an error. The exit code is 1 if an answer differed from the
-audit, a balance is off, or events that came in were not computed.
-tests/cli/test_running.py reads the lines.
+At a terminal the progress is one line that is overwritten; in a pipe it is a line every ten
+seconds. With `--json` each report is one JSON line {"kind": …, …}, the last of kind "summary", or
+"failed" with the five fields of an error. The exit code is 1 if the audit found a difference, a
+balance is off, or accepted events were not processed. tests/cli/test_running.py reads the lines.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from headrace.cli.folder import loaded
+from headrace.cli.folder import load
 from headrace.cli.report import bad, console, dim, good, print_json, show
 from headrace.cli.status import balance_document, balance_line
-from headrace.client.words import counted
+from headrace.client.formats import plural
 from headrace.core.errors import HeadraceError
 from headrace.core.rule import audit_command
 from headrace.core.time import SECOND, duration_us
@@ -41,12 +40,12 @@ def seconds_of(text: str) -> float:
 def run(
     folder: Path, *, port: int | None, seconds: float | None, until_idle: bool, json: bool
 ) -> int:
-    """Run a project until it is told to stop."""
+    """Run a project until it is stopped."""
     from headrace.run import loop
 
-    project = loaded(folder)
-    teller = Teller(console())
-    report: Callable[[str, dict[str, Any]], None] = _tell_json if json else teller.tell
+    project = load(folder)
+    printer = ProgressPrinter(console())
+    report: Callable[[str, dict[str, Any]], None] = _print_json_line if json else printer.print
     try:
         summary = loop.run(
             project, port=port, seconds=seconds, until_idle=until_idle, report=report
@@ -54,72 +53,72 @@ def run(
     except HeadraceError as error:
         if not json:
             raise
-        _tell_json("failed", error.as_dict())
+        _print_json_line("failed", error.as_dict())
         return error.exit_code
     finally:
-        teller.quiet()
+        printer.stop()
     if json:
-        _tell_json("summary", summary_document(summary))
+        _print_json_line("summary", summary_document(summary))
     else:
-        show_summary(summary, teller.screen)
+        show_summary(summary, printer.screen)
     return 0 if summary.ok else 1
 
 
-def _tell_json(kind: str, fields: dict[str, Any]) -> None:
+def _print_json_line(kind: str, fields: dict[str, Any]) -> None:
     print_json({"kind": kind, **fields})
 
 
 def summary_document(summary: Any) -> dict[str, Any]:
-    said: dict[str, Any] = msgspec.to_builtins(summary)
-    return said | {"balance": {s: balance_document(b) for s, b in summary.balance.items()}}
+    fields: dict[str, Any] = msgspec.to_builtins(summary)
+    return fields | {"balance": {s: balance_document(b) for s, b in summary.balance.items()}}
 
 
 def show_summary(summary: Any, screen: Console) -> None:
-    """What the run did, and whether all of it adds up."""
+    """The counters of the run, and whether all balances and audits are exact."""
     for stream, balance in summary.balance.items():
         show(screen, balance_line(stream, balance))
     show(screen, dim(_done(summary)))
-    compared, differences = summary.rows_compared, counted(summary.differences, "difference")
+    compared, differences = summary.rows_compared, plural(summary.differences, "difference")
     off = sum(1 for balance in summary.balance.values() if balance.off)
-    balances = f"{counted(off, 'balance')} off" if off else "every balance is exact"
-    audit = "no audit" if compared is None else f"{counted(compared, 'row')} compared by the audit"
+    balances = f"{plural(off, 'balance')} off" if off else "every balance is exact"
+    audit = "no audit" if compared is None else f"{plural(compared, 'row')} compared by the audit"
     line = f"{balances}; {audit}, {differences}"
     show(screen, good(f"ok: {line}") if summary.ok else bad(f"not ok: {line}"))
     if summary.behind:
-        waiting = counted(summary.behind, "event")
-        show(screen, bad(f"  {waiting} had not been computed when the run was to end"))
+        waiting = plural(summary.behind, "event")
+        show(screen, bad(f"  {waiting} had not been processed when the run ended"))
     for view, many in summary.differing.items():
-        found = counted(many, "difference")
-        show(screen, Text(f"  {view}: {found}; look: {audit_command(view)}"))
+        found = plural(many, "difference")
+        show(screen, Text(f"  {view}: {found}; see: {audit_command(view)}"))
 
 
 def _done(summary: Any) -> str:
     built = (
-        f"{counted(summary.generations, 'generation')} of {counted(summary.events_built, 'event')}"
+        f"{plural(summary.generations, 'generation')} of {plural(summary.events_built, 'event')}"
     )
     return (
         f"this run: ready after {summary.start_seconds:.0f} s, ran {summary.run_seconds:.0f} s, "
-        f"stopped in {summary.stop_seconds:.0f} s; {counted(summary.accepted, 'event')} accepted, "
-        f"{counted(summary.epochs, 'epoch')}, {built}"
+        f"stopped in {summary.stop_seconds:.0f} s; {plural(summary.accepted, 'event')} accepted, "
+        f"{plural(summary.epochs, 'epoch')}, {built}"
     )
 
 
-class Teller:
-    """Writes reports for a person; holds the line that is written over, and how many it skipped."""
+class ProgressPrinter:
+    """Prints reports for a person; has the progress line, and the number of skipped reports."""
 
     def __init__(self, screen: Console) -> None:
         self.screen = screen
         self._line: Status | None = None
         self._skipped = _EVERY
 
-    def tell(self, kind: str, fields: dict[str, Any]) -> None:
+    def print(self, kind: str, fields: dict[str, Any]) -> None:
         if kind == "progress":
-            self._progress(progress_words(fields))
+            self._progress(progress_text(fields))
         else:
-            self.screen.print(line_of(kind, fields), soft_wrap=True)
+            self.screen.print(report_line(kind, fields), soft_wrap=True)
 
-    def quiet(self) -> None:
-        """Take the progress line away."""
+    def stop(self) -> None:
+        """Remove the progress line."""
         if self._line is not None:
             self._line.stop()
             self._line = None
@@ -137,7 +136,7 @@ class Teller:
             self.screen.print(dim(text), soft_wrap=True)
 
 
-def line_of(kind: str, fields: dict[str, Any]) -> Text:
+def report_line(kind: str, fields: dict[str, Any]) -> Text:
     """One report as one line."""
     match kind:
         case "serving":
@@ -146,13 +145,13 @@ def line_of(kind: str, fields: dict[str, Any]) -> Text:
             return _first_token(fields)
         case "exposed":
             return bad(
-                f"warning: {fields['host']} is no loopback address and there is no TLS, so tokens "
-                "and events can be read on the way; set http.tls_cert and http.tls_key"
+                f"warning: {fields['host']} is not a loopback address and there is no TLS, so "
+                "tokens and events are not encrypted; set http.tls_cert and http.tls_key"
             )
         case "starting":
             return dim(f"starting {fields.get('name', '')}")
         case "engine":
-            return dim(f"Spark runs on {fields.get('master', '')}")
+            return dim(f"Spark is running on {fields.get('master', '')}")
         case "ready":
             return _ready(fields)
         case "generation":
@@ -163,9 +162,9 @@ def line_of(kind: str, fields: dict[str, Any]) -> Text:
 
 
 def _serving(fields: dict[str, Any]) -> Text:
-    """Where it answers, and a link that logs a browser in."""
+    """The URL, and a login link for a browser."""
     line = good(f"serving at {fields['url']}")
-    return line.append(f"\n  open, once and soon: {fields['login']}", style="default")
+    return line.append(f"\n  login link, for one use: {fields['login']}", style="default")
 
 
 def _first_token(fields: dict[str, Any]) -> Text:
@@ -174,12 +173,12 @@ def _first_token(fields: dict[str, Any]) -> Text:
 
 
 def _ready(fields: dict[str, Any]) -> Text:
-    """That it runs, and where to look."""
+    """The project is ready, and example queries."""
     stops = f"stops after {fields['for']:g} s, or" if fields.get("for") else "stop"
     line = good(f"ready after {fields.get('seconds', 0):.1f} s; {stops} with Ctrl-C")
     views = fields.get("views") or []
     if views:
-        line.append(f"\n  look: headrace query 'SELECT * FROM {views[0]}'", style="default")
+        line.append(f"\n  try: headrace query 'SELECT * FROM {views[0]}'", style="default")
         line.append(f"\n  or: {_curl(fields.get('url', ''), views[0])}", style="default")
         line.append(f"\n  views: {', '.join(views)}", style="dim")
     return line
@@ -194,28 +193,28 @@ def _generation(fields: dict[str, Any]) -> Text:
     boundary = fields.get("boundary", "")
     shown = ",".join(map(str, boundary)) if isinstance(boundary, list | tuple) else boundary
     line = Text(f"{fields['stream']}: generation {fields['generation']} up to {shown}, ")
-    found = counted(differences, "difference")
+    found = plural(differences, "difference")
     line.append(bad(found) if differences else good(found))
     views = fields.get("differing") or {}
     named = ", ".join(f"{view} {many:,}" for view, many in views.items())
-    return line.append(f" ({named}); look: {audit_command(next(iter(views)))}" if named else "")
+    return line.append(f" ({named}); see: {audit_command(next(iter(views)))}" if named else "")
 
 
-def progress_words(fields: dict[str, Any]) -> str:
-    """The newest numbers; those that are known have words, others their names."""
+def progress_text(fields: dict[str, Any]) -> str:
+    """The newest counters; known ones have a format, others their names."""
     known = {
         "events_per_second": "{:,.0f} events/s",
         "lag_events": "{:,} behind",
         "epochs": "{:,} epochs",
         "generation": "generation {}",
     }
-    said = [
+    parts = [
         form.format(fields[name]) for name, form in known.items() if fields.get(name) is not None
     ]
     wrong = ("problems", "warnings")
-    said += [counted(fields[name], name[:-1]) for name in wrong if fields.get(name)]
+    parts += [plural(fields[name], name[:-1]) for name in wrong if fields.get(name)]
     rest = {name: value for name, value in fields.items() if name not in (*known, *wrong)}
-    return " · ".join([*said, *_pairs(rest)])
+    return " · ".join([*parts, *_pairs(rest)])
 
 
 def _pairs(fields: dict[str, Any]) -> list[str]:

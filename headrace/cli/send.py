@@ -1,8 +1,8 @@
-"""`headrace send`: the events of a file, acknowledged chunk by chunk.
+"""`headrace send`: send the events of a file, acknowledged chunk by chunk.
 
-One chunk is on its way at a time, so what was acknowledged is always a beginning of the file. When
-a send fails midway, the receipt of that beginning is shown with the error, and the exit code is 1.
-Sending the file again is safe for a stream with an id: what was taken before is a duplicate.
+One chunk is in flight at a time, so the acknowledged events are always a prefix of the file. If a
+send fails midway, the receipt of that prefix is shown with the error, and the exit code is 1.
+Sending the file again is safe for a stream with an id: events accepted before are duplicates.
 tests/cli/test_send.py checks the counts, also when the third chunk fails.
 """
 
@@ -19,11 +19,12 @@ from typing import Any, BinaryIO, cast
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 from rich.text import Text
 
+from headrace.api.resources.catalog import CatalogRequest
 from headrace.api.service import Service
 from headrace.cli.failure import Fields, fields_of, lines_of
-from headrace.cli.folder import loaded, named_job, near, opened
+from headrace.cli.folder import load, name_hint, named_job, open_project_or_job
 from headrace.cli.report import Report, console, good
-from headrace.client.words import counted
+from headrace.client.formats import plural
 from headrace.core.errors import BadRequest, HeadraceError, NotFound
 from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type
@@ -35,8 +36,8 @@ _INTERRUPTED = fields_of("Interrupted", "the send was stopped before the end of 
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
-    """What a stream takes; the columns are those that a CSV is read by."""
+class SendTarget:
+    """The stream to send to; the columns are for reading a CSV."""
 
     name: str
     format: str
@@ -46,8 +47,8 @@ class Taking:
 
 
 @dataclass(slots=True)
-class Sent:
-    """What was acknowledged so far."""
+class SendProgress:
+    """The events acknowledged so far."""
 
     stream: str
     accepted: int = 0
@@ -68,51 +69,56 @@ class Sent:
 
     @property
     def words(self) -> str:
-        parts = [counted(self.duplicates, "duplicate")]
-        parts += [counted(self.conflicts, "conflict")] if self.conflicts else []
-        taken = f"{counted(self.accepted, 'event')} accepted by {self.stream}"
+        parts = [plural(self.duplicates, "duplicate")]
+        parts += [plural(self.conflicts, "conflict")] if self.conflicts else []
+        taken = f"{plural(self.accepted, 'event')} accepted by {self.stream}"
         return f"{taken}, {' and '.join(parts)} among them"
 
 
 def send(folder: Path, stream: str, file: str, kind: str | None, *, quiet: bool) -> Report:
     """Send a file, or stdin, to a stream."""
-    project = cache(lambda: loaded(folder))
-    known = None if named_job() else _of_project(project(), stream)
-    with _file(file) as source, opened(project) as service:
-        taking = known or _of_job(service, stream)
-        sent = Sent(taking.name)
+    project = cache(lambda: load(folder))
+    known = None if named_job() else _project_target(project(), stream)
+    with _file(file) as source, open_project_or_job(project) as service:
+        target = known or _job_target(service, stream)
+        progress = SendProgress(target.name)
         records = read_records(
             source,
-            _kind(taking, file, kind),
-            taking.schema,
-            convert=taking.format == "json",
-            record_bytes_max=taking.record_bytes_max,
+            _kind(target, file, kind),
+            target.schema,
+            convert=target.format == "json",
+            record_bytes_max=target.record_bytes_max,
         )
         try:
-            _send_all(service, sent, source, records, quiet=quiet)
+            _send_all(service, progress, source, records, quiet=quiet)
         except HeadraceError as error:
-            if not sent.chunks:
+            if not progress.chunks:
                 raise
-            return _broken_off(sent, error.as_dict(), 1)
+            return _broken_off(progress, error.as_dict(), 1)
         except KeyboardInterrupt:
-            return _broken_off(sent, _INTERRUPTED, 130)
-    return Report(sent.document, [good(sent.words)])
+            return _broken_off(progress, _INTERRUPTED, 130)
+    return Report(progress.document, [good(progress.words)])
 
 
 def _send_all(
-    service: Service, sent: Sent, source: BinaryIO, records: Iterator[list[bytes]], *, quiet: bool
+    service: Service,
+    progress: SendProgress,
+    source: BinaryIO,
+    records: Iterator[list[bytes]],
+    *,
+    quiet: bool,
 ) -> None:
     with _progress(source, quiet) as (bar, task):
         for chunk in records:
-            sent.add(service.submit(sent.stream, chunk).result())
-            rate = sent.accepted / max(bar.tasks[task].elapsed or 0.0, 1e-3)
+            progress.add(service.submit(progress.stream, chunk).result())
+            rate = progress.accepted / max(bar.tasks[task].elapsed or 0.0, 1e-3)
             done = source.tell() if source.seekable() else None
-            bar.update(task, completed=done, events=f"{sent.accepted:,}", rate=f"{rate:,.0f}/s")
+            bar.update(task, completed=done, events=f"{progress.accepted:,}", rate=f"{rate:,.0f}/s")
 
 
 @contextmanager
 def _progress(source: BinaryIO, quiet: bool) -> Iterator[tuple[Progress, TaskID]]:
-    # Only a person watches a bar: it goes to stderr, and nowhere if that is no terminal.
+    # The bar is on stderr, and only at a terminal.
     screen = console(stderr=True)
     bar = Progress(
         TextColumn("{task.fields[events]} events"),
@@ -128,7 +134,7 @@ def _progress(source: BinaryIO, quiet: bool) -> Iterator[tuple[Progress, TaskID]
 
 
 def _size(source: BinaryIO) -> int | None:
-    """The bytes of a file; a pipe does not say."""
+    """The size of a file in bytes; None for a pipe."""
     if not source.seekable():
         return None
     here = source.tell()
@@ -137,47 +143,48 @@ def _size(source: BinaryIO) -> int | None:
     return end
 
 
-def _broken_off(sent: Sent, fields: Fields, exit_code: int) -> Report:
-    """The error with the receipt of what came before it."""
-    document = {**fields, "acknowledged": sent.document}
-    acknowledged = Text(f"before that: {sent.words}", style="yellow")
+def _broken_off(progress: SendProgress, fields: Fields, exit_code: int) -> Report:
+    """The error with the receipt of the events before it."""
+    document = {**fields, "acknowledged": progress.document}
+    acknowledged = Text(f"acknowledged before: {progress.words}", style="yellow")
     return Report(document, [*lines_of(fields), acknowledged], exit_code)
 
 
-def _of_project(project: Project, stream: str) -> Taking:
+def _project_target(project: Project, stream: str) -> SendTarget:
     found = {name.lower(): each for name, each in project.streams.items()}.get(stream.lower())
     if found is None:
-        raise NotFound(f"there is no stream '{stream}'", hint=near(stream, [*project.streams]))
+        raise NotFound(f"there is no stream '{stream}'", hint=name_hint(stream, [*project.streams]))
     bytes_max = project.settings.log.event_bytes_max
-    return Taking(found.name, found.format, found.schema.stored, bytes_max, found.origin)
+    return SendTarget(found.name, found.format, found.schema.stored, bytes_max, found.origin)
 
 
-def _of_job(service: Service, stream: str) -> Taking:
-    """By the job's catalog. It does not show a stream that one may send to and not read: then the
-    columns of a CSV are not known, and the job says whether there is such a stream."""
-    streams = service.observatory.catalog().streams
+def _job_target(service: Service, stream: str) -> SendTarget:
+    """By the job's catalog. It does not list a stream that the caller may send to but not read:
+    then the columns of a CSV are not known, and the job itself checks the name of the stream.
+    """
+    streams = service.ask(CatalogRequest()).streams
     found = next((one for one in streams if one.name.lower() == stream.lower()), None)
     if found is None or found.format is None:
-        return Taking(stream, "json", Schema(()))
+        return SendTarget(stream, "json", Schema(()))
     stored = (c for c in found.columns if c.generated is None)
     columns = [Column(c.name, Type.parse(c.type), c.nullable) for c in stored if c.type]
-    return Taking(found.name, found.format, Schema(tuple(columns)))
+    return SendTarget(found.name, found.format, Schema(tuple(columns)))
 
 
-def _kind(taking: Taking, file: str, kind: str | None) -> Kind:
-    by_stream = "csv" if taking.format == "csv" else "ndjson"
+def _kind(target: SendTarget, file: str, kind: str | None) -> Kind:
+    by_stream = "csv" if target.format == "csv" else "ndjson"
     by_ending = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson"}
     chosen = kind or by_ending.get(Path(file).suffix.lower(), by_stream)
-    if taking.format == "csv" and chosen == "ndjson":
+    if target.format == "csv" and chosen == "ndjson":
         raise BadRequest(
-            f"stream '{taking.name}' takes CSV, not JSON",
-            hint="send a .csv file, or say --format csv.",
-            origin=taking.origin,
+            f"stream '{target.name}' requires CSV, not JSON",
+            hint="send a .csv file, or use --format csv.",
+            origin=target.origin,
         )
-    if chosen == "csv" and not taking.schema.columns:
+    if chosen == "csv" and not target.schema.columns:
         raise BadRequest(
-            f"the job shows you no stream '{taking.name}' whose columns a CSV could have",
-            hint="a CSV is sent by one who may read the stream; JSON lines need no columns.",
+            f"the columns of stream '{target.name}' are not known, and a CSV requires them",
+            hint="sending a CSV requires permission to read the stream; JSON lines do not.",
         )
     return cast(Kind, chosen)
 

@@ -1,6 +1,6 @@
-"""`headrace serve`: serves a domain until it is told to stop.
+"""`headrace serve`: serves a domain until it is stopped.
 
-With `--json` each report is one JSON line {"kind": …}. The end of the server is no end of its jobs.
+With `--json` each report is one JSON line {"kind": …}. Jobs keep running when the server ends.
 tests/server/test_story.py starts it.
 """
 
@@ -14,14 +14,14 @@ from typing import Any
 from rich.text import Text
 
 from headrace.cli.report import console, good, print_json
-from headrace.cli.running import line_of
+from headrace.cli.running import report_line
 
 
 def serve(home: Path | None, port: int | None, *, json: bool) -> int:
-    from headrace.server.home import found_home
+    from headrace.server.home import find_home
     from headrace.server.serve import serve as run
 
-    folder = found_home(home)
+    folder = find_home(home)
 
     def report(kind: str, fields: dict[str, Any]) -> None:
         if json:
@@ -38,7 +38,7 @@ def serve(home: Path | None, port: int | None, *, json: bool) -> int:
 
 def _line(kind: str, fields: dict[str, Any]) -> Text:
     if kind != "serving":
-        return line_of(kind, fields)
-    line = good(f"serving at {fields['url']}; stop with Ctrl-C, jobs go on")
-    line.append(f"\n  open, once and soon: {fields['login']}", style="default")
-    return line.append(f"\n  jobs are kept in {fields['home']}", style="dim")
+        return report_line(kind, fields)
+    line = good(f"serving at {fields['url']}; stop with Ctrl-C, jobs keep running")
+    line.append(f"\n  login link, for one use: {fields['login']}", style="default")
+    return line.append(f"\n  jobs are stored in {fields['home']}", style="dim")

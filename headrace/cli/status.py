@@ -1,7 +1,6 @@
 """`headrace status`: the state, the streams with their balance, views, sinks, rules and watches.
 
-The balance is written out as an equation, because a sum that anyone can check is worth more than a
-green light. What is off is red.
+The balance is shown as an equation, so that anyone can check it. A balance that is off is red.
 tests/cli/test_status.py reads a whole page.
 """
 
@@ -15,12 +14,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headrace.api.service import Balance, SinkStatus, Status, StreamStatus, ViewStatus
-from headrace.cli.folder import asked
+from headrace.api.service import Balance, ProjectStatus, SinkStatus, StreamStatus, ViewStatus
+from headrace.cli.folder import open_service
 from headrace.cli.report import Report, bad, dim, good, problem_line
 from headrace.cli.rules import rule_table
+from headrace.client.formats import balance_equation, timestamp_to_second
 from headrace.client.table import table
-from headrace.client.words import equation, second
 from headrace.core.time import MILLISECOND, duration_text
 from headrace.serving.watches import WatchNumbers
 
@@ -32,26 +31,26 @@ _TABLE = ("table", "version", "loaded at")
 
 
 def status(folder: Path) -> Report:
-    """How the project is doing."""
-    with asked(folder) as service:
+    """The status of the project."""
+    with open_service(folder) as service:
         found = service.status()
-    return Report(document(found), shown(found))
+    return Report(document(found), render(found))
 
 
-def document(found: Status) -> dict[str, Any]:
-    """The status as JSON, with what each balance is off by."""
-    said: dict[str, Any] = msgspec.to_builtins(found)
-    for stream, fields in zip(found.streams, said["streams"], strict=True):
+def document(found: ProjectStatus) -> dict[str, Any]:
+    """The status as JSON, with the difference of each balance."""
+    document_fields: dict[str, Any] = msgspec.to_builtins(found)
+    for stream, fields in zip(found.streams, document_fields["streams"], strict=True):
         fields["balance"] = balance_document(stream.balance)
-    return said
+    return document_fields
 
 
 def balance_document(balance: Balance) -> dict[str, int]:
-    said: dict[str, int] = msgspec.to_builtins(balance)
-    return said | {"off": balance.off}
+    document_fields: dict[str, int] = msgspec.to_builtins(balance)
+    return document_fields | {"off": balance.off}
 
 
-def shown(found: Status) -> list[RenderableType]:
+def render(found: ProjectStatus) -> list[RenderableType]:
     parts: list[RenderableType] = [_state(found)]
     if found.streams:
         rows = [_stream(stream) for stream in found.streams]
@@ -62,7 +61,7 @@ def shown(found: Status) -> list[RenderableType]:
         views = [_view(view) for view in found.views]
         parts += ["", table(*_VIEW, rows=views, right=("rows", "generation"))]
     parts += [
-        Text(f"{s.name}: speed has passed over {s.shed:,} events", style="yellow")
+        Text(f"{s.name}: speed has skipped {s.shed:,} events", style="yellow")
         for s in found.streams
         if s.shed
     ]
@@ -75,24 +74,27 @@ def shown(found: Status) -> list[RenderableType]:
         parts += ["", _watches(found.watches)]
         parts += [bad(problem) for problem in found.watches.problems]
     if found.tables:
-        tables = [[t.name, t.version, second(t.loaded_at)] for t in found.tables]
+        tables = [[t.name, t.version, timestamp_to_second(t.loaded_at)] for t in found.tables]
         parts += ["", table(*_TABLE, rows=tables)]
     return [*parts, *map(problem_line, found.problems)]
 
 
 def balance_line(stream: str, balance: Balance) -> Text:
     """One stream's balance; red if something is missing."""
-    line = f"{stream}: {equation(balance)}"
+    line = f"{stream}: {balance_equation(balance)}"
     return bad(line) if balance.off else dim(line)
 
 
-def _state(found: Status) -> Text:
+def _state(found: ProjectStatus) -> Text:
     line = Text(f"{found.name}: ", style="bold")
     line.append(
         good(found.state) if found.state == "running" else Text(found.state, style="yellow")
     )
     line.append(f" at {found.url}" if found.url else "", style="default")
-    line.append(f" since {second(found.started_at)} UTC" if found.started_at else "", style="dim")
+    line.append(
+        f" since {timestamp_to_second(found.started_at)} UTC" if found.started_at else "",
+        style="dim",
+    )
     why = "" if found.problems and found.state == "degraded" else found.reason
     return line.append(f" ({why})" if why else "", style="yellow")
 
@@ -103,21 +105,23 @@ def _stream(stream: StreamStatus) -> list[str]:
         stream.source,
         ",".join(map(str, stream.end)),
         f"{stream.lag_events:,}",
-        second(stream.watermark) if stream.watermark else "none",
+        timestamp_to_second(stream.watermark) if stream.watermark else "none",
         str(stream.generation),
         f"{stream.late:,}",
     ]
 
 
 def _event_time(stream: StreamStatus) -> list[str]:
-    """How far event time is behind the clock, and which partitions decide on it."""
+    """How far the watermark is behind the clock, and which partitions hold it back."""
     if stream.watermark is None or stream.watermark_gap_ms is None:
         return []
     gap = duration_text(abs(stream.watermark_gap_ms) * MILLISECOND)
     side = "behind" if stream.watermark_gap_ms >= 0 else "ahead of"
     held = stream.watermark_held_by
     by = f", held back by partition {held}" if held is not None and len(stream.end) > 1 else ""
-    idle = ", ".join(f"{part.partition} since {second(part.since)} UTC" for part in stream.idle)
+    idle = ", ".join(
+        f"{part.partition} since {timestamp_to_second(part.since)} UTC" for part in stream.idle
+    )
     line = f"{stream.name}: watermark {gap} {side} the clock{by}"
     return [f"{line}; idle: partition {idle}" if idle else line]
 
@@ -125,7 +129,7 @@ def _event_time(stream: StreamStatus) -> list[str]:
 def _view(view: ViewStatus) -> list[str | Text]:
     named = [view.name, view.kind, view.state, view.stream]
     if view.kind == "read":
-        return [*named, "", "", ""]  # nothing is kept for it, so there is nothing to count
+        return [*named, "", "", ""]  # it has no stored rows, so there is nothing to count
     return [*named, f"{view.rows:,}", str(view.generation), _audit(view.differences)]
 
 

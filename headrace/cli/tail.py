@@ -1,7 +1,7 @@
-"""`headrace tail`: a view's panes or a stream's rows, a line each, as they are told.
+"""`headrace tail`: a view's panes or a stream's rows, one per line, as they arrive.
 
-With `--json` each event is one JSON line, as it came. It ends with the project, with Ctrl-C, or
-after `--limit` panes or rows (and those of the same event), and says how to continue.
+With `--json` each event is one JSON line, as received. It ends with the project, with Ctrl-C, or
+after `--limit` panes or rows (and those of the same event), and prints how to resume.
 tests/cli/test_tail.py reads the lines.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from headrace.cli.folder import asked
+from headrace.cli.folder import open_service
 from headrace.cli.report import console, dim, print_json
-from headrace.client.words import cell
+from headrace.client.formats import cell
 from headrace.serving.channel import POSITION, ROWS
 from headrace.serving.feed import PANE, RELATION
 from headrace.serving.hearer import FAILED, Heard, Hearing
@@ -26,24 +26,24 @@ _WAIT_S = 1.0
 
 
 def tail(folder: Path, text: str, *, after: str | None, limit: int | None, json: bool) -> int:
-    """Hear a running project."""
-    told = _Told(after, limit)
-    with asked(folder) as service:
+    """Subscribe to a running project."""
+    printer = _Printer(after, limit)
+    with open_service(folder) as service:
         hearing = service.subscribe(text, after)
         try:
             for heard in _all(hearing):
-                told.say(heard, json)
-                if heard.event == FAILED or told.enough:
+                printer.print(heard, json)
+                if heard.event == FAILED or printer.enough:
                     return int(heard.event == FAILED)
         finally:
             hearing.close()
-            if told.after is not None and not json:
-                console().print(dim(f"--after {told.after} goes on from here"), soft_wrap=True)
+            if printer.after is not None and not json:
+                console().print(dim(f"resume with --after {printer.after}"), soft_wrap=True)
     return 0
 
 
-class _Told:
-    """What was shown so far."""
+class _Printer:
+    """Prints events, and has the position and the number of rows left."""
 
     def __init__(self, after: str | None, limit: int | None) -> None:
         self.after, self.left = after, limit
@@ -52,10 +52,10 @@ class _Told:
     def enough(self) -> bool:
         return self.left is not None and self.left <= 0
 
-    def say(self, heard: Heard, json: bool) -> None:
+    def print(self, heard: Heard, json: bool) -> None:
         if heard.event == ROWS and self.left is not None and not json:
             heard = first_rows(heard, self.left)
-        shown = lines(heard)
+        shown = event_lines(heard)
         if json:
             print_json(heard)
         else:
@@ -67,7 +67,7 @@ class _Told:
 
 
 def first_rows(heard: Heard, room: int) -> Heard:
-    """The first rows of a message, with the position after them. All rows of an event are told
+    """The first rows of a message, with the position after them. All rows of an event are printed
     together, because there is no position between them.
     """
     rows, ends = heard.data["rows"], heard.data["ends"]
@@ -83,7 +83,7 @@ def _all(hearing: Hearing) -> Iterator[Heard]:
         yield from hearing.take(_WAIT_S)
 
 
-def lines(heard: Heard) -> list[Text]:
+def event_lines(heard: Heard) -> list[Text]:
     """An event for a person."""
     data: dict[str, Any] = heard.data
     if heard.event == PANE:

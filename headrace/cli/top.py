@@ -1,8 +1,8 @@
-"""`headrace top`: a running project, looked at twice a second until q or Ctrl-C.
+"""`headrace top`: a live screen of a running project, refreshed twice a second until q or Ctrl-C.
 
-It asks over HTTP what `headrace status` asks. A project that stops, or is started again, does not
-end it: the screen says that nothing answers, and goes on when something does. With `--once` one
-frame is printed; it looks twice for it, so that there are rates.
+It polls the status over HTTP. If the project is stopped or restarted, the screen shows that it is
+not reachable, and continues when it is. With `--once` one frame is printed; it polls twice, so that
+there are rates.
 tests/cli/test_top.py presses keys and stops the project.
 """
 
@@ -20,8 +20,8 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
-from headrace.api.service import Service, Status
-from headrace.cli.folder import asked
+from headrace.api.service import ProjectStatus, Service
+from headrace.cli.folder import open_service
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.cli.report import Report, console, dim
@@ -29,56 +29,56 @@ from headrace.cli.status import document
 from headrace.core.errors import Unavailable
 from headrace.serving.ledger import Alert, Wanted
 
-LOOK_S = 0.5
+POLL_S = 0.5
 ALERTS = 5
 Keys = Callable[[float], str]
 
 
 class Screen:
-    """What was last seen of a project."""
+    """The last status of a project."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._rates = folder, Rates(clock)
-        self.status: Status | None = None
+        self.status: ProjectStatus | None = None
         self.alerts: list[Alert] = []
-        self._silence = ""
+        self._error = ""
 
-    def look(self) -> None:
-        """Ask; what cannot be reached is said on the screen."""
+    def poll(self) -> None:
+        """Poll the status; if the project is not reachable, the screen shows that."""
         try:
-            with asked(self._folder) as service:
-                self.see(service)
-            self._silence = ""
+            with open_service(self._folder) as service:
+                self.sample(service)
+            self._error = ""
         except Unavailable as error:
-            self._silence = error.message
+            self._error = error.message
 
-    def see(self, service: Service) -> None:
+    def sample(self, service: Service) -> None:
         self.status = service.status()
-        self._rates.see(self.status.streams)
+        self._rates.sample(self.status.streams)
         rules = self.status.rules
-        self.alerts = service.rulebook.alerts(Wanted(limit=ALERTS)).alerts if rules else []
+        self.alerts = service.rule_service.alerts(Wanted(limit=ALERTS)).alerts if rules else []
 
     def shown(self, width: int) -> list[RenderableType]:
-        """The frame, and below it what to press, or why it is old."""
+        """The frame, and below it the keys, or why it is stale."""
         seen = [frame(self.status, self.alerts, self._rates, width)] if self.status else []
-        below = f"{self._silence}; these are its last numbers" if self._silence else "q quits"
+        below = f"{self._error}; these are its last numbers" if self._error else "q quits"
         return [*seen, dim(below)]
 
 
 def once(folder: Path, sleep: Callable[[float], None] = time.sleep) -> Report:
     """One frame, with rates."""
     screen, width = Screen(folder), console().width
-    with asked(folder) as service:
-        for pause_s in (LOOK_S, 0.0):
-            screen.see(service)
+    with open_service(folder) as service:
+        for pause_s in (POLL_S, 0.0):
+            screen.sample(service)
             sleep(pause_s)
     assert screen.status is not None
-    said: dict[str, Any] = {**document(screen.status), "alerts": screen.alerts}
-    return Report(said, screen.shown(width)[:-1])
+    document_fields: dict[str, Any] = {**document(screen.status), "alerts": screen.alerts}
+    return Report(document_fields, screen.shown(width)[:-1])
 
 
 def top(folder: Path) -> int:
-    """Look again and again."""
+    """Show the live screen."""
     with keyboard() as keys:
         watch(Screen(folder), console(), keys)
     return 0
@@ -89,9 +89,9 @@ def watch(view: Screen, terminal: Console, keys: Keys) -> None:
     with Live(console=terminal, screen=terminal.is_terminal, auto_refresh=False) as live:
         while True:
             began = time.monotonic()
-            view.look()
+            view.poll()
             live.update(Group(*view.shown(terminal.width)), refresh=True)
-            if keys(max(0.0, LOOK_S - (time.monotonic() - began))) in ("q", "Q"):
+            if keys(max(0.0, POLL_S - (time.monotonic() - began))) in ("q", "Q"):
                 return
 
 
@@ -119,6 +119,6 @@ def _sleeping(seconds: float) -> str:
 
 
 def _pressed(seconds: float) -> str:
-    # From the handle, because what Python has read ahead is not seen by select.
+    # From the file descriptor, because select does not see Python's own buffer.
     ready, _, _ = select.select([sys.stdin], [], [], seconds)
     return os.read(sys.stdin.fileno(), 1).decode("ascii", "replace") if ready else ""

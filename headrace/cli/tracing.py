@@ -1,7 +1,7 @@
-"""`headrace why` and `headrace replay`: where a row comes from, and how it came about.
+"""`headrace why` and `headrace replay`: the events of a row, and its history.
 
-If a second engine does not make the row of the events that are listed, that is said in red and the
-exit code is 1, as it is for an audit. tests/cli/test_tracing.py reads both pages.
+If a second engine does not compute the same row from the listed events, that is shown in red and
+the exit code is 1, as for an audit. tests/cli/test_tracing.py reads both pages.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from headrace.audit.trace import LeftOut, Replay, Seen, Step, Why
-from headrace.cli.folder import asked
-from headrace.cli.report import Report, bad, dim, good, waiting
+from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
+from headrace.cli.folder import open_service
+from headrace.cli.report import Report, bad, dim, good, spinner
+from headrace.client.formats import cell, plural, timestamp
 from headrace.client.table import table
-from headrace.client.words import cell, counted, moment
 
 _SEEN = ("partition", "offset", "event time", "arrived", "", "raw")
 _STEP = ("step", "at", "position", "events", "late", "shed", "row after it")
 
 
 def why(folder: Path, view: str, where: list[str], window: str | None, limit: int) -> Report:
-    """The events behind a row."""
-    with asked(folder) as service, waiting("looking for the events"):
+    """The events of a row."""
+    with open_service(folder) as service, spinner("searching the events"):
         found = service.why(view, _keys(where), window=window, limit=limit)
     parts: list[RenderableType] = [_head(found), Text(f"behind it: {_many(found)}")]
     parts += [_records(found.listed)] if found.listed else []
@@ -37,11 +37,11 @@ def why(folder: Path, view: str, where: list[str], window: str | None, limit: in
 
 
 def replay(folder: Path, view: str, where: list[str], window: str | None, limit: int) -> Report:
-    """How a row came about."""
-    with asked(folder) as service, waiting("making the row again, step by step"):
+    """The history of a row."""
+    with open_service(folder) as service, spinner("recomputing the row, step by step"):
         found = service.replay(view, _keys(where), window=window, limit=limit)
     parts: list[RenderableType] = [_head(found)]
-    parts += [dim(counted(found.earlier, "earlier step"))] if found.earlier else []
+    parts += [dim(plural(found.earlier, "earlier step"))] if found.earlier else []
     rows = [_step(step, found.key) for step in found.steps]
     parts += [table(*_STEP, rows=rows, right=("events", "late", "shed"))] if rows else []
     return _report(found, parts)
@@ -52,15 +52,15 @@ def _keys(where: list[str]) -> dict[str, str]:
     for text in where:
         name, sign, value = text.partition("=")
         if not sign or not name or name in keys:
-            said = f"'{text}' is not KEY=VALUE, each key once"
-            raise typer.BadParameter(said, param_hint="--where")
+            message = f"expected KEY=VALUE with each key once, got '{text}'"
+            raise typer.BadParameter(message, param_hint="--where")
         keys[name] = value
     return keys
 
 
 def _report(found: Why | Replay, parts: list[RenderableType]) -> Report:
-    said = good(found.sentence) if found.agrees else bad(found.sentence)
-    return Report(found, [*parts, "", said], 0 if found.agrees else 1)
+    message = good(found.sentence) if found.agrees else bad(found.sentence)
+    return Report(found, [*parts, "", message], 0 if found.agrees else 1)
 
 
 def _head(found: Why | Replay) -> Text:
@@ -75,19 +75,19 @@ def _pairs(items: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} {cell(value, '')}" for name, value in items)
 
 
-def _many(found: Why | LeftOut) -> str:
-    # Where nothing is listed, nothing was meant to be.
+def _many(found: Why | OmittedRecords) -> str:
+    # If nothing is listed, nothing is missing.
     more = found.events - len(found.listed) if found.listed else 0
-    return counted(found.events, "event") + (f" ({more:,} not listed)" if more else "")
+    return plural(found.events, "event") + (f" ({more:,} not listed)" if more else "")
 
 
-def _records(seen: list[Seen]) -> RenderableType:
+def _records(seen: list[TracedRecord]) -> RenderableType:
     rows = [
         [
             str(record.partition),
             str(record.offset),
-            moment(record.event_time) if record.event_time else "none",
-            moment(record.arrived_at),
+            timestamp(record.event_time) if record.event_time else "none",
+            timestamp(record.arrived_at),
             record.reason or ("late" if record.late else ""),
             record.raw,
         ]
@@ -96,12 +96,12 @@ def _records(seen: list[Seen]) -> RenderableType:
     return table(*_SEEN, rows=rows, right=_SEEN[:2])
 
 
-def _step(step: Step, key: dict[str, Any]) -> list[str]:
-    # The keys are told above and are the same in every step.
+def _step(step: ReplayStep, key: dict[str, Any]) -> list[str]:
+    # The keys are in the head and are the same in every step.
     values = [pair for pair in (step.row or {}).items() if pair[0] not in key]
     return [
         f"{step.what} {step.number}",
-        moment(step.at),
+        timestamp(step.at),
         ",".join(map(str, step.position)),
         f"{step.events:,}",
         f"{step.late:,}",

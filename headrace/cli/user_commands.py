@@ -11,8 +11,8 @@ import typer
 from headrace.cli.options import Json, OfHome, OfServer, ProjectOption
 
 user_app = typer.Typer(no_args_is_help=True, help="Add and remove users.")
-token_app = typer.Typer(no_args_is_help=True, help="Make and revoke tokens.")
-grant_app = typer.Typer(no_args_is_help=True, help="Say who may do what.")
+token_app = typer.Typer(no_args_is_help=True, help="Create and revoke tokens.")
+grant_app = typer.Typer(no_args_is_help=True, help="Add and remove grants.")
 
 Name = Annotated[str, typer.Argument(metavar="USER", help="the user's name")]
 OfUser = Annotated[str | None, typer.Option("--user", help="only those of this user")]
@@ -23,26 +23,26 @@ On = Annotated[str, typer.Argument(metavar="[OBJECT]", help="such as stream:clic
 @user_app.command("add")
 def add_user(
     name: Name,
-    role: Annotated[str | None, typer.Option(help="a role that the user has on all")] = None,
+    role: Annotated[str | None, typer.Option(help="a role on everything")] = None,
     project: ProjectOption = None,
     server: OfServer = None,
     home: OfHome = None,
     json: Json = False,
 ) -> int:
-    """Add a user, who may do nothing but what is granted."""
+    """Add a user, who has no permissions without grants."""
     from headrace.cli import users as body
 
-    return body.add_user(body.of(project, server, home), name, role).say(json)
+    return body.add_user(body.access_target(project, server, home), name, role).print(json)
 
 
 @user_app.command("list")
 def list_users(
     project: ProjectOption = None, server: OfServer = None, home: OfHome = None, json: Json = False
 ) -> int:
-    """Show all users and what they may do."""
+    """Show all users and their grants."""
     from headrace.cli import users as body
 
-    return body.list_users(body.of(project, server, home)).say(json)
+    return body.list_users(body.access_target(project, server, home)).print(json)
 
 
 @user_app.command("remove")
@@ -56,31 +56,32 @@ def remove_user(
     """Remove a user, with all tokens and grants."""
     from headrace.cli import users as body
 
-    return body.remove_user(body.of(project, server, home), name).say(json)
+    return body.remove_user(body.access_target(project, server, home), name).print(json)
 
 
 @token_app.command("create")
 def create_token(
-    user: Annotated[str | None, typer.Option("--user", help="whose; else who asks")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="its user; else the caller")] = None,
     name: Annotated[str, typer.Option(help="what it is for")] = "",
     may: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE|OPERATION", help="carry only this")
+        list[str] | None,
+        typer.Option(metavar="ROLE|OPERATION", help="limit it to this role or operation"),
     ] = None,
     on: Annotated[
-        list[str] | None, typer.Option(metavar="OBJECT", help="carry it only for this")
+        list[str] | None, typer.Option(metavar="OBJECT", help="limit it to this object")
     ] = None,
-    life: Annotated[str, typer.Option("--for", metavar="30d", help="how long")] = "90 days",
+    life: Annotated[str, typer.Option("--for", metavar="30d", help="its lifetime")] = "90 days",
     project: ProjectOption = None,
     server: OfServer = None,
     home: OfHome = None,
     json: Json = False,
 ) -> int:
-    """Make a token and show it, once."""
+    """Create a token and show it, once."""
     from headrace.cli import users as body
 
     return body.create_token(
-        body.of(project, server, home), user, name, may or [], on or [], life
-    ).say(json)
+        body.access_target(project, server, home), user, name, may or [], on or [], life
+    ).print(json)
 
 
 @token_app.command("list")
@@ -94,7 +95,7 @@ def list_tokens(
     """Show tokens, without their secrets."""
     from headrace.cli import users as body
 
-    return body.list_tokens(body.of(project, server, home), user).say(json)
+    return body.list_tokens(body.access_target(project, server, home), user).print(json)
 
 
 @token_app.command("revoke")
@@ -105,10 +106,10 @@ def revoke_token(
     home: OfHome = None,
     json: Json = False,
 ) -> int:
-    """Let a token be valid no more, at once."""
+    """Revoke a token at once."""
     from headrace.cli import users as body
 
-    return body.revoke_token(body.of(project, server, home), id).say(json)
+    return body.revoke_token(body.access_target(project, server, home), id).print(json)
 
 
 @grant_app.command("add")
@@ -121,10 +122,10 @@ def add_grant(
     home: OfHome = None,
     json: Json = False,
 ) -> int:
-    """Let a user do something on an object; on all if none is named."""
+    """Grant a role or operation on an object; by default on everything."""
     from headrace.cli import users as body
 
-    return body.add_grant(body.of(project, server, home), user, may, on).say(json)
+    return body.add_grant(body.access_target(project, server, home), user, may, on).print(json)
 
 
 @grant_app.command("list")
@@ -135,10 +136,10 @@ def list_grants(
     home: OfHome = None,
     json: Json = False,
 ) -> int:
-    """Show who may do what."""
+    """Show all grants."""
     from headrace.cli import users as body
 
-    return body.list_grants(body.of(project, server, home), user).say(json)
+    return body.list_grants(body.access_target(project, server, home), user).print(json)
 
 
 @grant_app.command("remove")
@@ -151,7 +152,7 @@ def remove_grant(
     home: OfHome = None,
     json: Json = False,
 ) -> int:
-    """Take a grant back."""
+    """Remove a grant."""
     from headrace.cli import users as body
 
-    return body.remove_grant(body.of(project, server, home), user, may, on).say(json)
+    return body.remove_grant(body.access_target(project, server, home), user, may, on).print(json)

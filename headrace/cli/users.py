@@ -1,7 +1,7 @@
-"""`headrace user`, `token`, `grant` and `audit-log`, on a running project and on a stopped one, or
-on a server of jobs that runs.
+"""`headrace user`, `token`, `grant` and `audit-log`, of a running or stopped project, or of a
+running server of jobs.
 
-Changes of a stopped project are made on its file, and the audit log names the machine's user.
+Changes of a stopped project are made in its file, and the audit log has the user of the machine.
 tests/cli/test_users.py reads the pages.
 """
 
@@ -17,131 +17,139 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.text import Text
 
-from headrace.access.audit_log import By, Entry, Wanted
-from headrace.access.token import Token, TokenAsked
-from headrace.api.accessbook import AccessBook
-from headrace.cli.folder import loaded
-from headrace.cli.report import Report, bad, dim, good, print_json, whole
+from headrace.access.audit_log import Actor, AuditLogEntry, AuditLogFilter
+from headrace.access.token import Token, TokenRequest
+from headrace.api.access_service import AccessService
+from headrace.cli.folder import load
+from headrace.cli.report import Report, bad, dim, good, print_json, unwrapped
+from headrace.client.formats import timestamp_to_second
 from headrace.client.table import table
-from headrace.client.words import second
 from headrace.core.user import os_user
-from headrace.define.folder import found_folder
+from headrace.define.folder import find_project_folder
 
 _FOLLOW_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
-    """Whose users: a server's, if one is named, else those of the project in a folder."""
+class AccessTarget:
+    """The server whose users a command changes, else the project in a folder."""
 
     folder: Path
     server: str | None = None
     home: Path | None = None
 
 
-def of(project: Path | None, server: str | None, home: Path | None) -> Whose:
-    return Whose(found_folder(project), server, home)
+def access_target(project: Path | None, server: str | None, home: Path | None) -> AccessTarget:
+    return AccessTarget(find_project_folder(project), server, home)
 
 
 @contextmanager
-def _access(whose: Whose) -> Iterator[AccessBook]:
-    if whose.server or whose.home:
-        from headrace.server.client import found_server
+def _access(target: AccessTarget) -> Iterator[AccessService]:
+    if target.server or target.home:
+        from headrace.server.client import find_server
 
-        with found_server(whose.server, whose.home).open() as remote:
+        with find_server(target.server, target.home).open() as remote:
             yield remote.access
         return
     from headrace.run.connect import connect_access
 
-    with connect_access(loaded(whose.folder)) as access:
+    with connect_access(load(target.folder)) as access:
         yield access
 
 
-def _by() -> By:
-    """Who changes a file; a running project knows by the token who asks."""
-    return By(os_user())
+def _actor() -> Actor:
+    """The actor of a change in a file; a running project takes it from the token."""
+    return Actor(os_user())
 
 
-def add_user(whose: Whose, name: str, role: str | None) -> Report:
-    with _access(whose) as access:
-        made = access.add_user(name, role, _by())
-    said = f"{role} on everything" if role else "nothing yet; headrace grant add says what"
-    return Report(made, [good(f"user {made.name} may do: {said}")])
+def add_user(target: AccessTarget, name: str, role: str | None) -> Report:
+    with _access(target) as access:
+        made = access.add_user(name, role, _actor())
+    granted = f"{role} on everything" if role else "none; add some with `headrace grant add`"
+    return Report(made, [good(f"user {made.name} added, with grants: {granted}")])
 
 
-def list_users(whose: Whose) -> Report:
-    with _access(whose) as access:
+def list_users(target: AccessTarget) -> Report:
+    with _access(target) as access:
         users, grants = access.users(), access.grants()
     may = defaultdict(list)
     for grant in grants:
         may[grant.user].append(f"{grant.may} on {grant.on}")
     rows = [
-        [user.name, ", ".join(may[user.name]) or "nothing", f"{second(user.made_at)} UTC"]
+        [
+            user.name,
+            ", ".join(may[user.name]) or "none",
+            f"{timestamp_to_second(user.made_at)} UTC",
+        ]
         for user in users
     ]
-    shown = table("user", "may", "since", rows=rows) if rows else Text("no users")
+    shown = table("user", "grants", "since", rows=rows) if rows else Text("no users")
     return Report({"users": users, "grants": grants}, [shown])
 
 
-def remove_user(whose: Whose, name: str) -> Report:
-    with _access(whose) as access:
-        access.remove_user(name, _by())
-    return Report({"ok": True}, [good(f"user {name} is removed")])
+def remove_user(target: AccessTarget, name: str) -> Report:
+    with _access(target) as access:
+        access.remove_user(name, _actor())
+    return Report({"ok": True}, [good(f"user {name} removed")])
 
 
 def create_token(
-    whose: Whose, user: str | None, name: str, may: list[str], on: list[str], life: str
+    target: AccessTarget, user: str | None, name: str, may: list[str], on: list[str], life: str
 ) -> Report:
-    with _access(whose) as access:
-        made = access.create_token(TokenAsked(user, name, may, on, life), _by())
-    until = f"valid until {second(made.token.expires_at)} UTC; it is not shown again"
-    return Report(made, [whole(made.secret), dim(f"token {made.token.id}, {until}")])
+    with _access(target) as access:
+        made = access.create_token(TokenRequest(user, name, may, on, life), _actor())
+    until = f"valid until {timestamp_to_second(made.token.expires_at)} UTC; it is not shown again"
+    return Report(made, [unwrapped(made.secret), dim(f"token {made.token.id}, {until}")])
 
 
-def list_tokens(whose: Whose, user: str | None) -> Report:
-    with _access(whose) as access:
+def list_tokens(target: AccessTarget, user: str | None) -> Report:
+    with _access(target) as access:
         found = access.tokens(user)
     rows = [_token_row(token) for token in found]
-    heads = ("token", "user", "name", "carries", "made", "valid until")
+    heads = ("token", "user", "name", "scope", "created", "valid until")
     return Report({"tokens": found}, [table(*heads, rows=rows) if rows else Text("no tokens")])
 
 
 def _token_row(token: Token) -> list[str | Text]:
-    carries = f"{', '.join(token.may) or 'all'} on {', '.join(token.on) or 'all'}"
-    until = bad("revoked") if token.revoked_at else Text(f"{second(token.expires_at)} UTC")
-    made = f"{second(token.made_at)} UTC"
-    return [token.id, token.user, token.name, carries, made, until]
+    scope = f"{', '.join(token.may) or 'all'} on {', '.join(token.on) or 'all'}"
+    until = (
+        bad("revoked") if token.revoked_at else Text(f"{timestamp_to_second(token.expires_at)} UTC")
+    )
+    made = f"{timestamp_to_second(token.made_at)} UTC"
+    return [token.id, token.user, token.name, scope, made, until]
 
 
-def revoke_token(whose: Whose, id: str) -> Report:
-    with _access(whose) as access:
-        gone = access.revoke_token(id, _by())
-    return Report(gone, [good(f"token {gone.id} of {gone.user} is revoked")])
+def revoke_token(target: AccessTarget, id: str) -> Report:
+    with _access(target) as access:
+        gone = access.revoke_token(id, _actor())
+    return Report(gone, [good(f"token {gone.id} of {gone.user} revoked")])
 
 
-def add_grant(whose: Whose, user: str, may: str, on: str) -> Report:
-    with _access(whose) as access:
-        made = access.grant(user, may, on, _by())
+def add_grant(target: AccessTarget, user: str, may: str, on: str) -> Report:
+    with _access(target) as access:
+        made = access.add_grant(user, may, on, _actor())
     return Report(made, [good(f"{made.user} has {made.may} on {made.on}")])
 
 
-def list_grants(whose: Whose, user: str | None) -> Report:
-    with _access(whose) as access:
+def list_grants(target: AccessTarget, user: str | None) -> Report:
+    with _access(target) as access:
         found = access.grants(user)
-    rows = [[g.user, g.may, g.on, f"{second(g.made_at)} UTC", g.made_by] for g in found]
+    rows = [
+        [g.user, g.may, g.on, f"{timestamp_to_second(g.made_at)} UTC", g.made_by] for g in found
+    ]
     shown = table("user", "may", "on", "since", "by", rows=rows) if rows else Text("no grants")
     return Report({"grants": found}, [shown])
 
 
-def remove_grant(whose: Whose, user: str, may: str, on: str) -> Report:
-    with _access(whose) as access:
-        access.take_back(user, may, on, _by())
-    return Report({"ok": True}, [good(f"{user} has {may} on {on} no more")])
+def remove_grant(target: AccessTarget, user: str, may: str, on: str) -> Report:
+    with _access(target) as access:
+        access.remove_grant(user, may, on, _actor())
+    return Report({"ok": True}, [good(f"removed from {user}: {may} on {on}")])
 
 
-def audit_log(whose: Whose, wanted: Wanted) -> Report:
-    with _access(whose) as access:
-        found = access.audit_log(wanted)
+def audit_log(target: AccessTarget, filter: AuditLogFilter) -> Report:
+    with _access(target) as access:
+        found = access.audit_log(filter)
     heads = ("number", "at", "user", "token", "what", "object", "decision", "detail")
     rows = [_entry_row(entry) for entry in found]
     return Report({"entries": found}, [table(*heads, rows=rows) if rows else Text("no entries")])
@@ -152,30 +160,32 @@ def _wait() -> bool:
     return False
 
 
-def follow_audit_log(whose: Whose, wanted: Wanted, enough: Callable[[], bool] = _wait) -> int:
-    """Print entries as they come, one JSON line each, until it is enough."""
-    with _access(whose) as access:
+def follow_audit_log(
+    target: AccessTarget, filter: AuditLogFilter, enough: Callable[[], bool] = _wait
+) -> int:
+    """Print entries as they are appended, one JSON line each, until `enough` returns True."""
+    with _access(target) as access:
         while True:
-            found = access.audit_log(wanted)
+            found = access.audit_log(filter)
             for entry in found:
                 print_json(entry)
-                wanted = replace(wanted, after=entry.number)
+                filter = replace(filter, after=entry.number)
             if not found and enough():
                 return 0
 
 
-def verify_audit_log(whose: Whose) -> Report:
-    with _access(whose) as access:
+def verify_audit_log(target: AccessTarget) -> Report:
+    with _access(target) as access:
         found = access.verify_audit_log()
     if found.broken_at is None:
-        line = f"all {found.entries:,} entries are as they were appended"
+        line = f"all {found.entries:,} entries are unchanged"
         return Report(found, [good(line), dim(f"the newest is {found.head or 'none'}")])
-    line = f"entry {found.broken_at:,} is missing or is not what was appended"
+    line = f"entry {found.broken_at:,} is missing or was changed"
     return Report(found, [bad(line)], 1)
 
 
-def _entry_row(entry: Entry) -> list[str | Text]:
+def _entry_row(entry: AuditLogEntry) -> list[str | Text]:
     decision = Text(entry.decision) if entry.decision == "allowed" else bad(entry.decision)
-    at = f"{second(entry.at)} UTC"
+    at = f"{timestamp_to_second(entry.at)} UTC"
     first, last = (str(entry.number), at, entry.user, entry.token), (decision, entry.detail)
     return [*first, entry.what, entry.object, *last]

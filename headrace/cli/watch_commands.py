@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from headrace.cli.options import Json, ProjectOption
-from headrace.define.folder import found_folder
+from headrace.define.folder import find_project_folder
 
-watch_app = typer.Typer(no_args_is_help=True, help="See, add and remove watches.")
+watch_app = typer.Typer(no_args_is_help=True, help="Show, add and remove watches.")
 Watch = Annotated[str, typer.Argument(metavar="WATCH", help="the watch's name")]
 
 
@@ -20,10 +20,10 @@ def list_(
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Show all watches, and why those that ended did."""
+    """Show all watches, and why ended ones ended."""
     from headrace.cli import watches as body
 
-    return body.listed(found_folder(project), state).say(json)
+    return body.list_watches(find_project_folder(project), state).print(json)
 
 
 @watch_app.command()
@@ -31,7 +31,7 @@ def show(watch: Watch, project: ProjectOption = None, json: Json = False) -> int
     """Show one watch, with its text."""
     from headrace.cli import watches as body
 
-    return body.shown(found_folder(project), watch).say(json)
+    return body.show_watch(find_project_folder(project), watch).print(json)
 
 
 @watch_app.command()
@@ -43,12 +43,12 @@ def add(
     """Add the watches of a file, or change watches that were added before."""
     from headrace.cli import watches as body
 
-    return body.add(found_folder(project), file).say(json)
+    return body.add(find_project_folder(project), file).print(json)
 
 
 @watch_app.command()
 def remove(watch: Watch, project: ProjectOption = None, json: Json = False) -> int:
-    """Remove a watch that was added; its alerts stay."""
+    """Remove a watch that was added; its alerts are kept."""
     from headrace.cli import watches as body
 
-    return body.remove(found_folder(project), watch).say(json)
+    return body.remove(find_project_folder(project), watch).print(json)

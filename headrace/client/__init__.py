@@ -1,1 +1,1 @@
-"""A project from Python: `headrace.connect` gives a client that asks, sends and listens."""
+"""The Python client: `headrace.connect` gives a client that queries, sends and subscribes."""

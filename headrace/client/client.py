@@ -1,8 +1,8 @@
-"""The client of a project that runs, here or elsewhere.
+"""The Python client of a running project.
 
-It asks over HTTP what the command line asks, and every error is one of headrace.core.errors with
-the sentence that the server had. Nothing is asked before it is wanted, so making one costs nothing.
-tests/client/test_client.py speaks to a real server.
+It uses the HTTP API as the command line does, and every error is one of headrace.core.errors with
+the server's message. Requests are lazy, so creating a client costs nothing.
+tests/client/test_client.py uses a real server.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from typing import Any
 
 from headrace.api.client import TOKEN_VARIABLE, Remote
 from headrace.api.listen import listen
-from headrace.api.service import Status
-from headrace.client.names import Names
-from headrace.client.question import Answered, Asked, Question
+from headrace.api.service import ProjectStatus
+from headrace.client.namespace import Namespace
+from headrace.client.query import ResultSet, ViewFilter, ViewQuery
 from headrace.client.sending import Event, send
 from headrace.core.errors import Forbidden, NotFound, Unavailable
 from headrace.core.subscription import subscription
+from headrace.define.folder import find_project_folder
 from headrace.ingest.intake import Receipt
 from headrace.serving.kinds import Kind, kind_of
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream of the project, to send to."""
+    """A stream of the project, to send events to."""
 
     client: Client
     name: str
@@ -38,7 +39,7 @@ class Stream:
 
 
 class Client:
-    """A project, from Python; `headrace.connect` makes one.
+    """A client of a project; `headrace.connect` creates one.
 
     client = headrace.connect("http://127.0.0.1:8080")
     client.send("clicks", [{"user": "ada", "url": "/home", "ts": "2026-11-15T12:00:00Z"}])
@@ -52,16 +53,16 @@ class Client:
     def url(self) -> str:
         return self._remote.url
 
-    def view(self, name: str) -> Question:
-        """A question about a view; asked when its rows are wanted."""
-        return Question(self._remote, Asked(name))
+    def view(self, name: str) -> ViewQuery:
+        """A query of a view; sent when its rows are first read."""
+        return ViewQuery(self._remote, ViewFilter(name))
 
-    def sql(self, text: str, limit: int | None = None) -> Answered:
+    def sql(self, text: str, limit: int | None = None) -> ResultSet:
         """An ad-hoc SELECT over views, or over streams and tables."""
-        return Answered(partial(self._remote.sql, text, limit))
+        return ResultSet(partial(self._remote.sql, text, limit))
 
     def send(self, stream: str, events: Iterable[Event]) -> Receipt:
-        """Append events; the receipt comes when all are durable."""
+        """Append events; returns the receipt when all are durable."""
         return send(self._remote, stream, events)
 
     def subscribe(
@@ -72,20 +73,20 @@ class Client:
         emit: str | None = None,
         after: str | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """What a subscription to a view or stream says, for ever; it comes back by itself where it
-        breaks off. The rows of a view have the types of its columns, those of a stream those of
-        JSON.
+        """The events of a subscription to a view or stream, without end; it reconnects and resumes
+        by itself. The rows of a view have the types of its columns, those of a stream have the
+        types of JSON.
 
-        for heard in client.subscribe("visitors", where="url = '/home'", emit="ON TIME"):
-            print(heard["data"])
+        for event in client.subscribe("visitors", where="url = '/home'", emit="ON TIME"):
+            print(event["data"])
         """
         kinds = self._kinds(name)
         text = subscription(name, where, emit)
-        for heard in listen(self._remote, text, after):
-            yield {**heard, "data": _typed(heard["data"], kinds)}
+        for event in listen(self._remote, text, after):
+            yield {**event, "data": _typed(event["data"], kinds)}
 
     def _kinds(self, name: str) -> dict[str, Kind]:
-        """The types of a view's columns. What is no view that may be read may yet be a stream."""
+        """The types of a view's columns; none if it is a stream, or may not be read."""
         try:
             columns = self._remote.view(name, limit=1).columns
         except (NotFound, Forbidden):
@@ -93,18 +94,18 @@ class Client:
         return {column: kind_of(info.type) for column, info in columns.items()}
 
     @property
-    def views(self) -> Names[Question]:
+    def views(self) -> Namespace[ViewQuery]:
         """The views by name: client.views.visitors."""
-        return Names("view", [view.name for view in self.status().views], self.view)
+        return Namespace("view", [view.name for view in self.status().views], self.view)
 
     @property
-    def streams(self) -> Names[Stream]:
+    def streams(self) -> Namespace[Stream]:
         """The streams by name: client.streams.clicks.send(…)."""
         names = [stream.name for stream in self.status().streams]
-        return Names("stream", names, partial(Stream, self))
+        return Namespace("stream", names, partial(Stream, self))
 
-    def status(self) -> Status:
-        """How the project is doing."""
+    def status(self) -> ProjectStatus:
+        """The status of the project."""
         return self._remote.status()
 
     def close(self) -> None:
@@ -123,8 +124,8 @@ class Client:
 def connect(url: str | Path | None = None, token: str | None = None) -> Client:
     """A client of the project at a URL, or of the running project in a folder.
 
-    Without one it is the current folder's project, found as the command line finds it. The token
-    may also be in HEADRACE_TOKEN; for a folder it is else the run's own.
+    By default it is the project of the current folder, as for the command line. The token is by
+    default HEADRACE_TOKEN; for a folder, else the run's own.
     """
     if isinstance(url, str) and url.startswith(("http://", "https://")):
         return Client(Remote(url, token or os.environ.get(TOKEN_VARIABLE)))
@@ -132,24 +133,23 @@ def connect(url: str | Path | None = None, token: str | None = None) -> Client:
 
 
 def _in_folder(given: Path | None, token: str | None) -> Remote:
-    from headrace.define.folder import found_folder
     from headrace.define.project import Project
     from headrace.define.settings import load_settings
     from headrace.run.remote import reached, running
 
-    folder = found_folder(given)
-    # Only its settings: a definition with a mistake is no reason to refuse the running project.
+    folder = find_project_folder(given)
+    # Only its settings: an invalid definition does not matter for the running project.
     project = Project(folder, load_settings(folder), ())
     if url := running(project):
         return reached(project, url, token)
     raise Unavailable(
-        f"the project in {folder} does not run",
-        hint="start it with `headrace run`, or give the URL of one that runs elsewhere.",
+        f"the project in {folder} is not running",
+        hint="start it with `headrace run`, or give the URL of a running project.",
     )
 
 
 def _typed(data: Any, kinds: dict[str, Kind]) -> Any:
-    """What was heard, with the rows in it as the types of their columns say."""
+    """The data of an event, with its rows converted to the types of their columns."""
     if not isinstance(data, dict):
         return data
     return {name: _typed_part(name, part, kinds) for name, part in data.items()}

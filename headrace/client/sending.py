@@ -1,7 +1,7 @@
-"""Events from Python to a stream, in batches that are acknowledged one after the other.
+"""Sends events to a stream, in batches that are acknowledged one after the other.
 
-One batch is on its way at a time, so what was acknowledged is always a beginning of what was given.
-If a later batch fails, the error says how long that beginning is.
+One batch is in flight at a time, so the acknowledged events are always a prefix of the input. If a
+later batch fails, the error has the length of that prefix.
 tests/client/test_sending.py checks the batches and an error in the middle.
 """
 
@@ -23,7 +23,7 @@ BATCH_EVENTS_MAX, BATCH_BYTES_MAX = 5_000, 1 << 20
 
 
 def send(service: Service, stream: str, events: Iterable[Event]) -> Receipt:
-    """Send all events, and give one receipt for them."""
+    """Send all events; returns one receipt for them."""
     receipts: list[Receipt] = []
     try:
         for batch in batches(events):
@@ -37,7 +37,7 @@ def send(service: Service, stream: str, events: Iterable[Event]) -> Receipt:
 
 
 def batches(events: Iterable[Event]) -> Iterator[list[bytes]]:
-    """The events as records, so many at a time as one request shall carry."""
+    """The events as records, in batches of one request each."""
     batch: list[bytes] = []
     size = 0
     for number, event in enumerate(_each(events), 1):
@@ -52,7 +52,7 @@ def batches(events: Iterable[Event]) -> Iterator[list[bytes]]:
 
 
 def _each(events: Iterable[Event]) -> Iterable[Event]:
-    # One event is a frequent slip, and iterating it would send its keys.
+    # Passing one event is a frequent mistake, and iterating it would send its keys.
     return [events] if isinstance(events, dict | str | bytes) else events
 
 
@@ -68,9 +68,9 @@ def _record(event: Event, number: int) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for a value of pandas or numpy."""
+    """A JSON value for a value of pandas or numpy."""
     if isinstance(value, date):
         return value.isoformat()
     if hasattr(value, "item"):
         return value.item()
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} is not a JSON type")

@@ -1,7 +1,7 @@
 """An answer as a pandas frame: the columns of its Arrow table (headrace/serving/tables.py).
 
-Whole numbers and booleans are the kinds of pandas that have nulls, so a number of 2^53 and more
-stays itself. What the answer speaks for is in the frame's `attrs`.
+Integers and booleans have the nullable types of pandas, so integers of 2^53 and more are exact. The
+freshness of the answer is in the frame's `attrs`.
 tests/client/test_tables.py checks both.
 """
 
@@ -22,7 +22,7 @@ def pandas_frame(answer: Answer) -> Any:
         import pandas as pd
     except ImportError as error:
         raise Unavailable(
-            "to_pandas needs pandas, which is not installed here",
+            "to_pandas requires pandas, which is not installed",
             hint="install it with `pip install pandas`, or use to_arrow() or rows().",
         ) from error
     whole = {

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from headrace.core.aggregate import AGGREGATES, SYNONYMS, Aggregate, Parameter, Said
+from headrace.core.aggregate import (
+    AGGREGATES,
+    SYNONYMS,
+    Aggregate,
+    AggregateParameter,
+    ParameterValues,
+)
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, sql_of
@@ -65,7 +71,7 @@ class Call:
     name: str
     arguments: tuple[str, ...]
     condition: str | None
-    said: Said = ()  # the values of its parameters
+    said: ParameterValues = ()  # the values of its parameters
 
 
 def called(node: exp.Expr) -> str | None:
@@ -133,7 +139,7 @@ def _call(row: Aggregate, given: list[exp.Expr], condition: str | None, origin: 
 
 
 def _said(
-    row: Aggregate, parameter: Parameter, literal: exp.Expr, origin: Origin
+    row: Aggregate, parameter: AggregateParameter, literal: exp.Expr, origin: Origin
 ) -> int | float | str:
     value = _literal(literal)
     if value is None or not parameter.allows(value):

@@ -8,7 +8,7 @@ what that means, tests/plans/error_spark_over_*.sql what is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -16,15 +16,15 @@ from sqlglot import exp
 from headrace.compile.carried_value import carried_form, carried_type
 from headrace.compile.keyed import needed_time
 from headrace.compile.lower import Analyse, select_of
-from headrace.compile.ordered import ENDS, OrderedWindow
 from headrace.compile.plan import CarryPlan, StepPlan
 from headrace.compile.resolve import Resolved
+from headrace.compile.window_words import ENDS, OrderedWindow
 from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, HIDDEN, KEY, OFFSET, PARTITION, SEQ, TIME
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
 from headrace.core.steps import STEPS
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_select, sql_of
 
 STEP_NAMES = ", ".join(STEPS)
 _NODES: dict[type[exp.Expr], str] = {
@@ -50,7 +50,7 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class EventOrder:
     """Whose events are in order, and by what: SQL of the key's parts, of event time, of place."""
 
     keys: tuple[str, ...]
@@ -102,10 +102,7 @@ class _Cutter:
         columns = [f"{sql} AS {column}" for sql, column in self.inputs.items()]
         sql = select_of(self.source, [*order.items(), *hidden, *columns], [f"{TIME} IS NOT NULL"])
         plan = CarryPlan(self.name, sql, tuple(self.steps.values()))
-        passed = [*items, *HIDDEN, CUT]
-        select = parse_query(f"SELECT {', '.join(passed)} FROM {self.name}", self.origin)
-        assert isinstance(select, exp.Select)
-        return Carried(plan, select, relation_ddl(plan, self.analyse, self.origin))
+        return carried_rows(plan, [*items, *HIDDEN, CUT], self.analyse, self.origin)
 
     def expressions(self) -> list[exp.Expr]:
         """The select items, with a star written out."""
@@ -125,20 +122,14 @@ class _Cutter:
             raise self.unsupported(f"'{sql_of(item)}' has no name", "give it one with AS.")
         if item.find(exp.Window) is None:
             return f"{self.input(sql_of(item.unalias()))} AS `{name}`"
-        return f"{sql_of(self.after(item.unalias()))} AS `{name}`"
+        return f"{sql_of(item.unalias().transform(self.after))} AS `{name}`"
 
     def after(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Window):
             return exp.column(self.step(node).output)
         if isinstance(node, exp.Column):
             return exp.column(self.input(sql_of(node)))
-        copy = node.copy()
-        for key, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                copy.set(key, self.after(value))
-            elif isinstance(value, list):
-                copy.set(key, [self.after(v) if isinstance(v, exp.Expr) else v for v in value])
-        return copy
+        return node
 
     def input(self, sql: str) -> str:
         return self.inputs.setdefault(sql, f"c{len(self.inputs)}")
@@ -192,7 +183,7 @@ class _Cutter:
             )
         return value
 
-    def order(self) -> Order:
+    def order(self) -> EventOrder:
         calls = [call for item in self.source.expressions for call in item.find_all(exp.Window)]
         needed_time(self.resolved, self.time)
         keys = {tuple(sql_of(part) for part in _partition(call)) for call in calls}
@@ -203,7 +194,7 @@ class _Cutter:
             )
         for call in calls:
             self.check_order(call)
-        return Order(keys.pop(), f"unix_micros({self.time_sql()})", self.resolved.stream_alias)
+        return EventOrder(keys.pop(), f"unix_micros({self.time_sql()})", self.resolved.stream_alias)
 
     def time_sql(self) -> str:
         return f"{self.resolved.stream_alias}.{self.time}"
@@ -235,13 +226,21 @@ def numbered(
         window: OrderedWindow, source: exp.Select, keys: list[str], items: list[str]
     ) -> CarryPlan:
         moment = f"unix_micros({alias}.{time})" if time else "0"
-        order = Order(tuple(keys), moment, alias)
+        order = EventOrder(tuple(keys), moment, alias)
         place = [f"{alias}.{PARTITION} AS {PARTITION}", f"{alias}.{OFFSET} AS {OFFSET}"]
         ends = [f"cast(({window.condition}) as boolean) AS {ENDS}"] if window.condition else []
         sql = select_of(source, [*order.items(), *place, *ends, *items], [f"{TIME} IS NOT NULL"])
         return CarryPlan(name, sql, (window.step,))
 
     return fold
+
+
+def carried_rows(
+    plan: CarryPlan, items: Sequence[str], analyse: Analyse, origin: Origin
+) -> Carried:
+    """A carried stream that selects these items of what its fold makes."""
+    select = parse_select(f"SELECT {', '.join(items)} FROM {plan.name}", origin)
+    return Carried(plan, select, relation_ddl(plan, analyse, origin))
 
 
 def relation_ddl(plan: CarryPlan, analyse: Analyse, origin: Origin) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.define.dialect import sql_of
-from headrace.define.rules import ELSE, Rules
+from headrace.define.rules import ELSE, DecisionRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Branch:
 
 
 def field_items(
-    rules: Rules,
+    rules: DecisionRules,
     names: Sequence[str],
     alias: str,
     branches: list[Branch],

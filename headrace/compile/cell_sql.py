@@ -10,13 +10,13 @@ from datetime import date
 
 from headrace.core.time import from_iso, iso
 from headrace.define.cells import NUMBER, number, quoted
-from headrace.define.rules import Cell
+from headrace.define.rules import CellTest
 
 _NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double"}
 _ORDERS = {">=", "<=", ">", "<", "range"}
 
 
-def cell_sql(cell: Cell, subject: str, type: str) -> str:
+def cell_sql(cell: CellTest, subject: str, type: str) -> str:
     """The condition; ValueError says why there is none."""
     subject = f"({subject})"
     if cell.operator in {"null", "not null"}:
@@ -32,7 +32,7 @@ def cell_sql(cell: Cell, subject: str, type: str) -> str:
     return f"{subject} {'<>' if cell.operator == '!=' else cell.operator} {values[0]}"
 
 
-def _refuse_numbers(cell: Cell) -> None:
+def _refuse_numbers(cell: CellTest) -> None:
     """'10' is before '9' as text, and nobody who writes > 9 means that."""
     if all(map(NUMBER.fullmatch, cell.values)):
         name = cell.subject.text

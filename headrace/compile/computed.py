@@ -21,7 +21,7 @@ from headrace.compile.moments import refuse_moving_moments
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.event import ARRIVED_AT, HIDDEN, OFFSET, PARTITION, RAW
 from headrace.core.origin import Origin
-from headrace.core.schema import Column, Generated, Schema
+from headrace.core.schema import Column, ComputedExpression, Schema
 from headrace.define.definitions import StreamDefinition
 from headrace.define.dialect import parse_expression, sql_of
 
@@ -72,7 +72,7 @@ def _item(column: Column) -> str:
     return f"{_value(column.generated, column)} AS `{column.name}`"
 
 
-def _value(said: Generated, column: Column) -> str:
+def _value(said: ComputedExpression, column: Column) -> str:
     return f"CAST({sql_of(parse_expression(said))} AS {column.type.spark})"
 
 

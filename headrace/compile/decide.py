@@ -1,4 +1,4 @@
-"""Rules become a SELECT with one expression a field: then they are a derived stream like any other.
+"""Decision rules become a SELECT with one expression a field: a derived stream like any other.
 
 Every piece of a rule is parsed, and analysed by Spark, as it stands: an error has the place of its
 rule, and no piece sees what another has set. `cases.py` writes the expressions.
@@ -19,8 +19,8 @@ from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.resolve import Resolved
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.origin import Origin
-from headrace.define.dialect import parse_query, sql_of
-from headrace.define.rules import Cell, Rule, Rules, Sql
+from headrace.define.dialect import parse_query, parse_select, sql_of
+from headrace.define.rules import CellTest, DecisionRule, DecisionRules, SqlFragment
 
 Analyse = Callable[[str, Origin], list[tuple[str, str]]]
 _SOURCE = {"expressions", "from_", "joins", "laterals"}
@@ -44,15 +44,14 @@ def decided(resolved: Resolved, time: str | None, analyse: Analyse) -> Resolved:
     known = {name.lower() for name in names}
     written += [item for name, item in items.items() if name not in known]
     text = f"SELECT {', '.join(written)} {asked.source}"
-    select = parse_query(text, resolved.definition.query_origin)
-    assert isinstance(select, exp.Select)
+    select = parse_select(text, resolved.definition.query_origin)
     return replace(resolved, definition=replace(resolved.definition, query=text), select=select)
 
 
-def _pieces(rules: Rules) -> Iterator[Sql]:
+def _pieces(rules: DecisionRules) -> Iterator[SqlFragment]:
     """All SQL that the rules say, each once."""
     for rule in rules.every:
-        yield from (test.subject if isinstance(test, Cell) else test for test in rule.tests)
+        yield from (test.subject if isinstance(test, CellTest) else test for test in rule.tests)
         yield from (sql for _, sql in rule.sets)
 
 
@@ -63,14 +62,14 @@ def _check_source(resolved: Resolved) -> None:
     other = [part for part, said in resolved.select.args.items() if said and part not in _SOURCE]
     if other:
         raise BadDefinition(
-            f"rules '{resolved.definition.name}' stand on a stream and its joins, and cannot have "
+            f"rules '{resolved.definition.name}' read a stream and its joins, and cannot have "
             f"{other[0].strip('_').upper()}",
             hint="select in a CREATE STREAM … AS, and have the rules on that.",
             origin=resolved.definition.query_origin,
         )
 
 
-def _check_time(resolved: Resolved, rules: Rules, time: str | None) -> None:
+def _check_time(resolved: Resolved, rules: DecisionRules, time: str | None) -> None:
     for rule in rules.every:
         if time and (said := rule.value(time)):
             raise Unsupported(
@@ -81,7 +80,7 @@ def _check_time(resolved: Resolved, rules: Rules, time: str | None) -> None:
             )
 
 
-def _parsed(sql: Sql) -> str:
+def _parsed(sql: SqlFragment) -> str:
     """The piece on one line; refused if it looks at more than its row."""
     try:
         select = parse_query(f"SELECT {sql.text}", sql.origin)
@@ -109,14 +108,14 @@ def _said(select: exp.Query) -> list[str]:
     return [part for part, said in select.args.items() if said]
 
 
-def _only_its_row(sql: Sql, what: str, hint: str) -> Unsupported:
+def _only_its_row(sql: SqlFragment, what: str, hint: str) -> Unsupported:
     return Unsupported(f"{sql.where}: a rule cannot use {what}", hint=hint, origin=sql.origin)
 
 
-def _told(error: HeadraceError, sql: Sql | Cell) -> HeadraceError:
+def _told(error: HeadraceError, sql: SqlFragment | CellTest) -> HeadraceError:
     """The error with what it belongs to, at its place."""
     message = f"{sql.where}: {error.message}"
-    origin = error.origin if isinstance(sql, Sql) and error.origin else sql.origin
+    origin = error.origin if isinstance(sql, SqlFragment) and error.origin else sql.origin
     return type(error)(message, detail=error.detail, hint=error.hint, origin=origin)
 
 
@@ -126,7 +125,9 @@ def _told(error: HeadraceError, sql: Sql | Cell) -> HeadraceError:
 class _Asked:
     """Asks Spark about pieces of SQL over the rules' source."""
 
-    def __init__(self, resolved: Resolved, analyse: Analyse, pieces: dict[Sql, str]) -> None:
+    def __init__(
+        self, resolved: Resolved, analyse: Analyse, pieces: dict[SqlFragment, str]
+    ) -> None:
         self.resolved, self.analyse, self.pieces = resolved, analyse, pieces
         self.source = sql_of(resolved.select).removeprefix("SELECT * ")
         self.types = self._types(list(pieces))
@@ -137,18 +138,18 @@ class _Asked:
         found = self._ask([f"{alias}.*"], self.resolved.definition.query_origin)
         return [name for name, _ in found if not name.startswith("_")]
 
-    def branch(self, rule: Rule) -> Branch:
+    def branch(self, rule: DecisionRule) -> Branch:
         tests = [self._test(test) for test in rule.tests]
         condition = tests[0] if len(tests) == 1 else " AND ".join(f"({test})" for test in tests)
         values = {field.lower(): self.pieces[sql] for field, sql in rule.sets}
         return Branch(rule.name, condition or "TRUE", values)
 
-    def check_types(self, rules: Rules) -> None:
+    def check_types(self, rules: DecisionRules) -> None:
         """Every condition is one."""
         for test in (test for rule in rules.rules for test in rule.tests):
-            found = self.types[test] if isinstance(test, Sql) else "boolean"
+            found = self.types[test] if isinstance(test, SqlFragment) else "boolean"
             if found not in {"boolean", "void"}:
-                assert isinstance(test, Sql)
+                assert isinstance(test, SqlFragment)
                 raise BadDefinition(
                     f"{test.where}: '{test.text}' is {found.upper()} and not true or false",
                     hint="compare it with something; in a decision table a plain value is equality."
@@ -157,7 +158,7 @@ class _Asked:
                     origin=test.origin,
                 )
 
-    def check_fields(self, rules: Rules, items: dict[str, str]) -> None:
+    def check_fields(self, rules: DecisionRules, items: dict[str, str]) -> None:
         """The values of a field come together in one type."""
         origin = self.resolved.definition.query_origin
         try:
@@ -168,7 +169,7 @@ class _Asked:
             if found.get(field, "void") == "void":
                 self._check_field(rules, field, items[field.lower()])
 
-    def _check_field(self, rules: Rules, field: str, item: str) -> None:
+    def _check_field(self, rules: DecisionRules, field: str, item: str) -> None:
         said = [(rule, sql) for rule in rules.every if (sql := rule.value(field))]
         first = said[0][1]
         try:
@@ -190,15 +191,15 @@ class _Asked:
                 origin=first.origin,
             )
 
-    def _test(self, test: Sql | Cell) -> str:
-        if isinstance(test, Sql):
+    def _test(self, test: SqlFragment | CellTest) -> str:
+        if isinstance(test, SqlFragment):
             return self.pieces[test]
         try:
             return cell_sql(test, self.pieces[test.subject], self.types[test.subject])
         except ValueError as error:
             raise BadDefinition(f"{test.where}: {error}", origin=test.origin) from error
 
-    def _types(self, pieces: Sequence[Sql]) -> dict[Sql, str]:
+    def _types(self, pieces: Sequence[SqlFragment]) -> dict[SqlFragment, str]:
         """The type of each piece; one question, unless something is wrong."""
         texts = [self.pieces[sql] for sql in pieces]
         try:
@@ -207,7 +208,7 @@ class _Asked:
             found = [self._one(sql) for sql in pieces]
         return {sql: type for sql, (_, type) in zip(pieces, found, strict=True)}
 
-    def _one(self, sql: Sql) -> tuple[str, str]:
+    def _one(self, sql: SqlFragment) -> tuple[str, str]:
         try:
             (found,) = self._ask(_numbered([self.pieces[sql]]), sql.origin)
         except HeadraceError as error:

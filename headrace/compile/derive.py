@@ -17,11 +17,12 @@ from headrace.compile.bound import BoundReader
 from headrace.compile.calls import aggregates_in
 from headrace.compile.computed import no_raw
 from headrace.compile.join import KINDS, NEW, Side, StreamJoin, changed, place
-from headrace.compile.resolve import Resolved
+from headrace.compile.resolve import Queries, Resolved
 from headrace.core.errors import UnknownColumn, Unsupported
 from headrace.core.event import CUT, DATED, HIDDEN, RAW, TIME
+from headrace.core.flow import flow_name
 from headrace.core.origin import Origin
-from headrace.core.pattern import Rows
+from headrace.core.pattern import RowsPerMatch
 from headrace.core.schema import Schema
 from headrace.define.dialect import parse_query
 from headrace.define.project import Project
@@ -52,8 +53,8 @@ def _aggregates(select: exp.Select) -> bool:
 
 def inlined(
     resolved: Resolved,
-    ordered: dict[str, Resolved],
-    joins: dict[str, StreamJoin] | None = None,
+    ordered: Queries,
+    joins: Mapping[str, StreamJoin] | None = None,
     written: Mapping[str, exp.Select] = NOTHING,
 ) -> exp.Select:
     """The query's SELECT with every derived stream in it replaced by what it stands for, which
@@ -82,7 +83,7 @@ def _declared(table: exp.Table, items: tuple[str, ...]) -> exp.Subquery:
     return exp.Subquery(this=inner, alias=alias)
 
 
-def streams_below(resolved: Resolved, ordered: dict[str, Resolved]) -> list[Resolved]:
+def streams_below(resolved: Resolved, ordered: Queries) -> list[Resolved]:
     """The derived streams that the query reads, directly and through others."""
     source = ordered.get(resolved.stream or "")
     return [source, *streams_below(source, ordered)] if source else []
@@ -90,8 +91,8 @@ def streams_below(resolved: Resolved, ordered: dict[str, Resolved]) -> list[Reso
 
 def _with_hidden(
     source: Resolved,
-    ordered: dict[str, Resolved],
-    joins: dict[str, StreamJoin] | None,
+    ordered: Queries,
+    joins: Mapping[str, StreamJoin] | None,
     written: Mapping[str, exp.Select],
 ) -> exp.Select:
     if known := written.get(source.definition.name):
@@ -127,7 +128,7 @@ def row_place(resolved: Resolved, column: str) -> str:
     return place(_seen(resolved), column)
 
 
-def base_streams(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str, ...]:
+def base_streams(resolved: Resolved, ordered: Queries) -> tuple[str, ...]:
     """The source streams at the bottom of chains of derived ones, left before right."""
     found: tuple[str, ...] = ()
     for name in resolved.streams:
@@ -135,17 +136,12 @@ def base_streams(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str,
     return found
 
 
-def base_stream(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
-    """The source stream at the bottom; of joined ones the left."""
-    return base_streams(resolved, ordered)[0]
-
-
-def flow_of(resolved: Resolved, ordered: dict[str, Resolved]) -> str:
+def flow_of(resolved: Resolved, ordered: Queries) -> str:
     """The name of what the query reads: a stream, or the joined ones."""
-    return "+".join(base_streams(resolved, ordered))
+    return flow_name(base_streams(resolved, ordered))
 
 
-def check_raw(resolved: Resolved, ordered: dict[str, Resolved], project: Project) -> None:
+def check_raw(resolved: Resolved, ordered: Queries, project: Project) -> None:
     """A derived stream passes `_raw` on if it selects it by name; a CSV event has no JSON."""
     origin = resolved.definition.query_origin
     for name in resolved.streams if resolved.names_raw else ():
@@ -162,7 +158,7 @@ def check_raw(resolved: Resolved, ordered: dict[str, Resolved], project: Project
 
 
 def join_below(
-    resolved: Resolved, ordered: dict[str, Resolved], joins: dict[str, StreamJoin]
+    resolved: Resolved, ordered: Queries, joins: Mapping[str, StreamJoin]
 ) -> Resolved | None:
     """The query that joins: this one, or the derived stream under it."""
     if resolved.definition.name in joins:
@@ -171,7 +167,7 @@ def join_below(
     return join_below(source, ordered, joins) if source else None
 
 
-def passes_on(resolved: Resolved, ordered: dict[str, Resolved], column: str) -> bool:
+def passes_on(resolved: Resolved, ordered: Queries, column: str) -> bool:
     """Whether a column of the source stream is in reach of the query under its own name."""
     source = ordered.get(resolved.stream or "")
     if source is None:
@@ -187,7 +183,7 @@ def passes_on(resolved: Resolved, ordered: dict[str, Resolved], column: str) -> 
     return kept and passes_on(source, ordered, column)
 
 
-def all_tables(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str, ...]:
+def all_tables(resolved: Resolved, ordered: Queries) -> tuple[str, ...]:
     """The tables that the query reads, also through derived streams."""
     found = list(resolved.tables)
     for name in resolved.streams:
@@ -195,9 +191,7 @@ def all_tables(resolved: Resolved, ordered: dict[str, Resolved]) -> tuple[str, .
     return tuple(dict.fromkeys(found))
 
 
-def column_names(
-    resolved: Resolved, ordered: dict[str, Resolved], schemas: dict[str, Schema]
-) -> set[str]:
+def column_names(resolved: Resolved, ordered: Queries, schemas: Mapping[str, Schema]) -> set[str]:
     """The lowercase names of the columns that the query's sources have."""
     names = {name.lower() for table in resolved.tables for name in schemas[table].names}
     for stream in resolved.streams:
@@ -207,7 +201,7 @@ def column_names(
     return names
 
 
-def _names_of(stream: str, ordered: dict[str, Resolved], schemas: dict[str, Schema]) -> set[str]:
+def _names_of(stream: str, ordered: Queries, schemas: Mapping[str, Schema]) -> set[str]:
     if stream in schemas:
         return {name.lower() for name in schemas[stream].names}
     source = ordered[stream]
@@ -226,14 +220,12 @@ def _names_of(stream: str, ordered: dict[str, Resolved], schemas: dict[str, Sche
     return names
 
 
-def _matched_names(
-    source: Resolved, ordered: dict[str, Resolved], schemas: dict[str, Schema]
-) -> set[str]:
+def _matched_names(source: Resolved, ordered: Queries, schemas: Mapping[str, Schema]) -> set[str]:
     """The lowercase names of what a pattern gives and its SELECT makes of it."""
     match = source.definition.match
     assert match is not None
     given = {*match.keys, *(measure.name for measure in match.measures)}
-    if match.rows is not Rows.ONE:
+    if match.rows is not RowsPerMatch.ONE:
         given |= column_names(source, ordered, schemas)
     items = parse_query(match.select, source.definition.query_origin).expressions
     named = {item.alias_or_name for item in items if not item.is_star}
@@ -245,14 +237,14 @@ def _matched_names(
 
 
 def stream_join(
-    resolved: Resolved, ordered: dict[str, Resolved], project: Project, schemas: dict[str, Schema]
+    resolved: Resolved, ordered: Queries, project: Project, schemas: Mapping[str, Schema]
 ) -> StreamJoin:
     """How the query joins its two streams; refused if it cannot be kept."""
     name, origin = resolved.definition.name, resolved.definition.query_origin
     kind = _kind(resolved)
     if kind is None:
         raise Unsupported(
-            f"'{name}' joins streams in a way that is not supported",
+            f"'{name}' has a kind of join that is not supported between streams",
             hint="there are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN and LEFT SEMI JOIN.",
             origin=origin,
         )
@@ -295,7 +287,7 @@ def _kind(resolved: Resolved) -> str | None:
     return KINDS.get(side) if plain else None
 
 
-def _side(resolved: Resolved, number: int, ordered: dict[str, Resolved], project: Project) -> Side:
+def _side(resolved: Resolved, number: int, ordered: Queries, project: Project) -> Side:
     stream = resolved.streams[number]
     time = event_time(stream, ordered, project)
     base = base_streams(resolved, ordered)[number]
@@ -311,7 +303,7 @@ def _side(resolved: Resolved, number: int, ordered: dict[str, Resolved], project
     return Side(resolved.aliases[number], base, time)
 
 
-def event_time(stream: str, ordered: dict[str, Resolved], project: Project) -> str | None:
+def event_time(stream: str, ordered: Queries, project: Project) -> str | None:
     """The column of a stream, also of a derived one, that holds the time of its watermark."""
     if stream in project.streams:
         mark = project.streams[stream].watermark

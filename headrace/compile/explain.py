@@ -19,15 +19,15 @@ from headrace.compile.plan import (
     KeyPlan,
     PartialPlan,
     Plan,
+    ViewKind,
     ViewPlan,
     digest,
 )
-from headrace.compile.windows import WindowPlan
 from headrace.core.aggregate import Merge, error_text
 from headrace.core.errors import NotFound
 from headrace.core.pattern import Threshold
 from headrace.core.subscription import emission
-from headrace.core.time import duration_text, iso
+from headrace.core.time import duration_text
 
 _MERGES = {
     Merge.SUM: "the two are added",
@@ -53,10 +53,11 @@ _ESTIMATES = {
     "always": "counted by a sketch in both layers",
 }
 _KINDS = {
-    "mergeable": "batch and speed keep partials of it, which are merged when it is read",
-    "carried": "a fold takes the events of each key in order, with its state; batch and speed keep "
-    "partials of what it makes, which are merged when it is read",
-    "read": "derived from the answers of other views when it is read; nothing is kept for it",
+    ViewKind.MERGEABLE: "batch and speed keep partials of it, which are merged when it is read",
+    ViewKind.CARRIED: "a fold takes the events of each key in order, with its state; batch and "
+    "speed keep partials of what it makes, which are merged when it is read",
+    ViewKind.READ: "derived from the answers of other views when it is read; "
+    "nothing is kept for it",
     "stream": "it is written into the views that read it; nothing is kept for it",
 }
 
@@ -216,24 +217,7 @@ def _partial_sql(view: ViewPlan) -> str:
 
 
 def _key_words(key: KeyPlan) -> str:
-    return f"{key.name} ({_window_words(key.window)})" if key.window else key.name
-
-
-def _window_words(window: WindowPlan) -> str:
-    match window.kind:
-        case "session":
-            return "sessions"
-        case "landmark":
-            return f"from {iso(window.offset)} on"
-    length = _events if window.kind == "count" else duration_text
-    words = f"windows of {length(window.size)}"
-    if not window.regroups:
-        return words
-    return f"{words} every {length(window.slide)}, kept as panes of {length(window.pane)}"
-
-
-def _events(many: int) -> str:
-    return f"{many:,} event{'s' if many != 1 else ''}"
+    return f"{key.name} ({key.window.words})" if key.window else key.name
 
 
 def _merge_words(partials: Iterable[PartialPlan]) -> list[str]:
@@ -241,22 +225,14 @@ def _merge_words(partials: Iterable[PartialPlan]) -> list[str]:
 
 
 def _finish_words(view: ViewPlan) -> list[str]:
-    words = _regroup_words(view)
+    put_together = view.windowed if view.regroups else None
+    words = [f"when read, {put_together[1].reading}"] if put_together else []
     words += ["when read, the merged partials become the values of the aggregates"]
     words += [f"{call.column} ({call.name}): {call.finish}" for call in view.calls]
     words += [f"groups are kept where {view.having}"] if view.having else []
     words += [f"rows are ordered by {_listed(view.order)}"] if view.order else []
     words += [f"the first {view.limit} rows are the answer"] if view.limit is not None else []
     return words
-
-
-def _regroup_words(view: ViewPlan) -> list[str]:
-    """How the rows that are kept become the windows of an answer, where these are others."""
-    if not view.regroups:
-        return []
-    if view.joins:
-        return ["when read, intervals that touch are joined to one session"]
-    return ["when read, each window is put together of the panes that lie in it"]
 
 
 def _read_section(view: ViewPlan) -> Section:
@@ -267,7 +243,7 @@ def _read_section(view: ViewPlan) -> Section:
 
 def _sinks(plan: Plan, view: ViewPlan) -> tuple[Section, ...]:
     words = tuple(
-        f"{sink.name} tells it into {sink.into} {sink.target}, "
+        f"{sink.name} tells it into {sink.destination.name}, "
         f"{sink.guarantee.value.replace('_', ' ')}: {emission(sink.subscription)}"
         for sink in plan.sinks
         if sink.shape.view == view.name

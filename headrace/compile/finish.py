@@ -8,10 +8,11 @@ from __future__ import annotations
 import msgspec
 
 from headrace.certified.relation import AnswerColumn, ReadRelation
-from headrace.certified.select import Compiled, compile_query
+from headrace.certified.select import CompiledQuery, compile_query
 from headrace.certified.typed import quoted
 from headrace.compile.plan import FRESH, MERGED, OutputPlan, ViewPlan
 from headrace.core.errors import HeadraceError
+from headrace.core.event import KEY
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
 
@@ -28,7 +29,9 @@ def merged_columns(plan: ViewPlan, table: str) -> tuple[AnswerColumn, ...]:
         AnswerColumn(call.column, call.type, lists=behind)
         for call, behind in zip(plan.calls, lists, strict=True)
     ]
-    return (*keys, *calls, AnswerColumn(FRESH, "BOOLEAN"))
+    cuts = [AnswerColumn(call.cut_column, "BOOLEAN") for call in plan.calls if call.cut]
+    known = [] if plan.regroups else [AnswerColumn(KEY, "STRING")]
+    return (*keys, *calls, AnswerColumn(FRESH, "BOOLEAN"), *cuts, *known)
 
 
 def answer_columns(plan: ViewPlan) -> tuple[AnswerColumn, ...]:
@@ -36,7 +39,7 @@ def answer_columns(plan: ViewPlan) -> tuple[AnswerColumn, ...]:
     return tuple(AnswerColumn(out.name, out.type, out.estimate, out.keyed) for out in plan.outputs)
 
 
-def compile_finish(plan: ViewPlan, table: str, origin: Origin | None = None) -> Compiled:
+def compile_finish(plan: ViewPlan, table: str, origin: Origin | None = None) -> CompiledQuery:
     """The finish in DuckDB's SQL, over a table of merged rows."""
     merged = ReadRelation(quoted(table), merged_columns(plan, table))
     query = parse_query(plan.finish_sql, Origin("plan", 1))

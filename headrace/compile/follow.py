@@ -21,7 +21,7 @@ from headrace.core.errors import NotFound, Unsupported
 from headrace.core.event import HIDDEN, RAW
 from headrace.core.origin import Origin
 from headrace.core.subscription import StreamSubscription
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_query, parse_select, sql_of
 from headrace.define.tokens import words_in
 
 _ORIGIN = Origin("subscription", 1)
@@ -109,8 +109,7 @@ def placed(sql: str) -> str:
     >>> placed("SELECT upper(user) AS who FROM clicks AS c WHERE ms > 9")[:61]
     'SELECT upper(user) AS who, c._partition, c._offset, c._arrive'
     """
-    select = parse_query(sql, _ORIGIN)
-    assert isinstance(select, exp.Select)
+    select = parse_select(sql, _ORIGIN)
     alias = select.args["from_"].this.alias_or_name
     given = {item.alias_or_name.lower() for item in select.expressions}
     if not any(_is_all_of(item, alias) for item in select.expressions):

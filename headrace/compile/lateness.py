@@ -39,7 +39,6 @@ class LatenessParts:
 
 def lateness_of(parts: Split, stream: StreamDefinition, alias: str) -> LatenessParts:
     """What a view with these parts keeps; nothing without a window of time or a watermark."""
-    timed = any(group.window and not group.ordered for group in parts.groups)
-    if stream.watermark is None or not timed:
+    if stream.watermark is None or not any(group.timed for group in parts.groups):
         return LatenessParts()
     return LatenessParts((f"nullif({alias}.{LATENESS}, 0) AS late_us",), _PARTIALS)

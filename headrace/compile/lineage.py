@@ -22,11 +22,10 @@ from headrace.compile.derive import event_time
 from headrace.compile.made import ROWS, Below, Sources, made_columns
 from headrace.compile.plan import Plan
 from headrace.compile.resolve import Resolved, resolve
-from headrace.compile.rules import Notifier
 from headrace.core.event import RAW
 from headrace.core.origin import Origin
-from headrace.core.rule import Kind, hidden, stream_of, view_of
-from headrace.define.definitions import StreamDefinition
+from headrace.core.rule import hidden, stream_of, view_of
+from headrace.define.definitions import Sender, StreamDefinition
 from headrace.define.dialect import Headrace, parse_expression, parse_query
 from headrace.define.project import Project
 
@@ -222,13 +221,10 @@ def _edges(
     yield from ((rules.get(name, name), _reads(resolved)) for name, resolved in ordered.items())
     for name, sink in project.sinks.items():
         yield name, (sink.subscription.view,)
-        if sink.into == "stream":
-            yield sink.target, (name,)
     for watch in project.watches.values():
         yield watch.name, tuple(_read_by(watch.query))
-    notifiers: list[Notifier] = [*project.rules.values(), *project.watches.values()]
-    for notifier in notifiers:
-        yield from ((a.target, (notifier.name,)) for a in notifier.actions if a.kind == Kind.STREAM)
+    for sender in (d for d in project.definitions if isinstance(d, Sender)):
+        yield from ((d.target, (sender.name,)) for d in sender.destinations if d.feeds)
 
 
 def _read_by(query: str) -> Iterator[str]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headrace.compile.calls import Call
-from headrace.compile.ordered import OrderedWindow
 from headrace.compile.plan import (
     WINDOW,
     CallPlan,
@@ -24,8 +23,16 @@ from headrace.compile.plan import (
     PartialPlan,
 )
 from headrace.compile.split import Group, Split
-from headrace.compile.windows import WindowPlan, end_column, from_column
-from headrace.core.aggregate import AGGREGATES, Estimate, Lowered, Merge, Partial, roughest
+from headrace.compile.window_words import OrderedWindow
+from headrace.compile.windows import end_column
+from headrace.core.aggregate import (
+    AGGREGATES,
+    Approximation,
+    LoweredAggregate,
+    Merge,
+    Partial,
+    largest_error,
+)
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.core.event import CUT, SEQ, TIME
 from headrace.core.origin import Origin
@@ -47,10 +54,10 @@ class Mapped:
     sql: str
     carry: CarryPlan | None
     keys: tuple[KeyPlan, ...]
-    lowered: tuple[Lowered, ...]  # with lifts over the columns of the map step
+    lowered: tuple[LoweredAggregate, ...]  # with lifts over the columns of the map step
 
 
-class Inputs:
+class AggregateInputs:
     """The columns of the map step that aggregates read: each form of an argument once."""
 
     def __init__(self, letter: str) -> None:
@@ -69,7 +76,7 @@ class Argument:
     its like that of a form of it.
     """
 
-    def __init__(self, sql: str, type: Type, inputs: Inputs) -> None:
+    def __init__(self, sql: str, type: Type, inputs: AggregateInputs) -> None:
         storage = Storage(type)
         plain = f"({sql})" if " " in sql else sql
         self.forms: dict[str, Callable[[], str]] = {
@@ -119,7 +126,7 @@ def lower_map(
         for sql, (_, spark_type) in zip(expressions, analyse(probe, origin), strict=False)
     }
     keys = tuple(_key(n, group, types, origin) for n, group in enumerate(parts.groups))
-    inputs, conditions = Inputs("a"), Inputs("f")
+    inputs, conditions = AggregateInputs("a"), AggregateInputs("f")
     lowered = tuple(_lower_call(call, types, inputs, conditions, origin) for call in parts.calls)
     plain = [key for key, group in zip(keys, parts.groups, strict=True) if not group.ordered]
     items = [item for key in plain for item in _key_items(key)]
@@ -142,7 +149,7 @@ def lower_map(
         sql = f"SELECT {', '.join([*names, *counted, TIME, SEQ, CUT])} FROM {carry.name}"
     else:
         items += [*order, *([f"{cut} AS {CUT}"] if cut else [])]
-        windowed = [_in_window(key) for key in plain if key.window]
+        windowed = [key.window.holds(key.column) for key in plain if key.window]
         sql = select_of(rows, items or ["1 AS one"], windowed)
     return Mapped(sql, carry, keys, lowered)
 
@@ -159,7 +166,9 @@ def _check_condition(sql: str, source: exp.Select, analyse: Analyse, origin: Ori
         )
 
 
-def _order(lowered: tuple[Lowered, ...], place: str, time: str | None, origin: Origin) -> list[str]:
+def _order(
+    lowered: tuple[LoweredAggregate, ...], place: str, time: str | None, origin: Origin
+) -> list[str]:
     """The event's place and time, where a lift speaks of them."""
     lifts = " ".join(lift for call in lowered for part in call.partials for lift in part.lifts)
     if "_time" in lifts and time is None:
@@ -225,10 +234,10 @@ def _placeholder(expression: exp.Expr, kind: str) -> int | None:
     return int(expression.name.partition("_")[2]) if found else None
 
 
-def _estimate(expression: exp.Expr, parts: Split) -> Estimate | None:
+def _estimate(expression: exp.Expr, parts: Split) -> Approximation | None:
     numbers = [_placeholder(column, "call") for column in expression.find_all(exp.Column)]
     names = {parts.calls[number].name for number in numbers if number is not None}
-    rough = roughest(AGGREGATES[name].estimate for name in names)
+    rough = largest_error(AGGREGATES[name].estimate for name in names)
     # Rows that are put together when read have no numbers of their own, only sketches.
     regroups = any(group.window and group.window.regroups for group in parts.groups)
     return replace(rough, when="always") if rough and regroups else rough
@@ -267,35 +276,13 @@ def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> K
         raise Unsupported(
             f"a window takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
         )
-    start = _start(Storage(type).sql(group.sql), group.window)
+    start = group.window.key_sql(Storage(type).sql(group.sql))
     return KeyPlan(f"k{number}", group.name, WINDOW, start, group.window)
 
 
-def _start(time: str, window: WindowPlan) -> str:
-    """The stored key of an event: its pane, the landmark, or its own time."""
-    if window.kind == "session":
-        return time
-    if window.kind == "landmark":
-        return f"CASE WHEN {time} >= {window.offset} THEN {window.offset} END"
-    shift = window.offset % window.pane
-    return f"({time} - pmod({f'{time} - {shift}' if shift else time}, {window.pane}))"
-
-
 def _key_items(key: KeyPlan) -> list[str]:
-    """A key in the map step; an event of a session has an interval, and no session yet."""
-    if not (key.window and key.window.joins):
-        return [f"{key.sql} AS {key.column}"]
-    return [
-        f"{key.sql} AS {from_column(key.column)}",
-        f"{key.window.ends} AS {end_column(key.column)}",
-    ]
-
-
-def _in_window(key: KeyPlan) -> str:
-    """Whether an event of the map step is in a window at all."""
-    if key.window and key.window.joins:
-        return f"{end_column(key.column)} > {from_column(key.column)}"
-    return f"{key.column} IS NOT NULL"
+    """A key in the map step."""
+    return key.window.items(key.sql, key.column) if key.window else [f"{key.sql} AS {key.column}"]
 
 
 def _ends(keys: tuple[KeyPlan, ...]) -> dict[tuple[str, ...], PartialPlan]:
@@ -307,8 +294,12 @@ def _ends(keys: tuple[KeyPlan, ...]) -> dict[tuple[str, ...], PartialPlan]:
 
 
 def _lower_call(
-    call: Call, types: dict[str, Type], inputs: Inputs, conditions: Inputs, origin: Origin
-) -> Lowered:
+    call: Call,
+    types: dict[str, Type],
+    inputs: AggregateInputs,
+    conditions: AggregateInputs,
+    origin: Origin,
+) -> LoweredAggregate:
     aggregate = AGGREGATES[call.name]
     given = tuple(types[argument] for argument in call.arguments)
     lowered = aggregate.lower(given, call.said)

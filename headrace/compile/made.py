@@ -14,10 +14,10 @@ from sqlglot import exp
 from headrace.compile.derive import REACHED
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
-from headrace.core.pattern import Rows
+from headrace.core.pattern import RowsPerMatch
 from headrace.define.definitions import MatchDefinition, QueryDefinition
 from headrace.define.dialect import parse_query
-from headrace.define.rules import Cell, Rule, Rules, Sql
+from headrace.define.rules import CellTest, DecisionRule, DecisionRules, SqlFragment
 
 Sources = set[tuple[str, str]]  # object and column
 Selected = Mapping[str, Sources]
@@ -51,7 +51,7 @@ def made_columns(definition: QueryDefinition, below: Below) -> Made:
 
 def _matched(match: MatchDefinition, selected: Selected) -> Made:
     given: dict[str, Sources] = {}
-    if match.rows is not Rows.ONE:
+    if match.rows is not RowsPerMatch.ONE:
         given |= selected
     given |= {key: _named([key], selected) for key in match.keys}
     rows = {(object, ROWS) for object, _ in _all(selected.values())}
@@ -70,7 +70,7 @@ def _reached(keys: Iterable[str], below: Below) -> Made:
         yield name, _named([below.time] if below.time else [], below.selected)
 
 
-def _decided(rules: Rules, below: Below) -> Made:
+def _decided(rules: DecisionRules, below: Below) -> Made:
     """What a rule sets depends on its value and on what is tested before it is taken."""
     selected = below.selected
     tested = _all(_tested(rule, selected) for rule in rules.every)
@@ -84,12 +84,12 @@ def _decided(rules: Rules, below: Below) -> Made:
     yield rules.column, tested
 
 
-def _tested(rule: Rule, selected: Selected) -> Sources:
+def _tested(rule: DecisionRule, selected: Selected) -> Sources:
     return _all(_said(_text(test), selected) for test in rule.tests)
 
 
-def _text(test: Sql | Cell) -> str:
-    return test.text if isinstance(test, Sql) else test.subject.text
+def _text(test: SqlFragment | CellTest) -> str:
+    return test.text if isinstance(test, SqlFragment) else test.subject.text
 
 
 def _said(sql: str, selected: Selected) -> Sources:

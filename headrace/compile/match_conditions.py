@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from headrace.compile.navigation import DOUBLE, TEXT, Leaf, Leaves
-from headrace.core.pattern import Call, Constant, Expression, Place, Value
+from headrace.core.pattern import Constant, Expression, FunctionCall, RowNavigation, Value
 from headrace.core.schema import Type
 from headrace.core.time import duration_us
 from headrace.define.dialect import sql_of
@@ -57,7 +57,7 @@ class Conditions:
         if self.of_row(node):
             # There always is a row under test, so nothing is lost by asking Spark.
             column, type = self.leaves.inputs.column(node, self.leaves.origin)
-            return Leaf(Value(column, Place()), type)
+            return Leaf(Value(column, RowNavigation()), type)
         return self.leaves.leaf(node) or self.operation(node)
 
     def of_row(self, node: exp.Expr) -> bool:
@@ -117,7 +117,7 @@ class Conditions:
 
     def call(self, name: str, nodes: Sequence[exp.Expr], type: Type) -> Leaf:
         parts = tuple(self.made(node).expression for node in nodes)
-        return Leaf(Call(name, parts), type)
+        return Leaf(FunctionCall(name, parts), type)
 
     def compared(self, name: str, nodes: Sequence[exp.Expr]) -> Leaf:
         return Leaf(self.alike(name, nodes).expression, BOOLEAN)
@@ -133,7 +133,7 @@ class Conditions:
             )
         type = next((p.type for p in parts if p.type == DOUBLE), None)
         made = type or next(iter(kinds.values()), NULL)
-        return Leaf(Call(name, tuple(part.expression for part in parts)), made)
+        return Leaf(FunctionCall(name, tuple(part.expression for part in parts)), made)
 
     def arithmetic(self, name: str, node: exp.Expr) -> Leaf:
         left, right = self.made(node.this), self.made(node.expression)
@@ -141,7 +141,7 @@ class Conditions:
         if made is None:
             said = f"{left.type.name} {name} {right.type.name}"
             raise self.leaves.refused(f"there is no {said}", "bring them to one type with CAST.")
-        return Leaf(Call(name, (left.expression, right.expression)), made)
+        return Leaf(FunctionCall(name, (left.expression, right.expression)), made)
 
     def case(self, node: exp.Case | exp.If) -> Leaf:
         """CASE WHEN … or if(…), as conditions and values in turn, and what else."""
@@ -155,11 +155,11 @@ class Conditions:
             for b in branches
         ]
         values = self.alike("coalesce", [*(b.args["true"] for b in branches), last or exp.null()])
-        assert isinstance(values.expression, Call)
+        assert isinstance(values.expression, FunctionCall)
         *made, otherwise = values.expression.arguments
         tests = [self.made(condition).expression for condition in conditions]
         pairs = [part for pair in zip(tests, made, strict=True) for part in pair]
-        return Leaf(Call("case", (*pairs, otherwise)), values.type)
+        return Leaf(FunctionCall("case", (*pairs, otherwise)), values.type)
 
 
 def _constant(node: exp.Expr) -> Leaf | None:

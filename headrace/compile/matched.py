@@ -15,13 +15,13 @@ from msgspec.structs import replace as replaced
 from sqlglot import exp
 
 from headrace.compile.carried_value import carried_form, carried_type
-from headrace.compile.carry import Carried, Order, relation_ddl
+from headrace.compile.carry import Carried, EventOrder, relation_ddl
 from headrace.compile.derive import MADE, check_stateless
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.match_conditions import Conditions
 from headrace.compile.moments import refuse_moving_moments
-from headrace.compile.navigation import BIGINT, Inputs, Leaf, Leaves
+from headrace.compile.navigation import BIGINT, Leaf, Leaves, MatcherInputs
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import Resolved
 from headrace.core.errors import HeadraceError, Unsupported
@@ -32,14 +32,14 @@ from headrace.core.pattern import (
     Expression,
     MatchNumber,
     Pattern,
-    Place,
-    Rows,
+    RowNavigation,
+    RowsPerMatch,
     Value,
     variables,
 )
 from headrace.core.schema import Type
-from headrace.define.definitions import MATCHED, MatchDefinition, Phrase
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.definitions import MATCHED, MatchDefinition, NamedExpression
+from headrace.define.dialect import parse_query, parse_select, sql_of
 from headrace.pattern.check import check
 from headrace.pattern.matcher import Matcher
 from headrace.pattern.reach import starts
@@ -78,7 +78,7 @@ class _Matching:
     steps_max: int | None
 
     def cut(self) -> Carried:
-        inputs = Inputs(self.resolved.stream_alias, self.type_of)
+        inputs = MatcherInputs(self.resolved.stream_alias, self.type_of)
         passed: dict[str, tuple[str, Type]] = {}
         leaves: dict[str, tuple[str, Leaf]] = {}
         mistakes = Mistakes()
@@ -120,23 +120,23 @@ class _Matching:
         """The stream's columns that come out: the key's, and with ALL ROWS all of them."""
         columns = self.columns()
         keys = known_keys(self.resolved, self.match.keys, columns)
-        if self.match.rows is Rows.ONE:
+        if self.match.rows is RowsPerMatch.ONE:
             return keys
         ordered = {_plain(phrase.sql) for phrase in self.match.order}
         order = [name for name in columns if name.lower() in ordered and name not in keys]
         return [*keys, *order, *(name for name in columns if name not in (*keys, *order))]
 
-    def input(self, inputs: Inputs, name: str) -> tuple[str, Type]:
+    def input(self, inputs: MatcherInputs, name: str) -> tuple[str, Type]:
         return inputs.column(exp.column(name), self.origin)
 
     def type_of(self, sql: str, origin: Origin) -> Type:
         [(_, spark_type)] = self.analyse(select_of(self.source, [f"{sql} AS e"]), origin)
         return carried_type(spark_type, sql, origin)
 
-    def events(self, inputs: Inputs) -> str:
+    def events(self, inputs: MatcherInputs) -> str:
         alias = self.resolved.stream_alias
         keys = tuple(f"{alias}.{key}" for key in self.match.keys)
-        order = Order(keys, f"unix_micros({alias}.{self.time})", alias)
+        order = EventOrder(keys, f"unix_micros({alias}.{self.time})", alias)
         hidden = [f"{alias}.{column} AS {column}" for column in HIDDEN]
         columns = [f"{_sent(sql, type)} AS {name}" for sql, (name, type) in inputs.columns.items()]
         items = [*order.items(), *hidden, *columns]
@@ -176,7 +176,9 @@ class _Matching:
         # A pattern that needs no bound is not computed again because the setting has changed.
         return made if Matcher(made).free else replaced(made, steps_max=self.steps_max)
 
-    def conditions(self, inputs: Inputs, mistakes: Mistakes) -> tuple[tuple[str, Expression], ...]:
+    def conditions(
+        self, inputs: MatcherInputs, mistakes: Mistakes
+    ) -> tuple[tuple[str, Expression], ...]:
         made: dict[str, Expression] = {}
         for phrase in self.match.conditions:
             with mistakes.noted():
@@ -185,7 +187,7 @@ class _Matching:
                 made[phrase.name] = self.condition(phrase, inputs)
         return tuple(made.items())
 
-    def condition(self, phrase: Phrase, inputs: Inputs) -> Expression:
+    def condition(self, phrase: NamedExpression, inputs: MatcherInputs) -> Expression:
         known = variables(self.match.node)
         if phrase.name not in known:
             raise self.refused(
@@ -223,19 +225,19 @@ class _Matching:
         if named is None:
             return None
         found = [tests.get(name) for name in sorted(named)]
-        columns = [t.column for t in found if isinstance(t, Value) and t.place == Place()]
+        columns = [t.column for t in found if isinstance(t, Value) and t.place == RowNavigation()]
         return " OR ".join(columns) if len(columns) == len(named) else None
 
     # What comes out
 
     def measures(
-        self, inputs: Inputs, leaves: dict[str, tuple[str, Leaf]], mistakes: Mistakes
+        self, inputs: MatcherInputs, leaves: dict[str, tuple[str, Leaf]], mistakes: Mistakes
     ) -> dict[str, str]:
         made: dict[str, str] = {}
         for phrase in self.match.measures:
             with mistakes.noted():
                 made[phrase.name] = self.measure(phrase, inputs, leaves)
-        if self.match.rows is not Rows.UNMATCHED:
+        if self.match.rows is not RowsPerMatch.UNMATCHED:
             return made
         # A row that is in no match has no number, and then none of the measures.
         column, _ = leaves.setdefault("nav_match_number()", (f"m{len(leaves)}", NUMBER))
@@ -249,11 +251,13 @@ class _Matching:
             raise self.refused(f"two columns of the matches are named '{twice[0]}'")
         ordered = {_plain(phrase.sql) for phrase in self.match.order} & {n.lower() for n in given}
         keys = {key.lower() for key in self.match.keys}
-        first = len(keys | ordered) if self.match.rows is not Rows.ONE else len(keys)
+        first = len(keys | ordered) if self.match.rows is not RowsPerMatch.ONE else len(keys)
         columns = list(given.items())
         return {**dict(columns[:first]), **measures, **dict(columns[first:])}
 
-    def measure(self, phrase: Phrase, inputs: Inputs, leaves: dict[str, tuple[str, Leaf]]) -> str:
+    def measure(
+        self, phrase: NamedExpression, inputs: MatcherInputs, leaves: dict[str, tuple[str, Leaf]]
+    ) -> str:
         """The measure as SQL over what the matcher gives."""
         reader = Leaves(inputs, self.names(), phrase.origin)
 
@@ -270,8 +274,7 @@ class _Matching:
 
     def select(self, rows: dict[str, str]) -> exp.Select:
         """The user's SELECT over the rows of the matches."""
-        select = parse_query(self.match.select, self.origin)
-        assert isinstance(select, exp.Select)
+        select = parse_select(self.match.select, self.origin)
         table = next(t for t in select.find_all(exp.Table) if t.name == MATCHED)
         alias = table.alias or MATCHED
         items = ", ".join([*(f"{sql} AS `{name}`" for name, sql in rows.items()), *MADE])
@@ -292,7 +295,7 @@ class _Matching:
         select.set("expressions", expressions)
         return select
 
-    def parsed(self, phrase: Phrase) -> exp.Expr:
+    def parsed(self, phrase: NamedExpression) -> exp.Expr:
         query = parse_query(f"SELECT {phrase.sql}", phrase.origin)
         refuse_moving_moments(query, phrase.origin)
         made: exp.Expr = query.expressions[0]

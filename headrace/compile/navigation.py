@@ -19,24 +19,24 @@ from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.pattern import (
     CLASSIFIED,
-    Aggregate,
     Classifier,
     Expression,
+    MatchAggregate,
     MatchId,
     MatchNumber,
-    Place,
+    RowNavigation,
     Value,
 )
 from headrace.core.schema import Type
 from headrace.define.dialect import sql_of
-from headrace.define.matching import AGGREGATES as MATCH_AGGREGATES
+from headrace.define.match_recognize import AGGREGATES as MATCH_AGGREGATES
 
 TEXT, BIGINT, DOUBLE = Type("STRING"), Type("BIGINT"), Type("DOUBLE")
 TypeOf = Callable[[str, Origin], Type]
 
 
 @dataclass(slots=True)
-class Inputs:
+class MatcherInputs:
     """The columns that the matcher is given of every event: SQL -> column and type."""
 
     alias: str  # of the stream
@@ -71,13 +71,13 @@ class Leaf:
 class Leaves:
     """Reads the leaves of one condition or measure."""
 
-    def __init__(self, inputs: Inputs, names: Iterable[str], origin: Origin) -> None:
+    def __init__(self, inputs: MatcherInputs, names: Iterable[str], origin: Origin) -> None:
         self.inputs, self.names, self.origin = inputs, set(names), origin
 
     def leaf(self, node: exp.Expr) -> Leaf | None:
         """The leaf that a node is; None if it is an operation over others."""
         if isinstance(node, exp.Column):
-            return self.value(node, Place(self.variable([node])))
+            return self.value(node, RowNavigation(self.variable([node])))
         self.refuse_aggregate(node)
         if not isinstance(node, exp.Anonymous):
             return None
@@ -104,7 +104,7 @@ class Leaves:
         if name == "match_id":
             return Leaf(MatchId(), TEXT)
         if name == "classifier":
-            return Leaf(Classifier(Place(self.classified(node))), TEXT)
+            return Leaf(Classifier(RowNavigation(self.classified(node))), TEXT)
         if name in {"first", "last"}:
             return self.logical(node, name == "first", final)
         shift = self.number(node, 1) * (-1 if name == "prev" else 1)
@@ -113,19 +113,19 @@ class Leaves:
         if kind == "nav" and below in {"prev", "next"}:
             raise self.refused(f"{name}() of {below}() is not known", "say it with one number.")
         leaf = self.leaf(inner) if kind == "nav" else None
-        leaf = leaf or self.value(inner, Place(self.variable(_columns(inner))))
+        leaf = leaf or self.value(inner, RowNavigation(self.variable(_columns(inner))))
         return _shifted(leaf, shift)
 
     def logical(self, node: exp.Anonymous, first: bool, final: bool) -> Leaf:
         inner = self.argument(node)
         offset = self.number(node, 0)
         if isinstance(inner, exp.Anonymous) and _called(inner)[1:] == ("nav", "classifier"):
-            place = Place(self.classified(inner), first, offset, final=final)
+            place = RowNavigation(self.classified(inner), first, offset, final=final)
             return Leaf(Classifier(place), TEXT)
-        place = Place(self.variable(_columns(inner)), first, offset, final=final)
+        place = RowNavigation(self.variable(_columns(inner)), first, offset, final=final)
         return self.value(inner, place)
 
-    def value(self, node: exp.Expr, place: Place) -> Leaf:
+    def value(self, node: exp.Expr, place: RowNavigation) -> Leaf:
         if special := next((n for n in node.find_all(exp.Anonymous) if _called(n)[1]), None):
             name = _called(special)[2]
             raise self.refused(f"{name}() cannot stand inside another navigation or aggregate")
@@ -138,18 +138,18 @@ class Leaves:
         inner = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
         if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and inner.name == "*"):
             variable = self.variable([inner]) if isinstance(inner, exp.Column) else None
-            return Leaf(Aggregate(name, None, variable, final=final), BIGINT)
+            return Leaf(MatchAggregate(name, None, variable, final=final), BIGINT)
         column, variable, taken = self.aggregated(inner)
         type = _made(name, taken)
         if type is None:
             raise self.refused(f"{name} does not take {taken.spark}", "it takes numbers.")
-        return Leaf(Aggregate(name, column, variable, distinct, final), type)
+        return Leaf(MatchAggregate(name, column, variable, distinct, final), type)
 
     def aggregated(self, inner: exp.Expr) -> tuple[str, str | None, Type]:
         """The column, the variable and the type that an aggregate is over."""
         if isinstance(inner, exp.Anonymous) and _called(inner)[1:] == ("nav", "classifier"):
             return CLASSIFIED, self.classified(inner), TEXT
-        leaf = self.value(inner, Place(self.variable(_columns(inner))))
+        leaf = self.value(inner, RowNavigation(self.variable(_columns(inner))))
         assert isinstance(leaf.expression, Value)
         return leaf.expression.column, leaf.expression.place.name, leaf.type
 
@@ -192,7 +192,7 @@ class Leaves:
 
 
 def _called(node: exp.Anonymous) -> tuple[bool, str, str]:
-    """(final, "nav" | "agg" | "", name) of a call, as define/matching.py names them."""
+    """(final, "nav" | "agg" | "", name) of a call, as define/match_recognize.py names them."""
     name = node.name.lower()
     final = name.startswith("final_")
     kind, _, rest = name.removeprefix("final_").partition("_")

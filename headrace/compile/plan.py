@@ -9,25 +9,37 @@ tests/compile/test_plan.py checks both.
 from __future__ import annotations
 
 import hashlib
+from enum import StrEnum
+from functools import cached_property
 
 import msgspec
 
 from headrace.compile.windows import WindowPlan, coalesced
-from headrace.core.aggregate import Estimate
+from headrace.core.aggregate import Approximation
 from headrace.core.event import CUT
+from headrace.core.flow import stream_names
 from headrace.core.pattern import Pattern, Threshold
 from headrace.core.rule import hidden, view_of, watched_of
-from headrace.core.schema import Column, Generated, Schema, Type
-from headrace.core.subscription import Guarantee, Shape, Subscription
+from headrace.core.schema import Column, ComputedExpression, Schema, Type
+from headrace.core.subscription import Guarantee, Subscription, ViewShape
 from headrace.core.time import HOUR, MINUTE
-from headrace.define.definitions import Pace
+from headrace.define.definitions import PaceDefinition, TableDefinition
 from headrace.define.dialect import parse_expression, sql_of
+from headrace.destination.kinds import Destination
 
 MERGED = "merged"  # the relation of a view's merged rows, in its finish
 FRESH = "_fresh"  # of a merged row: whether speed took part in it
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
 # Partial columns of a windowed view beside its own: see compile/lateness.py.
 EVENTS, LATE, ABSORBED, ABSORBED_BY = "_events", "_late", "_absorbed", "_absorbed_by"
+
+
+class ViewKind(StrEnum):
+    """Where the rows of a view come from."""
+
+    MERGEABLE = "mergeable"  # from the partials that batch and speed keep
+    CARRIED = "carried"  # the same, of what a fold makes of the events of each key
+    READ = "read"  # from the answers of other views, when it is read
 
 
 class _Noun(msgspec.Struct, frozen=True):
@@ -56,14 +68,19 @@ class PartialPlan(_Noun, frozen=True):
 
 
 class CallPlan(_Noun, frozen=True):
-    """The value of one aggregate: `finish` is the store's SQL over partial columns."""
+    """The value of one aggregate: `finish` is DuckDB's SQL over partial columns."""
 
     column: str
     name: str
     type: str
     finish: str
     whole: bool = False  # it counts every event: count(*) without FILTER
-    cut: str = ""  # of a list: the store's SQL that is true where it was cut at its limit
+    cut: str = ""  # of a list: DuckDB's SQL that is true where it was cut at its limit
+
+    @property
+    def cut_column(self) -> str:
+        """The column of merged rows that is true where the list was cut."""
+        return f"{self.column}_cut"
 
 
 class OutputPlan(_Noun, frozen=True):
@@ -73,7 +90,7 @@ class OutputPlan(_Noun, frozen=True):
     type: str
     finish: str
     key: str | None = None  # the key column, where the output is one
-    estimate: Estimate | None = None  # None: always exact
+    estimate: Approximation | None = None  # None: always exact
     read_key: bool = False  # of a view over views: a key of one of them, as it is
 
     @property
@@ -147,11 +164,11 @@ class JoinPlan(_Noun, frozen=True):
     withdrawn: tuple[str, ...] = ()
 
 
-class ViewPlan(_Noun, frozen=True):
-    """How one view is kept and read."""
+class ViewPlan(_Noun, frozen=True, dict=True):
+    """How one view is kept and read. Every read asks for its fingerprints, so they are kept."""
 
     name: str
-    kind: str  # "mergeable", "carried", or "read": derived from other views when read
+    kind: ViewKind
     origin: str
     outputs: tuple[OutputPlan, ...]
     stream: str = ""  # the flow: the stream, or the joined streams as "orders+payments"
@@ -165,15 +182,20 @@ class ViewPlan(_Noun, frozen=True):
     order: tuple[str, ...] = ()
     limit: int | None = None
     reads: tuple[str, ...] = ()  # views
-    read_sql: str = ""  # for kind "read": Spark SQL over `reads`
+    read_sql: str = ""  # of one that is not kept: Spark SQL over `reads`
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
     join: JoinPlan | None = None
     definition: str = ""  # the whole SELECT with derived streams written out, for the audit
 
     @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams of its flow; none if it is read."""
+        return stream_names(self.stream) if self.kept else ()
+
+    @property
     def kept(self) -> bool:
         """Whether batch and speed keep rows of it."""
-        return self.kind != "read"
+        return self.kind != ViewKind.READ
 
     @property
     def partial_sql(self) -> str:
@@ -233,12 +255,24 @@ class ViewPlan(_Noun, frozen=True):
         return any(LATE in partial.columns for partial in self.partials)
 
     @property
+    def rowwise(self) -> bool:
+        """Whether each row of the answer follows from one merged row, whatever the others are."""
+        return not self.order and self.limit is None
+
+    @cached_property
     def recompute(self) -> str:
         """Fingerprint of what the view's partials depend on."""
         decisive = [self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs]
         return digest([*decisive, self.carry] if self.carry else decisive)
 
-    @property
+    @cached_property
+    def stored_name(self) -> str:
+        """What its partials are stored under: two views may have the same, and each keeps its
+        own.
+        """
+        return f"{self.name}_{self.recompute}"
+
+    @cached_property
     def fingerprint(self) -> str:
         """Fingerprint of the whole view, as it is kept and as it is read."""
         return digest(msgspec.structs.replace(self, origin=""))
@@ -266,7 +300,7 @@ class ColumnPlan(_Noun, frozen=True, array_like=True):
     @property
     def column(self) -> Column:
         type = Type.parse(self.type)
-        generated = Generated(self.generated) if self.generated is not None else None
+        generated = ComputedExpression(self.generated) if self.generated is not None else None
         return Column(
             self.name, type, self.nullable, self.format, self.path, self.default, generated
         )
@@ -287,7 +321,7 @@ class StreamPlan(_Noun, frozen=True):
     ahead_us: int = HOUR
     # After how much silence a partition no longer holds the watermark back that is told.
     idle_us: int = MINUTE
-    pace: Pace = Pace()
+    pace: PaceDefinition = PaceDefinition()
     raw: bool = False  # whether a definition reads `_raw`, so that speed must deliver it
 
     @property
@@ -301,6 +335,11 @@ class TablePlan(_Noun, frozen=True):
     format: str
     location: str
     options: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def of(t: TableDefinition) -> TablePlan:
+        options = tuple(sorted(t.options.items()))
+        return TablePlan(t.name, t.schema.spark_ddl, t.format, t.location, options)
 
 
 class DerivedPlan(_Noun, frozen=True):
@@ -318,24 +357,10 @@ class SinkPlan(_Noun, frozen=True):
 
     name: str
     subscription: Subscription
-    shape: Shape
-    into: str  # "file" or "stream"
-    target: str
+    shape: ViewShape
+    destination: Destination
     guarantee: Guarantee
-    id: str | None = None  # the field of the target stream that tells duplicates
     origin: str = ""
-
-
-class ActionPlan(_Noun, frozen=True):
-    """Where notifications go. Rules that name the same place share it, and its queue."""
-
-    kind: str
-    target: str
-    id: str | None = None  # the field of a target stream that tells duplicates
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind} {self.target}"
 
 
 class RulePlan(_Noun, frozen=True):
@@ -345,7 +370,7 @@ class RulePlan(_Noun, frozen=True):
     text: str
     columns: tuple[str, ...]  # what an alert says
     severity: str
-    actions: tuple[ActionPlan, ...]
+    destinations: tuple[Destination, ...]
     suppress_us: int | None
     per: tuple[str, ...]
     coupling: str
@@ -384,7 +409,7 @@ class WatchPlan(_Noun, frozen=True):
     shape: str
     constants: tuple[float | str, ...]
     severity: str
-    actions: tuple[ActionPlan, ...]
+    destinations: tuple[Destination, ...]
     until_us: int | None
     matches_max: int | None
     origin: str = ""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.compile.carry import Carried, Order, relation_ddl
+from headrace.compile.carry import Carried, EventOrder, carried_rows
 from headrace.compile.keyed import known_keys
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.plan import CarryPlan, ProcessorPlan
 from headrace.compile.resolve import Resolved
 from headrace.core.event import CUT, HIDDEN, TIME
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import sql_of
 from headrace.define.processors import ProcessorDefinition
 
 
@@ -32,12 +32,10 @@ def processed_stream(
     columns = [n for n, _ in analyse(sql_of(source), origin) if not n.startswith("_")]
     keys, alias = known_keys(resolved, call.keys, columns), resolved.stream_alias
     moment = f"unix_micros({alias}.{time})" if time else "0"
-    order = Order(tuple(f"{alias}.{key}" for key in keys), moment, alias)
+    order = EventOrder(tuple(f"{alias}.{key}" for key in keys), moment, alias)
     items = [f"{alias}.{column} AS {column}" for column in (*HIDDEN, *columns)]
     sql = select_of(source, [*order.items(), *items], [f"{TIME} IS NOT NULL"])
     outputs = tuple((column, type.spark) for column, type in definition.outputs)
     plan = CarryPlan(name, sql, processor=ProcessorPlan(call.name, tuple(columns), outputs))
     passed = [*(f"`{column}`" for column, _ in outputs), *HIDDEN, CUT]
-    select = parse_query(f"SELECT {', '.join(passed)} FROM {name}", origin)
-    assert isinstance(select, exp.Select)
-    return Carried(plan, select, relation_ddl(plan, analyse, origin))
+    return carried_rows(plan, passed, analyse, origin)

@@ -14,20 +14,18 @@ from dataclasses import replace
 from sqlglot import exp
 
 from headrace.compile.derive import dates_its_rows, event_time, streams_below
-from headrace.compile.resolve import Resolved
+from headrace.compile.resolve import Queries, Resolved
 from headrace.core.event import ARRIVED_AT, DATED, OFFSET, PARTITION
 from headrace.core.origin import Origin
 from headrace.core.rule import hidden
-from headrace.define.dialect import parse_query
+from headrace.define.dialect import parse_select
 from headrace.define.project import Project
 
 TIME, ARRIVED = "_time", "_arrived"
 Types = list[tuple[str, str]]
 
 
-def dated(
-    resolved: Resolved, ordered: dict[str, Resolved], project: Project
-) -> tuple[Resolved, str | None]:
+def dated(resolved: Resolved, ordered: Queries, project: Project) -> tuple[Resolved, str | None]:
     """The stream with the time of its rows, and the column that has it, if there is one."""
     if any(dates_its_rows(below) for below in streams_below(resolved, ordered)):
         return resolved, DATED  # it comes with the rows, as their place does
@@ -48,9 +46,7 @@ def raised_rows(
     moment = f"coalesce({time}, {ARRIVED_AT})" if time else ARRIVED_AT
     items = [PARTITION, OFFSET, f"{moment} AS {TIME}", f"{ARRIVED_AT} AS {ARRIVED}", *also]
     items += [_item(name, type) for name, type in own]
-    select = parse_query(f"SELECT DISTINCT {', '.join(items)} FROM {stream}", origin)
-    assert isinstance(select, exp.Select)
-    return select
+    return parse_select(f"SELECT DISTINCT {', '.join(items)} FROM {stream}", origin)
 
 
 def _item(name: str, type: str) -> str:

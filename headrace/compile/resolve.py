@@ -53,7 +53,10 @@ class Resolved:
         return (self.stream_alias, self.joined_alias) if self.joined else (self.stream_alias,)
 
 
-def resolve(project: Project) -> dict[str, Resolved]:
+Queries = Mapping[str, Resolved]  # by name
+
+
+def resolve(project: Project) -> Queries:
     """All queries of a project, in an order in which each comes after what it reads."""
     check_names(project)
     with in_words_of_rules():

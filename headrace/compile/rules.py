@@ -11,33 +11,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
 
 from sqlglot import exp
 
 from headrace.compile.calls import aggregates_in
-from headrace.compile.plan import ActionPlan, OutputPlan, Plan, RulePlan, ViewPlan
+from headrace.compile.destinations import destinations_of
+from headrace.compile.plan import OutputPlan, Plan, RulePlan, ViewKind, ViewPlan
 from headrace.compile.subscribe import keys_of, streams_of
-from headrace.core.errors import (
-    BadDefinition,
-    HeadraceError,
-    UnknownColumn,
-    UnknownName,
-    Unsupported,
-)
-from headrace.core.rule import ALERTS, Kind, hidden, stream_of, view_of
-from headrace.define.definitions import (
-    ActionDefinition,
-    QueryDefinition,
-    RuleDefinition,
-    WatchDefinition,
-)
+from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn
+from headrace.core.flow import stream_names
+from headrace.core.rule import ALERTS, hidden, stream_of, view_of
+from headrace.define.definitions import QueryDefinition, RuleDefinition
 from headrace.define.dialect import parse_query, sql_of
-from headrace.define.paths import output_file
 from headrace.define.project import Project
 from headrace.define.queries import query_of
 
-Notifier = RuleDefinition | WatchDefinition
 _HIDDEN_NAME = re.compile(r"(?:stream |view )?'_(?:rule|alerts)_(\w+)'")
 _LEDGER = (
     ("id", "STRING"), ("rule", "STRING"), ("version", "BIGINT"), ("severity", "STRING"),
@@ -80,7 +68,7 @@ def ledger_view() -> ViewPlan:
     """`alerts`: the ledger as a view that can be asked and subscribed to."""
     outputs = tuple(OutputPlan(name, type, "") for name, type in _LEDGER)
     columns = ", ".join(name for name, _ in _LEDGER)
-    return ViewPlan(ALERTS, "read", "", outputs, read_sql=f"SELECT {columns} FROM _ledger")
+    return ViewPlan(ALERTS, ViewKind.READ, "", outputs, read_sql=f"SELECT {columns} FROM _ledger")
 
 
 def check_names(project: Project) -> None:
@@ -103,21 +91,25 @@ def _rule_plan(project: Project, plan: Plan, rule: RuleDefinition) -> RulePlan:
     view = plan.view(view_of(rule.name))
     assert view is not None
     columns = tuple(output.name for output in view.outputs if not hidden(output.name))
-    actions = tuple(action_plan(project, plan, rule, action) for action in rule.actions)
+    keys = session = None
+    if not view.kept:
+        select = parse_query(rule.query, rule.query_origin)
+        keys = _keys(select, view, plan)
+        session = _session(select, keys, view, plan)
     return RulePlan(
         rule.name,
         rule.text,
         columns,
         rule.severity.value,
-        actions,
+        destinations_of(project, plan, rule),
         rule.suppress_us,
         _per(rule, columns),
         rule.coupling.value,
         rule.corrections,
-        None if view.kept else _keys(rule, view, plan),
-        tuple(name for flow in streams_of(plan, view) for name in flow.split("+")),
+        keys,
+        tuple(name for flow in streams_of(plan, view) for name in stream_names(flow)),
         str(rule.origin),
-        None if view.kept else _session(rule, view, plan),
+        session,
     )
 
 
@@ -133,9 +125,8 @@ def _per(rule: RuleDefinition, columns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(known[name.lower()] for name in rule.per)
 
 
-def _keys(rule: RuleDefinition, view: ViewPlan, plan: Plan) -> tuple[str, ...]:
+def _keys(select: exp.Query, view: ViewPlan, plan: Plan) -> tuple[str, ...]:
     """The columns by which a row of the rule's answer is the same row as before."""
-    select = parse_query(rule.query, rule.query_origin)
     names = tuple(output.name for output in view.outputs)
     if group := select.args.get("group"):
         grouped = {sql_of(item).lower() for item in group.expressions}
@@ -150,14 +141,13 @@ def _keys(rule: RuleDefinition, view: ViewPlan, plan: Plan) -> tuple[str, ...]:
     return tuple(shown[key.lower()] for key in keys or ()) if known else names
 
 
-def _session(rule: RuleDefinition, view: ViewPlan, plan: Plan) -> str | None:
+def _session(select: exp.Query, keys: tuple[str, ...], view: ViewPlan, plan: Plan) -> str | None:
     """The key of the rule's answer that is a session of the one view it reads."""
     source = plan.view(view.reads[0]) if len(view.reads) == 1 else None
     if source is None or source.joins is None:
         return None
     names = tuple(output.name for output in view.outputs)
-    shown = _shown(parse_query(rule.query, rule.query_origin), names)
-    known, keys = keys_of(source), _keys(rule, view, plan)
+    shown, known = _shown(select, names), keys_of(source)
     if known is None or not all(shown.get(key.lower()) in keys for key in known):
         return None
     window = next(output.name for output in source.outputs if output.key == source.joins)
@@ -170,72 +160,3 @@ def _shown(select: exp.Query, names: tuple[str, ...]) -> dict[str, str]:
         return {name.lower(): name for name in names}
     plain = [i for i in select.expressions if isinstance(i.unalias(), exp.Column)]
     return {item.unalias().name.lower(): item.alias_or_name for item in plain}
-
-
-def action_plan(
-    project: Project, plan: Plan, rule: Notifier, action: ActionDefinition
-) -> ActionPlan:
-    """Where a notification goes; refused if it cannot get there."""
-    if action.kind is Kind.WEBHOOK:
-        _check_webhook(project, rule, action.target)
-    elif action.kind is Kind.EMAIL:
-        _check_mail(project, rule)
-    elif action.kind is Kind.FILE:
-        _check_file(project, plan, rule, action.target)
-    elif action.kind is Kind.STREAM:
-        return _into_stream(plan, rule, action)
-    return ActionPlan(action.kind.value, action.target)
-
-
-def _check_webhook(project: Project, rule: Notifier, url: str) -> None:
-    notify, parts = project.settings.notify, urlsplit(url)
-    host = (parts.hostname or "").lower()
-    if parts.scheme != "https" and not notify.private:
-        raise Unsupported(
-            f"{rule.said} notifies '{url}', which is not https",
-            hint="use https, or set notify.private = true for a network that is your own.",
-            origin=rule.origin,
-        )
-    if host not in {name.lower() for name in notify.hosts}:
-        raise Unsupported(
-            f"{rule.said} notifies host '{host}', which notify.hosts does not name",
-            hint=f'write in headrace.toml: [notify] hosts = ["{host}"]',
-            origin=rule.origin,
-        )
-
-
-def _check_mail(project: Project, rule: Notifier) -> None:
-    notify = project.settings.notify
-    if not notify.smtp_host or not notify.smtp_from:
-        raise Unsupported(
-            f"{rule.said} notifies by e-mail, but no mail server is known",
-            hint="set notify.smtp_host and notify.smtp_from in headrace.toml.",
-            origin=rule.origin,
-        )
-
-
-def _check_file(project: Project, plan: Plan, rule: Notifier, target: str) -> None:
-    path = output_file(project, target, rule.said, rule.origin)
-    for sink in plan.sinks:
-        if sink.into == "file" and (project.output / sink.target).resolve() == path:
-            raise BadDefinition(
-                f"{rule.said} and sink '{sink.name}' go into the same file '{target}'",
-                origin=rule.origin,
-            )
-
-
-def _into_stream(plan: Plan, rule: Notifier, action: ActionDefinition) -> ActionPlan:
-    stream = next((s for s in plan.streams if s.name.lower() == action.target.lower()), None)
-    if stream is None:
-        raise UnknownName(
-            f"{rule.said} notifies stream '{action.target}', which takes no events",
-            hint=f"there are: {', '.join(s.name for s in plan.streams)}.",
-            origin=rule.origin,
-        )
-    if stream.id is None:
-        raise Unsupported(
-            f"{rule.said} notifies stream '{stream.name}', which has no id",
-            hint="give the stream WITH (id = '…'); an alert that is sent again is known by it.",
-            origin=rule.origin,
-        )
-    return ActionPlan(action.kind.value, stream.name, stream.id)

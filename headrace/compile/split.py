@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from headrace.compile.calls import AGGREGATE_NAMES, Call, aggregates_in, is_aggregate, read_call
-from headrace.compile.ordered import OrderedWindow, ordered_name, read_ordered
-from headrace.compile.window_words import read_window, window_edge, window_name, window_word
+from headrace.compile.window_words import OrderedWindow, read_window, window_edge, window_word
 from headrace.compile.windows import WindowPlan
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
@@ -29,6 +28,11 @@ class Group:
     sql: str  # of a window: its time
     window: WindowPlan | None = None
     ordered: OrderedWindow | None = None  # `sql` is then the call itself
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is a window of event time."""
+        return self.window is not None and self.ordered is None
 
 
 @dataclass(slots=True)
@@ -144,15 +148,13 @@ class _Splitter:
             i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)
         ]
         name = (named[0] if named else "") or f"key_{number}"
-        if word := ordered_name(expression):
-            ordered = read_ordered(expression, self.origin)
-            text = sql_of(expression)
-            return Group(name if named else word, text, ordered.window, ordered)
-        word = window_name(expression)
+        word = window_word(expression)
         if word is None:
             return Group(name, sql_of(expression))
-        window = read_window(expression, self.origin)
-        return Group(name if named else word, sql_of(expression.expressions[0]), window)
+        name, window = name if named else word, read_window(expression, self.origin)
+        if isinstance(window, OrderedWindow):
+            return Group(name, sql_of(expression), window.window, window)
+        return Group(name, sql_of(expression.expressions[0]), window)
 
     # Finish
 
@@ -161,7 +163,7 @@ class _Splitter:
         for number, group in enumerate(self.parts.groups):
             if self.is_group(expression, number):
                 return exp.column(f"key_{number}")
-            if group.window and not group.ordered and (edge := window_edge(expression)):
+            if group.timed and (edge := window_edge(expression)):
                 return exp.column(f"{edge}_{number}")
         if call := read_call(expression, self.origin):
             if call not in self.parts.calls:
@@ -202,8 +204,8 @@ class _Splitter:
 
     def is_group(self, expression: exp.Expr, number: int) -> bool:
         group, grouped = self.parts.groups[number], self.grouped[number]
-        if group.window and not group.ordered:
-            called = bool(window_name(expression))
+        if group.timed:
+            called = bool(window_word(expression))
             return called and self.same(expression.expressions[0], grouped.expressions[0])
         return self.same(expression, grouped)
 

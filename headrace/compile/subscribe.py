@@ -11,30 +11,25 @@ tests/compile/test_subscribe.py reads each refusal.
 
 from __future__ import annotations
 
-import difflib
-
 from sqlglot import exp
 
 from headrace.certified.relation import ReadRelation
 from headrace.certified.select import compile_query
+from headrace.compile.explain import unknown_view
 from headrace.compile.finish import answer_columns
 from headrace.compile.plan import WINDOW, CallPlan, OutputPlan, Plan, ViewPlan
-from headrace.core.errors import BadRequest, NotFound, Unsupported
+from headrace.core.errors import BadRequest, Unsupported
 from headrace.core.origin import Origin
-from headrace.core.subscription import Form, Mode, Shape, Subscription
+from headrace.core.subscription import Form, Mode, Subscription, ViewShape
 from headrace.define.dialect import parse_query, sql_of
 
 
-def shape_of(plan: Plan, asked: Subscription) -> Shape:
+def shape_of(plan: Plan, asked: Subscription) -> ViewShape:
     """What the subscription needs of its view; an error says why it cannot be had."""
     view = plan.view(asked.view)
     if view is None:
-        names = [known.name for known in plan.shown_views]
-        close = difflib.get_close_matches(asked.view, names, 1)
-        listed = f"there are: {', '.join(names) or 'none'}."
-        hint = f"did you mean '{close[0]}'?" if close else listed
-        raise NotFound(f"there is no view '{asked.view}'", hint=hint)
-    shape = Shape(
+        raise unknown_view(asked.view, [known.name for known in plan.shown_views])
+    shape = ViewShape(
         view.name,
         tuple(output.name for output in view.outputs),
         keys_of(view),
@@ -106,7 +101,7 @@ def _check_keys(view: ViewPlan, asked: Subscription) -> None:
             )
 
 
-def _check_time(plan: Plan, shape: Shape, asked: Subscription) -> None:
+def _check_time(plan: Plan, shape: ViewShape, asked: Subscription) -> None:
     if not asked.timed:
         return
     if shape.window is None:
@@ -123,7 +118,7 @@ def _check_time(plan: Plan, shape: Shape, asked: Subscription) -> None:
         )
 
 
-def _check_sessions(plan: Plan, view: ViewPlan, shape: Shape, asked: Subscription) -> None:
+def _check_sessions(plan: Plan, view: ViewPlan, shape: ViewShape, asked: Subscription) -> None:
     """Without the keys it is not known which session a longer one continues."""
     if not asked.timed or shape.keys is not None or not _has_sessions(plan, view):
         return
@@ -143,7 +138,7 @@ def _has_sessions(plan: Plan, view: ViewPlan) -> bool:
     return view.joins is not None or any(_has_sessions(plan, read) for read in reads)
 
 
-def _check_values(view: ViewPlan, shape: Shape, asked: Subscription) -> None:
+def _check_values(view: ViewPlan, shape: ViewShape, asked: Subscription) -> None:
     if asked.form is Form.PANES and asked.counts_events and shape.count is None:
         raise Unsupported(
             f"view '{view.name}' does not say how many events a row has, so EVERY n EVENTS "

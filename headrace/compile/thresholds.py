@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.compile.carried_value import carried_form, carried_type
-from headrace.compile.carry import Carried, Order, relation_ddl
+from headrace.compile.carry import Carried, EventOrder, carried_rows
 from headrace.compile.derive import MADE, REACHED
 from headrace.compile.keyed import known_keys, needed_time
 from headrace.compile.lower import Analyse, select_of
@@ -19,7 +19,7 @@ from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import Resolved
 from headrace.core.event import HIDDEN, TIME
 from headrace.core.pattern import Threshold
-from headrace.define.definitions import Phrase
+from headrace.define.definitions import NamedExpression
 from headrace.define.dialect import parse_query, sql_of
 
 
@@ -36,7 +36,7 @@ def threshold_stream(
     passed = tuple((f"c{n}", types[key]) for n, key in enumerate(keys))
     if said.counted:
         items["counted"] = _counted(said.counted, source, analyse)
-    order = Order(
+    order = EventOrder(
         tuple(items[column] for column, _ in passed), f"unix_micros({alias}.{moment})", alias
     )
     columns = [*order.items(), *(f"{alias}.{column} AS {column}" for column in HIDDEN)]
@@ -50,12 +50,10 @@ def threshold_stream(
     )
     given = [f"c{n} AS `{key}`" for n, key in enumerate(keys)]
     given += [f"timestamp_micros({column}) AS {column}" for column in REACHED]
-    select = parse_query(f"SELECT {', '.join([*given, *MADE])} FROM {name}", origin)
-    assert isinstance(select, exp.Select)
-    return Carried(plan, select, relation_ddl(plan, analyse, origin))
+    return carried_rows(plan, [*given, *MADE], analyse, origin)
 
 
-def _counted(phrase: Phrase, source: exp.Select, analyse: Analyse) -> str:
+def _counted(phrase: NamedExpression, source: exp.Select, analyse: Analyse) -> str:
     """What is counted, as the search takes it."""
     refuse_moving_moments(parse_query(f"SELECT {phrase.sql}", phrase.origin), phrase.origin)
     sql = select_of(source, [f"{phrase.sql} AS e"])

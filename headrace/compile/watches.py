@@ -22,9 +22,9 @@ from functools import lru_cache
 import msgspec
 from sqlglot import exp
 
+from headrace.compile.destinations import destinations_of
 from headrace.compile.moments import refuse_moving_moments
 from headrace.compile.plan import Plan, ShapePlan, WatchPlan, digest
-from headrace.compile.rules import action_plan
 from headrace.core.errors import HeadraceError, Unsupported
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
@@ -32,12 +32,12 @@ from headrace.core.rule import hidden, matches_of, watched_of
 from headrace.core.schema import Column, Schema, Type
 from headrace.define.definitions import (
     Definition,
-    Phrase,
+    NamedExpression,
     QueryDefinition,
     TableDefinition,
     WatchDefinition,
 )
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_query, parse_select, sql_of
 from headrace.define.project import Project
 
 CONSTANTS, BOUNDS = "_constants", "_bounds"
@@ -119,7 +119,7 @@ def _qualify_stars(select: exp.Select) -> None:
     select.set("expressions", select.expressions)
 
 
-def _when(when: Phrase, select: exp.Select) -> exp.Expr:
+def _when(when: NamedExpression, select: exp.Select) -> exp.Expr:
     """The condition over the matched row, said over the events: an output stands for its value."""
     text = parse_query(f"SELECT 1 WHERE {when.sql}", when.origin)
     refuse_moving_moments(text, when.origin)
@@ -279,8 +279,7 @@ def _table(project: Project, kind: str, key: str, made: Shaped, many: int) -> Ta
 def _match_query(key: str, made: Shaped, stream: str, many: int) -> QueryDefinition:
     """The stream of a shape's matches; `stream` is what its query calls the stream."""
     watch, shape = made.watch, made.shape
-    select = parse_query(shape.select, watch.query_origin)
-    assert isinstance(select, exp.Select)
+    select = parse_select(shape.select, watch.query_origin)
     items = f"{CONSTANTS}.{WATCH} AS {WATCH}, CAST(coalesce({shape.done}, FALSE) AS INT) AS {DONE}"
     for item in parse_query(f"SELECT {items}", watch.query_origin).expressions:
         select.append("expressions", item)
@@ -323,7 +322,7 @@ def shape_plan(plan: Plan, key: str, made: Shaped) -> ShapePlan:
 
 
 def watch_plan(project: Project, plan: Plan, made: Shaped) -> WatchPlan:
-    """What is kept of a watch; refused if one of its actions cannot work."""
+    """What is kept of a watch; refused if one of its destinations cannot work."""
     watch = made.watch
     return WatchPlan(
         watch.name,
@@ -331,7 +330,7 @@ def watch_plan(project: Project, plan: Plan, made: Shaped) -> WatchPlan:
         made.shape.key,
         made.constants,
         watch.severity.value,
-        tuple(action_plan(project, plan, watch, action) for action in watch.actions),
+        destinations_of(project, plan, watch),
         watch.until_us,
         watch.matches_max,
         str(watch.origin),

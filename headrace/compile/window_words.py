@@ -1,52 +1,81 @@
-"""The words for windows: window(), session_window() and landmark_window().
+"""The words for windows: one table of what each call means.
 
-Spark says what the first two mean; the last is ours. What is not Spark's is said to Spark's
-analyser in its own words, in one place: `for_spark`. tests/compile/test_window_words.py checks
-what each call means, tests/plans the sentences of those that are refused.
+Spark says what window() and session_window() mean; the others are ours. What is not Spark's is said
+to Spark's analyser in its own words, in one place: `for_spark`. The key of count_window() and
+punctuated_window() is what a carried step says of each event: its number in the order of its key,
+or the number of its window. A count window is a sliding window over these numbers.
+tests/compile/test_window_words.py checks what each call means, tests/plans the sentences of those
+that are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from headrace.compile.ordered import OrderedWindow, as_spark_reads, ordered_name, read_ordered
-from headrace.compile.windows import WindowPlan
+from headrace.compile.plan import StepPlan
+from headrace.compile.windows import (
+    CountWindow,
+    LandmarkWindow,
+    SessionWindow,
+    SlidingWindow,
+    WindowPlan,
+)
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.time import duration_us, from_iso
 from headrace.define.dialect import sql_of
 
 _EDGES = ("start", "end")
+NUMBER, ENDS = "_number", "_ends"
 
 
-def window_name(expression: exp.Expr) -> str | None:
-    """The word of a call that is a window, if it is one."""
-    name = expression.name.lower() if isinstance(expression, exp.Anonymous) else ""
-    return name if name in _READ else None
+@dataclass(frozen=True, slots=True)
+class OrderedWindow:
+    """A step that numbers events or windows, the condition it reads, and what is kept of it."""
+
+    step: StepPlan
+    condition: str | None = None
+    window: CountWindow | None = None
+
+    @property
+    def key_sql(self) -> str:
+        """The stored key of an event, of the number that the step gave it."""
+        return self.window.key_sql(NUMBER) if self.window else NUMBER
+
+
+@dataclass(frozen=True, slots=True)
+class WindowWord:
+    """What a call means, and where Spark does not know it, something of the same type that it
+    does know.
+    """
+
+    read: Callable[[list[exp.Expr]], WindowPlan | OrderedWindow]
+    in_sparks_words: Callable[[exp.Expr], exp.Expr] | None = None
+    alone: bool = False  # whether an event is in such a window whatever other events there are
 
 
 def window_word(expression: exp.Expr) -> str | None:
-    """The word of any window, also of one that needs its events in order."""
-    return window_name(expression) or ordered_name(expression)
+    """The word of a call that is a window, if it is one."""
+    name = expression.name.lower() if isinstance(expression, exp.Anonymous) else ""
+    return name if name in WORDS else None
 
 
 def window_edge(expression: exp.Expr) -> str | None:
     """`start` or `end` for window.start and window(…).end."""
-    name: str | None = None
-    if isinstance(expression, exp.Dot) and window_name(expression.this):
-        name = expression.expression.name.lower()
-    elif isinstance(expression, exp.Column) and expression.table.lower() in _READ:
-        name = expression.name.lower()
-    return name if name in _EDGES else None
+    called = isinstance(expression, exp.Dot) and window_word(expression.this)
+    named = isinstance(expression, exp.Column) and expression.table.lower() in WORDS
+    name = expression.name.lower()
+    return name if (called or named) and name in _EDGES else None
 
 
-def read_window(call: exp.Expr, origin: Origin) -> WindowPlan:
+def read_window(call: exp.Expr, origin: Origin) -> WindowPlan | OrderedWindow:
     """The windows that a call means."""
     try:
-        return _READ[call.name.lower()](call.expressions)
+        return WORDS[call.name.lower()].read(call.expressions)
     except Unsupported as error:
         error.origin = origin
         raise
@@ -55,54 +84,44 @@ def read_window(call: exp.Expr, origin: Origin) -> WindowPlan:
 def check_windows(query: exp.Query, origin: Origin) -> None:
     """Refuse in our words, before Spark does in its own, what is no window or more than one."""
     calls = {sql_of(node): node for node in query.walk() if window_word(node)}
-    windows = {_read(call, origin) for call in calls.values()}
+    windows = {read_window(call, origin) for call in calls.values()}
     if len(windows) > 1:
         raise Unsupported(
             "a view has one window", hint="make a view for each of them.", origin=origin
         )
 
 
-def _read(call: exp.Expr, origin: Origin) -> WindowPlan | OrderedWindow:
-    return read_ordered(call, origin) if ordered_name(call) else read_window(call, origin)
-
-
 def for_spark(text: str, query: exp.Query) -> str:
     """A definition's text as Spark's analyser can read it: with the same names and types."""
-    if not any(_ours(node) for node in query.walk()):
+    if not any(map(_translation, query.walk())):
         return text
     return sql_of(query.transform(_in_sparks_words))
 
 
-def _ours(node: exp.Expr) -> bool:
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
-    return name in _IN_SPARKS_WORDS
+def _translation(node: exp.Expr) -> Callable[[exp.Expr], exp.Expr] | None:
+    word = window_word(node)
+    return WORDS[word].in_sparks_words if word else None
 
 
 def _in_sparks_words(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Anonymous) and node.name.lower() in _IN_SPARKS_WORDS:
-        return _IN_SPARKS_WORDS[node.name.lower()](node)
+    if translate := _translation(node):
+        selected = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+        return exp.alias_(translate(node), node.name.lower()) if selected else translate(node)
     if isinstance(node, exp.Column) and node.table.lower() == "landmark_window":
         return exp.column(node.name, table="window")
     return node
 
 
-def _landmark_as_window(node: exp.Anonymous) -> exp.Expr:
-    window = exp.Anonymous(
-        this="window", expressions=[node.expressions[0].copy(), exp.Literal.string("1 day")]
-    )
-    selected = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
-    return exp.alias_(window, "landmark_window") if selected else window
+def _landmark_as_window(node: exp.Expr) -> exp.Expr:
+    day = [node.expressions[0].copy(), exp.Literal.string("1 day")]
+    return exp.Anonymous(this="window", expressions=day)
 
 
-# What Spark does not know, as something of the same type that it does know.
-_IN_SPARKS_WORDS: dict[str, Callable[[exp.Anonymous], exp.Expr]] = {
-    "landmark_window": _landmark_as_window,
-    "count_window": as_spark_reads,
-    "punctuated_window": as_spark_reads,
-}
+def _as_number(node: exp.Expr) -> exp.Expr:
+    return exp.cast(exp.Literal.number(0), "bigint")
 
 
-def _read_time(arguments: list[exp.Expr]) -> WindowPlan:
+def _read_time(arguments: list[exp.Expr]) -> SlidingWindow:
     if not 2 <= len(arguments) <= 4 or not all(_is_text(a) for a in arguments[1:]):
         raise Unsupported(
             "a window's size, slide and offset are texts",
@@ -123,10 +142,10 @@ def _read_time(arguments: list[exp.Expr]) -> WindowPlan:
         )
     if abs(offset) >= slide:
         raise Unsupported("a window's offset must be shorter than its slide")
-    return WindowPlan("sliding", size, slide, offset % slide)
+    return SlidingWindow(size, slide, offset % slide)
 
 
-def _read_session(arguments: list[exp.Expr]) -> WindowPlan:
+def _read_session(arguments: list[exp.Expr]) -> SessionWindow:
     if len(arguments) != 2 or (
         isinstance(arguments[1], exp.Literal) and not _is_text(arguments[1])
     ):
@@ -136,24 +155,23 @@ def _read_session(arguments: list[exp.Expr]) -> WindowPlan:
         )
     time, gap = arguments
     if not _is_text(gap):
-        return WindowPlan(
-            "session", ends=f"unix_micros({sql_of(time)} + cast({sql_of(gap)} AS INTERVAL))"
-        )
+        ends = f"unix_micros({sql_of(time)} + cast({sql_of(gap)} AS INTERVAL))"
+        return SessionWindow(ends=ends)
     with _wrong("the session's gap is wrong"):
         gap_us = duration_us(gap.name)
     if gap_us <= 0:
         raise Unsupported("a session's gap must be longer than nothing")
-    return WindowPlan("session", ends=f"unix_micros({sql_of(time)}) + {gap_us}")
+    return SessionWindow(ends=f"unix_micros({sql_of(time)}) + {gap_us}")
 
 
-def _read_landmark(arguments: list[exp.Expr]) -> WindowPlan:
+def _read_landmark(arguments: list[exp.Expr]) -> LandmarkWindow:
     if len(arguments) != 2 or not _is_text(arguments[1]):
         raise Unsupported(
             "a landmark is a moment, written as text",
             hint="write landmark_window(ts, '2026-01-01 00:00:00').",
         )
     try:
-        return WindowPlan("landmark", offset=from_iso(arguments[1].name))
+        return LandmarkWindow(offset=from_iso(arguments[1].name))
     except ValueError:
         raise Unsupported(
             f"'{arguments[1].name}' is not a moment",
@@ -161,15 +179,50 @@ def _read_landmark(arguments: list[exp.Expr]) -> WindowPlan:
         ) from None
 
 
-_READ: dict[str, Callable[[list[exp.Expr]], WindowPlan]] = {
-    "window": _read_time,
-    "session_window": _read_session,
-    "landmark_window": _read_landmark,
+def _read_count(arguments: list[exp.Expr]) -> OrderedWindow:
+    sizes = [_whole(argument) for argument in arguments]
+    if not 1 <= len(sizes) <= 2 or None in sizes:
+        raise Unsupported(
+            "a count window takes a number of events, and a slide",
+            hint="write count_window(10) or count_window(10, 5).",
+        )
+    size, slide = sizes[0] or 0, sizes[-1] or 0
+    if not 0 < slide <= size:
+        raise Unsupported("a count window holds at least one event and slides by at most its size")
+    step = StepPlan("ordinal", (), (), NUMBER, "BIGINT")
+    return OrderedWindow(step, window=CountWindow(size, slide))
+
+
+def _read_punctuated(arguments: list[exp.Expr]) -> OrderedWindow:
+    hint = "write punctuated_window(done), or with limits punctuated_window(done, 1000, '1 day')."
+    if not 1 <= len(arguments) <= 3:
+        raise Unsupported("a punctuated window takes a condition", hint=hint)
+    limited = len(arguments) > 1 and not isinstance(arguments[1], exp.Null)
+    size = _whole(arguments[1]) if limited else None
+    if limited and not size:
+        raise Unsupported("the size of a punctuated window is a number of events", hint=hint)
+    with _wrong("the age of a punctuated window is wrong"):
+        age_us = duration_us(arguments[2].name) if len(arguments) > 2 else None
+    step = StepPlan("punctuation", (ENDS,), (size, age_us), NUMBER, "BIGINT")
+    return OrderedWindow(step, condition=sql_of(arguments[0]))
+
+
+WORDS = {
+    "window": WindowWord(_read_time, alone=True),
+    "session_window": WindowWord(_read_session),
+    "landmark_window": WindowWord(_read_landmark, _landmark_as_window, alone=True),
+    "count_window": WindowWord(_read_count, _as_number),
+    "punctuated_window": WindowWord(_read_punctuated, _as_number),
 }
 
 
 def _is_text(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and node.is_string
+
+
+def _whole(argument: exp.Expr) -> int | None:
+    number = isinstance(argument, exp.Literal) and not argument.is_string
+    return int(argument.name) if number and argument.name.isdigit() else None
 
 
 def _signed_us(text: str) -> int:

@@ -4,7 +4,8 @@ A row of a sliding view holds one pane, and every window is made of whole panes:
 update however many windows it is in, and reading spreads each pane over its windows. A row of a
 session view holds an interval, and intervals that overlap or touch are one session: joining them is
 associative and commutative, so it does not matter which layer held which part, or in what order.
-Both are plain SQL over whole numbers, the same in Spark and in the store.
+Both are plain SQL over whole numbers, the same in Spark and in the store. Each kind of window is a
+class, and what the rest of the platform asks of a window is a method: nobody else tells them apart.
 tests/laws/test_windows.py checks them against the definition.
 """
 
@@ -12,27 +13,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
+from headrace.core.time import duration_text, iso
 
-class WindowPlan(msgspec.Struct, frozen=True):
-    """Windows over an axis of whole numbers, such as the microseconds of event time.
+Columns = Sequence[str]
+Span = tuple[int, int]  # the first and the last start that windows may have
 
-    `sliding` windows are [w, w + size) for every w that is `offset` more than a multiple of
-    `slide`; where slide and size are equal they tumble. A `landmark` window begins at `offset` and
-    never ends. A `session` joins the intervals of its events, each of which ends at `ends`.
 
-    >>> hour = WindowPlan("sliding", size=60, slide=25)
-    >>> hour.pane, hour.reach, hour.end("k0")
-    (5, 55, 'k0 + 60')
+class _Window(msgspec.Struct, frozen=True, tag_field="kind"):
+    """Windows over an axis of whole numbers, such as the microseconds of event time. A plan stores
+    all four fields of every kind; those that a kind has no use for keep their zero.
     """
 
-    kind: str
     size: int = 0
     slide: int = 0
     offset: int = 0
     ends: str = ""  # Spark SQL over an event
+
+    joins: ClassVar[bool] = False  # whether stored rows become one although their keys differ
+    reading: ClassVar[str] = ""  # how stored rows become windows, in words
 
     @property
     def pane(self) -> int:
@@ -45,20 +47,165 @@ class WindowPlan(msgspec.Struct, frozen=True):
         return self.size - self.pane
 
     @property
-    def joins(self) -> bool:
-        """Whether stored rows become one when read, although their keys differ."""
-        return self.kind == "session"
-
-    @property
     def regroups(self) -> bool:
         """Whether the windows of an answer are other rows than those that are stored."""
         return self.joins or self.reach > 0
 
+    def starts_near(self, moment: int) -> tuple[int, ...]:
+        """The starts around a moment; none where a window may start at any."""
+        return ()
+
+    def items(self, sql: str, column: str) -> list[str]:
+        """What the map step selects of an event for the key `column`, whose SQL is given."""
+        return [f"{sql} AS {column}"]
+
+    def holds(self, column: str) -> str:
+        """SQL over the map step: whether an event is in a window at all."""
+        return f"{column} IS NOT NULL"
+
+    def stored_where(self, column: str, lower: str, upper: str, value: str) -> list[str]:
+        """SQL over stored rows: true for every part of the windows whose start compares with a
+        value by these signs, of which one may be empty.
+        """
+        below = [f"{column} {lower} {value}"] if lower else []
+        return below + ([f"{column} {upper} {value} + {self.reach}"] if upper else [])
+
+    def regrouped(
+        self, rows: str, column: str, columns: Columns, others: Columns, span: Span | None = None
+    ) -> str:
+        """Stored rows as rows of the windows that they are parts of. `columns` are what they have,
+        `others` their other keys; windows that begin outside of a `span` are not asked for.
+        """
+        return rows
+
+
+class SlidingWindow(_Window, frozen=True, tag="sliding"):
+    """[w, w + size) for every w that is `offset` more than a multiple of `slide`; where slide and
+    size are equal they tumble.
+
+    >>> hour = SlidingWindow(size=60, slide=25)
+    >>> hour.pane, hour.reach, hour.end("k0")
+    (5, 55, 'k0 + 60')
+    """
+
+    reading: ClassVar[str] = "each window is put together of the panes that lie in it"
+
+    @property
+    def words(self) -> str:
+        """The windows as `headrace explain` says them."""
+        size, slide, pane = map(self._length, (self.size, self.slide, self.pane))
+        panes = f" every {slide}, kept as panes of {pane}" if self.regroups else ""
+        return f"windows of {size}{panes}"
+
+    def _length(self, number: int) -> str:
+        return duration_text(number)
+
+    def starts_near(self, moment: int) -> tuple[int, ...]:
+        before = moment - (moment - self.offset) % self.slide
+        return before, before + self.slide
+
+    def key_sql(self, time: str) -> str:
+        """The stored key of an event: its pane."""
+        shift = self.offset % self.pane
+        return f"({time} - pmod({f'{time} - {shift}' if shift else time}, {self.pane}))"
+
     def end(self, column: str) -> str:
         """SQL for the end of the window that begins at `column`."""
-        if self.joins:
-            return end_column(column)
-        return "NULL" if self.kind == "landmark" else f"{column} + {self.size}"
+        return f"{column} + {self.size}"
+
+    def regrouped(
+        self, rows: str, column: str, columns: Columns, others: Columns, span: Span | None = None
+    ) -> str:
+        """Each pane spread over its windows. Within a `span` the windows are counted and look for
+        their panes; else each pane looks for its windows, so that no window without a pane is ever
+        thought of.
+        """
+        if span is None:
+            start, series, holds = self._of_pane(f"panes.{column}")
+        else:
+            first, last = span
+            step = f"SELECT n + {self.slide} FROM numbers WHERE n + {self.slide} <= {last}"
+            first += (self.offset - first) % self.slide
+            start, series = "numbers.n", f"SELECT {first} WHERE {first} <= {last} UNION ALL {step}"
+            holds = f"panes.{column} >= {start} AND panes.{column} < {start} + {self.size}"
+        items = [f"{start} AS {c}" if c == column else f"panes.{c}" for c in columns]
+        numbers = f"WITH RECURSIVE numbers(n) AS ({series}) SELECT n FROM numbers"
+        # The join is written in the order in which it is done.
+        sides = [f"({rows}) AS panes", f"({numbers}) AS numbers"]
+        joined = " CROSS JOIN ".join(sides if span is None else reversed(sides))
+        return f"SELECT {', '.join(items)} FROM {joined} WHERE {holds}"
+
+    def _of_pane(self, pane: str) -> tuple[str, str, str]:
+        """The n-th window before the newest that holds a pane: its start, every n, and whether it
+        does hold it.
+        """
+        past = f"({pane} - {self.offset})" if self.offset else pane
+        newest = f"{pane} - ({past} % {self.slide} + {self.slide}) % {self.slide}"
+        start = f"({newest} - numbers.n * {self.slide})"
+        last = (self.size - 1) // self.slide
+        series = f"SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {last}"
+        return start, series, f"{start} + {self.size} > {pane}"
+
+
+class CountWindow(SlidingWindow, frozen=True, tag="count"):
+    """Sliding windows over the numbers of a key's events."""
+
+    def _length(self, number: int) -> str:
+        return f"{number:,} event{'s' if number != 1 else ''}"
+
+
+class LandmarkWindow(_Window, frozen=True, tag="landmark"):
+    """It begins at `offset` and never ends."""
+
+    @property
+    def words(self) -> str:
+        return f"from {iso(self.offset)} on"
+
+    def starts_near(self, moment: int) -> tuple[int, ...]:
+        return (self.offset,)
+
+    def key_sql(self, time: str) -> str:
+        """The stored key of an event: the landmark."""
+        return f"CASE WHEN {time} >= {self.offset} THEN {self.offset} END"
+
+    def end(self, column: str) -> str:
+        return "NULL"
+
+
+class SessionWindow(_Window, frozen=True, tag="session"):
+    """The intervals of events that overlap or touch, joined; each ends at `ends`. An event has an
+    interval, and no session yet.
+    """
+
+    joins: ClassVar[bool] = True
+    reading: ClassVar[str] = "intervals that touch are joined to one session"
+    words: ClassVar[str] = "sessions"
+
+    def items(self, sql: str, column: str) -> list[str]:
+        return [f"{sql} AS {from_column(column)}", f"{self.ends} AS {end_column(column)}"]
+
+    def holds(self, column: str) -> str:
+        return f"{end_column(column)} > {from_column(column)}"
+
+    def key_sql(self, time: str) -> str:
+        """The stored key of an event: its own time."""
+        return time
+
+    def end(self, column: str) -> str:
+        return end_column(column)
+
+    def stored_where(self, column: str, lower: str, upper: str, value: str) -> list[str]:
+        # Whatever ends before the moment is in no session that begins at it or after.
+        return [f"{end_column(column)} >= {value}"] if lower else []
+
+    def regrouped(
+        self, rows: str, column: str, columns: Columns, others: Columns, span: Span | None = None
+    ) -> str:
+        items = [f"{c} AS {from_column(c)}" if c == column else c for c in columns]
+        return coalesced(f"SELECT {', '.join(items)} FROM ({rows})", column, others)
+
+
+WindowPlan = SlidingWindow | CountWindow | LandmarkWindow | SessionWindow
 
 
 def end_column(column: str) -> str:
@@ -71,46 +218,7 @@ def from_column(column: str) -> str:
     return f"{column}_from"
 
 
-Span = tuple[int, int]  # the first and the last start that windows may have
-
-
-def spread(
-    rows: str, column: str, window: WindowPlan, columns: Sequence[str], span: Span | None = None
-) -> str:
-    """Rows of panes as rows of the windows that the panes are in; `columns` are what they have.
-
-    Within a `span` the windows are counted and look for their panes; else each pane looks for its
-    windows, so that no window without a pane is ever thought of.
-    """
-    if span is None:
-        start, series, holds = _windows_of_panes(f"panes.{column}", window)
-    else:
-        first, last = span
-        step = f"SELECT n + {window.slide} FROM numbers WHERE n + {window.slide} <= {last}"
-        first += (window.offset - first) % window.slide
-        start, series = "numbers.n", f"SELECT {first} WHERE {first} <= {last} UNION ALL {step}"
-        holds = f"panes.{column} >= {start} AND panes.{column} < {start} + {window.size}"
-    items = [f"{start} AS {c}" if c == column else f"panes.{c}" for c in columns]
-    numbers = f"WITH RECURSIVE numbers(n) AS ({series}) SELECT n FROM numbers"
-    # The join is written in the order in which it is done.
-    sides = [f"({rows}) AS panes", f"({numbers}) AS numbers"]
-    joined = " CROSS JOIN ".join(sides if span is None else reversed(sides))
-    return f"SELECT {', '.join(items)} FROM {joined} WHERE {holds}"
-
-
-def _windows_of_panes(pane: str, window: WindowPlan) -> tuple[str, str, str]:
-    """The n-th window before the newest that holds a pane: its start, every n, and whether it does
-    hold it.
-    """
-    past = f"({pane} - {window.offset})" if window.offset else pane
-    newest = f"{pane} - ({past} % {window.slide} + {window.slide}) % {window.slide}"
-    start = f"({newest} - numbers.n * {window.slide})"
-    last = (window.size - 1) // window.slide
-    series = f"SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {last}"
-    return start, series, f"{start} + {window.size} > {pane}"
-
-
-def coalesced(rows: str, column: str, others: Sequence[str]) -> str:
+def coalesced(rows: str, column: str, others: Columns) -> str:
     """Rows with an interval, each with the start of its session added as `column`."""
     start, end = from_column(column), end_column(column)
     over = f"PARTITION BY {', '.join(others)} ORDER BY {start}" if others else f"ORDER BY {start}"

@@ -1,8 +1,8 @@
-"""The web console, as files that were built from `console/` at the root of the repository.
+"""The files of the web console, built from `console/` at the root of the repository.
 
-Only a file that the build has written has a name here, and it is found by that name alone: no part
-of a request ever becomes a path. An asset's name holds a hash of its content, so under one name it
-never changes. The console speaks to nothing but the HTTP API.
+Assets are looked up by name in a dictionary: no part of a request ever becomes a path. An asset's
+name has a hash of its content, so the content of a name never changes. The console uses only the
+HTTP API.
 tests/console/test_files.py checks it; tests/console/test_screens.py visits each screen.
 """
 
@@ -13,7 +13,7 @@ from mimetypes import guess_type
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"
-# Python asks the machine for what it does not know itself, and machines differ.
+# Python's own table depends on the machine's configuration.
 _MEDIA = {".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2"}
 NOT_BUILT = b"""<!doctype html>
 <html lang="en">
@@ -35,14 +35,14 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The page, and the assets that it names."""
+    """The page and its assets."""
 
     page: bytes
     assets: dict[str, Asset]
 
 
 def load(folder: Path = STATIC) -> Console:
-    """Everything that was built, in memory; without a build, a page that says so."""
+    """Load all built files into memory; without a build, a page that says so."""
     index = folder / "index.html"
     if not index.exists():
         return Console(NOT_BUILT, {})

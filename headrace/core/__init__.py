@@ -1,1 +1,3 @@
-"""The laws' nouns: errors, origin, position, time, schema, aggregates. Imports no other room."""
+"""Types that all rooms share: errors, origin, position, time, schema, aggregates. Imports no other
+room.
+"""

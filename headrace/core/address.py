@@ -2,7 +2,7 @@
 
     file:/var/lib/shop/log/clicks
 
-Everything outside this room knows a log by its address alone, and opens it with `open_reader` or
+Code outside headrace/log identifies a log by its address alone, and opens it with `open_reader` or
 `open_writer` (headrace/log/opening.py). tests/log/test_address.py checks the round trip.
 """
 
@@ -16,7 +16,7 @@ FILE = "file"
 
 @dataclass(frozen=True, slots=True)
 class LogAddress:
-    """The kind of a log, and where it is in that kind's own words.
+    """The kind of a log, and its location, in the notation of that kind.
 
     >>> str(LogAddress.of_files(Path("/data/log/clicks")))
     'file:/data/log/clicks'
@@ -40,7 +40,7 @@ class LogAddress:
     def folder(self) -> Path:
         """The folder of an embedded log."""
         if self.kind != FILE:
-            raise ValueError(f"{self} is not a log of files")
+            raise ValueError(f"{self} is not the address of a log of files")
         return Path(self.place)
 
     def __str__(self) -> str:

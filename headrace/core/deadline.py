@@ -1,4 +1,4 @@
-"""A time by which several steps are to end together, whichever of them takes it.
+"""A deadline that several steps share, whichever of them needs the time.
 
 tests/run/test_alerts.py and tests/run/test_watches.py stop with one.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """So many seconds from now.
+    """A deadline that many seconds from now.
 
     >>> now_s = iter([0.0, 4.0, 9.0, 11.0])
     >>> deadline = Deadline(10.0, lambda: next(now_s))
@@ -24,7 +24,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """The seconds until then, none afterwards."""
+        """The seconds that are left; 0 after the deadline."""
         return max(0.0, self._ends_at - self._clock())
 
     def passed(self) -> bool:

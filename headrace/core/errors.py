@@ -1,4 +1,4 @@
-"""Every mistake a user can meet is one of these conditions.
+"""Every error that a user can get is one of these conditions.
 
 A condition has a stable name, one lowercase line that says what is wrong, and where they help a
 detail, a hint and an origin. The CLI, the API and the log show the same five fields.
@@ -61,7 +61,7 @@ class HeadraceError(Exception):
 
 
 def sentence_of(error: BaseException) -> str:
-    """What is wrong, in one line, whoever raised it."""
+    """Any error as one line."""
     if isinstance(error, HeadraceError):
         return error.message
     return without_paths(f"{type(error).__name__}: {error}".rstrip(": "))
@@ -76,27 +76,27 @@ class BadSetting(HeadraceError):
 
 
 class BadDefinition(HeadraceError):
-    """A statement cannot be read, or says something twice."""
+    """A statement is not valid, or defines something twice."""
 
 
 class UnknownName(HeadraceError):
-    """A definition speaks of a stream, table, view or function that does not exist."""
+    """A definition names a stream, table, view or function that does not exist."""
 
 
 class UnknownColumn(HeadraceError):
-    """A definition speaks of a column that its source does not have."""
+    """A definition names a column that its source does not have."""
 
 
 class Unsupported(HeadraceError):
-    """Valid SQL that Headrace does not keep; the hint says what it does keep."""
+    """Valid SQL that Headrace does not support; the hint says what it does support."""
 
 
 class BadQuery(HeadraceError):
-    """An ad-hoc query cannot be read or answered."""
+    """An ad-hoc query is not valid or cannot be answered."""
 
 
 class Refused(HeadraceError):
-    """SQL that came over the network asks for something that the fence does not let through."""
+    """SQL that came over the network uses something that the fence does not allow."""
 
     http_status = 403
 
@@ -108,26 +108,26 @@ class LimitReached(HeadraceError):
 
 
 class Cancelled(HeadraceError):
-    """An ad-hoc query was stopped by somebody before it was answered."""
+    """An ad-hoc query was cancelled before it was answered."""
 
     http_status = 409
 
 
 class BadRequest(HeadraceError):
-    """A request to the API is not of the form it takes."""
+    """A request to the API is not valid."""
 
 
 class Unauthenticated(HeadraceError):
-    """It is not known who asks: there is no token, or it is not valid."""
+    """The caller is not authenticated: the token is missing or not valid."""
 
     http_status = 401
 
 
 class Forbidden(HeadraceError):
-    """It is known who asks, and that they may not."""
+    """The caller is authenticated, but not authorized."""
 
     http_status = 403
-    object = ""  # what it was asked of, for the audit log
+    object = ""  # the object of the request, for the audit log
 
 
 class NotFound(HeadraceError):
@@ -138,13 +138,13 @@ class NotFound(HeadraceError):
 
 
 class Conflict(HeadraceError):
-    """What is asked for does not go together with what is there now."""
+    """The request conflicts with the current state."""
 
     http_status = 409
 
 
 class TooSlow(HeadraceError):
-    """A part of a request did not come within its time."""
+    """A part of a request did not arrive before its timeout."""
 
     http_status = 408
 
@@ -156,7 +156,7 @@ class MethodNotAllowed(HeadraceError):
 
 
 class Unavailable(HeadraceError):
-    """Something needed is not there now; trying again later may help."""
+    """Something that is required is not available now; a retry may succeed."""
 
     exit_code = 5
     http_status = 503
@@ -170,7 +170,7 @@ class Overloaded(Unavailable):
 
 
 class Overfull(Unavailable):
-    """The server has as many connections as it takes; nothing was done for this one."""
+    """The server has reached its limit of connections; nothing was done for this one."""
 
     retry_after_s = 1
 
@@ -180,7 +180,7 @@ class NotReady(Unavailable):
 
 
 class Restarting(Unavailable):
-    """A job is on its way back; nothing was done for this request."""
+    """A job is restarting; nothing was done for this request."""
 
     retry_after_s = 1
 
@@ -215,6 +215,12 @@ class CorruptLog(HeadraceError):
 
 class CorruptMaster(HeadraceError):
     """A file of a master is missing, or its bytes are not those that were written."""
+
+    http_status = 500
+
+
+class UnsupportedFormat(HeadraceError):
+    """A file of the state has a version of its format that this Headrace does not read."""
 
     http_status = 500
 

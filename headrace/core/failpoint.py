@@ -15,7 +15,7 @@ _passed: Counter[str] = Counter()
 
 
 def failpoint(name: str) -> None:
-    """Kill this process here, if a test asked for it."""
+    """Kill this process here, if HEADRACE_FAILPOINT says so."""
     if name != _NAME:
         return
     _passed[name] += 1

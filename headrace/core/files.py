@@ -1,4 +1,4 @@
-"""Files that must outlive a power cut, and be what they were: sync, digest and copy.
+"""Sync, digest and copy of files that must survive a power cut.
 
 tests/core/test_files.py checks the copy.
 """
@@ -53,7 +53,7 @@ def copy_file(source: Path, target: Path, length: int | None = None) -> str:
                 left = None if left is None else left - len(data)
             taken.flush()
             os.fsync(taken.fileno())
-            # Whoever reads it back should read the disk and not what this process has written.
+            # A later check of the copy must read the disk, not the page cache.
             os.posix_fadvise(taken.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     sync(target.parent)
     return digest.hexdigest()

@@ -1,23 +1,24 @@
-"""Numbers that are counted while things happen; `/metrics` shows them beside those of the status.
+"""Prometheus counters and histograms of this process; `/metrics` shows them beside the gauges of
+the status.
 
 Named as Prometheus names: base units, `_total` for what only grows, and labels whose values are few
-and known: streams, views, routes, users, and the words that stand here. They are of the process,
-and count from its start. One observation costs a microsecond or two and is made for a request, a
-commit or an epoch, never for an event. tests/run/test_metrics.py checks every name and label.
+and known: streams, views, routes, users, and the constants below. They count from the start of the
+process. One observation costs a microsecond or two and is made for a request, a commit or an epoch,
+never for an event. tests/run/test_metrics.py checks every name and label.
 """
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
-# When a counter was made is the start of the process, which has a metric of its own.
+# No `_created` series: the start of the process has a metric of its own.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 REGISTRY = CollectorRegistry()
 
 ACCEPTED, REFUSED, FAILED = "accepted", "refused", "failed"  # results of a send
 PROMOTED, NOTHING = "promoted", "nothing"  # results of a build, beside FAILED
 AGREED, DIFFERED = "agreed", "differed"  # results of an audit
-STORE, SPARK = "store", "spark"  # what answers a query
+STORE, SPARK = "store", "spark"  # the engine of a query
 RUNNING, WAITING = "running", "waiting"  # states of a query on Spark
 
 _QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
@@ -76,7 +77,7 @@ QUERIES = Gauge(
 )
 REQUESTS = _counter(
     "headrace_requests_total",
-    "requests that were let in or refused, by user",
+    "requests that were authorized or refused, by user",
     "user",
     "operation",
     "decision",

@@ -1,4 +1,4 @@
-"""Several mistakes of a user, told at once.
+"""Collects several mistakes of a user and raises them together.
 
     mistakes = Mistakes()
     for part in parts:
@@ -6,8 +6,8 @@
             check(part)
     mistakes.end()
 
-The first is raised at the end, and has the others with it. What is no fault of the user, such as
-a missing Java, is raised at once. tests/core/test_mistakes.py checks it.
+The first is raised at the end, and has the others with it. An error that is not a mistake of the
+user, such as a missing Java, is raised at once. tests/core/test_mistakes.py checks it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from headrace.core.errors import HeadraceError, Unavailable
 class Mistakes:
     def __init__(self) -> None:
         self.found: list[HeadraceError] = []
+        self.wrong: set[str] = set()  # the names of the parts
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def noted(self, name: str = "") -> Iterator[None]:
         """Note what is wrong with a part, and continue after it."""
         try:
             yield
@@ -34,6 +35,7 @@ class Mistakes:
             more = (error, *error.others)
             self.found += [each for each in more if (each.message, each.origin) not in known]
             error.others = ()
+            self.wrong.add(name)
 
     def end(self) -> None:
         """Raise the first mistake, if there is one."""

@@ -1,4 +1,4 @@
-"""Where in the user's files something was said."""
+"""The location of a definition or expression in the user's files."""
 
 from __future__ import annotations
 

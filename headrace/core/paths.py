@@ -1,9 +1,9 @@
-"""Where things lie on the machine is nobody's business over the network.
+"""Local paths are not shown over the network.
 
 A process that serves others hides its folders once, at its start: from then on no error names them,
-whoever raises it and wherever it is shown. What lies below keeps its name: `…/log/clicks`. A
-command that a user runs on files of their own hides nothing.
-tests/core/test_paths.py and tests/run/test_instance.py look for the folders.
+whatever raises or shows it. The path below a hidden folder stays visible: `…/log/clicks`. A command
+that a user runs on files of their own hides nothing. tests/core/test_paths.py and
+tests/run/test_instance.py check that the folders are hidden.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-# Of Python and of Headrace itself, which errors of libraries name.
+# The folders of Python and of Headrace, which errors of libraries name.
 _INSTALLED = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]))
 _hidden = set[str]()
 _pattern: re.Pattern[str] | None = None

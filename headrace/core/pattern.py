@@ -1,4 +1,4 @@
-"""What a row pattern says: which rows follow each other, and what is asked of them.
+"""A row pattern: the order of rows, and the conditions on them.
 
 A pattern is a tree of nodes over variables, whose names are in upper case. A condition or a measure
 is a tree of expressions whose leaves are values of single rows, counted from the rows that a
@@ -13,7 +13,7 @@ import msgspec
 
 
 class _Noun(msgspec.Struct, frozen=True, tag=True):
-    """Patterns are kept in plans, so they are msgspec structs that say what they are."""
+    """Patterns are kept in plans, so they are msgspec structs with a tag."""
 
 
 # The pattern
@@ -24,7 +24,7 @@ class Variable(_Noun, frozen=True):
 
 
 class Sequence(_Noun, frozen=True):
-    """All parts, one after the other; of no parts: the empty pattern."""
+    """All parts, one after the other; without parts, the empty pattern."""
 
     parts: tuple[Node, ...]
 
@@ -49,13 +49,13 @@ class Permute(_Noun, frozen=True):
 
 
 class Exclude(_Noun, frozen=True):
-    """Rows that are taken, and not given out."""
+    """Rows that match, but are not part of the output."""
 
     part: Node
 
 
 class Absent(_Noun, frozen=True):
-    """NOT: any rows that are not of the variable, as few as can be."""
+    """NOT: any rows that do not match the variable, as few as possible."""
 
     name: str
 
@@ -72,7 +72,7 @@ Node = Variable | Sequence | Choice | Repeat | Permute | Exclude | Absent | Star
 
 
 def variables(node: Node) -> set[str]:
-    """The names of all variables of a pattern, those that must be absent too.
+    """The names of all variables of a pattern, those of NOT too.
 
     >>> sorted(variables(Sequence((Variable("A"), Absent("B")))))
     ['A', 'B']
@@ -83,8 +83,8 @@ def variables(node: Node) -> set[str]:
     return {name for part in parts for name in variables(part)}
 
 
-class Rows(StrEnum):
-    """What is given out of a match."""
+class RowsPerMatch(StrEnum):
+    """Which rows of a match are output."""
 
     ONE = "one row per match"
     SHOW_EMPTY = "all rows per match show empty matches"
@@ -93,7 +93,7 @@ class Rows(StrEnum):
 
 
 class Selection(StrEnum):
-    """Which rows may be passed over between those of a match."""
+    """Which rows may be skipped between those of a match."""
 
     STRICT = "strict"
     NEXT = "skip till next"
@@ -101,8 +101,8 @@ class Selection(StrEnum):
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """Where the search goes on after a match: past its last row, at the row after its first, or at
-    the first or last row that a variable or subset took.
+    """Where the search continues after a match: past its last row, at the row after its first, or
+    at the first or last row that a variable or subset took.
     """
 
     to: str = "past last row"  # or "to next row", "to first", "to last"
@@ -112,9 +112,10 @@ class Skip(msgspec.Struct, frozen=True):
 # Conditions and measures
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A row, seen from the match: `offset` rows after the first or before the last of those that a
-    variable or subset took (None: any variable), and from there `shift` rows on or back in the key.
+class RowNavigation(msgspec.Struct, frozen=True):
+    """A row, relative to the match: `offset` rows after the first or before the last of those that
+    a variable or subset took (None: any variable), and from there `shift` rows on or back in the
+    key.
     """
 
     name: str | None = None
@@ -128,13 +129,13 @@ class Value(_Noun, frozen=True):
     """A column of one row."""
 
     column: str
-    place: Place
+    place: RowNavigation
 
 
 class Classifier(_Noun, frozen=True):
     """The variable that took a row."""
 
-    place: Place
+    place: RowNavigation
 
 
 class MatchNumber(_Noun, frozen=True):
@@ -148,7 +149,7 @@ class MatchId(_Noun, frozen=True):
 CLASSIFIED = "classifier()"  # in place of a column: the variable that took the row
 
 
-class Aggregate(_Noun, frozen=True):
+class MatchAggregate(_Noun, frozen=True, tag="Aggregate"):
     """`function` is count, sum, avg, min, max or collect_list; without a column, count counts
     rows.
     """
@@ -164,14 +165,14 @@ class Constant(_Noun, frozen=True):
     value: bool | int | float | str | None
 
 
-class Call(_Noun, frozen=True):
+class FunctionCall(_Noun, frozen=True, tag="Call"):
     """An operator or function of headrace/pattern/evaluate.py."""
 
     function: str
     arguments: tuple[Expression, ...]
 
 
-Expression = Value | Classifier | MatchNumber | MatchId | Aggregate | Constant | Call
+Expression = Value | Classifier | MatchNumber | MatchId | MatchAggregate | Constant | FunctionCall
 
 
 class Pattern(msgspec.Struct, frozen=True, tag=True):
@@ -184,21 +185,21 @@ class Pattern(msgspec.Struct, frozen=True, tag=True):
     conditions: tuple[tuple[str, Expression], ...] = ()
     measures: tuple[tuple[str, Expression], ...] = ()
     subsets: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    rows: Rows = Rows.ONE
+    rows: RowsPerMatch = RowsPerMatch.ONE
     skip: Skip = Skip()
     selection: Selection = Selection.STRICT
     within_us: int | None = None
-    steps_max: int | None = None  # rows that are taken, on all ways, before a key is set aside
+    steps_max: int | None = None  # rows that are taken, on all ways, before a key is ignored
 
 
-SET_ASIDE = b"set aside"  # in place of the state of a key whose search was given up
+SET_ASIDE = b"set aside"  # in place of the state of a key whose search has exceeded its steps
 
 
 class Threshold(msgspec.Struct, frozen=True, tag=True):
     """At least so many events of a key within an interval: rows, or different values of a column.
 
-    It is reached by an event if the interval that ends with it, of times after `time - within_us`,
-    holds `least`, and without that event does not. Rows are tuples of `columns`.
+    An event reaches it if the interval `(time - within_us, time]` has at least `least` with this
+    event, and fewer without it. Rows are tuples of `columns`.
     """
 
     columns: tuple[str, ...]

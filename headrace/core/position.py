@@ -49,7 +49,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One next offset for each partition; the events before it have been taken.
+    """One next offset for each partition; the events before it have been processed.
 
     >>> Position((3, 5)) <= Position((3, 7)), Position((4, 5)) <= Position((3, 7))
     (True, False)
@@ -74,7 +74,7 @@ class Position:
         return all(a <= b for a, b in zip(self.offsets, other.offsets, strict=True))
 
     def __sub__(self, other: Position) -> int:
-        """How many events lie between the two."""
+        """The number of events between the two positions."""
         return sum(self.offsets) - sum(other.offsets)
 
     def latest(self, other: Position) -> Position:
@@ -94,6 +94,11 @@ class PositionRange:
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
             raise ValueError(f"a range cannot end before it begins: {self.lower} .. {self.upper}")
+
+    @staticmethod
+    def before(position: Position) -> PositionRange:
+        """All events before a position."""
+        return PositionRange(Position.start(len(position.offsets)), position)
 
     def __len__(self) -> int:
         return self.upper - self.lower
@@ -138,7 +143,7 @@ class PositionRange:
         return Position((*before, offset + 1, *behind))
 
 
-def position_of(text: str, stream: str, partitions: int) -> Position:
+def parse_position(text: str, stream: str, partitions: int) -> Position:
     """The position of a stream that a user wrote."""
     if _OFFSETS.fullmatch(text) and text.count(",") + 1 == partitions:
         return Position.parse(text)

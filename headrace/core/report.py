@@ -1,5 +1,5 @@
-"""How a run tells whoever started it what happens: a kind and its fields. The command line prints
-them; tests/run/process.py waits for them.
+"""Progress reports of a run to its caller: a kind and its fields. The command line prints them;
+tests/run/process.py waits for them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ Report = Callable[[str, dict[str, object]], None]
 
 
 def unfailing(report: Report) -> Report:
-    """The same, but what cannot be written (a full disk, a closed pipe) is left out: a run does not
-    end because nobody can read of it. tests/core/test_report.py checks it.
+    """The same, but a report that cannot be written (a full disk, a closed pipe) is dropped: a run
+    does not end because of it. tests/core/test_report.py checks it.
     """
 
     def tell(kind: str, fields: dict[str, object]) -> None:

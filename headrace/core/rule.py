@@ -1,6 +1,6 @@
-"""The words of rules and alerts, and the names of what a rule stands for.
+"""Constants of rules and alerts, and the names of the definitions that a rule is compiled to.
 
-A rule becomes definitions that already hold exactly once in both layers: its SELECT as a stream
+A rule is compiled to definitions that are exactly once in both layers: its SELECT as a stream
 `_rule_x` or as the view `_alerts_x`, whose rows are its alerts. Users cannot give names that begin
 with an underscore, so `hidden` knows them all. tests/compile/test_rules.py checks what is made.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 ALERTS = "alerts"  # the view of the ledger, in a project with rules
+RAISED, MISSED, WITHDRAWN, ENDED = "raised", "missed", "withdrawn", "ended"  # notifications
 
 
 class Severity(StrEnum):
@@ -25,16 +26,6 @@ class Coupling(StrEnum):
 
     IMMEDIATE = "immediate"  # one each
     EPOCH = "epoch"  # one for all alerts of a commit
-
-
-class Kind(StrEnum):
-    """What a notification does."""
-
-    WEBHOOK = "webhook"
-    STREAM = "stream"
-    FILE = "file"
-    EMAIL = "email"
-    CALL = "call"
 
 
 def stream_of(rule: str) -> str:
@@ -58,7 +49,7 @@ def watched_of(shape: str) -> str:
 
 
 def shown_name(view: str) -> str:
-    """How a view is told to the user: the alerts of a rule by the rule.
+    """The name that users see: for the alerts of a rule, the rule.
 
     >>> shown_name("visitors"), shown_name(view_of("break_in"))
     ('visitors', 'rule break_in')
@@ -69,7 +60,7 @@ def shown_name(view: str) -> str:
 
 
 def audit_command(shown: str) -> str:
-    """The command that compares a view which is told by this name.
+    """The audit command for a view with this shown name.
 
     >>> audit_command("visitors"), audit_command("rule break_in")
     ('headrace audit visitors', 'headrace audit break_in')

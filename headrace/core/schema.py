@@ -1,8 +1,8 @@
-"""The types that an event's fields may have, and what each is called in the other systems.
+"""The types that an event's fields may have, and their names in other systems.
 
-A type is a small tree: a scalar by its name, or an array, map or struct of other types. How a value
-of a type is kept in the store is said in core/storage.py.
-tests/core/test_schema.py checks that each type survives the way to its text and back.
+A type is a small tree: a scalar by its name, or an array, map or struct of other types.
+core/storage.py says how a value of a type is stored. tests/core/test_schema.py checks the round
+trip of each type through its text.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _quoted(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class ComputedExpression:
     """The expression of a computed column, in Spark SQL over the stored columns of its event."""
 
     sql: str
@@ -136,7 +136,7 @@ class Column:
     format: str | None = None
     path: str | None = None
     default: str | None = None
-    generated: Generated | None = None
+    generated: ComputedExpression | None = None
 
     @property
     def clauses(self) -> str:

@@ -1,7 +1,7 @@
-"""Shedding: which events of an epoch speed passes over when it cannot keep up.
+"""Shedding: which events of an epoch speed skips when it cannot keep up.
 
 The decision is made once, when the epoch begins, and is kept with it: how, and which share is
-taken. From then on it is a function of an event's place, so a replayed epoch passes over the same.
+taken. From then on it is a function of an event's place, so a replayed epoch skips the same events.
 Nothing is lost: the events stay in the log and the master, and batch counts them.
 tests/core/test_shedding.py checks both ways of shedding.
 """
@@ -55,8 +55,10 @@ class Shedding:
         return found
 
 
-def decided(range: PositionRange, how: str, lag_max: int, taken_max: int) -> Shedding | None:
-    """What to do with all that is waiting when an epoch begins; None to take it as it comes."""
+def decide_shedding(
+    range: PositionRange, how: str, lag_max: int, taken_max: int
+) -> Shedding | None:
+    """The shedding of an epoch with all events that are waiting; None if there is no overload."""
     if len(range) <= lag_max:
         return None
     return Shedding(how, round(min(lag_max, taken_max) / len(range), 6))

@@ -24,11 +24,12 @@ def shown(type: Type, value: Any) -> Any:
     >>> shown(Type.parse("MAP<STRING, DECIMAL(4,2)>"), [("a", Decimal("1.50"))])
     {'a': '1.50'}
     """
-    return None if value is None else _writer(type)(value)
+    return None if value is None else writer(type)(value)
 
 
 @lru_cache(maxsize=1_000)
-def _writer(type: Type) -> Callable[[Any], Any]:
+def writer(type: Type) -> Callable[[Any], Any]:
+    """What shows the values of a type that are not null."""
     match type.name:
         case "TIMESTAMP":
             return iso

@@ -1,8 +1,8 @@
-"""What took how long, within what: spans, for whoever traces.
+"""Spans of OpenTelemetry.
 
-Nobody does unless a tracer is set (headrace/run/tracing.py), and then a span costs a function call
-and nothing is imported. A span belongs to the one that is open in its thread or task; a thread
-that is given the context of another goes on in its span. tests/run/test_tracing.py reads the tree.
+Without a tracer (headrace/run/tracing.py sets it) a span costs a function call, and nothing is
+imported. A span belongs to the one that is open in its thread or task; a thread that is given the
+context of another continues its span. tests/run/test_tracing.py reads the tree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def trace_with(tracer: Any) -> None:
 
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[Any]:
-    """The time of what is done inside; an exception is noted in it, and goes on.
+    """A span around a block; an exception is recorded in it and raised.
 
     >>> with span("epoch", stream="clicks") as made:
     ...     print(made)

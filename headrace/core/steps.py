@@ -24,7 +24,7 @@ _BIGINT_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CarriedStep:
     """One carried step. `run` takes the step's parameters after the columns."""
 
     name: str
@@ -191,29 +191,29 @@ def _rate(state: State, times: Sequence[int], column: Values) -> tuple[State, Va
 
 _ANY, _NUMBER, _NOTHING = "any value", "INT, BIGINT or DOUBLE", "nothing"
 
-STEPS: dict[str, Step] = {
+STEPS: dict[str, CarriedStep] = {
     row.name: row
     for row in (
-        Step("row_number", 0, 0, _NOTHING, _bigint, _row_number, 0),
-        Step("count", 1, 0, _ANY, _bigint, _count, 0),
-        Step("sum", 1, 0, _NUMBER, _wide, _sum),
-        Step("avg", 1, 0, _NUMBER, _double, _avg, [0, 0]),
-        Step("min", 1, 0, _ANY, _same, _least),
-        Step("max", 1, 0, _ANY, _same, _greatest),
-        Step("first_value", 1, 0, _ANY, _same, _first),
-        Step("last_value", 1, 0, _ANY, _same, _current),
-        Step("lag", 1, 0, _ANY, _same, _lag),
-        Step("last_known", 1, 0, _ANY, _same, _last_known),
-        Step("ewma", 1, 1, "a number, and a weight above 0 and at most 1", _double, _ewma),
-        Step("delta", 1, 0, _NUMBER, _wide, _delta),
-        Step("rate", 1, 0, _NUMBER, _double, _rate),
+        CarriedStep("row_number", 0, 0, _NOTHING, _bigint, _row_number, 0),
+        CarriedStep("count", 1, 0, _ANY, _bigint, _count, 0),
+        CarriedStep("sum", 1, 0, _NUMBER, _wide, _sum),
+        CarriedStep("avg", 1, 0, _NUMBER, _double, _avg, [0, 0]),
+        CarriedStep("min", 1, 0, _ANY, _same, _least),
+        CarriedStep("max", 1, 0, _ANY, _same, _greatest),
+        CarriedStep("first_value", 1, 0, _ANY, _same, _first),
+        CarriedStep("last_value", 1, 0, _ANY, _same, _current),
+        CarriedStep("lag", 1, 0, _ANY, _same, _lag),
+        CarriedStep("last_known", 1, 0, _ANY, _same, _last_known),
+        CarriedStep("ewma", 1, 1, "a number, and a weight above 0 and at most 1", _double, _ewma),
+        CarriedStep("delta", 1, 0, _NUMBER, _wide, _delta),
+        CarriedStep("rate", 1, 0, _NUMBER, _double, _rate),
     )
 }
 # The steps behind windows, which SQL does not call by these names.
-ORDINAL = Step("ordinal", 0, 0, _NOTHING, _bigint, _ordinal, 0)
-PUNCTUATION = Step("punctuation", 1, 2, "BOOLEAN", _bigint, _punctuation, [0, 0, 0])
+ORDINAL = CarriedStep("ordinal", 0, 0, _NOTHING, _bigint, _ordinal, 0)
+PUNCTUATION = CarriedStep("punctuation", 1, 2, "BOOLEAN", _bigint, _punctuation, [0, 0, 0])
 WINDOW_STEPS = {step.name: step for step in (ORDINAL, PUNCTUATION)}
 
 
-def step_named(name: str) -> Step:
+def step_named(name: str) -> CarriedStep:
     return STEPS.get(name) or WINDOW_STEPS[name]

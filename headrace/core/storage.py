@@ -7,8 +7,7 @@ For values a and b of one type, with `sql` the form in which Spark writes them:
 A number is a number, a time its microseconds, a date its days. A DECIMAL is a text of one width,
 because the store has no decimals: 1.50 of DECIMAL(4,2) is '01.50', and -1.50 is '-98.49', its
 digits turned round. A list or an object is the JSON of its parts, each in its own form; a map is
-the list of its entries in the order of keys. NaN, which SQLite takes for NULL, is the text 'NaN',
-which SQLite puts after all numbers, as Spark does.
+the list of its entries in the order of keys, and NaN within them a text.
 tests/core/test_storage.py checks the laws, tests/spark/test_storage.py that Spark writes this.
 """
 
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,7 +24,7 @@ from typing import Any
 from headrace.core.schema import Type
 
 Stored = int | float | str | bytes
-NAN = "NaN"
+NAN = "NaN"  # within JSON
 _TURNED = str.maketrans("0123456789", "9876543210")
 _COLUMNS = {
     "STRING": "TEXT", "BOOLEAN": "INTEGER", "TINYINT": "INTEGER", "SMALLINT": "INTEGER",
@@ -63,7 +61,7 @@ class Storage:
 
     @property
     def groups(self) -> bool:
-        """Whether two values can be told to be equal."""
+        """Whether two values can be compared for equality."""
         return not self.type.has("VARIANT")
 
     def sql(self, x: str) -> str:
@@ -205,8 +203,3 @@ def _reader(type: Type) -> Callable[[Any], Any]:
             fields = [(field.name, Storage(field.type).read_part) for field in type.fields]
             return lambda found: {name: read(found[name]) for name, read in fields}
     return lambda value: value
-
-
-def without_nan(value: Any) -> Any:
-    """A value on its way into the store."""
-    return NAN if isinstance(value, float) and math.isnan(value) else value

@@ -1,9 +1,10 @@
-"""What a subscriber asks for: of which view, when it hears, and how; or of which stream.
+"""A subscription: to a view, with its triggers and its mode, or to a stream.
 
-A window of the view is told early (before the watermark has passed its end), on time (when it
-passes) and late (after it). `lateness_us` after its end it is closed: its last pane says so, and
-later changes are not told but counted. Without EMIT every change is told, and nothing is closed.
-tests/define/test_subscribing.py checks what is read, tests/serving/test_panes.py what it means.
+A window of the view has early panes (before the watermark has passed its end), one on time (when it
+passes) and late ones (after it). `lateness_us` after its end it is closed: its last pane says so,
+and later changes are counted but not sent. Without EMIT every change is sent, and no window is
+closed. tests/define/test_view_subscription.py checks what is read, tests/serving/test_panes.py what
+it means.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from headrace.core.time import duration_text
 
 
 class Form(StrEnum):
-    """What a subscriber hears of a row that changed."""
+    """What is sent for a changed row."""
 
     PANES = "panes"  # by triggers
     INSERTS = "inserts"  # rows that came in, or their new version
@@ -25,7 +26,7 @@ class Form(StrEnum):
 
 
 class Mode(StrEnum):
-    """How a pane speaks of a row that was told before."""
+    """How a pane relates to earlier panes of the same row."""
 
     DISCARDING = "discarding"  # only what changed since the last pane
     ACCUMULATING = "accumulating"  # the value so far
@@ -33,7 +34,7 @@ class Mode(StrEnum):
 
 
 class Every(msgspec.Struct, frozen=True):
-    """How often a changed row is told: after so many events, after so long, or at each change."""
+    """A trigger: after a number of events, after an interval, or at each change."""
 
     events: int | None = None
     interval_us: int | None = None
@@ -43,7 +44,7 @@ CHANGE = Every()
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """One subscription; equal ones hear the same."""
+    """One subscription; equal ones receive the same panes."""
 
     view: str
     where: tuple[tuple[str, str], ...] = ()
@@ -57,12 +58,12 @@ class Subscription(msgspec.Struct, frozen=True):
 
     @property
     def timed(self) -> bool:
-        """Whether it speaks of the ends of windows."""
+        """Whether its panes depend on the ends of windows."""
         return self.on_time or self.lateness_us is not None
 
     @property
     def intervals(self) -> tuple[int, ...]:
-        """The times after which something may be told although nothing has come in."""
+        """The intervals after which a pane may be due although no event has arrived."""
         both = (every.interval_us for every in (self.early, self.late) if every)
         return tuple(interval for interval in both if interval is not None)
 
@@ -80,7 +81,8 @@ class StreamSubscription(msgspec.Struct, frozen=True):
 
 
 def subscription(name: str, where: str | None, emit: str | None) -> str:
-    """The text of a subscription to a view or stream; a name that is a whole one stays as it is.
+    """The text of a subscription to a view or stream; a name that is a whole subscription stays as
+    it is.
 
     >>> subscription("hits", "page = '/a'", "ON TIME RETRACTING")
     "SUBSCRIBE TO hits WHERE page = '/a' EMIT ON TIME RETRACTING"
@@ -95,7 +97,7 @@ def subscription(name: str, where: str | None, emit: str | None) -> str:
 
 
 def emission(asked: Subscription) -> str:
-    """When and how a subscriber hears, in the words of SQL.
+    """The triggers and the mode of a subscription in SQL.
 
     >>> emission(Subscription("v", early=None, on_time=True, late=None, lateness_us=0))
     'ON TIME ACCUMULATING'
@@ -122,7 +124,7 @@ def _words(every: Every) -> str:
     return f"{every.events} EVENTS"
 
 
-class Shape(msgspec.Struct, frozen=True):
+class ViewShape(msgspec.Struct, frozen=True):
     """The columns of a view by what they mean to a subscriber."""
 
     view: str

@@ -14,12 +14,13 @@ from datetime import UTC, datetime, timedelta
 Clock = Callable[[], int]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_UTC = _EPOCH.replace(tzinfo=None)
 MICROSECOND, MILLISECOND, SECOND = 1, 1_000, 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
-# The first and the last moment that can be written: the years 1 to 9999.
+# The first and the last timestamp that can be written: the years 1 to 9999.
 FIRST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
-# The longest duration: now and so much later is still a moment that can be written.
+# The longest duration: now plus this is still a timestamp that can be written.
 DURATION_MAX = 1_000 * 365 * DAY
 
 _UNITS = {
@@ -43,7 +44,7 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)")
 
 
 def now_us() -> int:
-    """The machine's clock; tests hand in one that they hold."""
+    """The machine's clock; tests pass their own."""
     return time.time_ns() // 1_000
 
 
@@ -99,12 +100,13 @@ def iso(us: int) -> str:
     >>> iso(0), iso(1_500_000), iso(LAST + 1)
     ('1970-01-01T00:00:00Z', '1970-01-01T00:00:01.500000Z', '9999-12-31T23:59:59.999999Z')
     """
-    moment = _EPOCH + timedelta(microseconds=min(max(us, FIRST), LAST))
-    return moment.isoformat().replace("+00:00", "Z")
+    # Without a zone, which takes as long to write as all the rest.
+    moment = _EPOCH_UTC + timedelta(microseconds=min(max(us, FIRST), LAST))
+    return moment.isoformat() + "Z"
 
 
 def from_iso(text: str) -> int:
-    """Microseconds of an ISO 8601 moment; one without a zone is in UTC.
+    """Microseconds of an ISO 8601 timestamp; one without a zone is in UTC.
 
     >>> from_iso("1970-01-01T00:00:01.5Z"), from_iso("1970-01-01 01:00:00+01:00")
     (1500000, 0)

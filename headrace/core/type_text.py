@@ -1,9 +1,9 @@
 """A type as SQL writes it -> its tree.
 
-Spellings are Spark's, in any case; names of fields keep theirs. What is not a type of ours is
-refused with the ones that are. A field of an event is read from JSON, so its type has maps of texts
-only, and VARIANT for whole columns; what an expression gives may be of more types.
-tests/core/test_schema.py reads each type under each of its names.
+Spellings are Spark's, in any case; names of fields keep theirs. An unknown type is refused with the
+list of known ones. A field of an event is read from JSON, so its type has maps of texts only, and
+VARIANT for whole columns; what an expression gives may be of more types. tests/core/test_schema.py
+reads each type under each of its names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import Type
 
-DEPTH_MAX = 32  # deeper types help nobody, and every reader of a type may recurse
+DEPTH_MAX = 32  # every reader of a type may recurse
 PRECISION_MAX = 38
 SYNONYMS = {
     "STRING": "STRING", "VARCHAR": "STRING", "CHAR": "STRING", "TEXT": "STRING",
@@ -82,7 +82,7 @@ class _Reader:
             return self.struct(depth)
         if word not in SYNONYMS:
             raise self.unsupported()
-        if word in _LENGTHS and self.took("("):
+        if word in _LENGTHS and self.accept("("):
             self.number()
             self.expect(")")
         return Type(SYNONYMS[word])
@@ -111,7 +111,7 @@ class _Reader:
     def struct(self, depth: int) -> Type:
         self.expect("<")
         fields = [self.field(depth)]
-        while self.took(","):
+        while self.accept(","):
             fields.append(self.field(depth))
         names = [name.lower() for name, _ in fields]
         if twice := next((name for name in names if names.count(name) > 1), None):
@@ -123,15 +123,15 @@ class _Reader:
         name = word[1:-1].replace("``", "`") if word.startswith("`") else word
         if not (word.startswith("`") or word.isidentifier()) or not name:
             raise self.unsupported()
-        self.took(":")
+        self.accept(":")
         return name, self.inner(depth)
 
     def decimal(self) -> Type:
         """As in Spark, a DECIMAL without size has ten digits and none after the point."""
         precision, scale = 10, 0
-        if self.took("("):
+        if self.accept("("):
             precision = self.number()
-            scale = self.number() if self.took(",") else 0
+            scale = self.number() if self.accept(",") else 0
             self.expect(")")
         if not (1 <= precision <= PRECISION_MAX and scale <= precision):
             raise BadDefinition(
@@ -150,7 +150,7 @@ class _Reader:
         self.expect(">")
         return type
 
-    def took(self, sign: str) -> bool:
+    def accept(self, sign: str) -> bool:
         found = self.tokens[:1] == [sign]
         if found:
             del self.tokens[0]
@@ -162,7 +162,7 @@ class _Reader:
         return self.tokens.pop(0)
 
     def expect(self, sign: str) -> None:
-        if not self.took(sign):
+        if not self.accept(sign):
             raise self.unsupported()
 
     def unsupported(self) -> BadDefinition:

@@ -1,4 +1,4 @@
-"""Who runs this process, for what is kept of changes. It is a name and no proof."""
+"""The operating system's user, for the record of changes. It is a name, not an authentication."""
 
 from __future__ import annotations
 

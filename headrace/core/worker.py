@@ -1,4 +1,4 @@
-"""A thread that does turns until it is told to stop, and outlives every failure of a turn.
+"""A thread that runs turns until it is stopped, and survives every failure of a turn.
 
 A turn that fails is a problem of the worker and is tried again after a pause, which doubles and is
 drawn at random, so that workers that failed together do not return together. The problem is over
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from headrace.core.errors import Fenced
-from headrace.core.problems import reason_of, say
+from headrace.core.problems import Problem, ProblemKey, Problems, reason_of
 from headrace.core.report import Report
 
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 30.0
@@ -23,7 +23,8 @@ Turn = Callable[[], float | None]  # seconds until the next turn; None: the work
 
 
 def backoff(failures: int, least: float, most: float, rng: Random) -> float:
-    """The pause after so many failures in a row: between a half and the whole of what doubles.
+    """The back-off after a number of failures in a row: random, between half of the doubled pause
+    and all of it.
 
     >>> [backoff(n, 1.0, 30.0, Random(7)) <= min(2 ** (n - 1), 30) for n in (1, 2, 100)]
     [True, True, True]
@@ -33,7 +34,9 @@ def backoff(failures: int, least: float, most: float, rng: Random) -> float:
 
 
 class Worker:
-    """One thread; `first_s` is the pause before its first turn."""
+    """One thread; `first_s` is the pause before its first turn. What makes it fail is a problem of
+    `key`, or of the part of the run that has its name.
+    """
 
     def __init__(
         self,
@@ -42,14 +45,16 @@ class Worker:
         stop: threading.Event,
         report: Report = lambda kind, fields: None,
         *,
+        key: ProblemKey | None = None,
         first_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
         rng: Random | None = None,
     ) -> None:
-        self.name, self._turn, self._stop, self._report = name, turn, stop, report
+        self.name, self._turn, self._stop = name, turn, stop
+        self._key = key or ProblemKey("part", name, "worker")
+        self._problems = Problems("worker", report)
         self._first_s, self._clock, self._rng = first_s, clock, rng or Random()
         self._failures = 0
-        self._failure: str | None = None
         self._began_s: float | None = None  # the turn that runs
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -65,11 +70,11 @@ class Worker:
         return self._thread.is_alive()
 
     @property
-    def problem(self) -> str | None:
-        """What made the last turn fail, until a turn is well."""
+    def problem(self) -> Problem | None:
+        """The error of the last turn, until a turn succeeds."""
         began = self._began_s
         settled = began is not None and self._clock() - began >= SETTLED_S
-        return None if settled else self._failure
+        return None if settled else self._problems.get(self._key)
 
     def _run(self) -> None:
         pause: float | None = self._first_s
@@ -89,17 +94,19 @@ class Worker:
             )  # fmt: skip
         finally:
             self._began_s = None
-        self._failures, self._failure = 0, None
+        self._failures = 0
+        self._problems.over(self._key)
         return pause
 
     def _note(self, error: BaseException) -> None:
-        # A turn that was well for a while has ended the row of failures before it.
-        self._failures = 1 if self.problem is None else self._failures + 1
-        before, self._failure = self._failure, f"{self.name} failed: {reason_of(error)}"
-        if self._failure != before:
-            say("worker", self.name, self._failure, self._report, error)
+        # A turn that ran for a while without failing resets the back-off.
+        if self.problem is None:
+            self._failures = 0
+            self._problems.over(self._key)
+        self._failures += 1
+        self._problems.note(self._key, f"{self.name} failed: {reason_of(error)}", error)
 
 
-def problems_of(workers: Iterable[Worker]) -> dict[str, str]:
-    """The problems of workers, by their names."""
-    return {worker.name: said for worker in workers if (said := worker.problem)}
+def problems_of(workers: Iterable[Worker]) -> list[Problem]:
+    """The problems of workers."""
+    return [problem for worker in workers if (problem := worker.problem)]

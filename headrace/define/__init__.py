@@ -1,3 +1,3 @@
-"""What the user says: settings, SQL and Python, read into definitions with their origin. Never
-acts.
+"""Reads a project's settings, SQL and Python into definitions with their origin. It has no side
+effects.
 """

@@ -1,8 +1,8 @@
 """Actions that a project's functions.py gives to its rules: `NOTIFY CALL page_me`.
 
-An action is a function of one notification, a dictionary. It is called again if it raises, and
-after a kill maybe for what it has done already, so it should know a notification by its key.
-tests/define/test_actions.py checks loading and refusals.
+An action is a function of one notification, a dictionary. It is retried if it raises, and after a
+kill it may be called again for a notification that it has handled, so it should deduplicate by the
+notification's key. tests/define/test_actions.py checks loading and refusals.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MARK = "__headrace_action__"
 
 
 def action(body: F) -> F:
-    """Give a function to rules.
+    """Register a function as an action of rules.
 
     >>> @action
     ... def page_me(notification):
@@ -39,10 +39,10 @@ def load_actions(path: Path | None) -> dict[str, Callable[[dict[str, Any]], Any]
 
 
 def check_call(rule: RuleDefinition | WatchDefinition, name: str, known: dict[str, Any]) -> None:
-    """Refuse what calls an action which is not there."""
+    """Refuse a call of an unknown action."""
     if name not in known:
         raise UnknownName(
-            f"{rule.said} calls '{name}', which functions.py does not give as an action",
+            f"{rule.said} calls '{name}', but functions.py has no such action",
             hint=f"there are: {', '.join(known) or 'none'}. An action is a function with @action.",
             origin=rule.origin,
         )

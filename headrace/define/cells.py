@@ -1,4 +1,4 @@
-"""What a cell of a decision table says.
+"""Parses the cells of a decision table.
 
     tests     empty or * (any) · O (equal) · 1|3|5 (one of) · != x · != 1|3 (none of) · >= 10 · < 3
               10..20 (both included) · NULL · NOT NULL · =SQL (a condition of its own)
@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
-from headrace.define.rules import Cell, Sql
+from headrace.define.rules import CellTest, SqlFragment
 
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 _SIGN = re.compile(r"(>=|<=|!=|<>|>|<)(.*)", re.DOTALL)
@@ -24,17 +24,19 @@ _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _RANGE = ".."
 
 
-def read_test(text: str, subject: Sql, origin: Origin, where: str) -> Sql | Cell | None:
-    """The test of a cell; None where any value will do. ValueError says what is wrong."""
+def read_test(
+    text: str, subject: SqlFragment, origin: Origin, where: str
+) -> SqlFragment | CellTest | None:
+    """The test of a cell; None if any value passes. ValueError says what is wrong."""
     if text in {"", "*"}:
         return None
     if text.startswith("="):
         if not _sql(text):
             raise ValueError("there is nothing after '='")
-        return Sql(_sql(text), origin, where)
+        return SqlFragment(_sql(text), origin, where)
     word = " ".join(text.lower().split())
     operator, values = (word, ()) if word in {"null", "not null"} else _compared(text)
-    return Cell(subject, operator, values, origin, where)
+    return CellTest(subject, operator, values, origin, where)
 
 
 def _compared(text: str) -> tuple[str, tuple[str, ...]]:
@@ -48,7 +50,7 @@ def _compared(text: str) -> tuple[str, tuple[str, ...]]:
     if len(_split(text, _RANGE)) > 1:
         values = _values(text, _RANGE)
         if len(values) > 2:
-            raise ValueError(f"'{text}' is no range such as 10..20")
+            raise ValueError(f"'{text}' is not a range such as 10..20")
         return "range", values
     return "=", _values(text, "|")
 

@@ -1,4 +1,4 @@
-"""One column of a stream or table: `name TYPE`, and what is said of it, in any order.
+"""One column of a stream or table: `name TYPE`, and its clauses, in any order.
 
     NOT NULL · FORMAT 'epoch_ms' · FROM '$.actor.id' · DEFAULT 0 · COMMENT 'who did it'
     GENERATED ALWAYS AS (price * qty)
@@ -16,30 +16,30 @@ from sqlglot.tokenizer_core import TokenType
 from headrace.core.errors import BadDefinition
 from headrace.core.json_path import JsonPath
 from headrace.core.origin import Origin
-from headrace.core.schema import Column, Generated, Type
+from headrace.core.schema import Column, ComputedExpression, Type
 from headrace.core.time_format import TimeFormat
-from headrace.define.defaults import not_taken
-from headrace.define.tokens import Tokens
+from headrace.define.defaults import default_mismatch
+from headrace.define.tokens import TokenCursor
 
 _CLAUSES = ("NOT", "FORMAT", "FROM", "DEFAULT", "COMMENT", "GENERATED")
 _OF_EVENTS = {"NOT": "NOT NULL", "FORMAT": "FORMAT", "FROM": "FROM", "DEFAULT": "DEFAULT"}
 _LITERAL = "a text in quotes, a number, TRUE, FALSE or NULL"
 
 
-def read_column(tokens: Tokens) -> Column:
-    """The column that the tokens say here."""
+def read_column(tokens: TokenCursor) -> Column:
+    """Parse a column."""
     name, place = tokens.name("a column"), tokens.origin
     if name.startswith("_"):
-        raise tokens.wrong("columns that begin with '_' are kept for Headrace itself", place)
+        raise tokens.wrong("column names that begin with '_' are reserved", place)
     column, said = Column(name, _type(tokens, name, place)), set[str]()
-    while (word := tokens.ahead()) in _CLAUSES:
+    while (word := tokens.peek()) in _CLAUSES:
         if word in said:
             raise tokens.wrong(f"column '{name}' has {word} twice", place)
         said.add(word)
         tokens.word()
         column = _with(tokens, column, word, place)
     _check_generated(column, said, place)
-    if expected := not_taken(column):
+    if expected := default_mismatch(column):
         what = f"column '{name}': the default {column.default}"
         raise tokens.wrong(f"{what} is not {expected}", place)
     return column
@@ -55,10 +55,10 @@ def _check_generated(column: Column, said: set[str], place: Origin) -> None:
         )
 
 
-def _type(tokens: Tokens, name: str, place: Origin) -> Type:
+def _type(tokens: TokenCursor, name: str, place: Origin) -> Type:
     text, depth = "", 0
-    while not tokens.done and (depth or tokens.ahead() not in {",", ")", *_CLAUSES}):
-        sign = tokens.ahead()
+    while not tokens.done and (depth or tokens.peek() not in {",", ")", *_CLAUSES}):
+        sign = tokens.peek()
         depth += sign.count("(") + sign.count("<") - sign.count(")") - sign.count(">")
         quoted = tokens.kind() is TokenType.IDENTIFIER
         word = tokens.word()
@@ -77,8 +77,8 @@ def _apart(text: str, word: str) -> bool:
     return text.endswith((",", ":")) or (text[-1:].isalnum() and word[:1] not in "<>(),:")
 
 
-def _with(tokens: Tokens, column: Column, word: str, place: Origin) -> Column:
-    """The column with what one clause says of it."""
+def _with(tokens: TokenCursor, column: Column, word: str, place: Origin) -> Column:
+    """The column with one more clause."""
     if word == "NOT":
         tokens.expect("NULL")
         return replace(column, nullable=False)
@@ -97,42 +97,42 @@ def _with(tokens: Tokens, column: Column, word: str, place: Origin) -> Column:
     return column
 
 
-def _generated(tokens: Tokens, name: str) -> Generated:
+def _generated(tokens: TokenCursor, name: str) -> ComputedExpression:
     """`ALWAYS AS (expression)`, as it is written."""
     tokens.expect("ALWAYS")
     tokens.expect("AS")
     tokens.expect("(")
     first, place, depth = tokens.at, tokens.origin, 1
     while depth:
-        depth += {"(": 1, ")": -1}.get(tokens.ahead(), 0)
+        depth += {"(": 1, ")": -1}.get(tokens.peek(), 0)
         tokens.word()
     tokens.at -= 1
     if tokens.at == first:
         raise tokens.wrong(f"column '{name}' has no expression in GENERATED ALWAYS AS ()")
     text = tokens.text_from(first)
     tokens.expect(")")
-    return Generated(text, place)
+    return ComputedExpression(text, place)
 
 
-def _literal(tokens: Tokens, place: Origin) -> str | None:
+def _literal(tokens: TokenCursor, place: Origin) -> str | None:
     """The literal as JSON; None for NULL."""
     if tokens.kind() is TokenType.STRING:
         return json.dumps(tokens.literal())
     words = {"TRUE": "true", "FALSE": "false", "NULL": None}
-    if tokens.ahead() in words:
+    if tokens.peek() in words:
         return words[tokens.word().upper()]
-    sign = "-" if tokens.took("-") else ""
+    sign = "-" if tokens.accept("-") else ""
     if tokens.kind() is not TokenType.NUMBER:
-        raise tokens.wrong(f"DEFAULT is followed by {_LITERAL}", place)
+        raise tokens.wrong(f"DEFAULT requires {_LITERAL}", place)
     number = sign + tokens.word()
     try:
         json.loads(number)
     except ValueError as error:
-        raise tokens.wrong(f"DEFAULT is followed by {_LITERAL}, not {number}", place) from error
+        raise tokens.wrong(f"DEFAULT requires {_LITERAL}, not {number}", place) from error
     return number
 
 
 def _format(column: Column, text: str) -> str:
     if column.type != Type("TIMESTAMP"):
-        raise ValueError(f"FORMAT is for a TIMESTAMP, and it is {column.type.spark}")
+        raise ValueError(f"FORMAT requires a TIMESTAMP, got {column.type.spark}")
     return TimeFormat.parse(text).text

@@ -2,8 +2,8 @@
 
 The first line names the columns: `rule`, then what is tested (a column or SQL), then what is set
 (`SET field`). Each further line is a rule, the one named `else` holds where no other does; lines
-that begin with # are comments. Cells are read in `cells.py`. Every mistake is told with the file,
-the row and the column. tests/define/test_decision_table.py checks what is read and each sentence.
+that begin with # are comments. Cells are read in `cells.py`. Every error names the file, the row
+and the column. tests/define/test_decision_table.py checks what is read and each sentence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.define.cells import read_results, read_test
 from headrace.define.paths import input_file
-from headrace.define.rules import ELSE, Cell, Rule, Sql
+from headrace.define.rules import ELSE, CellTest, DecisionRule, SqlFragment
 
 _SET = "SET "
 
@@ -33,7 +33,7 @@ class _Row:
 
 def read_table(
     folder: Path, location: str, name: str, said: Origin
-) -> tuple[tuple[Rule, ...], Rule | None]:
+) -> tuple[tuple[DecisionRule, ...], DecisionRule | None]:
     """The rules of a file, and its line for all other events."""
     rows = list(_rows(_text(folder, location, name, said), location))
     if not rows:
@@ -63,7 +63,7 @@ def _text(folder: Path, location: str, name: str, said: Origin) -> str:
 
 
 def _rows(text: str, location: str) -> Iterator[_Row]:
-    """The lines that say something, with the number of the line where each begins."""
+    """The lines that are not empty, each with the number of its first line."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text))
     before = 0
     try:
@@ -74,7 +74,7 @@ def _rows(text: str, location: str) -> Iterator[_Row]:
                 yield _Row(cells, number)
     except csv.Error as error:
         raise BadDefinition(
-            f"{location} is no CSV: {error}", origin=Origin(location, before + 1)
+            f"{location} is not valid CSV: {error}", origin=Origin(location, before + 1)
         ) from error
 
 
@@ -90,7 +90,7 @@ class _Table:
         self.names = head.cells
         self._check_head()
 
-    def rules(self) -> tuple[tuple[Rule, ...], Rule | None]:
+    def rules(self) -> tuple[tuple[DecisionRule, ...], DecisionRule | None]:
         rows = [self._whole(row) for row in self.rows]
         values = [self._values(rows, number) for number in range(len(self.names))]
         made = [
@@ -109,7 +109,7 @@ class _Table:
                 hint="it holds where no other row does; leave its tests empty.",
                 origin=last.origin,
             )
-        return tuple(made), last and Rule(ELSE, (), last.sets, last.origin)
+        return tuple(made), last and DecisionRule(ELSE, (), last.sets, last.origin)
 
     # The first row
 
@@ -148,22 +148,24 @@ class _Table:
             return None
         return read_results([row.cells[number] for row in rows])
 
-    def _rule(self, row: _Row, values: dict[int, str | None]) -> Rule:
+    def _rule(self, row: _Row, values: dict[int, str | None]) -> DecisionRule:
         origin = Origin(self.location, row.number)
-        tests: list[Sql | Cell] = []
-        sets: list[tuple[str, Sql]] = []
+        tests: list[SqlFragment | CellTest] = []
+        sets: list[tuple[str, SqlFragment]] = []
         for number, name in enumerate(self.names):
             where = f"rule '{row.cells[0]}', row {row.number}, column '{name}'"
             if number in values:
                 text = values[number]
-                sets += [(self._field(number) or "", Sql(text, origin, where))] if text else []
+                sets += (
+                    [(self._field(number) or "", SqlFragment(text, origin, where))] if text else []
+                )
             elif number and (test := self._test(row, number, where)):
                 tests.append(test)
-        return Rule(row.cells[0], tuple(tests), tuple(sets), origin)
+        return DecisionRule(row.cells[0], tuple(tests), tuple(sets), origin)
 
-    def _test(self, row: _Row, number: int, where: str) -> Sql | Cell | None:
+    def _test(self, row: _Row, number: int, where: str) -> SqlFragment | CellTest | None:
         head = Origin(self.location, self.head.number)
-        subject = Sql(self.names[number], head, f"column '{self.names[number]}'")
+        subject = SqlFragment(self.names[number], head, f"column '{self.names[number]}'")
         try:
             return read_test(row.cells[number], subject, Origin(self.location, row.number), where)
         except ValueError as error:

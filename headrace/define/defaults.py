@@ -1,4 +1,4 @@
-"""Whether a default is a value of its column's type, known before any event comes.
+"""Checks that a default is a value of its column's type, before any event arrives.
 
 The decoder reads a default as it reads the field of an event; what is refused here is what it would
 refuse. tests/define/test_columns.py asks both about the same literals.
@@ -23,8 +23,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d
 _SINGLE_MAX = 2.0**128 - 2.0**103
 
 
-def not_taken(column: Column) -> str | None:
-    """What the default of a column should be, if it is something else."""
+def default_mismatch(column: Column) -> str | None:
+    """What the default of a column must be; None if it is valid."""
     if column.default is None:
         return None
     value = json.loads(column.default, parse_float=Decimal)

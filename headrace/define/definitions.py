@@ -1,18 +1,20 @@
-"""What a project says, each thing with the place where it was said. Nothing here is checked against
-anything else: that is `compile`'s work.
-"""
+"""The definitions of a project, each with its origin. `compile` checks them against each other."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 from headrace.core.origin import Origin
-from headrace.core.pattern import Node, Rows, Selection, Skip
-from headrace.core.rule import Coupling, Kind, Severity
+from headrace.core.pattern import Node, RowsPerMatch, Selection, Skip
+from headrace.core.rule import Coupling, Severity
 from headrace.core.schema import Schema
 from headrace.core.subscription import Guarantee, Subscription
 from headrace.core.time import HOUR, MINUTE
-from headrace.define.rules import Rules
+from headrace.define.rules import DecisionRules
+
+if TYPE_CHECKING:  # destinations are read with tokens, and checked against a project
+    from headrace.destination.kinds import Destination
 
 MATCHED = "_matched"  # the name of what a pattern has found, in the SELECT over it
 
@@ -32,10 +34,10 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PaceDefinition:
     """How often speed takes a stream's events, and what happens when it cannot keep up.
 
-    What is None is as the project's settings say; without `lag_events_max` the log takes all.
+    None stands for the project's setting; without `lag_events_max` the log takes all.
     """
 
     trigger_us: int | None = None
@@ -45,7 +47,7 @@ class Pace:
 
     @property
     def sheds(self) -> str | None:
-        """`random` or `oldest`, where the stream says so."""
+        """`random` or `oldest`, if the stream sheds."""
         return self.overload.removeprefix("shed ") if self.overload != "slow" else None
 
 
@@ -60,9 +62,11 @@ class StreamDefinition:
     source: str = "http"  # http, tcp, files, generator; HTTP may always send
     format: str = "json"  # json or csv
     key: str | None = None  # the column whose value chooses the partition
-    id: str | None = None  # the JSON field that tells duplicates; need not be a declared column
+    id: str | None = (
+        None  # the JSON field that identifies duplicates; need not be a declared column
+    )
     partitions: int | None = None
-    pace: Pace = Pace()
+    pace: PaceDefinition = PaceDefinition()
     options: dict[str, str] = field(default_factory=dict)  # the connector's own options
 
 
@@ -87,8 +91,8 @@ class ProcessorCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
-    """SQL that a clause says, and what it is for: a measure, or the variable of a condition."""
+class NamedExpression:
+    """An SQL expression with a name: of a measure, or of the variable of a condition."""
 
     name: str
     sql: str
@@ -100,15 +104,15 @@ class MatchDefinition:
     """`MATCH_RECOGNIZE ( … )`, and `select`: the SELECT over what it makes, from `MATCHED`."""
 
     keys: tuple[str, ...]
-    order: tuple[Phrase, ...]
-    measures: tuple[Phrase, ...]
-    rows: Rows
+    order: tuple[NamedExpression, ...]
+    measures: tuple[NamedExpression, ...]
+    rows: RowsPerMatch
     skip: Skip
     node: Node
     within_us: int | None
     selection: Selection
     subsets: tuple[tuple[str, tuple[str, ...]], ...]
-    conditions: tuple[Phrase, ...]
+    conditions: tuple[NamedExpression, ...]
     select: str = ""
 
 
@@ -119,7 +123,7 @@ class ThresholdDefinition:
     keys: tuple[str, ...]
     least: int
     within_us: int
-    counted: Phrase | None = None
+    counted: NamedExpression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,7 @@ class QueryDefinition:
     processor: ProcessorCall | None = None
     match: MatchDefinition | None = None
     threshold: ThresholdDefinition | None = None
-    rules: Rules | None = None  # decide on each row that `query` gives
+    rules: DecisionRules | None = None  # decide on each row that `query` gives
 
     @property
     def makes_rows(self) -> bool:
@@ -154,18 +158,22 @@ class SinkDefinition:
 
     name: str
     subscription: Subscription
-    into: str  # "file" or "stream"
-    target: str  # a path relative to the project, or a stream
+    destination: Destination
     guarantee: Guarantee
     origin: Origin
+    verb: ClassVar[str] = "goes into"
 
+    @property
+    def said(self) -> str:
+        return f"sink '{self.name}'"
 
-@dataclass(frozen=True, slots=True)
-class ActionDefinition:
-    """One thing after NOTIFY."""
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        return (self.destination,)
 
-    kind: Kind
-    target: str  # a URL, a stream, a path relative to the project, an address, or a function
+    @property
+    def needs_id(self) -> bool:
+        return self.guarantee is Guarantee.EXACTLY_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +191,11 @@ class RuleDefinition:
     severity: Severity = Severity.MEDIUM
     suppress_us: int | None = None
     per: tuple[str, ...] = ()  # the columns by which alerts suppress each other
-    actions: tuple[ActionDefinition, ...] = ()
+    destinations: tuple[Destination, ...] = ()
     coupling: Coupling = Coupling.IMMEDIATE
     corrections: bool = False
+    verb: ClassVar[str] = "notifies"
+    needs_id: ClassVar[bool] = True
 
     @property
     def said(self) -> str:
@@ -195,7 +205,8 @@ class RuleDefinition:
 @dataclass(frozen=True, slots=True)
 class WatchDefinition:
     """`CREATE WATCH name AS SELECT … UNTIL … NOTIFY …`: each row of the SELECT is a match, until
-    the watch ends: at a moment, after so many matches, or with a match for which `when` is true.
+    the watch ends: at a timestamp, after a number of matches, or with a match for which `when` is
+    true.
     """
 
     name: str
@@ -204,21 +215,17 @@ class WatchDefinition:
     origin: Origin
     query_origin: Origin
     severity: Severity = Severity.MEDIUM
-    actions: tuple[ActionDefinition, ...] = ()
+    destinations: tuple[Destination, ...] = ()
     until_us: int | None = None
     matches_max: int | None = None
-    when: Phrase | None = None
+    when: NamedExpression | None = None
+    verb: ClassVar[str] = "notifies"
+    needs_id: ClassVar[bool] = True
 
     @property
     def said(self) -> str:
         return f"watch '{self.name}'"
 
 
-Definition = (
-    StreamDefinition
-    | TableDefinition
-    | QueryDefinition
-    | SinkDefinition
-    | RuleDefinition
-    | WatchDefinition
-)
+Sender = SinkDefinition | RuleDefinition | WatchDefinition  # of messages to destinations
+Definition = StreamDefinition | TableDefinition | QueryDefinition | Sender

@@ -1,14 +1,13 @@
 """Headrace's SQL is Spark's; sqlglot knows its structure.
 
 sqlglot knows several hundred functions and writes them again in its own way: it drops a format, or
-an argument that it never heard of. Here it knows the structure of SQL and the few functions to
-which the compiler gives a meaning; every other call is a name with arguments. What Spark reads is
-written by `headrace.define.verbatim`. `Translatable` is for SQL that is said again in another
-engine's words, which needs the functions.
-sqlglot takes `window` for the keyword of a named window, so `GROUP BY window(ts, '1 hour')` fails.
-Here it is a plain name unless a definition follows, as in `WINDOW w AS (…)`; collect_list and
-collect_set are plain names too.
-tests/define/test_dialect.py checks the forms that were misread.
+an unknown argument. Here it knows the structure of SQL and the few functions to which the compiler
+gives a meaning; every other call is a name with arguments. What Spark reads is written by
+`headrace.define.verbatim`. `Translatable` is for SQL that is translated for another engine, which
+requires the functions. sqlglot takes `window` for the keyword of a named window, so `GROUP BY
+window(ts, '1 hour')` fails. Here it is a plain name unless a definition follows, as in `WINDOW w AS
+(…)`; collect_list and collect_set are plain names too. tests/define/test_dialect.py checks the
+forms that were misread.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
-from headrace.core.schema import Generated
-from headrace.define.mistakes import no_select, unclosed, unread
+from headrace.core.schema import ComputedExpression
+from headrace.define.syntax_errors import select_expected, syntax_error, unclosed_quote
 from headrace.define.verbatim import VerbatimGenerator, VerbatimParser
 
 _UNDERSTOOD = {
@@ -94,7 +93,7 @@ def _step(part: exp.Expr) -> str:
 
 
 class Verbatim(Headrace):
-    """The same, with every expression in the words in which it was written."""
+    """The same, with every expression exactly as it was written."""
 
     class Parser(VerbatimParser):
         COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
@@ -104,7 +103,7 @@ class Verbatim(Headrace):
 
 
 class Translatable(Headrace):
-    """The same text with all functions known, so that it can be said in another dialect."""
+    """The same text with all functions known, so that it can be translated to another dialect."""
 
     class Parser(SparkParser):
         COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
@@ -122,20 +121,27 @@ def parse_query(text: str, origin: Origin) -> exp.Query:
     return _parsed(text, origin, Verbatim())
 
 
+def parse_select(text: str, origin: Origin) -> exp.Select:
+    """The same of a text that cannot be a UNION, such as one that the compiler has written."""
+    select = parse_query(text, origin)
+    assert isinstance(select, exp.Select)
+    return select
+
+
 def parse_read(text: str, origin: Origin) -> exp.Query:
     """A SELECT that Spark never reads, such as one over answers: in half the time."""
     return _parsed(text, origin, Headrace())
 
 
-def parse_expression(said: Generated) -> exp.Expr:
+def parse_expression(said: ComputedExpression) -> exp.Expr:
     """The one expression that a computed column has."""
     query = parse_query(f"SELECT {said.sql}", said.origin)
     parts = [part for part, value in query.args.items() if value]
     if parts != ["expressions"] or len(query.expressions) != 1:
-        raise BadDefinition(f"'{said.sql}' is not one expression", origin=said.origin)
+        raise BadDefinition(f"expected one expression, got '{said.sql}'", origin=said.origin)
     found: exp.Expr = query.expressions[0]
     if isinstance(found, exp.Alias) or found.is_star:
-        raise BadDefinition(f"'{said.sql}' is not one expression", origin=said.origin)
+        raise BadDefinition(f"expected one expression, got '{said.sql}'", origin=said.origin)
     return found
 
 
@@ -150,14 +156,14 @@ def _parsed(text: str, origin: Origin, dialect: Dialect) -> exp.Query:
     try:
         tree = dialect.parser().parse(tokens, text)
     except ParseError as error:
-        raise unread(error, first, origin) from error
+        raise syntax_error(error, first, origin) from error
     except RecursionError as error:
         raise BadDefinition("the SELECT is nested too deeply", origin=origin) from error
     statements = [statement for statement in tree if statement is not None]
     if len(statements) > 1 or not tokens:
-        raise BadDefinition("a SELECT is expected here, and nothing else", origin=origin)
+        raise BadDefinition("expected a single SELECT", origin=origin)
     if not isinstance(statements[0], exp.Query):
-        raise no_select(first, origin)
+        raise select_expected(first, origin)
     return statements[0]
 
 
@@ -166,7 +172,7 @@ def tokens_of(text: str, origin: Origin) -> list[Token]:
     try:
         return _with_named_windows(Headrace().tokenize(text))
     except TokenError as error:
-        raise unclosed(text, error, Headrace().tokenize, origin) from error
+        raise unclosed_quote(text, error, Headrace().tokenize, origin) from error
 
 
 def _with_named_windows(tokens: list[Token]) -> list[Token]:

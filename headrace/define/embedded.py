@@ -1,7 +1,7 @@
-"""Every piece of SQL that a definition says, each as a query of its own.
+"""Every piece of SQL in a definition, each as a query of its own.
 
-Whoever judges the SQL of a definition (what it reads, whether it may be said) asks here, so that
-nobody forgets the condition of a variable or of WHEN. tests/define/test_embedded.py checks that
+All checks of the SQL of a definition (what it reads, whether it is allowed) use this module, so
+that none misses the condition of a variable or of WHEN. tests/define/test_embedded.py checks that
 each clause which takes SQL gives its piece.
 """
 
@@ -22,7 +22,7 @@ from headrace.define.definitions import (
 )
 from headrace.define.dialect import parse_query
 from headrace.define.queries import query_of
-from headrace.define.rules import Cell
+from headrace.define.rules import CellTest
 from headrace.define.tokens import words_in
 
 
@@ -69,7 +69,7 @@ def queries_in(query: QueryDefinition) -> Iterator[EmbeddedQuery]:
     if query.threshold and (counted := query.threshold.counted):
         yield EmbeddedQuery(f"SELECT {counted.sql}", counted.origin)
     for rule in query.rules.every if query.rules else ():
-        tests = (test.subject if isinstance(test, Cell) else test for test in rule.tests)
+        tests = (test.subject if isinstance(test, CellTest) else test for test in rule.tests)
         for piece in (*tests, *(sql for _, sql in rule.sets)):
             yield EmbeddedQuery(f"SELECT {piece.text}", piece.origin)
 

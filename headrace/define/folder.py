@@ -1,8 +1,8 @@
-"""Which folder's project is meant.
+"""Finds the project folder.
 
 A folder that was given is taken as it is. Otherwise it is the current folder or the nearest above
-it that has a headrace.toml, and if there is none the current folder, whose lack of one is then the
-error. tests/define/test_folder.py checks the order.
+it that has a headrace.toml, and otherwise the current folder, for which a missing headrace.toml is
+reported. tests/define/test_folder.py checks the order.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def found_folder(given: Path | None) -> Path:
-    """The folder of the project that a command or a client is about."""
+def find_project_folder(given: Path | None) -> Path:
+    """The project folder of a command or client."""
     if given is not None:
         return given
     here = Path.cwd()

@@ -39,7 +39,7 @@ class FunctionDefinition:
 def function(
     *, takes: list[str], returns: str, kind: str = "arrow", name: str | None = None
 ) -> Callable[[F], F]:
-    """Give a function to SQL.
+    """Register a function for SQL.
 
     >>> import pyarrow.compute as pc
     >>> @function(takes=["STRING"], returns="STRING")
@@ -114,7 +114,7 @@ def _origin(path: Path, definition: FunctionDefinition) -> Origin:
 
 
 def _line(error: Exception, path: Path) -> int:
-    """The line of `path` where it went wrong, however deep below it the error was raised."""
+    """The line of `path` in the traceback, however deep below it the error was raised."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
     frames = traceback.extract_tb(error.__traceback__)

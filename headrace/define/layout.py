@@ -1,8 +1,8 @@
-"""Where a project's state lies, for its owner alone.
+"""The paths of a project's state, which only its owner can read.
 
-Stream names are names of definitions, so they are safe as folders. Whoever makes the state folder
-gives its process a umask under which no other user of the machine can read a file of it, whichever
-library or child process creates the file. tests/run/test_private.py looks at the modes.
+Stream names are names of definitions, so they are safe as folders. The process that creates the
+state folder has a umask under which no other user of the machine can read a file in it, whichever
+library or child process creates the file. tests/run/test_private.py checks the modes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Layout:
         """Make the state folder, or close one that others could read."""
         os.umask(_OTHERS)
         self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A mounted volume may belong to somebody else, who then decides who looks into it.
+        # A mounted volume may belong to another user, who then controls its access.
         if (found := self.state.stat()).st_uid == os.geteuid() and found.st_mode & _OTHERS:
             self.state.chmod(0o700)
 
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def running(self) -> Path:
-        """Says where a running instance answers."""
+        """The address of the running instance."""
         return self.state / "run.json"
 
     @property

@@ -1,4 +1,4 @@
-"""The options of a stream that say its pace: how often, how many, and what an overload does.
+"""The options of a stream that set its pace: trigger, size of epochs, and reaction to overload.
 
 tests/define/test_pace.py reads each refusal.
 """
@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from headrace.core.time import duration_us
-from headrace.define.definitions import Pace
+from headrace.define.definitions import PaceDefinition
 from headrace.define.settings import SpeedSettings
 
 PACE_OPTIONS = ("trigger", "epoch_events_max", "overload", "lag_events_max")
 OVERLOADS = ("slow", "shed random", "shed oldest")
 
 
-def read_pace(said: Mapping[str, str]) -> Pace:
-    """The pace of a stream; ValueError with a whole sentence if it cannot be.
+def read_pace(said: Mapping[str, str]) -> PaceDefinition:
+    """The pace of a stream; ValueError with a whole sentence if an option is not valid.
 
     >>> read_pace({"overload": "SHED oldest", "lag_events_max": "1000"}).sheds
     'oldest'
@@ -26,19 +26,19 @@ def read_pace(said: Mapping[str, str]) -> Pace:
     if overload not in OVERLOADS:
         known = ", ".join(f"'{word}'" for word in OVERLOADS)
         raise ValueError(f"overload is one of {known}, not '{said['overload']}'")
-    pace = Pace(
+    pace = PaceDefinition(
         _trigger(said.get("trigger")),
         _number(said, "epoch_events_max"),
         overload,
         _number(said, "lag_events_max"),
     )
     if pace.sheds and pace.lag_events_max is None:
-        raise ValueError(f"overload = '{overload}' needs lag_events_max, above which it begins")
+        raise ValueError(f"overload = '{overload}' requires lag_events_max, above which it begins")
     return pace
 
 
-def paced(settings: SpeedSettings, pace: Pace) -> SpeedSettings:
-    """The settings of speed as one stream has them."""
+def with_pace(settings: SpeedSettings, pace: PaceDefinition) -> SpeedSettings:
+    """The settings of speed, with those that one stream overrides."""
     return replace(
         settings,
         trigger_us=settings.trigger_us if pace.trigger_us is None else pace.trigger_us,

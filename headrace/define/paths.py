@@ -1,9 +1,9 @@
-"""Where definitions read and write.
+"""Checks the paths that definitions read and write.
 
 A definition reads inside the project's folder and writes inside its output folder, also where links
-lead; nothing that a project reads lies in what it writes. So no text, whoever sent it, makes a
-file that the next start reads: definitions, functions.py, lookups, settings, sources, state.
-tests/define/test_paths.py tries each way out.
+lead; nothing that a project reads lies in what it writes. So no definition, whoever added it,
+creates a file that the next start reads: definitions, functions.py, lookups, settings, sources,
+state. tests/define/test_paths.py tries each way to escape.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def output_file(project: Project, target: str, what: str, origin: Origin | None 
     path = (output / target).resolve() if _plain(target) else output
     if path == output or not path.is_relative_to(output) or target.endswith("/"):
         raise BadDefinition(
-            f"{what} writes to '{target[:100]}', which is no file of the project's output folder",
+            f"{what} writes to '{target[:100]}', which is not in the project's output folder",
             hint=f"the path is relative to {project.settings.output}/, such as 'alerts.ndjson'.",
             origin=origin,
         )
@@ -53,7 +53,7 @@ def input_file(folder: Path, location: str, what: str, origin: Origin) -> Path:
 
 
 def path_mistakes(project: Project) -> Iterator[HeadraceError]:
-    """What is wrong with the folders of a project, and with what its definitions read."""
+    """Errors of the folders of a project, and of the paths that its definitions read."""
     if mistake := _output_mistake(project):
         yield mistake
         return
@@ -86,7 +86,7 @@ def _check_table(project: Project, table: TableDefinition) -> None:
 
 
 def _check_source(project: Project, stream: StreamDefinition) -> None:
-    """The part of a pattern before its first wildcard; the connector looks at each file again."""
+    """The part of a pattern before its first wildcard; the connector checks each file again."""
     if stream.source != "files":
         return
     parts = PurePosixPath(stream.options.get("path", "")).parts

@@ -1,8 +1,8 @@
 """Stateful processors that a project's functions.py gives to its SQL.
 
-A processor is a class: `init` makes the state of a new key, `on_event` and `on_timer` take the key
-on and yield rows. It is called as `SELECT * FROM visits(TABLE(clicks) PARTITION BY user)`. State is
-kept as JSON between calls, so that it is the same wherever the events are cut.
+A processor is a class: `init` makes the state of a new key, `on_event` and `on_timer` update the
+key and yield rows. It is called as `SELECT * FROM visits(TABLE(clicks) PARTITION BY user)`. State
+is kept as JSON between calls, so that it is the same wherever the events are cut.
 tests/define/test_processors.py checks loading and refusals.
 """
 
@@ -35,7 +35,7 @@ class ProcessorDefinition:
 
 
 def processor(outputs: str, *, state: Any = Any, name: str | None = None) -> Callable[[C], C]:
-    """Give a processor to SQL.
+    """Register a processor for SQL.
 
     >>> @processor("user STRING, clicks BIGINT")
     ... class Counted:

@@ -25,12 +25,12 @@ from headrace.define.definitions import (
 )
 from headrace.define.paths import path_mistakes
 from headrace.define.settings import Settings, load_settings
-from headrace.define.statements import read_or_refuse
+from headrace.define.statements import read_valid_statements
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """All that a folder says, and the rules and watches that were added while it ran."""
+    """The definitions of a folder, and the rules and watches that were added while it ran."""
 
     folder: Path
     settings: Settings
@@ -89,7 +89,7 @@ def load_project(folder: Path) -> Project:
 
 
 def read_project(folder: Path) -> tuple[Project, list[HeadraceError]]:
-    """What a folder says, as far as it can be read, and what is wrong with the rest."""
+    """The valid definitions of a folder, and the errors of the others."""
     settings = load_settings(folder)
     definitions: list[Definition] = []
     mistakes: list[HeadraceError] = []
@@ -101,15 +101,15 @@ def read_project(folder: Path) -> tuple[Project, list[HeadraceError]]:
                 BadProject(f"{path.name} is not UTF-8 text", origin=Origin(path.name, 1))
             )
             continue
-        found, wrong = read_or_refuse(text, path.name, folder)
+        found, wrong = read_valid_statements(text, path.name, folder)
         definitions += found
         mistakes += wrong
     project = Project(folder, settings, tuple(definitions))
-    return project, [*mistakes, *repeats(definitions), *path_mistakes(project)]
+    return project, [*mistakes, *duplicate_definitions(definitions), *path_mistakes(project)]
 
 
-def repeats(definitions: Sequence[Definition]) -> Iterator[HeadraceError]:
-    """A mistake for each definition whose name was defined before."""
+def duplicate_definitions(definitions: Sequence[Definition]) -> Iterator[HeadraceError]:
+    """An error for each definition with a duplicate name."""
     seen: dict[str, Definition] = {}
     for definition in definitions:
         before = seen.setdefault(definition.name.lower(), definition)

@@ -1,7 +1,7 @@
-"""Reads what stands after AS in a stream, view or rule: a SELECT, the call of a processor, a SELECT
+"""Parses the query after AS in a stream, view or rule: a SELECT, the call of a processor, a SELECT
 over a pattern, or a threshold.
 
-A SELECT is kept as written. tests/define/test_statements.py, test_matching.py and
+A SELECT is kept as written. tests/define/test_statements.py, test_match_recognize.py and
 test_thresholds.py check what is read and what is refused.
 """
 
@@ -16,27 +16,27 @@ from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.define.definitions import MATCHED, ProcessorCall, QueryDefinition
 from headrace.define.dialect import tokens_of
-from headrace.define.matching import read_match
+from headrace.define.match_recognize import read_match
 from headrace.define.thresholds import read_threshold
-from headrace.define.tokens import Tokens, statements, word_of
+from headrace.define.tokens import TokenCursor, statements, word_of
 
 
 def query_of(kind: str, name: str, text: str, origin: Origin, place: Origin) -> QueryDefinition:
-    """The query of a definition whose other words were read elsewhere."""
-    # At its own line of the file, so that a mistake is told there.
+    """The query of a definition whose other clauses are parsed elsewhere."""
+    # At its own line of the file, so that an error names it.
     whole = "\n" * (place.line - 1) + f"AS {text}"
     [tokens] = statements(whole, place.path)
-    return read_query(Tokens(whole, place.path, tokens), kind, name, origin)
+    return read_query(TokenCursor(whole, place.path, tokens), kind, name, origin)
 
 
-def read_query(tokens: Tokens, kind: str, name: str, origin: Origin) -> QueryDefinition:
+def read_query(tokens: TokenCursor, kind: str, name: str, origin: Origin) -> QueryDefinition:
     """The rest of the statement, from AS."""
     tokens.expect("AS")
     if tokens.done:
         raise tokens.wrong(f"{kind} '{name}' has no SELECT after AS")
     if kind == "stream" and _calls_processor(tokens):
         return _processed(tokens, name, origin)
-    if kind == "stream" and tokens.seen("COUNT"):
+    if kind == "stream" and tokens.starts_with("COUNT"):
         return _counted(tokens, name, origin)
     if (at := _pattern_at(tokens.tokens)) is not None:
         return _matched(tokens, kind, name, origin, at)
@@ -58,16 +58,16 @@ def _pattern_at(tokens: Sequence[Token]) -> int | None:
     return next((n for n, t in enumerate(tokens) if word_of(t) == "MATCH_RECOGNIZE"), None)
 
 
-def _rest(tokens: Tokens) -> str:
+def _rest(tokens: TokenCursor) -> str:
     return tokens.text[tokens.tokens[tokens.at].start : tokens.tokens[-1].end + 1]
 
 
-def _calls_processor(tokens: Tokens) -> bool:
-    named = [tokens.ahead(number) for number in (4, 5)]
-    return tokens.seen("SELECT * FROM") and named == ["(", "TABLE"]
+def _calls_processor(tokens: TokenCursor) -> bool:
+    named = [tokens.peek(number) for number in (4, 5)]
+    return tokens.starts_with("SELECT * FROM") and named == ["(", "TABLE"]
 
 
-def _processed(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:
+def _processed(tokens: TokenCursor, name: str, origin: Origin) -> QueryDefinition:
     """SELECT * FROM processor(TABLE(stream) PARTITION BY key, …)"""
     place = tokens.origin
     tokens.at += 3
@@ -77,9 +77,9 @@ def _processed(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:
     source = tokens.name("the stream")
     tokens.expect(")")
     tokens.expect("PARTITION BY")
-    together = tokens.took("(")
+    together = tokens.accept("(")
     keys = [tokens.name("a column")]
-    while tokens.took(","):
+    while tokens.accept(","):
         keys.append(tokens.name("a column"))
     if together:
         tokens.expect(")")
@@ -89,7 +89,7 @@ def _processed(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:
     return QueryDefinition(name, "stream", f"SELECT * FROM {source}", origin, place, call)
 
 
-def _matched(tokens: Tokens, kind: str, name: str, origin: Origin, at: int) -> QueryDefinition:
+def _matched(tokens: TokenCursor, kind: str, name: str, origin: Origin, at: int) -> QueryDefinition:
     """SELECT … FROM stream MATCH_RECOGNIZE ( … ) …"""
     place, start = tokens.origin, tokens.tokens[tokens.at].start
     first = _relation(tokens, at)
@@ -98,7 +98,7 @@ def _matched(tokens: Tokens, kind: str, name: str, origin: Origin, at: int) -> Q
         raise tokens.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream", place)
     if kind == "view":
         raise Unsupported(
-            f"view '{name}' has a pattern of its own",
+            f"view '{name}' cannot have MATCH_RECOGNIZE",
             hint="make a stream of its matches with CREATE STREAM … AS SELECT … FROM "
             f"{source} MATCH_RECOGNIZE (…), and read that in the view.",
             origin=place,
@@ -106,7 +106,7 @@ def _matched(tokens: Tokens, kind: str, name: str, origin: Origin, at: int) -> Q
     tokens.at = at + 1
     match = read_match(tokens)
     end = tokens.tokens[tokens.at - 1].end + 1
-    # The lines of the clause stay, so that a mistake after it is told at its own.
+    # The lines of the clause stay, so that an error after it names the right line.
     lines = "\n" * tokens.text[first.start : end].count("\n")
     after = tokens.text[end : tokens.tokens[-1].end + 1]
     select = f"{tokens.text[start : first.start]}{MATCHED}{lines} {after}"
@@ -116,7 +116,7 @@ def _matched(tokens: Tokens, kind: str, name: str, origin: Origin, at: int) -> Q
     )
 
 
-def _relation(tokens: Tokens, at: int) -> Token:
+def _relation(tokens: TokenCursor, at: int) -> Token:
     """The first word of what stands between FROM and the word at that place."""
     depth, words = 0, tokens.tokens
     for before in range(at - 1, 0, -1):
@@ -126,7 +126,7 @@ def _relation(tokens: Tokens, at: int) -> Token:
     raise tokens.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream")
 
 
-def _counted(tokens: Tokens, name: str, origin: Origin) -> QueryDefinition:
+def _counted(tokens: TokenCursor, name: str, origin: Origin) -> QueryDefinition:
     """count(…) >= n WITHIN INTERVAL … PER keys FROM stream WHERE …"""
     place, threshold = tokens.origin, read_threshold(tokens)
     query = f"SELECT * {_rest(tokens)}"

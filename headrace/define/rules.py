@@ -1,7 +1,7 @@
-"""Decision rules as they were said: tests in order, and what each rule sets.
+"""Decision rules as parsed: tests in order, and the fields that each rule sets.
 
 A test is SQL, or a cell of a decision table, whose meaning waits for the type of its subject. Each
-piece knows its place and, in a few words, what it belongs to, so that any later error can say it.
+piece has its origin and the name of its rule and column, for later errors.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from headrace.core.origin import Origin
 
-ELSE = "else"  # what the column of decisions says of ELSE
+ELSE = "else"  # the value of the column of decisions for ELSE
 
 
 @dataclass(frozen=True, slots=True)
-class Sql:
+class SqlFragment:
     """A piece of SQL as written; `where` is such as "rule 'roaming', column 'SET zone'"."""
 
     text: str
@@ -23,10 +23,10 @@ class Sql:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """What a cell says of its column: an operator and the texts that are compared with."""
+class CellTest:
+    """The test of a cell: an operator and the texts to compare with."""
 
-    subject: Sql
+    subject: SqlFragment
     operator: str  # =, !=, >=, <=, >, <, range, null or not null
     values: tuple[str, ...]
     origin: Origin
@@ -34,29 +34,29 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DecisionRule:
     """If all tests are true, each field has its value."""
 
     name: str
-    tests: tuple[Sql | Cell, ...]
-    sets: tuple[tuple[str, Sql], ...]
+    tests: tuple[SqlFragment | CellTest, ...]
+    sets: tuple[tuple[str, SqlFragment], ...]
     origin: Origin
 
-    def value(self, field: str) -> Sql | None:
+    def value(self, field: str) -> SqlFragment | None:
         return next((sql for name, sql in self.sets if name.lower() == field.lower()), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The rules of a stream in their order, and what holds if none of them decides."""
+class DecisionRules:
+    """The rules of a stream in their order, and the default if none of them matches."""
 
-    rules: tuple[Rule, ...]
-    otherwise: Rule | None = None
+    rules: tuple[DecisionRule, ...]
+    otherwise: DecisionRule | None = None
     all_matches: bool = False
-    column: str = "rule"  # says which rule decided, or in an array which rules did
+    column: str = "rule"  # the rule that matched, or an array of all that did
 
     @property
-    def every(self) -> tuple[Rule, ...]:
+    def every(self) -> tuple[DecisionRule, ...]:
         """All rules, ELSE as the last."""
         return (*self.rules, self.otherwise) if self.otherwise else self.rules
 

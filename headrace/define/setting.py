@@ -1,9 +1,8 @@
 """How settings are declared and read: a dataclass of sections, each a dataclass of settings.
 
-A setting says its default, its meaning, whether it is a duration, its least value, the words that
-it may be and the form of each text in a list; the reader, the refusals and the documentation walk
-the same fields.
-tests/define/test_settings.py checks each refusal.
+A setting has its default, its meaning, whether it is a duration, its least value, the words that it
+may be and the form of each text in a list; the parser, the errors and the documentation use the
+same fields. tests/define/test_settings.py checks each refusal.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Every setting of `headrace.toml`, with its default and its meaning. Only `name` must be given.
 
-The dataclasses below are the one list of settings: the reader, the error messages and the test that
-compares docs/settings.md all walk their fields.
-tests/define/test_settings.py checks each default and each refusal.
+The dataclasses below are the one list of settings: the parser, the error messages and the test that
+compares docs/settings.md all use their fields. tests/define/test_settings.py checks each default
+and each refusal.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class BatchSettings:
 @dataclass(frozen=True, slots=True)
 class PatternSettings:
     steps_max: int = _setting(
-        200_000, "steps of a pattern's search before a key is set aside", least=1
+        200_000, "steps of a pattern's search before a key is ignored", least=1
     )
 
 
@@ -157,7 +157,7 @@ class WatchdogSettings:
 @dataclass(frozen=True, slots=True)
 class TablesSettings:
     interval_us: int = _setting(
-        "10 seconds", "time between two looks at the tables' files", duration=True
+        "10 seconds", "time between two checks of the tables' files", duration=True
     )
 
 
@@ -172,7 +172,7 @@ class QuerySettings:
     memory: str = _setting("1g", "memory of each process that runs ad-hoc queries on Spark")
     engine_memory: str = _setting("1GB", "memory of the engine that answers queries over views")
     kept_rows_max: int = _setting(
-        2_000_000, "merged rows of views that are kept in memory between reads", least=0
+        2_000_000, "rows of views that are kept in memory between reads", least=0
     )
     workers: int = _setting(
         2,
@@ -186,7 +186,7 @@ class QuerySettings:
         "5 minutes", "time after which a process that no query needs ends; one stays", duration=True
     )
     scan_max: int = _setting(
-        1_000_000, "records of a stream that one search for events looks at", least=1
+        1_000_000, "records of a stream that one search for events reads", least=1
     )
 
 
@@ -199,7 +199,7 @@ class SubscribeSettings:
     )
     rows_max: int = _setting(100_000, "rows of a view that can be watched", least=1)
     linger_us: int = _setting(
-        "60 seconds", "how long a view that nobody hears any more can be resumed", duration=True
+        "60 seconds", "how long a view without subscribers can be resumed", duration=True
     )
 
 
@@ -219,7 +219,7 @@ class LiveSettings:
     interval_us: int = _setting(
         "250 ms", "least time between two events of a live topic", duration=True
     )
-    rows_max: int = _setting(1_000, "rows of a view that a live topic tells", least=1)
+    rows_max: int = _setting(1_000, "rows of a view that a live topic sends", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +228,15 @@ class NotifySettings:
     private: bool = _setting(
         False, "whether a webhook may be in a private network, and be plain http"
     )
-    secret: str = _setting("", "what webhooks are signed with; HEADRACE_NOTIFY_SECRET goes before")
+    secret: str = _setting("", "what webhooks are signed with; HEADRACE_NOTIFY_SECRET overrides it")
     secret_before: str = _setting(
         "",
         "the secret before, signed with too while receivers change theirs; "
-        "HEADRACE_NOTIFY_SECRET_BEFORE goes before",
+        "HEADRACE_NOTIFY_SECRET_BEFORE overrides it",
     )
     connect_us: int = _setting("5 seconds", "time to reach a webhook or mail server", duration=True)
     answer_us: int = _setting(
-        "10 seconds", "time that a webhook or mail server may be silent", duration=True
+        "10 seconds", "time that a webhook or mail server may be idle", duration=True
     )
     answer_bytes_max: int = _setting(65_536, "largest answer of a webhook that is read", least=0)
     attempts_max: int = _setting(

@@ -19,10 +19,12 @@ from headrace.core.schema import Column, Schema, Type, not_in_csv
 from headrace.core.subscription import Guarantee
 from headrace.core.time import duration_us
 from headrace.define.columns import read_column
-from headrace.define.deciding import read_rules
+from headrace.define.create_rule import read_rule
+from headrace.define.create_watch import read_watch
+from headrace.define.decision_rules import read_rules
 from headrace.define.definitions import (
     Definition,
-    Pace,
+    PaceDefinition,
     QueryDefinition,
     SinkDefinition,
     StreamDefinition,
@@ -31,10 +33,9 @@ from headrace.define.definitions import (
 )
 from headrace.define.pace import PACE_OPTIONS, read_pace
 from headrace.define.queries import read_query
-from headrace.define.ruling import read_rule
-from headrace.define.subscribing import read_emission, read_where
-from headrace.define.tokens import Tokens, statements
-from headrace.define.watching import read_watch
+from headrace.define.tokens import TokenCursor, statements
+from headrace.define.view_subscription import read_emission, read_where
+from headrace.destination.kinds import read_into
 
 KNOWN = (
     "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE RULE, CREATE WATCH, "
@@ -53,16 +54,16 @@ def read_statements(text: str, path: str, folder: Path = Path()) -> list[Definit
     >>> [definition.name for definition in read_statements(text, "a.sql")]
     ['a', 'v']
     """
-    found, mistakes = read_or_refuse(text, path, folder)
+    found, mistakes = read_valid_statements(text, path, folder)
     if mistakes:
         raise mistakes[0]
     return found
 
 
-def read_or_refuse(
+def read_valid_statements(
     text: str, path: str, folder: Path = Path()
 ) -> tuple[list[Definition], list[HeadraceError]]:
-    """The definitions of one file that can be read, and what is wrong with the others."""
+    """The valid definitions of one file, and the errors of the others."""
     found: list[Definition] = []
     mistakes: list[HeadraceError] = []
     try:
@@ -72,12 +73,12 @@ def read_or_refuse(
             except HeadraceError as error:
                 mistakes.append(error)
     except HeadraceError as error:
-        mistakes.append(error)  # not even its words can be told
+        mistakes.append(error)  # it cannot even be split into tokens
     return found, mistakes
 
 
 @dataclass(slots=True)
-class _Reader(Tokens):
+class _Reader(TokenCursor):
     """Reads one definition."""
 
     folder: Path = Path()
@@ -92,8 +93,8 @@ class _Reader(Tokens):
             )
         name = self.name(f"the {kind.lower()}")
         if name.startswith("_"):
-            raise self.wrong("names that begin with '_' are kept for Headrace itself", first)
-        if kind == "VIEW" or (kind == "STREAM" and self.seen("AS")):
+            raise self.wrong("names that begin with '_' are reserved", first)
+        if kind == "VIEW" or (kind == "STREAM" and self.starts_with("AS")):
             return read_query(self, kind.lower(), name, first)
         if kind == "SINK":
             return self.sink(name, first)
@@ -123,7 +124,7 @@ class _Reader(Tokens):
     def stream(
         self, name: str, schema: Schema, watermark: Watermark | None, origin: Origin
     ) -> StreamDefinition:
-        options = self.options() if self.took("WITH") else {}
+        options = self.options() if self.accept("WITH") else {}
         self.end()
         plain = {key: options.pop(key) for key in _STREAM_OPTIONS if key in options}
         times = {key: plain.pop(key) for key in _WATERMARK_OPTIONS if key in plain}
@@ -151,7 +152,7 @@ class _Reader(Tokens):
             **plain,
         )
 
-    def pace(self, said: dict[str, str], origin: Origin) -> Pace:
+    def pace(self, said: dict[str, str], origin: Origin) -> PaceDefinition:
         try:
             return read_pace(said)
         except ValueError as error:
@@ -169,7 +170,9 @@ class _Reader(Tokens):
             )
 
     def refuse_generated(self, role: str, column: Column | None, origin: Origin) -> None:
-        """What decides on an event's place and lateness is read before anything is computed."""
+        """The columns that set an event's partition and lateness are read before anything is
+        computed.
+        """
         if column and column.generated:
             raise BadDefinition(
                 f"{role} '{column.name}' is GENERATED, and must be read from the event",
@@ -180,7 +183,7 @@ class _Reader(Tokens):
     def with_times(
         self, name: str, watermark: Watermark | None, times: dict[str, str], origin: Origin
     ) -> Watermark | None:
-        """The watermark with what the options say of it."""
+        """The watermark with its options."""
         if watermark is None:
             for option in times:
                 raise self.wrong(f"'{option}' is given, but '{name}' has no WATERMARK", origin)
@@ -188,7 +191,7 @@ class _Reader(Tokens):
         try:
             lengths = {option: duration_us(text) for option, text in times.items()}
         except ValueError as error:
-            raise self.wrong(f"an option of the watermark is wrong: {error}", origin) from error
+            raise self.wrong(f"an option of the watermark is not valid: {error}", origin) from error
         return replace(
             watermark,
             ahead_us=lengths.get("watermark.ahead", watermark.ahead_us),
@@ -196,7 +199,7 @@ class _Reader(Tokens):
         )
 
     def refuse_clauses(self, name: str, schema: Schema, origin: Origin) -> None:
-        """What says how an event holds a column says nothing of a table, which Spark reads."""
+        """Refuse FORMAT, FROM and DEFAULT on a table, which Spark reads."""
         for column in schema.columns:
             if column.clauses:
                 what = f"column '{column.name}' of table '{name}' has {column.clauses}"
@@ -212,7 +215,7 @@ class _Reader(Tokens):
         format = self.word().lower()
         if format not in {"csv", "parquet", "json"}:
             raise self.wrong(f"a table is USING csv, parquet or json, not {format}", origin)
-        options = self.options() if self.took("OPTIONS") else {}
+        options = self.options() if self.accept("OPTIONS") else {}
         self.expect("LOCATION")
         location = self.literal()
         self.end()
@@ -223,13 +226,10 @@ class _Reader(Tokens):
         view = self.name("the view")
         where, condition = read_where(self)
         self.expect("INTO")
-        into = self.word().lower()
-        if into not in {"file", "stream"}:
-            raise self.wrong(f"a sink goes INTO FILE or INTO STREAM, not {into}", origin)
-        target = self.literal() if into == "file" else self.name("the stream")
+        destination = read_into(self)
         emission = read_emission(self, view, where)
         subscription = msgspec.structs.replace(emission, condition=condition)
-        options = self.options() if self.took("WITH") else {}
+        options = self.options() if self.accept("WITH") else {}
         self.end()
         said = options.pop("guarantee", Guarantee.EXACTLY_ONCE.value).lower()
         if options:
@@ -238,7 +238,7 @@ class _Reader(Tokens):
         if said not in set(Guarantee):
             known = ", ".join(f"'{each}'" for each in Guarantee)
             raise self.wrong(f"guarantee is one of {known}, not '{said}'", origin)
-        return SinkDefinition(name, subscription, into, target, Guarantee(said), origin)
+        return SinkDefinition(name, subscription, destination, Guarantee(said), origin)
 
     # Clauses
 
@@ -248,13 +248,13 @@ class _Reader(Tokens):
         columns: list[Column] = []
         watermark = None
         while True:
-            if self.seen("WATERMARK"):
+            if self.starts_with("WATERMARK"):
                 if watermark:
                     raise self.wrong(f"'{name}' has two watermarks")
                 watermark = self.watermark()
             else:
                 columns.append(read_column(self))
-            if not self.took(","):
+            if not self.accept(","):
                 break
         self.expect(")")
         if not any(column.generated is None for column in columns):
@@ -271,26 +271,26 @@ class _Reader(Tokens):
         self.expect("OF")
         self.expect("INTERVAL")
         place, words = self.origin, []
-        while not (self.done or self.seen(",") or self.seen(")")):
+        while not (self.done or self.starts_with(",") or self.starts_with(")")):
             words.append(self.word())
         try:
             return Watermark(column, duration_us(" ".join(words)))
         except ValueError as error:
-            raise self.wrong(f"the watermark's delay is wrong: {error}", place) from error
+            raise self.wrong(f"the watermark's delay is not valid: {error}", place) from error
 
     def options(self) -> dict[str, str]:
         self.expect("(")
         found: dict[str, str] = {}
-        while not self.seen(")"):
+        while not self.starts_with(")"):
             key = self.word()
-            while self.took("."):
+            while self.accept("."):
                 key += "." + self.word()
-            self.took("=")
-            sign = "-" if self.took("-") else ""
+            self.accept("=")
+            sign = "-" if self.accept("-") else ""
             if key.lower() in found:
                 raise self.wrong(f"the option '{key}' is given twice")
             found[key.lower()] = sign + self.word()
-            if not self.took(","):
+            if not self.accept(","):
                 break
         self.expect(")")
         return found

@@ -5,19 +5,19 @@ tests/define/test_thresholds.py checks what is read and what is refused.
 
 from __future__ import annotations
 
-from headrace.define.definitions import Phrase, ThresholdDefinition
-from headrace.define.tokens import Tokens
+from headrace.define.definitions import NamedExpression, ThresholdDefinition
+from headrace.define.tokens import TokenCursor
 
 LEAST_MAX = 100_000
 
 
-def read_threshold(tokens: Tokens) -> ThresholdDefinition:
-    """The words up to FROM."""
+def read_threshold(tokens: TokenCursor) -> ThresholdDefinition:
+    """Parse the threshold up to FROM."""
     tokens.expect("COUNT")
     tokens.expect("(")
     counted = _counted(tokens)
     tokens.expect(")")
-    origin, more = tokens.origin, tokens.took(">")
+    origin, more = tokens.origin, tokens.accept(">")
     if not more:
         tokens.expect(">=")
     text = tokens.word()
@@ -30,22 +30,22 @@ def read_threshold(tokens: Tokens) -> ThresholdDefinition:
     if within_us <= 0:
         raise tokens.wrong("an interval must be longer than nothing", origin)
     keys: list[str] = []
-    while tokens.took("," if keys else "PER"):
+    while tokens.accept("," if keys else "PER"):
         keys.append(tokens.name("a column"))
-    if not tokens.seen("FROM"):
+    if not tokens.starts_with("FROM"):
         tokens.expect("FROM")
     return ThresholdDefinition(tuple(keys), least, within_us, counted)
 
 
-def _counted(tokens: Tokens) -> Phrase | None:
+def _counted(tokens: TokenCursor) -> NamedExpression | None:
     """What is between the parentheses: `*`, or DISTINCT and SQL."""
-    if tokens.took("*"):
+    if tokens.accept("*"):
         return None
     tokens.expect("DISTINCT")
     origin, first, depth = tokens.origin, tokens.at, 0
-    while not tokens.done and (depth or not tokens.seen(")")):
-        depth += tokens.seen("(") - tokens.seen(")")
+    while not tokens.done and (depth or not tokens.starts_with(")")):
+        depth += tokens.starts_with("(") - tokens.starts_with(")")
         tokens.at += 1
     if tokens.at == first:
-        raise tokens.wrong("DISTINCT needs a column")
-    return Phrase("", tokens.text_from(first), origin)
+        raise tokens.wrong("DISTINCT requires a column")
+    return NamedExpression("", tokens.text_from(first), origin)

@@ -1,4 +1,4 @@
-"""Walks the tokens of one statement; each mistake is named with its line.
+"""A cursor over the tokens of one statement; each error has its line.
 
 A clause begins at a word, and a text or a name in quotes is never a word, whatever it says: every
 reader compares words here, with their kind, and none the bare text of a token. `CREATE …` and
@@ -17,7 +17,7 @@ from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.core.time import duration_us
 from headrace.define.dialect import tokens_of
-from headrace.define.mistakes import SEMICOLON
+from headrace.define.syntax_errors import SEMICOLON
 
 _TEXTS = {
     TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING, TokenType.HEX_STRING,
@@ -28,7 +28,7 @@ _QUOTED = {*_TEXTS, TokenType.IDENTIFIER}
 
 
 def word_of(token: Token) -> str:
-    """The word or sign of a token in upper case; empty for what stands in quotes."""
+    """The word or sign of a token in upper case; empty for a quoted one."""
     return "" if token.token_type in _QUOTED else token.text.upper()
 
 
@@ -56,8 +56,8 @@ def statements(text: str, path: str) -> Iterator[list[Token]]:
 
 
 @dataclass(slots=True)
-class Tokens:
-    """A place in the tokens of one statement."""
+class TokenCursor:
+    """A cursor over the tokens of one statement."""
 
     text: str
     path: str
@@ -74,7 +74,7 @@ class Tokens:
         before = self.text[: token.start]
         return Origin(self.path, before.count("\n") + 1)
 
-    def ahead(self, number: int = 0) -> str:
+    def peek(self, number: int = 0) -> str:
         """The word or sign that comes, or one further on; empty if there is none."""
         at = self.at + number
         return word_of(self.tokens[at]) if 0 <= at < len(self.tokens) else ""
@@ -83,10 +83,10 @@ class Tokens:
         at = self.at + number
         return self.tokens[at].token_type if 0 <= at < len(self.tokens) else None
 
-    def seen(self, words: str) -> bool:
+    def starts_with(self, words: str) -> bool:
         return self._spelt(words) > 0
 
-    def took(self, words: str) -> bool:
+    def accept(self, words: str) -> bool:
         found = self._spelt(words)
         self.at += found
         return found > 0
@@ -94,7 +94,7 @@ class Tokens:
     def _spelt(self, words: str) -> int:
         """How many tokens spell these words here; 0 if they do not. `ORDER BY` is one or two."""
         wanted, found, count = words.split(), list[str](), 0
-        while len(found) < len(wanted) and (word := self.ahead(count)):
+        while len(found) < len(wanted) and (word := self.peek(count)):
             found += word.split()
             count += 1
         return count if found == wanted else 0
@@ -108,12 +108,12 @@ class Tokens:
     def name(self, what: str) -> str:
         token = self.tokens[self.at] if not self.done else None
         if token is None or token.token_type in _TEXTS or not token.text.isidentifier():
-            raise self.wrong(f"a name for {what} is expected: letters, digits and '_'")
+            raise self.wrong(f"expected a name for {what}: letters, digits and '_'")
         return self.word()
 
     def literal(self) -> str:
         if self.kind() is not TokenType.STRING:
-            raise self.wrong("a text in quotes is expected")
+            raise self.wrong("expected a text in quotes")
         return self.word()
 
     def interval(self) -> int:
@@ -126,26 +126,24 @@ class Tokens:
         try:
             return duration_us(" ".join(words))
         except ValueError as error:
-            raise self.wrong(f"the interval is wrong: {error}", origin) from error
+            raise self.wrong(f"the interval is not valid: {error}", origin) from error
 
     def text_from(self, first: int) -> str:
-        """What was written from a token up to here."""
+        """The source text from a token up to here."""
         start, end = self.tokens[first].start, self.tokens[self.at - 1].end
         return self.text[start : end + 1]
 
     def expect(self, word: str) -> None:
-        if not self.took(word):
-            found = (
-                "the statement ends" if self.done else f"'{self.tokens[self.at].text}' stands there"
-            )
-            raise self.wrong(f"{word} is expected, but {found}")
+        if not self.accept(word):
+            found = "the end of the statement" if self.done else f"'{self.tokens[self.at].text}'"
+            raise self.wrong(f"expected {word}, got {found}")
 
     def end(self) -> None:
         if not self.done:
             raise self.wrong(
-                f"nothing more is expected, but '{self.tokens[self.at].text}' stands there"
+                f"expected the end of the statement, got '{self.tokens[self.at].text}'"
             )
 
     def wrong(self, message: str, origin: Origin | None = None) -> BadDefinition:
-        hint = SEMICOLON if self.at and self.seen("CREATE") else None
+        hint = SEMICOLON if self.at and self.starts_with("CREATE") else None
         return BadDefinition(message, hint=hint, origin=origin or self.origin)

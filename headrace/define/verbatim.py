@@ -1,4 +1,4 @@
-"""Spark reads an expression in the words in which it was written.
+"""Keeps expressions exactly as written for Spark.
 
 The parser notes for each expression which tokens it was read from, and the generator writes these
 tokens again as long as the expression is unchanged. Only white space, comments and the case of
@@ -47,7 +47,7 @@ class VerbatimParser(SparkParser):
             for node in trees[0].walk():
                 if (span := node.meta_get(_TOKENS)) and id(node) not in rewritten:
                     # The hash is that of the whole expression: another one says that it changed.
-                    node.meta[_WRITTEN] = written(raw_tokens[slice(*span)], sql), hash(node)
+                    node.meta[_WRITTEN] = join_tokens(raw_tokens[slice(*span)], sql), hash(node)
         return trees
 
 
@@ -84,8 +84,8 @@ def is_from_variant(cast: exp.Cast) -> bool:
 
 
 class VerbatimGenerator(SparkGenerator):
-    """Writes what is unchanged as it was written. A cast from a part of a VARIANT is tried: of
-    other casts Spark makes NULL of a bad value, of these it fails.
+    """Writes unchanged expressions as they were written. A cast from a part of a VARIANT is tried:
+    of other casts Spark makes NULL of a bad value, of these it fails.
     """
 
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
@@ -101,12 +101,12 @@ class VerbatimGenerator(SparkGenerator):
         return super().sql(expression, key, comment)
 
 
-def written(tokens: Sequence[Token], sql: str) -> str:
+def join_tokens(tokens: Sequence[Token], sql: str) -> str:
     """The tokens on one line.
 
     >>> from sqlglot.dialects.spark import Spark
     >>> text = "Count( a.B )  filter(where c:d::int>- 1L) -- why"
-    >>> written(Spark().tokenize(text), text)
+    >>> join_tokens(Spark().tokenize(text), text)
     'count(a.B) FILTER (WHERE c:d::int > -1L)'
     """
     text, place, before = "", -1, _Word("", _Kind.START)
@@ -122,7 +122,7 @@ def written(tokens: Sequence[Token], sql: str) -> str:
 
 
 class _Kind(Enum):
-    """What a word is to its neighbours."""
+    """The kind of a word, which decides on the space beside it."""
 
     START = auto()
     NAME = auto()  # of a column, type or function

@@ -1,1 +1,1 @@
-"""The world -> the log: the intake of each stream, and one connector a file."""
+"""Appends events to the log: the intake of each stream, and one connector per module."""

@@ -1,7 +1,7 @@
-"""The connectors: how events come in beside HTTP, which every stream has.
+"""The connectors: sources of events beside HTTP, which every stream has.
 
 A connector is made for a stream that names it as its source, and runs in a thread of its own until
-it is told to stop. Its options are checked when a project is planned, and checking opens nothing.
+it is stopped. Its options are checked when a project is planned, and checking opens nothing.
 tests/ingest/test_connector.py checks the table and each refusal.
 """
 
@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, Protocol
 
 from headrace.core.errors import BadDefinition
+from headrace.core.problems import Problems
 from headrace.core.time import now_us
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.fields import field_reader
@@ -34,25 +35,29 @@ class Connector(Protocol):
         """Work until `stop` is set; return earlier only when there is nothing more to do."""
 
 
-# (definition, intake, project folder, state folder) -> connector
-MakeConnector = Callable[[StreamDefinition, Intake, Path, Path], Connector]
+# (definition, intake, project folder, state folder, problems of sources) -> connector
+MakeConnector = Callable[[StreamDefinition, Intake, Path, Path, Problems], Connector]
 
 
 @dataclass(frozen=True, slots=True)
 class NoOptions:
-    """HTTP is always there and has nothing to say."""
+    """HTTP is always available and has no options."""
 
 
-def _tcp(definition: StreamDefinition, intake: Intake, project: Path, state: Path) -> Connector:
-    return TcpConnector(definition, intake)
+def _tcp(
+    definition: StreamDefinition, intake: Intake, project: Path, state: Path, problems: Problems
+) -> Connector:
+    return TcpConnector(definition, intake, problems)
 
 
-def _files(definition: StreamDefinition, intake: Intake, project: Path, state: Path) -> Connector:
-    return FilesConnector(definition, intake, project, state)
+def _files(
+    definition: StreamDefinition, intake: Intake, project: Path, state: Path, problems: Problems
+) -> Connector:
+    return FilesConnector(definition, intake, project, state, problems)
 
 
 def _generator(
-    definition: StreamDefinition, intake: Intake, project: Path, state: Path
+    definition: StreamDefinition, intake: Intake, project: Path, state: Path, problems: Problems
 ) -> Connector:
     rng = Random(read_generator_options(definition).seed)
     return GeneratorConnector(definition, intake, rng=rng, clock=now_us)

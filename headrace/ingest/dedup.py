@@ -1,13 +1,12 @@
-"""The ids of a stream's events, so that a producer may send an event again, however late.
+"""Deduplication by id: a producer may send an event again at any time.
 
-The newest ids are in memory, about `ids_max` of them; all others are in the index, and only what is
-there is forgotten here. Ids are numbered by *slots* in the order in which they were first seen.
-Each belongs to one *arrival* (the records of one request), and an arrival that is not durable yet
-is *pending*: whoever meets one of its ids must wait for it, and fails if it fails. Only the
-originals of an append that failed are forgotten, so that a second attempt counts once. An arrival
-is *folded* when it and all before it have ended: its ids may go into the index, which then goes as
-far as its offsets do.
-tests/ingest/test_dedup.py checks this.
+The newest ids are in memory, about `ids_max` of them; all others are in the index, and only ids in
+the index are evicted from memory. Ids are numbered by *slots* in the order in which they were first
+seen. Each belongs to one *arrival* (the records of one request), and an arrival that is not durable
+yet is *pending*: a request that repeats one of its ids waits for it, and fails if it fails. Only
+the originals of an append that failed are forgotten, so that a second attempt counts once. An
+arrival is *folded* when it and all before it have ended: its ids may go into the index, which then
+goes as far as its offsets do. tests/ingest/test_dedup.py checks this.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Position
-from headrace.ingest.hashing import Hashed, Hashes
+from headrace.ingest.hashing import Hashes, RecordHashes
 from headrace.ingest.id_index import IdIndex
 
 _FORGET_AT_ONCE = 256  # and as many as came, so that no request waits for many others
@@ -29,8 +28,8 @@ _TRIM_SLOTS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """What became of each record of one arrival, and the arrivals that it now depends on."""
+class DedupResult:
+    """The status of each record of one arrival, and the appends that it waits for."""
 
     arrival: int
     statuses: bytearray
@@ -38,7 +37,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ready:
+class IdBatch:
     """Ids for the index: those of all events up to a position."""
 
     ids: Hashes
@@ -59,7 +58,7 @@ class _Arrival:
     ends: Sequence[tuple[int, int]] | None = None
 
 
-class IdMemory:
+class RecentIds:
     """The ids of a stream's recent events. Not safe for threads: the intake holds a lock around
     it, and looks up in the index under the same lock.
     """
@@ -83,7 +82,7 @@ class IdMemory:
         """How many ids may go into the index."""
         return self._folded_slot - self._indexed_slot
 
-    def decide(self, hashed: Hashed, durable: Future[None] | None) -> Decision:
+    def decide(self, hashed: RecordHashes, durable: Future[None] | None) -> DedupResult:
         """Decide each record in order, and remember the new ids.
 
         `durable` is the future of these records' append; None if they are in the log already.
@@ -100,9 +99,9 @@ class IdMemory:
         arrival = _Arrival(first, self._base + len(self._ids), durable)
         self._arrivals[self._arrivals_ever] = arrival
         self._forget(hashed.size + _FORGET_AT_ONCE)
-        return Decision(self._arrivals_ever, statuses, waits_for)
+        return DedupResult(self._arrivals_ever, statuses, waits_for)
 
-    def _remember_all(self, hashed: Hashed, first: int) -> bool:
+    def _remember_all(self, hashed: RecordHashes, first: int) -> bool:
         """Remember ids that are all new, as nearly always; False if one is not."""
         ids = hashed.ids.tolist()
         if not self._slots.keys().isdisjoint(ids) or len(set(ids)) < len(ids):
@@ -112,9 +111,11 @@ class IdMemory:
         self._bodies.frombytes(hashed.bodies.tobytes())
         return True
 
-    def _decide_each(self, hashed: Hashed, known: dict[int, int]) -> tuple[bytearray, list[int]]:
+    def _decide_each(
+        self, hashed: RecordHashes, known: dict[int, int]
+    ) -> tuple[bytearray, list[int]]:
         """The status of each record, and the slots that were met; `known` are the bodies of ids in
-        the index, which are durable, so that nobody waits for them.
+        the index, which are durable, so that no request waits for them.
         """
         slots, statuses, met = self._slots, bytearray(hashed.size), list[int]()
         found = zip(hashed.places, hashed.ids.tolist(), hashed.bodies.tolist(), strict=True)
@@ -129,7 +130,7 @@ class IdMemory:
                     continue
                 met.append(slot)
                 original = self._bodies[slot - self._base]
-            statuses[place] = Status.DUPLICATE if original == body else Status.DEAD_LETTER
+            statuses[place] = EventStatus.DUPLICATE if original == body else EventStatus.DEAD_LETTER
         return statuses, met
 
     def _waits_for(self, met: list[int]) -> tuple[Future[None], ...]:
@@ -147,7 +148,7 @@ class IdMemory:
         """
         arrival = self._arrivals[number]
         for identity in failed.tolist():
-            # An id may have been forgotten and come again: then it belongs to a later arrival.
+            # An id may have been evicted and arrived again: then it belongs to a later arrival.
             slot = self._slots.get(identity, -1)
             if arrival.first <= slot < arrival.after:
                 del self._slots[identity]
@@ -163,23 +164,23 @@ class IdMemory:
         self._folded_slot = arrival.after
         del self._arrivals[self._folded]
 
-    def get_ready(self) -> Ready:
-        """What the index is to take in; they stay here until it is `indexed`."""
+    def next_batch(self) -> IdBatch:
+        """The next batch for the index; its ids stay in memory until `mark_indexed`."""
         part = slice(self._indexed_slot - self._base, self._folded_slot - self._base)
         ids, bodies = (np.array(a[part], np.uint64) for a in (self._ids, self._bodies))
         if self._failed:
             failed = np.array(sorted(self._failed)) - self._indexed_slot
             written = ~np.isin(np.arange(len(ids)), failed)
             ids, bodies = ids[written], bodies[written]
-        return Ready(ids, bodies, Position(tuple(self._reached)), self._folded_slot)
+        return IdBatch(ids, bodies, Position(tuple(self._reached)), self._folded_slot)
 
-    def indexed(self, ready: Ready) -> None:
-        """The index has taken it in."""
+    def mark_indexed(self, ready: IdBatch) -> None:
+        """The index has the batch."""
         self._indexed_slot = ready.after
         self._failed = {slot for slot in self._failed if slot >= ready.after}
 
     def _forget(self, most: int) -> None:
-        """Forget some of the oldest ids that are in the index, while there are too many."""
+        """Evict some of the oldest ids that are in the index, while there are too many."""
         slots, ids, base = self._slots, self._ids, self._base
         above = min(most, len(slots) - self._ids_max, self._indexed_slot - self._forgotten)
         for slot in range(self._forgotten, self._forgotten + max(0, above)):
@@ -192,5 +193,5 @@ class IdMemory:
             self._base = self._forgotten
 
 
-def nothing() -> Hashes:
+def no_hashes() -> Hashes:
     return np.empty(0, np.uint64)

@@ -1,7 +1,7 @@
-"""Ingest stops while the disk still has room for everything else to end its work.
+"""Stops ingest while the disk still has space for the rest of the work.
 
-Free space is looked at no more than once a second, and nothing is taken below the limit.
-tests/ingest/test_intake.py checks the refusal and the way back.
+Free space is checked at most once a second, and nothing is accepted below the limit.
+tests/ingest/test_intake.py checks the refusal and the recovery.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class DiskGuard:
         self._left = 0
 
     def check(self) -> None:
-        """Raise DiskFull if there is too little room."""
+        """Raise DiskFull if there is too little space."""
         now = self._clock()
-        # A clock that was set back must not stop us from looking.
+        # A clock that was set back must not stop the check.
         if self._looked_us is None or abs(now - self._looked_us) >= SECOND:
             self._left, self._looked_us = self._free(self._path), now
         if self._left < self._least:
             raise DiskFull(
                 f"the disk has {self._left} bytes left, and ingest stops below {self._least}",
                 detail="nothing of this request was accepted.",
-                hint="free some room, or lower log.free_bytes_min; ingest then goes on by itself.",
+                hint="free some space, or lower log.free_bytes_min; ingest then resumes by itself.",
             )

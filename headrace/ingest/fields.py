@@ -57,7 +57,7 @@ def _path(definition: StreamDefinition, name: str) -> JsonPath:
 
 
 def _json_reader(names: dict[str, str]) -> FieldReader:
-    """Record by record. Reading all lines in one call was no faster, and does not mind where a line
+    """Record by record. Reading all lines in one call was not faster, and ignores where a line
     ends, so that two broken neighbours could pass for one event.
     """
     common = _decoder(names, _Common, None)

@@ -4,10 +4,10 @@
 
 Import takes a file when it has been still for one poll, so that a file is not read while it is
 copied in. Tail takes what is there and waits for the end of an unfinished last line. A file is
-known by its content: one that was renamed, or written anew with the same beginning, goes on where
-it was, and one that has another content is read from its beginning. What cannot be read is passed
-over, logged, and kept in `problems`; everything else is taken at least once.
-tests/ingest/test_files.py checks this on real files.
+known by its content: one that was renamed, or written again with the same beginning, continues at
+its cursor, and one with another content is read from its beginning. Everything is taken at least
+once; a record that cannot be read whole is taken as a dead letter with its beginning, and reported
+as a problem of the source. tests/ingest/test_files.py checks this on real files.
 """
 
 from __future__ import annotations
@@ -15,28 +15,27 @@ from __future__ import annotations
 import gzip
 import os
 import threading
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import msgspec
-import structlog
 
+from headrace.core.event import OVERLONG
+from headrace.core.problems import Problems, reason_of
 from headrace.core.time import MICROSECOND, SECOND, Clock, now_us
 from headrace.define.definitions import StreamDefinition
+from headrace.ingest.file_cursors import FileCursor, FileCursors
+from headrace.ingest.file_problems import FileProblems
 from headrace.ingest.intake import Intake
-from headrace.ingest.lines import Lines
+from headrace.ingest.lines import Lines, UnreadableRecord
+from headrace.ingest.option_values import duration, pattern, switch, word
 from headrace.ingest.options import bad_value, option, read_options
-from headrace.ingest.patience import accept_patiently
-from headrace.ingest.progress import Mark, Progress
-from headrace.ingest.reading import duration, pattern, switch, word
 from headrace.ingest.records import Chunk, Kind, header_of, read_chunks
+from headrace.ingest.retry import accept_with_retry
 
-_PROBLEMS_MAX = 100
 _SAVE_AGAIN_S = 1.0
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class FilesOptions:
     mode: str = option(
         "import", "import: each file once; tail: follow growing files", word("import", "tail")
     )
-    poll: int = option("1 second", "time between two looks at the folder", duration)
+    poll: int = option("1 second", "time between two scans of the folder", duration)
     header: bool = option(
         "true", "whether the first line of a CSV file names its columns", switch("true", "false")
     )
@@ -62,7 +61,7 @@ def read_files_options(definition: StreamDefinition) -> FilesOptions:
 
 
 class FilesConnector:
-    """Reads the files of one stream until it is told to stop."""
+    """Reads the files of one stream until it is stopped."""
 
     def __init__(
         self,
@@ -70,6 +69,7 @@ class FilesConnector:
         intake: Intake,
         project: Path,
         state: Path,
+        problems: Problems,
         *,
         clock: Clock = now_us,
     ) -> None:
@@ -78,30 +78,32 @@ class FilesConnector:
         settings = intake.settings
         self._project, written = project.resolve(), (settings.state, settings.output)
         self._own = (state.resolve(), *((self._project / name).resolve() for name in written))
-        self._progress = Progress(state, definition.name)
-        self._seen: dict[str, Mark] = {}
-        self._before: Mapping[str, Mark] = {}
-        self.problems: deque[str] = deque(maxlen=_PROBLEMS_MAX)
+        self._cursors = FileCursors(state, definition.name)
+        self._seen: dict[str, FileCursor] = {}
+        self._before: Mapping[str, FileCursor] = {}
+        self._problems = FileProblems(definition.name, problems)
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
-            self.look(stop)
+            self.scan(stop)
             stop.wait(self._options.poll / SECOND)
 
-    def look(self, stop: threading.Event) -> None:
-        """Take all that is new, once."""
+    def scan(self, stop: threading.Event) -> None:
+        """Read all that is new, once."""
         paths = {str(path.relative_to(self._project)): path for path in self._paths()}
-        self._progress.forget_gone(paths)
-        # Names may have been passed on from file to file, so marks are compared as they were.
-        self._before = self._progress.marks()
-        self._seen = {name: mark for name, mark in self._seen.items() if name in paths}
+        self._cursors.forget_gone(paths)
+        self._problems.keep(paths)
+        # Files may have been renamed to each other's names, so cursors are compared as they were.
+        self._before = self._cursors.cursors()
+        self._seen = {name: cursor for name, cursor in self._seen.items() if name in paths}
         for name, path in paths.items():
             if stop.is_set():
                 return
             try:
-                self._look_at(name, path, stop)
+                self._read_new(name, path, stop)
+                self._problems.well(name)
             except OSError as error:
-                self._report(name, str(error))
+                self._problems.failed(name, reason_of(error))
 
     def _paths(self) -> list[Path]:
         """The files that match, in order, inside the project; never what the project writes,
@@ -114,43 +116,47 @@ class FilesConnector:
         inside = path.is_relative_to(self._project)
         return inside and not any(path.is_relative_to(own) for own in self._own)
 
-    def _look_at(self, name: str, path: Path, stop: threading.Event) -> None:
-        mark, now = self._progress.mark(name), Mark.of(path.stat())
-        if mark and mark.ended and mark.unchanged(now):
+    def _read_new(self, name: str, path: Path, stop: threading.Event) -> None:
+        cursor, now = self._cursors.cursor(name), FileCursor.of(path.stat())
+        if cursor and cursor.ended and cursor.unchanged(now):
             return
         if self._options.mode == "tail" and name.endswith(".gz"):
-            self._report(name, "a packed file cannot be followed; import it")
+            self._problems.passed_over(name, "a packed file cannot be followed; import it")
         elif self._options.mode == "tail" or self._still(name, now):
             with path.open("rb") as file:
-                self._take(name, file, mark, stop)
+                self._take(name, file, cursor, stop)
 
-    def _still(self, name: str, now: Mark) -> bool:
-        """Whether the file looks as it did one poll ago."""
+    def _still(self, name: str, now: FileCursor) -> bool:
+        """Whether the file is unchanged since the last poll."""
         before, self._seen[name] = self._seen.get(name), now
         age_us = self._clock() - now.changed_ns // (1_000 * MICROSECOND)
         return age_us > self._options.poll or (before is not None and before.unchanged(now))
 
-    def _take(self, name: str, file: BinaryIO, mark: Mark | None, stop: threading.Event) -> None:
-        now = Mark.of(os.fstat(file.fileno()))
+    def _take(
+        self, name: str, file: BinaryIO, cursor: FileCursor | None, stop: threading.Event
+    ) -> None:
+        now = FileCursor.of(os.fstat(file.fileno()))
         packed = name.endswith(".gz")
-        if known := self._known(mark, now, file, packed):
+        if known := self._known(cursor, now, file, packed):
             now = msgspec.structs.replace(
                 now, taken=known.taken, crc=known.crc, content=known.content
             )
-        mark = now
-        for chunk in self._chunks(name, file, mark.taken, packed):
-            with self._progress.step():
+        cursor = now
+        for chunk in self._chunks(name, file, cursor.taken, packed):
+            with self._cursors.step():
                 if stop.is_set() or not self._send(name, chunk, stop):
                     return
-                mark = mark.moved(file, chunk.taken, packed)
-                if not self._save(name, mark, stop):
+                cursor = cursor.moved(file, chunk.taken, packed)
+                if not self._save(name, cursor, stop):
                     return
-        self._save(name, msgspec.structs.replace(mark, ended=True), stop)
+        self._save(name, msgspec.structs.replace(cursor, ended=True), stop)
 
-    def _known(self, mark: Mark | None, now: Mark, file: BinaryIO, packed: bool) -> Mark | None:
-        """The mark up to which this file was taken, under this name or under another."""
-        if mark and mark.continues(now, file, packed):
-            return mark
+    def _known(
+        self, cursor: FileCursor | None, now: FileCursor, file: BinaryIO, packed: bool
+    ) -> FileCursor | None:
+        """The cursor up to which this file was taken, under this name or under another."""
+        if cursor and cursor.continues(now, file, packed):
+            return cursor
         others = (other for other in self._before.values() if other.taken and other.renamed(now))
         same = [other for other in others if other.continues(now, file, packed)]
         return max(same, key=lambda other: other.taken, default=None)
@@ -173,28 +179,34 @@ class FilesConnector:
     def _send(self, name: str, chunk: Chunk, stop: threading.Event) -> bool:
         limit = self._intake.settings.log.event_bytes_max
         records = [record for record in chunk.records if len(record) <= limit]
-        if len(records) < len(chunk.records):
-            told = f"{len(chunk.records) - len(records)} records before byte {chunk.taken} "
-            self._report(name, told + f"are above the limit of {limit} bytes")
-        if records and accept_patiently(self._intake, records, stop) is None:
+        unread = [*chunk.unread, *_overlong(chunk, limit)]
+        if records and accept_with_retry(self._intake, records, stop) is None:
             return False
-        for problem in chunk.problems:
-            self._report(name, problem)
+        beginnings, marks = [one.raw for one in unread], bytes(one.mark for one in unread)
+        if unread and accept_with_retry(self._intake, beginnings, stop, marks) is None:
+            return False
+        for one in unread:
+            self._problems.passed_over(name, one.why)
         return True
 
-    def _save(self, name: str, mark: Mark, stop: threading.Event) -> bool:
-        """Save until it works: giving up would send the same records again at every poll."""
+    def _save(self, name: str, cursor: FileCursor, stop: threading.Event) -> bool:
+        """Retry until the cursor is saved: giving up would send the same records again at every
+        poll.
+        """
         while True:
             try:
-                self._progress.save(name, mark)
+                self._cursors.save(name, cursor)
                 return True
             except OSError as error:
-                self._report(name, f"its progress cannot be saved: {error}")
+                sentence = f"its progress cannot be saved: {reason_of(error)}"
+                self._problems.failed(name, sentence)
             if stop.wait(_SAVE_AGAIN_S):
                 return False
 
-    def _report(self, name: str, problem: str) -> None:
-        if (told := f"{name}: {problem}") in self.problems:
-            return  # the same at every poll says nothing new
-        self.problems.append(told)
-        _log.warning("file problem", stream=self._definition.name, file=name, problem=problem)
+
+def _overlong(chunk: Chunk, limit: int) -> Iterator[UnreadableRecord]:
+    """Records that have become too long as JSON."""
+    for record in chunk.records:
+        if len(record) > limit:
+            why = f"a record before byte {chunk.taken} has {len(record)} bytes"
+            yield UnreadableRecord(record[:limit], OVERLONG, f"{why}, above the limit of {limit}")

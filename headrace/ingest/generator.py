@@ -1,11 +1,10 @@
-"""Events out of thin air, with the faults of real ones: late, repeated, malformed.
+"""Synthetic events, with the faults of real ones: late, repeated, malformed.
 
     CREATE STREAM clicks (…) WITH (source = 'generator', rate = '500', url.values = '/home,/cart');
 
-What is generated depends on the definition, the random numbers and the clock that are handed in,
-and on nothing else. Each share of faults is met in the long run; a repeated event is the same
-bytes.
-tests/ingest/test_generator.py checks the shares and that a seed says everything.
+The events depend only on the definition, `rng` and the clock. Each share of faults is met in the
+long run; a repeated event is the same bytes. tests/ingest/test_generator.py checks the shares, and
+that a seed determines the events.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from random import Random
 
 from headrace.core.time import SECOND, Clock
 from headrace.define.definitions import StreamDefinition
+from headrace.ingest.event_factory import Event, EventFactory
 from headrace.ingest.generator_options import GeneratorOptions, read_generator_options
 from headrace.ingest.intake import Intake
-from headrace.ingest.invent import Event, Inventor
-from headrace.ingest.patience import accept_patiently
-from headrace.ingest.spoil import encoder, spoiled
+from headrace.ingest.malformed import encoder, malformed
+from headrace.ingest.retry import accept_with_retry
 
 _GROUP_MAX = 5_000
 _TICK_S = 0.1
@@ -34,15 +33,23 @@ def generate(
     return Generator(definition, rng, run=run).take(n, now_us)
 
 
+def sample(definition: StreamDefinition, now_us: int) -> str:
+    """A record of this second that the stream takes, with an id that no other record has."""
+    on_time = GeneratorOptions(out_of_order=0.0)
+    inventor = EventFactory(definition, Random(0), _word(now_us), on_time)
+    [event] = inventor.events(1, now_us // SECOND * SECOND)
+    return encoder(definition)(event).decode()
+
+
 class Generator:
-    """Events one group after the other; their ids go on from group to group."""
+    """Events in groups; their ids continue from group to group."""
 
     def __init__(self, definition: StreamDefinition, rng: Random, *, run: str) -> None:
         # Options of another source say nothing here, so that any stream can be generated in a test.
         mine = definition.source == "generator"
         self.options = read_generator_options(definition) if mine else GeneratorOptions()
         self._definition, self._rng = definition, rng
-        self._inventor = Inventor(definition, rng, run, self.options)
+        self._inventor = EventFactory(definition, rng, run, self.options)
         self._encode = encoder(definition)
         self._recent: list[bytes] = []
         self._sound = self._broken = 0
@@ -57,7 +64,7 @@ class Generator:
             return self._rng.choice(self._recent)
         if self.options.duplicates <= chance < self.options.duplicates + self.options.malformed:
             self._broken += 1
-            return spoiled(event, self._definition, self._broken - 1)
+            return malformed(event, self._definition, self._broken - 1)
         return self._remembered(self._encode(event))
 
     def _remembered(self, record: bytes) -> bytes:
@@ -70,7 +77,7 @@ class Generator:
 
 
 class GeneratorConnector:
-    """Sends generated events at the declared rate until told to stop, or until `count`."""
+    """Sends generated events at the declared rate until it is stopped, or until `count`."""
 
     def __init__(
         self, definition: StreamDefinition, intake: Intake, *, rng: Random, clock: Clock
@@ -83,11 +90,12 @@ class GeneratorConnector:
         sent, owed, looked_us = 0, 0.0, self._clock()
         while not stop.is_set() and (sent < self._count or not self._count):
             now = self._clock()
-            # What a stall of more than a second left undone stays undone: it would come as a burst.
+            # Events that a stall of more than a second delayed are dropped: they would come as a
+            # burst.
             owed = min(owed + max(0, now - looked_us) / SECOND * self._rate, max(1.0, self._rate))
             looked_us = now
             n = min(int(owed), _GROUP_MAX, self._count - sent if self._count else _GROUP_MAX)
-            if n and accept_patiently(self._intake, self._generator.take(n, now), stop) is None:
+            if n and accept_with_retry(self._intake, self._generator.take(n, now), stop) is None:
                 return
             sent, owed = sent + n, owed - n
             if owed < _GROUP_MAX:

@@ -1,4 +1,4 @@
-"""What can be said about generated events.
+"""The options of the generator.
 
 Beside its own options the generator takes, for each declared column, `<column>.values` (a list with
 commas, the first the most frequent) or `<column>.cardinality` (how many different values).
@@ -14,21 +14,21 @@ from typing import Any
 from headrace.core.schema import Column, Type
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.csv_json import value_reader
+from headrace.ingest.option_values import duration, number_above_zero, share, whole_number
 from headrace.ingest.options import bad_value, option, read_options, unknown_option
-from headrace.ingest.reading import duration, number_above_zero, share, whole
 
-_CARDINALITY = whole(1, 1_000_000)
+_CARDINALITY = whole_number(1, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratorOptions:
     rate: float = option("100", "events a second", number_above_zero)
-    seed: int = option("1", "the same seed makes the same events", whole(0, 10**18 - 1))
+    seed: int = option("1", "the same seed makes the same events", whole_number(0, 10**18 - 1))
     out_of_order: float = option("0.05", "share of events that come late", share)
     late_by: int = option("30 minutes", "how late an event comes at most", duration)
     duplicates: float = option("0.02", "share of events that repeat an earlier one", share)
     malformed: float = option("0.01", "share of events that are broken", share)
-    count: int = option("0", "stop after so many events; 0 never stops", whole(0, 10**15))
+    count: int = option("0", "stop after so many events; 0 never stops", whole_number(0, 10**15))
 
 
 def read_generator_options(definition: StreamDefinition) -> GeneratorOptions:

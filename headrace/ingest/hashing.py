@@ -1,9 +1,8 @@
 """Ids and bodies as 64 bits each: SipHash with a key of the stream's own, many in one call.
 
-The key is secret, so nobody outside can make a second id or body with the same hash; it is kept
+The key is secret, so no producer can construct a second id or body with the same hash; it is kept
 with the index, so the hashes mean the same after a restart. Ids of different kinds differ: a number
-is hashed with a byte before it that no text has.
-tests/ingest/test_hashing.py checks it.
+is hashed with a byte before it that no text has. tests/ingest/test_hashing.py checks it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ KEY_CHARACTERS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hashed:
+class RecordHashes:
     """The records of one request that have an id: their places in it, and two hashes of each."""
 
     size: int
@@ -37,7 +36,7 @@ class Hashed:
         return self.ids[wanted]
 
 
-def hash_records(ids: Sequence[Value], records: Sequence[bytes], key: str) -> Hashed:
+def hash_records(ids: Sequence[Value], records: Sequence[bytes], key: str) -> RecordHashes:
     """
     >>> found = hash_records(["a", None, "a", 1], [b"x", b"x", b"y", b"x"], "k" * 16)
     >>> list(found.places), len(set(found.ids.tolist())), len(set(found.bodies.tolist()))
@@ -50,7 +49,7 @@ def hash_records(ids: Sequence[Value], records: Sequence[bytes], key: str) -> Ha
         ids, records = [ids[place] for place in places], [records[place] for place in places]
     texts = ids if set(map(type, ids)) <= {str} else [_bytes(identity) for identity in ids]
     made = _hashed([*texts, *records], key)  # type: ignore[list-item]
-    return Hashed(size, places, made[: len(places)], made[len(places) :])
+    return RecordHashes(size, places, made[: len(places)], made[len(places) :])
 
 
 def _bytes(identity: Value) -> str | bytes:
@@ -67,7 +66,7 @@ def _hashed(values: list[str | bytes], key: str) -> Hashes:
     array[:] = values
     try:
         hashes: Hashes = hash_array(array, hash_key=key, categorize=False)
-    except UnicodeEncodeError:  # half of a character, which JSON can say and UTF-8 cannot
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can have and UTF-8 cannot
         array[:] = [v.encode("utf-8", "surrogatepass") if isinstance(v, str) else v for v in values]
         hashes = hash_array(array, hash_key=key, categorize=False)
     return hashes

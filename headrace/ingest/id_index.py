@@ -2,8 +2,8 @@
 
 The index says how far it goes: the ids of all events before `position` are in it. It is made of the
 log and can be made of it again: one that is missing, damaged, of another field or ahead of the log
-is begun anew. Runs of about the same size are merged, four at a time, so an id is moved a few times
-and a lookup asks few runs. What cannot be written is an OSError, and leaves no file behind.
+is built again. Runs of about the same size are merged, four at a time, so an id is moved a few
+times and a lookup reads few runs. What cannot be written is an OSError, and leaves no file behind.
 tests/ingest/test_id_index.py checks it against a set.
 """
 
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.ingest.hashing import KEY_CHARACTERS, Hashes, hash_records
-from headrace.ingest.id_run import Run, open_run, write_run
+from headrace.ingest.id_run import IdRun, open_run, write_run
 
 MERGED = 4
 _MANIFEST = "index.json"
 
 
-class KeptRun(msgspec.Struct, frozen=True):
+class IdRunFile(msgspec.Struct, frozen=True):
     """A run's file."""
 
     name: str
@@ -41,7 +41,7 @@ class _Manifest(msgspec.Struct, frozen=True):
     key: str
     probe: int  # the hash of a known text: a library that hashes differently makes a new index
     position: str
-    runs: list[KeptRun] = []
+    runs: list[IdRunFile] = []
 
 
 class IdIndex:
@@ -65,7 +65,7 @@ class IdIndex:
         return found, bodies
 
     def add(self, ids: Hashes, bodies: Hashes, position: Position) -> None:
-        """Take in the ids of the events up to a position."""
+        """Add the ids of the events up to a position."""
         kept, runs = list(self._kept), list(self._runs)
         if len(ids):
             added = self._written([(ids, bodies)])
@@ -89,16 +89,16 @@ class IdIndex:
                 return first
         return None
 
-    def _written(self, parts: Sequence[tuple[Hashes, Hashes]]) -> tuple[KeptRun, Run]:
+    def _written(self, parts: Sequence[tuple[Hashes, Hashes]]) -> tuple[IdRunFile, IdRun]:
         name, self._next = str(self._next), self._next + 1
         with self._removed_on_failure([name]):
             run, crc = write_run(self._path(name), parts)
         failpoint("ids.written")
-        return KeptRun(name, len(run), crc), run
+        return IdRunFile(name, len(run), crc), run
 
     @contextmanager
     def _removed_on_failure(self, names: Iterable[str]) -> Iterator[None]:
-        """Give the room of runs back that no manifest names: on a full disk others need it."""
+        """Delete runs that no manifest names: on a full disk their space is needed."""
         try:
             yield
         except OSError:
@@ -110,7 +110,7 @@ class IdIndex:
         return self.folder / f"{name}.run"
 
     def _found(self, end: Position) -> _Manifest | None:
-        """The manifest of an index that can be gone on with."""
+        """The manifest of an index that can be continued."""
         try:
             found = msgspec.json.decode((self.folder / _MANIFEST).read_bytes(), type=_Manifest)
             reached = Position.parse(found.position)
@@ -137,7 +137,7 @@ class IdIndex:
         start = Position.start(len(end.offsets))
         return self._save([], [], start)
 
-    def _save(self, kept: list[KeptRun], runs: list[Run], position: Position) -> _Manifest:
+    def _save(self, kept: list[IdRunFile], runs: list[IdRun], position: Position) -> _Manifest:
         manifest = _Manifest(self._field, self.key, _probe(self.key), str(position), kept)
         with self._removed_on_failure({run.name for run in kept} - {r.name for r in self._kept}):
             self._write(manifest)

@@ -30,7 +30,7 @@ _READ_BYTES, _STEP = 1 << 20, 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class IdRun:
     """An open run."""
 
     path: Path
@@ -90,7 +90,7 @@ def _probes(ids: Hashes, filter_bytes: int) -> Iterator[Hashes]:
         at = at + step
 
 
-def open_run(path: Path, count: int, crc: int) -> Run | None:
+def open_run(path: Path, count: int, crc: int) -> IdRun | None:
     """The run in a file; None if it is missing, or is not what was written."""
     size = 16 * count + _filter_bytes(count)
     try:
@@ -101,20 +101,20 @@ def open_run(path: Path, count: int, crc: int) -> Run | None:
         return None
 
 
-def _mapped(path: Path, count: int, *, new: bool = False) -> Run:
+def _mapped(path: Path, count: int, *, new: bool = False) -> IdRun:
     size = 16 * count + _filter_bytes(count)
     with path.open("w+b" if new else "rb") as file:
         if new:
-            # A page of a sparse file that the disk has no room for kills whoever writes to it.
+            # Writing to a page of a sparse file without free disk kills the process.
             os.posix_fallocate(file.fileno(), 0, size)
         access = mmap.ACCESS_WRITE if new else mmap.ACCESS_READ
         # A plain array over the mapping: numpy's own kind costs more at each small call.
         whole = np.frombuffer(mmap.mmap(file.fileno(), size, access=access), np.uint8)
     ids, bodies = whole[: 16 * count].view(np.uint64).reshape(2, count)
-    return Run(path, ids, bodies, whole[16 * count :])
+    return IdRun(path, ids, bodies, whole[16 * count :])
 
 
-def write_run(path: Path, parts: Sequence[tuple[Hashes, Hashes]]) -> tuple[Run, int]:
+def write_run(path: Path, parts: Sequence[tuple[Hashes, Hashes]]) -> tuple[IdRun, int]:
     """Make a run of ids and their bodies, sorted or not, and make it durable; and its checksum. A
     disk without room for it is an OSError.
 

@@ -1,11 +1,11 @@
 """The only way into a stream's log.
 
-What is acknowledged is durable, and what became of each record (event, duplicate, conflict) is
+What is acknowledged is durable, and the status of each record (event, duplicate, conflict) is
 decided once, in the order in which the records are appended, and written into the log with them. A
 record that repeats an id is not acknowledged before the original is durable. If the original's
-append fails, its id is forgotten before anyone hears of the failure, and the request of the
-repetition fails too: both producers send again, and the event is counted once.
-tests/ingest/test_intake.py and tests/ingest/test_pending.py check this.
+append fails, its id is forgotten before the failure is reported, and the request of the repetition
+fails too: both producers send again, and the event is counted once. tests/ingest/test_intake.py and
+tests/ingest/test_futures.py check this.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from headrace.core.errors import HeadraceError, LimitReached
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Interval
 from headrace.core.time import Clock, now_us
 from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import Settings
-from headrace.ingest.dedup import Decision
+from headrace.ingest.dedup import DedupResult
 from headrace.ingest.disk import DiskGuard
 from headrace.ingest.fields import Value, field_reader
-from headrace.ingest.hashing import Hashed
+from headrace.ingest.futures import failed_future, running_future, when_all_ended
+from headrace.ingest.hashing import RecordHashes
 from headrace.ingest.lag import LagGuard
+from headrace.ingest.load_ids import History, no_history
 from headrace.ingest.meter import IntakeMeter
 from headrace.ingest.partitions import Partitioner
-from headrace.ingest.remember import History, no_history
 from headrace.ingest.stream_ids import StreamIds
-from headrace.ingest.waiting import failed, started, when_all_ended
 from headrace.log.protocol import LogWriter
 
 
@@ -68,11 +68,11 @@ class _Piece:
         piece.
         """
         pairs = zip(self.places, self.statuses, strict=True)
-        return [place for place, status in pairs if status == Status.EVENT]
+        return [place for place, status in pairs if status == EventStatus.EVENT]
 
 
 def split_lines(body: bytes) -> list[bytes]:
-    r"""The records of a body of lines; blank lines are none.
+    r"""The records of a body of lines; blank lines are skipped.
 
     >>> split_lines(b'{"a":1}\r\n\n  \n{"a":2}')
     [b'{"a":1}', b'{"a":2}']
@@ -96,13 +96,14 @@ class Intake:
         clock: Clock = now_us,
         lag: Callable[[], int] = lambda: 0,
         history: History = no_history,
+        appended: Callable[[], None] = lambda: None,
     ) -> None:
         self.definition, self.settings = definition, settings
-        self._topic, self._clock = topic, clock
+        self._topic, self._clock, self._appended = topic, clock, appended
         self._fields = field_reader(definition)
         self._partitioner = Partitioner(len(topic.end().offsets))
         self._disk = DiskGuard(topic.folder, settings.log.free_bytes_min, clock)
-        # A stream that sheds is never slowed: that is what it sheds for.
+        # A stream that sheds is never slowed: it sheds instead.
         pace = definition.pace
         most = None if pace.sheds else pace.lag_events_max
         self._lag = LagGuard(definition.name, most, lag, clock)
@@ -123,32 +124,34 @@ class Intake:
         with self._state:
             return self._ids.known
 
-    def accept(self, records: Sequence[bytes]) -> Receipt:
+    def accept(self, records: Sequence[bytes], marks: bytes = b"") -> Receipt:
         """Append the records and wait until they are durable."""
-        return self.submit(records).result()
+        return self.submit(records, marks).result()
 
-    def submit(self, records: Sequence[bytes]) -> Future[Receipt]:
+    def submit(self, records: Sequence[bytes], marks: bytes = b"") -> Future[Receipt]:
         """Append the records; the future ends when they, and all that they repeat, are durable.
+        With marks, one each, they were not read whole: they get neither key nor id from their bytes
+        and are dead letters.
 
         A request that can be refused at once raises instead: LimitReached, DiskFull, Overloaded.
         """
         try:
-            receipt = self._submit(records)
+            receipt = self._submit(records, marks)
         except HeadraceError:
             self._meter.refused(records)
             raise
         self._meter.follow(records, receipt)
         return receipt
 
-    def _submit(self, records: Sequence[bytes]) -> Future[Receipt]:
-        receipt: Future[Receipt] = started()
+    def _submit(self, records: Sequence[bytes], marks: bytes) -> Future[Receipt]:
+        receipt: Future[Receipt] = running_future()
         if not records:
             receipt.set_result(Receipt(0))
             return receipt
         self._check_sizes(records)
         self._disk.check()
         self._lag.check(len(records))
-        pieces, durable, waits_for = self._enter(records)
+        pieces, durable, waits_for = self._enter(records, marks)
         when_all_ended(
             [durable, *waits_for],
             lambda error: (
@@ -170,13 +173,13 @@ class Intake:
         )
 
     def _enter(
-        self, records: Sequence[bytes]
+        self, records: Sequence[bytes], marks: bytes
     ) -> tuple[list[_Piece], Future[None], tuple[Future[None], ...]]:
-        keys, ids = self._fields(records)
+        keys, ids = ([], []) if marks else self._fields(records)
         hashed = self._ids.hashed(ids, records) if ids else None
-        durable: Future[None] = started()
+        durable: Future[None] = running_future()
         with self._order:
-            decision = self._decide(hashed, len(records), durable)
+            decision = self._decide(hashed, marks or bytes(len(records)), durable)
             pieces = self._append(keys, records, decision.statuses)
         # From here on the log may call back at any time, and does so at once if it is done already.
         when_all_ended(
@@ -185,9 +188,11 @@ class Intake:
         )
         return pieces, durable, decision.waits_for
 
-    def _decide(self, hashed: Hashed | None, size: int, durable: Future[None]) -> Decision:
+    def _decide(
+        self, hashed: RecordHashes | None, marks: bytes, durable: Future[None]
+    ) -> DedupResult:
         if hashed is None:
-            return Decision(0, bytearray(size), ())
+            return DedupResult(0, bytearray(marks), ())
         with self._state:
             return self._ids.memory.decide(hashed, durable)
 
@@ -200,21 +205,21 @@ class Intake:
             try:
                 appended = self._topic.append(partition, [records[p] for p in places], words)
             except Exception as error:
-                # What was appended to other partitions stays: its ids are known, a retry is told
-                # apart.
-                appended = failed(error)
+                # Records appended to other partitions stay: their ids are known, so a retry is
+                # deduplicated.
+                appended = failed_future(error)
             pieces.append(_Piece(partition, words, places, appended))
         return pieces
 
     def _settle(
         self,
-        decision: Decision,
-        hashed: Hashed | None,
+        decision: DedupResult,
+        hashed: RecordHashes | None,
         pieces: list[_Piece],
         durable: Future[None],
         error: BaseException | None,
     ) -> None:
-        """Forget what failed, count the rest, and only then let anybody know."""
+        """Forget the ids that failed, count the rest, and only then resolve the future."""
         taken = [piece for piece in pieces if not piece.appended.exception()]
         lost = [i for piece in pieces if piece.appended.exception() for i in piece.originals]
         with self._state:
@@ -223,7 +228,8 @@ class Intake:
                 self._ids.memory.settle(decision.arrival, hashed.ids_at(lost), ends)
             self._counters = _added(self._counters, _receipt(taken))
         # Before the answer, so that `close` waits for what the last answered request has begun.
-        self._ids.put_ready(self._state)
+        self._ids.flush(self._state)
+        self._appended()
         if error:
             durable.set_exception(error)
         else:
@@ -238,8 +244,8 @@ def _receipt(pieces: list[_Piece]) -> Receipt:
     spans = [(piece.partition, piece.appended.result()) for piece in pieces]
     return Receipt(
         accepted=sum(len(piece.statuses) for piece in pieces),
-        duplicates=sum(piece.statuses.count(Status.DUPLICATE) for piece in pieces),
-        conflicts=sum(piece.statuses.count(Status.DEAD_LETTER) for piece in pieces),
+        duplicates=sum(piece.statuses.count(EventStatus.DUPLICATE) for piece in pieces),
+        conflicts=sum(piece.statuses.count(EventStatus.DEAD_LETTER) for piece in pieces),
         offsets=tuple((partition, span.lower, span.upper) for partition, span in spans),
     )
 

@@ -1,7 +1,7 @@
-"""A producer is slowed while speed is too far behind: nothing is taken above the stated lag.
+"""Back-pressure: nothing is accepted while speed lags more than the limit.
 
-The lag is asked for no more than ten times a second, and what was taken since is added to it.
-tests/ingest/test_lag.py checks the refusal and the way back.
+The lag is read at most ten times a second, and what was accepted since is added to it.
+tests/ingest/test_lag.py checks the refusal and the recovery.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from headrace.core.errors import Overloaded
 from headrace.core.time import MILLISECOND, Clock
 
-ASK_US = 100 * MILLISECOND
+CHECK_US = 100 * MILLISECOND
 
 
 class LagGuard:
@@ -29,8 +29,8 @@ class LagGuard:
         if self._most is None:
             return
         now = self._clock()
-        # A clock that was set back must not stop us from asking.
-        if self._asked_us is None or abs(now - self._asked_us) >= ASK_US:
+        # A clock that was set back must not stop the check.
+        if self._asked_us is None or abs(now - self._asked_us) >= CHECK_US:
             self._waiting, self._asked_us = self._lag(), now
         if self._waiting > self._most:
             raise Overloaded(

@@ -1,22 +1,59 @@
 """Lines of a file or a pipe, with the byte where the next one begins.
 
-A line above the limit is passed over and told, never held: memory is bounded whatever comes in. The
-lines before a damaged or cut-off place are given, then the end is told with its reason.
-`taken` only ever stands where a line begins, so that reading can go on there another day.
+Of a line above the limit only the beginning is held: memory is bounded whatever comes in. The lines
+before a damaged or cut-off place are given, then what could be read of the next one. `unread` has
+the beginnings of both. `taken` is always the start of a line, so that reading can resume there.
 tests/ingest/test_records.py checks this.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from headrace.core.event import DAMAGED, OVERLONG
 
 _BOM = b"\xef\xbb\xbf"
-# What a packed file raises where it is cut off or damaged. An error of the disk is none of these:
-# reading there may work another day.
+# What a packed file raises where it is cut off or damaged. An error of the disk is not among them:
+# a later read may succeed.
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+_BUFFER_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRecord:
+    """A record that could not be read whole: its beginning, its mark in the log, and why."""
+
+    raw: bytes
+    mark: int
+    why: str
+
+
+class _Sound(io.RawIOBase):
+    """A stream up to where it is damaged. GzipFile would raise there in the middle of a line, and
+    drop what it has of it.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream: Any = stream
+        self.damage: str | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        try:
+            data = self._stream.read1(len(view))
+        except _DAMAGE as error:
+            self.damage = str(error)
+            return 0
+        view[: len(data)] = data
+        return len(data)
 
 
 class Lines:
@@ -25,10 +62,11 @@ class Lines:
     def __init__(
         self, stream: BinaryIO, *, start: int = 0, line_bytes_max: int, whole: bool = True
     ) -> None:
-        self._stream, self.whole = stream, whole
+        self._sound, self.whole = _Sound(stream), whole
+        self._stream = io.BufferedReader(self._sound, _BUFFER_BYTES)
         self.line_bytes_max = line_bytes_max
         self._piece_bytes = line_bytes_max + len(b"\r\n")
-        self._problems: list[str] = []
+        self._unread: list[UnreadableRecord] = []
         self._first: bytes | None = None
         self.taken = start
 
@@ -43,7 +81,9 @@ class Lines:
         return self._first.removeprefix(_BOM)
 
     def rest(self, bytes_max: int) -> bytes:
-        """All that is left, up to a little more than `bytes_max`, so that more can be told."""
+        """All that is left, up to a little more than `bytes_max`, so that the caller can detect
+        more.
+        """
         pieces = [self.first()]
         self.taken += len(self._first or b"")
         self._first = b""
@@ -53,11 +93,13 @@ class Lines:
                 break
             pieces.append(piece)
             self.taken += len(piece)
+        if self._sound.damage is not None:
+            self._tell_damage(b"")
         return b"".join(pieces)
 
-    def problems(self) -> tuple[str, ...]:
-        """What went wrong since this was last asked."""
-        told, self._problems = tuple(self._problems), []
+    def unread(self) -> tuple[UnreadableRecord, ...]:
+        """The records that could not be read since the last call."""
+        told, self._unread = tuple(self._unread), []
         return told
 
     def __iter__(self) -> Iterator[bytes]:
@@ -65,14 +107,19 @@ class Lines:
         while piece := self._next():
             begun, self.taken = self.taken, self.taken + len(piece)
             ended = piece.endswith(b"\n") or self._pass_over(piece)
-            if not ended and not self.whole:
+            damaged = not ended and self._sound.damage is not None
+            if damaged or (not ended and not self.whole):
                 self.taken = begun
+                if damaged:
+                    self._tell_damage(piece)
                 return
             line = piece.removesuffix(b"\n").removesuffix(b"\r")
             if len(line) > self.line_bytes_max:
-                self._tell_overlong(begun)
+                self._tell_overlong(begun, line)
             else:
                 yield line if begun else line.removeprefix(_BOM)
+        if self._sound.damage is not None:
+            self._tell_damage(b"")
 
     def _next(self) -> bytes:
         held, self._first = self._first, None
@@ -85,15 +132,14 @@ class Lines:
             self.taken += len(piece)
         return piece.endswith(b"\n")
 
-    def _tell_overlong(self, begun: int) -> None:
-        size = self.taken - begun
-        self._problems.append(
-            f"the line at byte {begun} has {size} bytes, above the limit of {self.line_bytes_max}"
-        )
+    def _tell_overlong(self, begun: int, line: bytes) -> None:
+        size, limit = self.taken - begun, self.line_bytes_max
+        why = f"the line at byte {begun} has {size} bytes, above the limit of {limit}"
+        self._unread.append(UnreadableRecord(line[:limit], OVERLONG, why))
+
+    def _tell_damage(self, begun: bytes) -> None:
+        why = f"it cannot be read beyond byte {self.taken + len(begun)}: {self._sound.damage}"
+        self._unread.append(UnreadableRecord(begun[: self.line_bytes_max], DAMAGED, why))
 
     def _piece(self) -> bytes:
-        try:
-            return self._stream.readline(self._piece_bytes)
-        except _DAMAGE as error:
-            self._problems.append(f"it cannot be read beyond byte {self.taken}: {error}")
-            return b""
+        return self._stream.readline(self._piece_bytes)

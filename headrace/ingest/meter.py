@@ -1,5 +1,5 @@
-"""Counts what was sent to one stream, and what became of it: accepted, refused at once, or failed
-while it was written. tests/ingest/test_meter.py sends one of each.
+"""Counts the records sent to one stream, by result: accepted, refused at once, or failed while they
+were written. tests/ingest/test_meter.py sends one of each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class IntakeMeter:
         self._count(meters.REFUSED, len(records), sum(map(len, records)))
 
     def follow(self, records: Sequence[bytes], receipt: Future[Any]) -> None:
-        """Count the records when it is known what became of them."""
+        """Count the records when their result is known."""
         # Futures refer to each other in circles, which live on until they are collected. So what
         # waits here holds two numbers, and not all records of a request.
         many, size = len(records), sum(map(len, records))

@@ -81,7 +81,7 @@ def _read(definition: StreamDefinition, item: Field[Any], text: str) -> Any:
 
 def _missing(definition: StreamDefinition, item: Field[Any]) -> BadDefinition:
     return BadDefinition(
-        f"the source '{definition.source}' of stream '{definition.name}' needs the option "
+        f"the source '{definition.source}' of stream '{definition.name}' requires the option "
         f"'{item.name}'",
         hint=f"its meaning: {item.metadata['meaning']}.",
         origin=definition.origin,

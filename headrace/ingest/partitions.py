@@ -1,6 +1,6 @@
 """Which partition a record goes to.
 
-The same key goes to the same partition, in every process and for ever, so that its events keep
+The same key goes to the same partition, in every process and at all times, so that its events keep
 their order: the partition is the CRC-32 of the key modulo their number. A record whose key cannot
 be read goes by its own bytes. Without a declared key whole requests take turns, in chunks.
 tests/ingest/test_partitions.py holds the numbers of some keys.

@@ -15,10 +15,11 @@ from typing import BinaryIO, Literal
 import msgspec
 
 from headrace.core.errors import LimitReached
+from headrace.core.event import OVERLONG
 from headrace.core.schema import Schema
 from headrace.ingest.csv_json import csv_to_json
 from headrace.ingest.fields import csv_row
-from headrace.ingest.lines import Lines
+from headrace.ingest.lines import Lines, UnreadableRecord
 
 Kind = Literal["ndjson", "csv"]
 CHUNK_RECORDS, CHUNK_BYTES = 5_000, 1 << 20
@@ -32,7 +33,7 @@ class Chunk:
 
     records: list[bytes]
     taken: int
-    problems: tuple[str, ...] = ()
+    unread: tuple[UnreadableRecord, ...] = ()
 
 
 def read_records(
@@ -55,8 +56,8 @@ def read_records(
     for chunk in read_chunks(lines, kind, schema, names=names, convert=convert):
         if chunk.records:
             yield chunk.records
-        if chunk.problems:
-            raise LimitReached(chunk.problems[0], hint="the records before it were taken.")
+        if chunk.unread:
+            raise LimitReached(chunk.unread[0].why, hint="the records before it were taken.")
 
 
 def read_chunks(
@@ -67,7 +68,7 @@ def read_chunks(
     names: Sequence[str] | None = None,
     convert: bool = True,
 ) -> Iterator[Chunk]:
-    """The records of these lines, each chunk with the byte behind it and the problems met.
+    """The records of these lines, each chunk with the byte behind it and what was not read.
 
     `names` are a CSV's columns; without them its first record says them.
     """
@@ -82,7 +83,7 @@ def read_chunks(
 
 
 def header_of(stream: BinaryIO, schema: Schema) -> list[str]:
-    """The names in a CSV file's first record, for one who goes on in the middle of the file."""
+    """The names in a CSV file's first record, to resume in the middle of the file."""
     return _header(_csv_records(Lines(stream, line_bytes_max=RECORD_BYTES_MAX)), schema)
 
 
@@ -101,20 +102,20 @@ def _chunks(
         chunk.append(convert(record))
         size += len(chunk[-1])
         if len(chunk) == CHUNK_RECORDS or size >= CHUNK_BYTES:
-            yield Chunk(chunk, lines.taken, lines.problems())
+            yield Chunk(chunk, lines.taken, lines.unread())
             chunk, size = [], 0
-    yield Chunk(chunk, lines.taken, lines.problems())
+    yield Chunk(chunk, lines.taken, lines.unread())
 
 
 def _csv_records(lines: Lines) -> Iterator[bytes]:
-    """Lines, joined where a quoted field goes on over the end of one."""
+    """Lines, joined where a quoted field continues over the end of one."""
     parts: list[bytes] = []
     begun, size = lines.taken, 0
     for line in lines:
         parts.append(line)
         size += len(line) + 1
         if size > lines.line_bytes_max:
-            yield from parts  # a quote that nobody closed must not swallow the file
+            yield from parts  # a quote that is never closed must not swallow the file
         elif sum(part.count(b'"') for part in parts) % 2:
             continue
         else:
@@ -130,10 +131,11 @@ def _array(lines: Lines) -> Iterator[Chunk]:
     body = lines.rest(ARRAY_BYTES_MAX)
     if len(body) > ARRAY_BYTES_MAX:
         told = f"it is a JSON array of more than {ARRAY_BYTES_MAX} bytes; send one event a line"
-        yield Chunk([], lines.taken, (told,))
+        beginning = body[: lines.line_bytes_max]
+        yield Chunk([], lines.taken, (UnreadableRecord(beginning, OVERLONG, told),))
         return
     try:
         records = [bytes(raw) for raw in msgspec.json.decode(body, type=list[msgspec.Raw])]
     except (msgspec.DecodeError, RecursionError):
-        records = body.splitlines()  # not an array after all; each line is judged by itself
+        records = body.splitlines()  # not an array after all; each line is decoded by itself
     yield from _chunks(lines, records, bytes)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import structlog
 
 from headrace.define.definitions import StreamDefinition
-from headrace.ingest.dedup import IdMemory
+from headrace.ingest.dedup import RecentIds
 from headrace.ingest.fields import FieldReader, Value
-from headrace.ingest.hashing import Hashed, hash_records
+from headrace.ingest.hashing import RecordHashes, hash_records
 from headrace.ingest.id_index import IdIndex
-from headrace.ingest.remember import History, remember
+from headrace.ingest.load_ids import History, load_ids
 from headrace.log.protocol import LogWriter
 
 _log = structlog.get_logger(__name__)
@@ -36,14 +36,14 @@ class StreamIds:
     ) -> None:
         self._name, self._most = definition.name, max(1, ids_max // 2)
         self._thread: threading.Thread | None = None
-        self._memory: IdMemory | None = None
+        self._memory: RecentIds | None = None
         if definition.id is not None:
             index = IdIndex(topic.folder / "ids", definition.id, topic.end())
-            self._memory = IdMemory(index, ids_max)
-            remember(self._memory, topic.address, fields, history, self._most)
+            self._memory = RecentIds(index, ids_max)
+            load_ids(self._memory, topic.address, fields, history, self._most)
 
     @property
-    def memory(self) -> IdMemory:
+    def memory(self) -> RecentIds:
         assert self._memory is not None, "a stream without an id has no memory of ids"
         return self._memory
 
@@ -52,11 +52,11 @@ class StreamIds:
         """How many ids are in memory."""
         return len(self._memory) if self._memory is not None else 0
 
-    def hashed(self, ids: Sequence[Value], records: Sequence[bytes]) -> Hashed:
+    def hashed(self, ids: Sequence[Value], records: Sequence[bytes]) -> RecordHashes:
         return hash_records(ids, records, self.memory.index.key)
 
-    def put_ready(self, lock: threading.Lock) -> None:
-        """Begin to write what is ready, if it is much and nobody writes."""
+    def flush(self, lock: threading.Lock) -> None:
+        """Start to write what is ready, if there is enough and no thread writes."""
         if self._memory is None or self._memory.ready < self._most:
             return
         with lock:
@@ -78,14 +78,14 @@ class StreamIds:
     def _put(self, lock: threading.Lock) -> None:
         memory = self.memory
         with lock:
-            ready = memory.get_ready()
+            ready = memory.next_batch()
         try:
             memory.index.add(ready.ids, ready.bodies, ready.position)
         except OSError as error:
             _log.warning("ids were not written", stream=self._name, reason=str(error))
         else:
             with lock:
-                memory.indexed(ready)
+                memory.mark_indexed(ready)
             self._merge()
         finally:
             self._thread = None

@@ -22,11 +22,12 @@ import msgspec
 import structlog
 
 from headrace.core.errors import HeadraceError, LimitReached, PortInUse, Unavailable
+from headrace.core.problems import ProblemKey, Problems, reason_of
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.intake import Intake, split_lines
+from headrace.ingest.option_values import switch, text, whole_number
 from headrace.ingest.options import option, read_options
-from headrace.ingest.patience import accept_patiently
-from headrace.ingest.reading import switch, text, whole
+from headrace.ingest.retry import accept_with_retry
 
 _READ_BYTES = 256 << 10
 _STOP_LOOK_S = 0.1
@@ -37,18 +38,19 @@ _log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TcpOptions:
     host: str = option("127.0.0.1", "address to listen on", text)
-    port: int = option(None, "port to listen on; 0 takes a free one", whole(0, 65535))
+    port: int = option(None, "port to listen on; 0 takes a free one", whole_number(0, 65535))
     acks: bool = option(
         "off", 'on: answer each group of lines with {"accepted": n}', switch("on", "off")
     )
 
 
 class TcpConnector:
-    """Listens until it is told to stop; `port` is the real one once `listening` is set."""
+    """Listens until it is stopped; `port` is the real one once `listening` is set."""
 
-    def __init__(self, definition: StreamDefinition, intake: Intake) -> None:
+    def __init__(self, definition: StreamDefinition, intake: Intake, problems: Problems) -> None:
         self._options = read_options(definition, TcpOptions)
-        self._name, self._intake = definition.name, intake
+        self._name, self._intake, self._problems = definition.name, intake, problems
+        self._key = ProblemKey("source", definition.name, "connection")
         self._line_bytes_max = intake.settings.log.event_bytes_max
         self._connections: set[asyncio.Task[None]] = set()
         self.port = self._options.port
@@ -97,7 +99,7 @@ class TcpConnector:
                 await self._take(split_lines(lines), writer, stop)
                 self._check_line(len(unfinished))
             await self._take(split_lines(bytes(unfinished)), writer, stop)
-        except HeadraceError as error:
+        except LimitReached as error:
             _log.warning("connection refused", stream=self._name, reason=error.message)
             await _refuse(error, reader, writer)
         except ConnectionError as error:
@@ -105,6 +107,12 @@ class TcpConnector:
             _log.warning(
                 "connection lost", stream=self._name, unfinished=len(unfinished), reason=str(error)
             )
+        except Exception as error:
+            # Not the sender's fault: a problem of the source, until lines are taken again.
+            said = f"a connection to stream '{self._name}' failed: {reason_of(error)}"
+            self._problems.note(self._key, said, error)
+            if isinstance(error, HeadraceError):
+                await _refuse(error, reader, writer)
 
     async def _take(
         self, records: list[bytes], writer: asyncio.StreamWriter, stop: threading.Event
@@ -114,7 +122,10 @@ class TcpConnector:
         whole = next((i for i, r in enumerate(records) if len(r) > limit), len(records))
         if whole:
             # In a thread, so that a full disk holds up this connection and not the others.
-            receipt = await asyncio.to_thread(accept_patiently, self._intake, records[:whole], stop)
+            receipt = await asyncio.to_thread(
+                accept_with_retry, self._intake, records[:whole], stop
+            )
+            self._problems.over(self._key)
             if receipt and self._options.acks:
                 writer.write(b'{"accepted": %d}\n' % receipt.accepted)
                 await writer.drain()
@@ -133,7 +144,7 @@ class TcpConnector:
 async def _refuse(
     error: HeadraceError, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Say why, then read on for a moment without taking anything.
+    """Send the reason, then read on for a short time without accepting anything.
 
     A connection closed with bytes unread is reset, and the sender would not get the answer.
     """

@@ -1,12 +1,12 @@
-"""A block is what one group commit writes: some records in a row, and all that verifies them.
+"""A block is what one group commit writes: consecutive records, and their checksums.
 
     header | lengths u32[] | crcs u32[] | statuses u8[] | body        (little endian)
 
 The block's crc covers everything behind it, so one sum verifies a block; the records' own crcs are
-looked at only when it fails, to name the damaged offsets. The body is each record followed by a
+checked only when it fails, to name the damaged offsets. The body is each record followed by a
 newline, hence NDJSON as it is, unless a record has a newline within: then the block is FRAMED, and
-only the lengths tell where a record ends.
-tests/log/test_block.py checks the round trip and one flipped bit at every byte.
+only the lengths say where a record ends. tests/log/test_block.py checks the round trip and one
+flipped bit at every byte.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TABLE_BYTES = 9  # per record: length, crc, status
 
 
 class BlockError(Exception):
-    """These bytes are not a whole, undamaged block; `offsets` are the records known to be hurt."""
+    """The bytes are not a whole block; `offsets` are the records known to be damaged."""
 
     def __init__(self, reason: str, offsets: Sequence[int] = ()) -> None:
         super().__init__(reason)
@@ -61,7 +61,7 @@ class Block:
         records: Sequence[bytes],
         statuses: Sequence[int] | bytes,
     ) -> Block:
-        """The block of these records, as a test or a writer has them in hand."""
+        """The block of these records."""
         lengths = np.fromiter(map(len, records), np.uint32, len(records))
         marks = np.frombuffer(bytes(statuses), np.uint8)
         body = b"\n".join([*records, b""])
@@ -146,7 +146,7 @@ def decode_block(header: bytes, rest: bytes, first_offset: int) -> Block:
     if crc32(rest, crc32(header[_SUMMED_FROM:])) != crc:
         raise BlockError("the checksum does not match", _damaged(rest, count, first_offset))
     if first != first_offset:
-        raise BlockError(f"it holds offset {first} where {first_offset} was to come")
+        raise BlockError(f"expected offset {first_offset}, got {first}")
     lengths = np.frombuffer(rest, np.uint32, count)
     statuses = np.frombuffer(rest, np.uint8, count, 8 * count)
     body = rest[_TABLE_BYTES * count :]

@@ -1,11 +1,11 @@
 """Values of decoded events -> Arrow columns, a whole column at a time.
 
-What a value means never depends on its neighbours: `refused` finds the rows that a column cannot
-take by halving, with the very function that converts the column. A time is read as ISO 8601 with
-'T' or a space; `Z` or an offset gives its zone, and one without a zone is in UTC; digits of a
+What a value means never depends on its neighbours: `unconvertible` finds the rows that a column
+cannot take by halving, with the very function that converts the column. A time is read as ISO 8601
+with 'T' or a space; `Z` or an offset gives its zone, and one without a zone is in UTC; digits of a
 fraction after the sixth are cut off. Years are 1 to 9999, as in Spark. In lists, maps and structs
-times are read the same way, wherever they stand.
-tests/log/test_columns.py checks that a column converts as its values do one by one.
+times are read the same way, at any depth. tests/log/test_columns.py checks that a column converts
+as its values do one by one.
 """
 
 from __future__ import annotations
@@ -77,22 +77,22 @@ def _arrow(type_: Type, scalars: Mapping[str, pa.DataType]) -> pa.DataType:
     return scalars[type_.name]
 
 
-def parsed(type_: Type) -> bool:
+def parsed_from_text(type_: Type) -> bool:
     """Whether values of this type, or parts of them, come as text that is read only here."""
     return type_.has(*_PARSED)
 
 
 def convert(type_: Type, values: Sequence[Any]) -> pa.Array:
     """The Arrow array of these values; raises ArrowInvalid if one of them cannot be taken."""
-    if not parsed(type_):
+    if not parsed_from_text(type_):
         return pa.array(values, arrow_type(type_))
     return _read(type_, pa.array(values, _arrow(type_, _TEXTS)))
 
 
-def refused(type_: Type, values: Sequence[Any]) -> list[int]:
+def unconvertible(type_: Type, values: Sequence[Any]) -> list[int]:
     """The indexes of the values that `convert` cannot take.
 
-    >>> refused(Type("DATE"), ["2026-02-28", "2026-02-29", None, "soon"])
+    >>> unconvertible(Type("DATE"), ["2026-02-28", "2026-02-29", None, "soon"])
     [1, 3]
     """
     suspects = _suspects(type_, values)
@@ -104,7 +104,7 @@ def refused(type_: Type, values: Sequence[Any]) -> list[int]:
 
 
 def _suspects(type_: Type, values: Sequence[Any]) -> list[int]:
-    """Values that do not look right. Only `convert` decides; this saves it most of the halving."""
+    """Values that are probably not valid. Only `convert` decides; this avoids most halving."""
     usual = _USUAL.get(type_.name)
     if usual is None:
         return []
@@ -127,7 +127,7 @@ def _refused_by_halves(type_: Type, values: Sequence[Any], first: int) -> list[i
 
 def unreadable_part(type_: Type, value: Any, place: str = "") -> tuple[Type, str, Any] | None:
     """The part of a refused value that is not a time or date: its type, place and text."""
-    if value is None or not parsed(type_):
+    if value is None or not parsed_from_text(type_):
         return None
     if not type_.nested:
         return (type_, place, value) if _refused_by_halves(type_, [value], 0) else None
@@ -148,7 +148,7 @@ def _parts(type_: Type, value: Any) -> Iterator[tuple[Type, Any, str]]:
 
 def _read(type_: Type, wire: pa.Array) -> pa.Array:
     """The array with the texts in it read as times and dates."""
-    if not parsed(type_):
+    if not parsed_from_text(type_):
         return wire
     match type_.name:
         case "TIMESTAMP":

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from headrace.core.errors import Unsupported
 from headrace.core.schema import Column, Schema, not_in_csv
+from headrace.log.decode_errors import EXPECTED, BadEventError, BadValueError
 from headrace.log.json_values import SINGLE_MAX, default_of, reader_of
-from headrace.log.refusals import EXPECTED, BadEventError, BadValueError
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")

@@ -1,14 +1,14 @@
-"""Blocks of the log -> a table: the declared columns, and what the log knows of each event.
+"""Blocks of the log -> a table: the declared columns, and the log's own columns of each event.
 
-Every record of the log is one row, in log order. All declared columns are checked, also those that
-nobody asked for, so the same bytes are a dead letter for every reader. Cutting a range anywhere
-changes nothing: decode(a + b) == decode(a), then decode(b, high of a).
+Every record of the log is one row, in log order, with all declared columns, so the same bytes are a
+dead letter for every reader. Cutting a range anywhere changes nothing:
+decode(a + b) == decode(a), then decode(b, high of a).
 tests/log/test_decode.py checks both; tests/log/test_poison.py feeds it what no decoder likes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,26 +18,38 @@ from numpy.typing import NDArray
 
 from headrace.core import event
 from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.schema import Schema, Type
 from headrace.define.definitions import Watermark
 from headrace.log.block import Block
-from headrace.log.columns import TIME, arrow_type, convert, parsed, refused, unreadable_part
+from headrace.log.columns import (
+    TIME,
+    arrow_type,
+    convert,
+    parsed_from_text,
+    unconvertible,
+    unreadable_part,
+)
 from headrace.log.csv_events import CsvEvents
+from headrace.log.decode_errors import BadEventError, unreadable
 from headrace.log.json_events import JsonEvents
 from headrace.log.json_values import default_of
-from headrace.log.late import lateness
-from headrace.log.refusals import BadEventError, unreadable
+from headrace.log.lateness import lateness
 
-CONFLICT = "an event with this id and another body came before"
+# The reason of a dead letter that is decided before decoding, by its mark in the log.
+MARKED = {
+    int(EventStatus.DEAD_LETTER): "an earlier event with this id has another body",
+    event.OVERLONG: "longer than an event may be; this is its beginning",
+    event.DAMAGED: "its file is damaged here; this is what could be read of it",
+}
 _CHUNK_RECORDS, _CHUNK_BYTES = 16_384, 8 << 20
 # As plain integers: comparing with an enum costs more than decoding a short event.
-_EVENT, _DEAD_LETTER = int(Status.EVENT), int(Status.DEAD_LETTER)
+_EVENT = int(EventStatus.EVENT)
 Times = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decoded:
+class DecodedEvents:
     """A table, and the highest event time after it; None before the first or without watermark."""
 
     table: pa.Table
@@ -76,7 +88,7 @@ class _Chunk:
 
     def refuse(self, row: int, blank: Any, reason: str) -> None:
         self.rows[row], self.reasons[row] = blank, reason
-        self.statuses[row] = Status.DEAD_LETTER
+        self.statuses[row] = EventStatus.DEAD_LETTER
         for values in self.walked.values():
             values[row] = None
 
@@ -100,10 +112,9 @@ class Decoder:
     def __reduce__(self) -> tuple[type[Decoder], tuple[Schema, str, Watermark | None]]:
         return Decoder, (self.schema, self.format, self.watermark)
 
-    def arrow_schema(self, raw: bool, columns: Sequence[str] | None = None) -> pa.Schema:
+    def arrow_schema(self, raw: bool) -> pa.Schema:
         """The schema of the tables that `decode` makes."""
-        wanted = [self.schema.columns[i] for i in self._wanted(columns)]
-        fields = [(column.name, arrow_type(column.type)) for column in wanted]
+        fields = [(column.name, arrow_type(column.type)) for column in self.schema.columns]
         fields += [
             (event.PARTITION, pa.int32()),
             (event.OFFSET, pa.int64()),
@@ -116,32 +127,24 @@ class Decoder:
         return pa.schema(fields + [(event.RAW, pa.binary())] * raw)
 
     def decode(
-        self,
-        blocks: Iterable[Block],
-        partition: int,
-        high_us: int | None,
-        *,
-        raw: bool,
-        columns: Sequence[str] | None = None,
-    ) -> Decoded:
+        self, blocks: Iterable[Block], partition: int, high_us: int | None, *, raw: bool
+    ) -> DecodedEvents:
         """Decode blocks of one partition; `high_us` is the highest event time before them."""
-        schema, wanted = self.arrow_schema(raw, columns), self._wanted(columns)
-        batches = []
+        schema, batches = self.arrow_schema(raw), []
         for group in _grouped(blocks):
             chunk = _Chunk.of(group)
             self._read_rows(chunk)
             self._walk(chunk)
-            made = self._columns(chunk, wanted)
+            arrays = self._columns(chunk)
             arrived = _each([block.arrived_at_us for block in group], group)
-            late_us, high_us = self._lateness(made, arrived, high_us)
-            arrays = [made[i] for i in wanted]
+            late_us, high_us = self._lateness(arrays, arrived, high_us)
             arrays += _log_columns(chunk, partition, arrived, late_us)
             arrays += [_raw(chunk)] if raw else []
             batches.append(pa.record_batch(arrays, schema=schema))
-        return Decoded(pa.Table.from_batches(batches, schema), high_us)
+        return DecodedEvents(pa.Table.from_batches(batches, schema), high_us)
 
     def _read_rows(self, chunk: _Chunk) -> None:
-        """All at once if they are all well, else one by one: the rows are the same."""
+        """All at once if all are valid, else one by one: the rows are the same."""
         if chunk.body is not None and not chunk.statuses.any():
             rows = self._events.rows_of(chunk.body, chunk.lengths)
             if rows is not None:
@@ -159,27 +162,26 @@ class Decoder:
                     rows[i] = row_of(line)
                 except BadEventError as error:
                     chunk.refuse(i, blank, str(error))
-            elif status == _DEAD_LETTER:
-                chunk.reasons[i] = CONFLICT
+            elif status in MARKED:
+                chunk.refuse(i, blank, MARKED[status])
 
     def _walk(self, chunk: _Chunk) -> None:
-        """Read what is still JSON in the rows, wanted or not: all readers refuse the same."""
+        """Read what is still JSON in the rows."""
         chunk.walked, reasons = self._events.walked(chunk.rows)
         for row, reason in reasons.items():
             chunk.refuse(row, self._events.blank, reason)
 
-    def _columns(self, chunk: _Chunk, wanted: Sequence[int]) -> dict[int, pa.Array]:
-        """The Arrow columns that are wanted or must be read to be checked, by index."""
-        columns = enumerate(self.schema.columns)
-        checked = [i for i, c in columns if parsed(c.type) and not c.format]
+    def _columns(self, chunk: _Chunk) -> list[pa.Array]:
+        """The declared columns. Those that may refuse a record are read first: it has no values."""
+        columns = self.schema.columns
+        checked = [i for i, c in enumerate(columns) if parsed_from_text(c.type) and not c.format]
         try:
             made = {i: self._column(chunk, i) for i in checked}
         except pa.ArrowInvalid:
             for i in checked:
                 self._refuse_unreadable(chunk, i)
             made = {i: self._column(chunk, i) for i in checked}
-        needed = wanted if self._time_column is None else (*wanted, self._time_column)
-        return made | {i: self._column(chunk, i) for i in needed if i not in made}
+        return [made[i] if i in made else self._column(chunk, i) for i in range(len(columns))]
 
     def _column(self, chunk: _Chunk, index: int) -> pa.Array:
         column, values = self.schema.columns[index], self._values(chunk, index)
@@ -199,26 +201,21 @@ class Decoder:
 
     def _refuse_unreadable(self, chunk: _Chunk, index: int) -> None:
         column, values = self.schema.columns[index], self._values(chunk, index)
-        for row in refused(column.type, values):
+        for row in unconvertible(column.type, values):
             part = unreadable_part(column.type, values[row])
             assert part is not None, "a value is refused for a part of it"
             chunk.refuse(row, self._events.blank, unreadable(column, *part))
 
     def _lateness(
-        self, made: dict[int, pa.Array], arrived: Times, high_us: int | None
+        self, columns: list[pa.Array], arrived: Times, high_us: int | None
     ) -> tuple[Times, int | None]:
         if self.watermark is None or self._time_column is None:
             return np.zeros(len(arrived), np.int64), None
-        times = made[self._time_column]
+        times = columns[self._time_column]
         known = times.is_valid().to_numpy(zero_copy_only=False)
         times_us = times.view(pa.int64()).fill_null(0).to_numpy()
         mark = self.watermark
         return lateness(times_us, known, arrived, high_us, mark.delay_us, mark.ahead_us)
-
-    def _wanted(self, columns: Sequence[str] | None) -> list[int]:
-        if columns is None:
-            return list(range(len(self.schema.columns)))
-        return [self._index(name) for name in columns]
 
     def _index(self, name: str) -> int:
         column = self.schema.find(name)
@@ -253,7 +250,7 @@ def _each(values: list[int], blocks: list[Block]) -> Times:
 
 
 def _log_columns(chunk: _Chunk, partition: int, arrived: Times, late_us: Times) -> list[pa.Array]:
-    """What the log knows of each event, in the order of `arrow_schema`."""
+    """The log's own columns of each event, in the order of `arrow_schema`."""
     count = len(chunk.rows)
     # Within a block an offset minus the record's place in the chunk is always the same.
     starts = np.cumsum([0] + [block.count for block in chunk.blocks[:-1]])

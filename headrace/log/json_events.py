@@ -1,13 +1,12 @@
 """JSON events -> rows, by one msgspec decoder made from the schema.
 
-An event means the same whatever its neighbours are, and whoever reads it. `rows_of` decodes a whole
-body at once only when each line opens and closes with a brace and yields exactly one row: a value
-that ran over a line's end would meet a raw newline in a string, or a brace where JSON has none.
-Fields that are not declared are ignored; of a key that comes twice the last value counts, though
-each is checked.
-A field that msgspec cannot check exactly, or in which a path leads on, stays JSON in the row and is
-read by `walked`, value by value.
-tests/log/test_decode.py has the table of cases; tests/log/test_poison.py the hostile ones.
+An event decodes to the same row whatever its neighbours are. `rows_of` decodes a whole body at once
+only when each line opens and closes with a brace and yields exactly one row: a value that ran over
+a line's end would meet a raw newline in a string, or a brace where JSON has none. Fields that are
+not declared are ignored; of a key that comes twice the last value counts, though each is checked. A
+field that msgspec cannot check exactly, or in which a path leads on, stays JSON in the row and is
+read by `walked`, value by value. tests/log/test_decode.py has the table of cases;
+tests/log/test_poison.py the hostile ones.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from numpy.typing import NDArray
 
 from headrace.core.json_path import JsonPath
 from headrace.core.schema import Column, Schema, Type
+from headrace.log.decode_errors import BadEventError, BadValueError, reason_of, subject
 from headrace.log.json_values import SINGLE_MAX, Read, decode_json, default_of, reader_of
-from headrace.log.refusals import BadEventError, BadValueError, reason_of, subject
 
-# Python's own bound on recursion depends on who calls; this one does not, so all readers agree.
+# Python's own limit of recursion depends on the caller; this one does not, so all readers agree.
 DEPTH_MAX = 128
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _STEPS = np.zeros(256, np.int64)
@@ -124,7 +123,7 @@ class JsonEvents:
     def row_of(self, line: bytes) -> Any:
         """The row of one event; raises BadEventError with the reason."""
         try:
-            # The decoder does not look into fields that are not declared, so this does.
+            # The decoder skips fields that are not declared, so this checks them.
             if not line.isascii():
                 line.decode()
             if too_deep(line):

@@ -1,9 +1,9 @@
 """One JSON value -> a value of its declared type, or the sentence that says why not.
 
-Here are read the types that msgspec cannot check for us exactly: numbers digit by digit, objects
-with declared fields, times in a format, and whatever stands at a path. A value is read by itself,
-so its neighbours do not matter. Times and dates in ISO 8601 stay text: a whole column of them is
-read at once, in columns.py. tests/log/test_json_values.py has the table of cases.
+Reads the types that msgspec cannot check exactly: numbers digit by digit, objects with declared
+fields, times in a format, and whatever stands at a path. A value is read by itself, so its
+neighbours do not matter. Times and dates in ISO 8601 stay text: a whole column of them is read at
+once, in columns.py. tests/log/test_types.py has the table of cases.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import msgspec
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import Column, Type
 from headrace.core.time_format import TimeFormat
-from headrace.log.columns import parsed, refused
-from headrace.log.refusals import EXPECTED, BadValueError, quoted
+from headrace.log.columns import parsed_from_text, unconvertible
+from headrace.log.decode_errors import EXPECTED, BadValueError, quoted
 
 Read = Callable[[Any], Any]
 # A number with a fraction or an exponent stays as it was written.
@@ -55,7 +55,7 @@ def default_of(column: Column) -> Any:
         value = reader_of(column)(decode_json(column.default))
     except BadValueError as error:
         raise BadDefinition(f"the default of column '{column.name}' {error.says}") from error
-    if parsed(column.type) and not column.format and refused(column.type, [value]):
+    if parsed_from_text(column.type) and not column.format and unconvertible(column.type, [value]):
         said = f"should be {EXPECTED[column.type.name]}, not {quoted(repr(value))}"
         raise BadDefinition(f"the default of column '{column.name}' {said}")
     return value
@@ -79,7 +79,7 @@ def reader(type_: Type) -> Read:
     return _SCALARS[type_.name]
 
 
-def shown(value: Any) -> str:
+def quoted_json(value: Any) -> str:
     """A JSON value as a reason quotes it."""
     if isinstance(value, msgspec.Raw):
         return quoted(bytes(value).decode())
@@ -98,11 +98,11 @@ def _wrong(expected: str, value: Any) -> BadValueError:
 
 
 def _unfit(expected: str, value: Any, why: str = "") -> BadValueError:
-    return BadValueError(f"should be {expected}, not {shown(value)}{why}")
+    return BadValueError(f"should be {expected}, not {quoted_json(value)}{why}")
 
 
 def _beyond(type_: str, value: Any) -> BadValueError:
-    return BadValueError(f"is out of range for {type_}: {shown(value)}")
+    return BadValueError(f"is out of range for {type_}: {quoted_json(value)}")
 
 
 def _exactly(kind: type, expected: str) -> Read:

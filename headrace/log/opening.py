@@ -10,7 +10,7 @@ from headrace.core.errors import NotFound, Unsupported
 from headrace.core.time import Clock, now_us
 from headrace.log.embedded.copy import LogSnapshot, copy_segments, snapshot_of
 from headrace.log.embedded.description import read_description
-from headrace.log.embedded.mark import published
+from headrace.log.embedded.mark import published_mark
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.recover import recovered_mark
 from headrace.log.embedded.writer import EmbeddedWriter
@@ -22,8 +22,8 @@ def open_reader(address: LogAddress, *, written: bool = True) -> LogReader:
     end is taken from its records: after a power cut, what a process published may be missing.
     """
     _check_kind(address)
-    # To find the end of a log that nobody writes takes as long as to read its last segment.
-    return EmbeddedReader(address.folder, published if written else cache(recovered_mark))
+    # Finding the end of a log that no process writes takes as long as reading its last segment.
+    return EmbeddedReader(address.folder, published_mark if written else cache(recovered_mark))
 
 
 def find_reader(address: LogAddress, *, written: bool = True) -> LogReader | None:
@@ -52,9 +52,9 @@ def logs_in(folder: Path) -> dict[str, int]:
 
 
 def snapshot(address: LogAddress, *, written: bool) -> LogSnapshot:
-    """What a log has published now, to be copied with `copy_log`; this takes no time."""
+    """A snapshot of what a log has published, for `copy_log`; this copies nothing."""
     _check_kind(address)
-    return snapshot_of(address.folder, published if written else recovered_mark)
+    return snapshot_of(address.folder, published_mark if written else recovered_mark)
 
 
 def copy_log(log: LogSnapshot, target: LogAddress) -> None:

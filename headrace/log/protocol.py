@@ -1,4 +1,4 @@
-"""The log of a stream as everybody else sees it: a writer, and readers in any process.
+"""The interface of a stream's log: a writer, and readers in any process.
 
 Laws that every implementation keeps, and tests/log/test_laws.py checks on each:
   - an append is acknowledged when it is durable, with the offsets that its records were given;
@@ -32,7 +32,7 @@ class LogPart:
 
 
 class LogReader(Protocol):
-    """Reads a log beside its writer; cheap to make."""
+    """Reads a log beside its writer; cheap to make, and picklable, to be sent to a task."""
 
     partitions: int
 
@@ -46,7 +46,7 @@ class LogReader(Protocol):
         """Exactly the records with these offsets, in order."""
 
     def parts(self, partition: int) -> list[LogPart]:
-        """What the partition consists of."""
+        """The parts of the partition."""
 
     def position_at(self, time_us: int) -> Position:
         """The first record of each partition that arrived at or after this time."""

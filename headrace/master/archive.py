@@ -20,34 +20,27 @@ import pyarrow as pa
 
 from headrace.compile.plan import StreamPlan
 from headrace.core.address import LogAddress
-from headrace.core.event import ARRIVED_AT, REASON, STATUS, Status
+from headrace.core.event import ARRIVED_AT, REASON, STATUS, EventStatus
 from headrace.core.failpoint import failpoint
 from headrace.core.meters import DEAD_LETTERS
-from headrace.core.position import Interval, Position, PositionRange
+from headrace.core.position import Position, PositionRange
 from headrace.core.time import DAY as DAY_US
 from headrace.core.time import iso
-from headrace.log.block import Block
-from headrace.log.decode import Decoded, Decoder
+from headrace.log.decode_errors import kind_of
+from headrace.log.interval import LogInterval, log_intervals
 from headrace.log.opening import open_reader
-from headrace.log.refusals import kind_of
 from headrace.master.decoding import declared_of, declared_schema, decoder_of
 from headrace.master.parquet import FileWriter
 from headrace.master.table import MasterTable, file_schema
 from headrace.master.version import MasterFile
-
-CHUNK_EVENTS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveTask:
     """One log partition's part of a step; small, because it travels to an executor."""
 
-    log: LogAddress
+    records: LogInterval
     master: Path
-    decoder: Decoder
-    partition: int
-    interval: Interval
-    high_us: int | None
 
 
 class Archive:
@@ -60,21 +53,17 @@ class Archive:
 
     def step(self, events_max: int) -> int:
         """Archive what has come since, up to about `events_max` events; how many there were."""
-        version = self.table.newest()
+        version, log = self.table.newest(), open_reader(self.log)
         lower, highs = version.position, list(version.highs)
-        range = PositionRange(lower, open_reader(self.log).end().latest(lower)).limited(events_max)
+        range = PositionRange(lower, log.end().latest(lower)).limited(events_max)
         if not len(range):
             return 0
-        tasks = [
-            ArchiveTask(
-                self.log, self.table.path, self.decoder, partition, interval, highs[partition]
-            )
-            for partition, interval in range.intervals()
-        ]
+        parts = log_intervals(log, self.decoder, range, version.highs)
+        tasks = [ArchiveTask(part, self.table.path) for part in parts]
         results = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(run_task).collect()
         failpoint("archive.written")
         for task, (_, high, _) in zip(tasks, results, strict=True):
-            highs[task.partition] = high
+            highs[task.records.partition] = high
         self.table.append(range, [file for files, *_ in results for file in files], highs)
         for kind, many in sum((refused for *_, refused in results), Counter()).items():
             DEAD_LETTERS.labels(self.stream.name, kind).inc(many)
@@ -93,21 +82,12 @@ def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None, Counter[s
 
     The files, the highest event time after them, and the dead letters among them by kind.
     """
-    writers, high, refused = _Writers(task), task.high_us, Counter[str]()
-    for decoded in decoded_parts(task):
+    writers, high, refused = _Writers(task), task.records.high_us, Counter[str]()
+    for decoded in task.records.decoded(raw=True):
         high = decoded.high_us
         writers.write(decoded.table)
         refused.update(_kinds(decoded.table))
     return writers.close(), high, refused
-
-
-def decoded_parts(task: ArchiveTask) -> Iterator[Decoded]:
-    """The records of a partition's range, as the master keeps them, in parts."""
-    blocks, high = open_reader(task.log).blocks(task.partition, task.interval), task.high_us
-    for chunk in _chunks(blocks):
-        decoded = task.decoder.decode(chunk, task.partition, high, raw=True)
-        high = decoded.high_us
-        yield decoded
 
 
 def _kinds(table: pa.Table) -> Iterator[str]:
@@ -117,41 +97,28 @@ def _kinds(table: pa.Table) -> Iterator[str]:
         yield from map(kind_of, reasons.drop_null().to_pylist())
 
 
-def _chunks(blocks: Iterator[Block]) -> Iterator[list[Block]]:
-    chunk: list[Block] = []
-    events = 0
-    for block in blocks:
-        chunk.append(block)
-        events += block.count
-        if events >= CHUNK_EVENTS:
-            yield chunk
-            chunk, events = [], 0
-    if chunk:
-        yield chunk
-
-
 class _Writers:
     """One Parquet file for each status and arrival day."""
 
     def __init__(self, task: ArchiveTask) -> None:
         self.task = task
-        self.schema = file_schema(declared_of(task.decoder))
+        self.schema = file_schema(declared_of(task.records.decoder))
         self.open: dict[int, FileWriter] = {}
 
     def write(self, table: pa.Table) -> None:
         """Share the rows out to their files; nearly always all of them go to one."""
         statuses = table[STATUS].to_numpy()
         days = table[ARRIVED_AT].cast(pa.int64()).to_numpy() // DAY_US
-        kinds = days * len(Status) + statuses
+        kinds = days * len(EventStatus) + statuses
         for kind in np.unique(kinds).tolist():
             whole = bool((kinds == kind).all())
             part = table if whole else table.filter(pa.array(kinds == kind))
             if kind not in self.open:
-                self.open[kind] = self._opened(*divmod(kind, len(Status)))
+                self.open[kind] = self._opened(*divmod(kind, len(EventStatus)))
             self.open[kind].write(part)
 
     def _opened(self, day: int, status: int) -> FileWriter:
-        place = Status(status).word, iso(day * DAY_US)[:10], self.task.partition
+        place = EventStatus(status).word, iso(day * DAY_US)[:10], self.task.records.partition
         return FileWriter(self.task.master, self.schema, place)
 
     def close(self) -> list[MasterFile]:

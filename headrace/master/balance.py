@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION, RAW, REASON, STATUS, Status
-from headrace.core.position import Position, PositionRange
+from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION, RAW, REASON, STATUS, EventStatus
+from headrace.core.position import Position
 from headrace.log.decode import Decoder
 from headrace.log.protocol import LogReader
+from headrace.master.event_range import EventRange, parted_again
 from headrace.master.parquet import read_rows, sound
 from headrace.master.table import MasterTable, counts
 from headrace.master.version import MasterVersion
@@ -32,9 +33,9 @@ def balance(version: MasterVersion, end: Position) -> dict[str, int]:
     end = end.latest(archived)
     return {
         "accepted": sum(end.offsets),
-        "events": found[Status.EVENT.word],
-        "duplicates": found[Status.DUPLICATE.word],
-        "dead_letters": found[Status.DEAD_LETTER.word],
+        "events": found[EventStatus.EVENT.word],
+        "duplicates": found[EventStatus.DUPLICATE.word],
+        "dead_letters": found[EventStatus.DEAD_LETTER.word],
         "in_log": end - archived,
     }
 
@@ -48,20 +49,26 @@ class Letters:
 
     @property
     def total(self) -> int:
-        return self.records[Status.DEAD_LETTER.word]
+        return self.records[EventStatus.DEAD_LETTER.word]
 
 
-def letters(table: MasterTable, decoder: Decoder, reader: LogReader, limit: int) -> Letters:
+def letters(table: MasterTable, decoder: Decoder, log: LogReader, limit: int) -> Letters:
     """The newest dead letters, from the log's tail first and then from the master, and all records
     counted up to the same end of the log.
     """
-    version = table.newest()
-    tail = _tail(version, decoder, reader)
-    records = counts(version.files)
-    for status in Status:
+    return parted_again(lambda: _letters(EventRange.whole(table, log), table, decoder, log, limit))
+
+
+def _letters(
+    parted: EventRange, table: MasterTable, decoder: Decoder, log: LogReader, limit: int
+) -> Letters:
+    parts = parted.log_intervals(log, decoder)
+    tail = [decoded.table for part in parts for decoded in part.decoded(raw=True)]
+    records = counts(parted.version.files if parted.version else ())
+    for status in EventStatus:
         records[status.word] += sum(len(_with(part, status)) for part in tail)
     found: list[dict[str, object]] = []
-    for part in _newest_first(version, tail, table.schema):
+    for part in _newest_first(parted, tail, table.schema):
         rows = part.sort_by([(ARRIVED_AT, "descending"), (OFFSET, "descending")])
         found += rows.slice(0, limit - len(found)).to_pylist()
         if len(found) >= limit:
@@ -69,28 +76,17 @@ def letters(table: MasterTable, decoder: Decoder, reader: LogReader, limit: int)
     return Letters(found, records)
 
 
-def _tail(version: MasterVersion, decoder: Decoder, reader: LogReader) -> list[pa.Table]:
-    """The records that are not archived, a table for each partition."""
-    archived = version.position
-    tail = PositionRange(archived, reader.end().latest(archived))
-    return [
-        decoder.decode(reader.blocks(partition, interval), partition, None, raw=True).table
-        for partition, interval in tail.intervals()
-    ]
-
-
-def _with(part: pa.Table, status: Status) -> pa.Table:
+def _with(part: pa.Table, status: EventStatus) -> pa.Table:
     return part.filter(pc.equal(part[STATUS], int(status)))
 
 
 def _newest_first(
-    version: MasterVersion, tail: list[pa.Table], schema: pa.Schema
+    parted: EventRange, tail: list[pa.Table], schema: pa.Schema
 ) -> Iterator[pa.Table]:
     if tail:
-        yield pa.concat_tables(_with(part, Status.DEAD_LETTER).select(_SHOWN) for part in tail)
-    files = [file for file in version.files if file.status == Status.DEAD_LETTER.word]
-    days = sorted({file.day for file in files}, reverse=True)
-    for day in days:
+        yield pa.concat_tables(_with(part, EventStatus.DEAD_LETTER).select(_SHOWN) for part in tail)
+    files = parted.files(EventStatus.DEAD_LETTER)
+    for day in sorted({file.day for file in files}, reverse=True):
         found = [file for file in files if file.day == day]
         sound(found)
         yield read_rows(found, schema, _SHOWN)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.core.files import copy_file
-from headrace.core.position import Position, PositionRange
+from headrace.core.position import PositionRange
 from headrace.master.parquet import corrupt
 from headrace.master.table import MasterTable, added_fields, declared_fields
 from headrace.master.version import MasterVersion
@@ -48,10 +48,8 @@ def copy_master(version: MasterVersion, target: Path, links: Path) -> None:
     partitions = len(version.position.offsets)
     table = _made(pa.schema(version.delta.schema()), target, partitions)
     if table.newest().position != version.position:
-        whole = PositionRange(Position.start(partitions), version.position)
-        table.append(
-            whole, [replace(file, path=version.name_of(file)) for file in files], version.highs
-        )
+        named = [replace(file, path=version.name_of(file)) for file in files]
+        table.append(PositionRange.before(version.position), named, version.highs)
 
 
 def _made(schema: pa.Schema, target: Path, partitions: int) -> MasterTable:

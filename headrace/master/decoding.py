@@ -19,6 +19,5 @@ def declared_schema(stream: StreamPlan) -> pa.Schema:
 
 
 def declared_of(decoder: Decoder) -> pa.Schema:
-    names = decoder.schema.names
-    schema = decoder.arrow_schema(raw=False, columns=names)
-    return pa.schema([schema.field(name) for name in names])
+    schema = decoder.arrow_schema(raw=False)
+    return pa.schema([schema.field(name) for name in decoder.schema.names])

@@ -1,8 +1,8 @@
 """The records of a master that were no duplicates when they were accepted, with their bytes.
 
 A record that could not be read later is a dead letter here and was an event in the log, where its
-id was taken. Only a conflict was none. A master that does not go as far as the range is refused: an
-id that was not read would be taken for a new one.
+id was taken. What the log marks as refused, such as a conflict, was none. A master that does not go
+as far as the range is refused: an id that was not read would be taken for a new one.
 tests/master/test_originals.py compares with the log.
 """
 
@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.core.errors import CorruptMaster
-from headrace.core.event import OFFSET, RAW, REASON, Status
+from headrace.core.event import OFFSET, RAW, REASON, EventStatus
 from headrace.core.position import Interval
-from headrace.log.decode import CONFLICT
+from headrace.log.decode import MARKED
 from headrace.master.parquet import read_in_order, sound
 from headrace.master.version import MasterFile, found_version
 
-_ORIGINAL = (Status.EVENT.word, Status.DEAD_LETTER.word)
+_MARKED = pa.array(MARKED.values(), pa.string())
+_ORIGINAL = (EventStatus.EVENT.word, EventStatus.DEAD_LETTER.word)
 
 
 def originals(
@@ -42,8 +44,8 @@ def originals(
     offset = pc.field(OFFSET)
     inside = (offset >= interval.lower) & (offset < interval.upper)
     for batch in read_in_order(wanted, [RAW, REASON], inside) if wanted else ():
-        conflicts = pc.equal(batch.column(REASON), CONFLICT).fill_null(False)
-        yield batch.filter(pc.invert(conflicts)).column(RAW).to_pylist(), interval.lower
+        refused = pc.is_in(batch.column(REASON), _MARKED)
+        yield batch.filter(pc.invert(refused)).column(RAW).to_pylist(), interval.lower
     yield [], interval.upper
 
 

@@ -19,11 +19,12 @@ from msgspec.structs import replace
 from headrace.compile.plan import StreamPlan
 from headrace.core.address import LogAddress
 from headrace.core.errors import CorruptMaster
-from headrace.core.event import ARRIVED_AT, OFFSET, STATUS, Status
+from headrace.core.event import ARRIVED_AT, OFFSET, STATUS, EventStatus
 from headrace.core.position import Interval
 from headrace.core.time import DAY as DAY_US
 from headrace.core.time import from_iso
-from headrace.master.archive import ArchiveTask, decoded_parts
+from headrace.log.interval import LogInterval
+from headrace.log.opening import open_reader
 from headrace.master.decoding import declared_of, declared_schema, decoder_of
 from headrace.master.parquet import FileWriter, read_rows, sound
 from headrace.master.table import MasterTable, added_fields, file_schema
@@ -41,10 +42,11 @@ def repair(stream: StreamPlan, log: LogAddress, master: Path, file: MasterFile) 
     table = MasterTable(master, declared_schema(forms[0]), stream.partitions)
     interval = Interval(file.first_offset, file.next_offset)
     high = _high_before(stream, table, version, file)
-    tasks = [
-        ArchiveTask(log, master, decoder_of(form), file.partition, interval, high) for form in forms
+    reader = open_reader(log)
+    parts = [
+        LogInterval(reader, decoder_of(form), file.partition, interval, high) for form in forms
     ]
-    made = _remade(tasks, file)
+    made = _remade(parts, master, file)
     # The same rows written in the same parts are the same bytes, which have the same name.
     if made.digest != file.digest:
         table.replace(version, [file], [made])
@@ -60,26 +62,26 @@ def _forms(stream: StreamPlan, version: MasterVersion) -> list[StreamPlan]:
     ]
 
 
-def _remade(tasks: list[ArchiveTask], file: MasterFile) -> MasterFile:
+def _remade(parts: list[LogInterval], master: Path, file: MasterFile) -> MasterFile:
     """The file as one of the forms writes it. Without its own bytes it is certain only if there was
     one form: then a compaction has cut the same rows into other parts. What another form has
     written stays for a vacuum, because a file of an older version may have that name.
     """
     rows = 0
-    for task in tasks:
-        made = _written(task, file)
-        if made.digest == file.digest or (len(tasks) == 1 and made.rows == file.rows):
+    for part in parts:
+        made = _written(part, master, file)
+        if made.digest == file.digest or (len(parts) == 1 and made.rows == file.rows):
             return made
         rows = max(rows, made.rows)
-    if len(tasks) == 1 or rows < file.rows:
+    if len(parts) == 1 or rows < file.rows:
         raise CorruptMaster(
             f"the log has {rows} of the {file.rows} records of a damaged file",
             hint="restore a backup.",
             origin=file.path,
         )
     raise CorruptMaster(
-        "columns were added to the stream, and which rows of a damaged file are older than they "
-        "is not known",
+        "a damaged file cannot be written again: it is not known which of its rows are older than "
+        "the columns that were added to the stream",
         detail="older rows have NULL there, and the file was compacted or written by an older "
         "library.",
         hint="restore a backup.",
@@ -87,12 +89,12 @@ def _remade(tasks: list[ArchiveTask], file: MasterFile) -> MasterFile:
     )
 
 
-def _written(task: ArchiveTask, file: MasterFile) -> MasterFile:
-    schema = file_schema(declared_of(task.decoder))
-    writer = FileWriter(task.master, schema, (file.status, file.day, file.partition))
-    status = next(status for status in Status if status.word == file.status)
+def _written(part: LogInterval, master: Path, file: MasterFile) -> MasterFile:
+    schema = file_schema(declared_of(part.decoder))
+    writer = FileWriter(master, schema, (file.status, file.day, file.partition))
+    status = next(status for status in EventStatus if status.word == file.status)
     day = from_iso(f"{file.day}T00:00:00Z") // DAY_US
-    for decoded in decoded_parts(task):
+    for decoded in part.decoded(raw=True):
         days = pc.divide(decoded.table[ARRIVED_AT].cast(pa.int64()), DAY_US)
         wanted = pc.and_(pc.equal(days, day), pc.equal(decoded.table[STATUS], int(status)))
         writer.write(decoded.table.filter(wanted))
@@ -108,7 +110,7 @@ def _high_before(
     files = [
         one
         for one in version.files
-        if (one.status, one.partition) == (Status.EVENT.word, file.partition)
+        if (one.status, one.partition) == (EventStatus.EVENT.word, file.partition)
         and one.first_offset < file.first_offset
     ]
     if not files:

@@ -30,13 +30,21 @@ from headrace.core.event import (
     RAW,
     REASON,
     STATUS,
-    Status,
+    EventStatus,
 )
 from headrace.core.failpoint import failpoint
 from headrace.core.files import make_folder, sync
 from headrace.core.position import PositionRange
 from headrace.core.time import now_us
-from headrace.master.version import DAY, LANE, MasterFile, MasterVersion, found_version
+from headrace.master.version import (
+    DAY,
+    FORMAT,
+    LANE,
+    MASTER,
+    MasterFile,
+    MasterVersion,
+    found_version,
+)
 
 # Every so many commits Delta sums up its log, so that whoever opens the table reads few files.
 CHECKPOINT_COMMITS = 10
@@ -47,6 +55,7 @@ _CONFIGURATION = {
     "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
     "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",
     "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
+    FORMAT: str(MASTER.newest),
 }
 _INDEXED = "delta.dataSkippingStatsColumns"
 _SUMMARY = "_last_checkpoint"
@@ -110,10 +119,14 @@ class MasterTable:
         return version
 
     def newest(self) -> MasterVersion:
-        """The newest version, made if there is none; new declared columns are added."""
+        """The newest version, made if there is none; one of an earlier format is migrated, and new
+        declared columns are added.
+        """
         from deltalake import Schema
 
         version = self.found() or self._made()
+        if version.format < MASTER.newest:
+            version = self._migrated(version)
         added = [field for field in self._table_schema if field.name not in version.columns]
         if not added:
             return version
@@ -124,6 +137,17 @@ class MasterTable:
             list(Schema.from_arrow(pa.schema(added)).fields), post_commithook_properties=_no_hooks()
         )
         return self._committed()
+
+    def _migrated(self, version: MasterVersion) -> MasterVersion:
+        """Version 1 has nothing that version 0 does not have but the property that says so."""
+        version.delta.alter.set_table_properties(
+            {FORMAT: str(MASTER.newest)},
+            raise_if_not_exists=False,  # Delta does not know the property
+            post_commithook_properties=_no_hooks(),
+        )
+        migrated = self._committed()
+        MASTER.log_migration(version.format, self.path)
+        return migrated
 
     def durable(self) -> MasterVersion:
         """The newest version after a sync: what it has may be removed elsewhere."""
@@ -170,6 +194,7 @@ class MasterTable:
             mode="ignore",  # somebody else may have made it meanwhile
             configuration=_CONFIGURATION | {_INDEXED: indexed_columns(self.schema)},
             post_commithook_properties=_no_hooks(),
+            raise_if_key_not_exists=False,  # Delta does not know the property of the format
         )
         return self.newest()
 
@@ -229,7 +254,7 @@ class MasterTable:
 
 
 def event_files(
-    files: Iterable[MasterFile], range: PositionRange, status: Status = Status.EVENT
+    files: Iterable[MasterFile], range: PositionRange, status: EventStatus = EventStatus.EVENT
 ) -> list[MasterFile]:
     """The files that may hold events of the range; or records of another status."""
     wanted = dict(range.intervals())
@@ -245,7 +270,7 @@ def event_files(
 
 def counts(files: Iterable[MasterFile]) -> dict[str, int]:
     """Rows by what became of the event."""
-    totals = {status.word: 0 for status in Status}
+    totals = {status.word: 0 for status in EventStatus}
     for file in files:
         totals[file.status] += file.rows
     return totals

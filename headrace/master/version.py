@@ -17,11 +17,14 @@ import pyarrow as pa
 
 from headrace.core.errors import CorruptMaster
 from headrace.core.event import OFFSET, STATUS
+from headrace.core.format_version import FormatVersions
 from headrace.core.position import Position
 
 # What files are set apart by, beside their status: the day of arrival, and the log's partition once
 # more. Offsets of two partitions say nothing of each other, so no file has both.
 DAY, LANE = "_day", "_lane"
+# The version of a master's format is a property of its table. Version 0 has none, and is the same.
+MASTER, FORMAT = FormatVersions("master", newest=1), "headrace.format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class MasterVersion:
         self._path, self._log = path, path / "_delta_log"
         self._changed_at = self._log.stat().st_mtime_ns
         self.delta: Any = DeltaTable(str(path))
+        self.format = int(self.delta.metadata().configuration.get(FORMAT, 0))
+        MASTER.check(self.format, path)
         found = (self.delta.transaction_version(f"offset-{n}") for n in range(partitions))
         #: All events before this position are in the table.
         self.position = Position(tuple(version or 0 for version in found))

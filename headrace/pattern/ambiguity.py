@@ -1,9 +1,9 @@
-"""How many ways a pattern may have through the rows of a key, before any row is seen.
+"""How many ways a pattern may have through the rows of a key, computed from the pattern alone.
 
-Conditions are taken to hold for any row. What is repeated without end and is not one way through
-its rows has exponentially many; otherwise the ways that are written out are counted. Where
-conditions are of the row alone, a way that failed is not tried again, so their number does not
-matter. tests/pattern/test_steps.py has patterns of each kind.
+Conditions are taken to hold for any row. An unbounded repetition of a part with more than one way
+has exponentially many; otherwise the alternatives are counted. Where conditions are of the row
+alone, a way that failed is not tried again, so their number does not matter.
+tests/pattern/test_steps.py has patterns of each kind.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from headrace.pattern.matcher import Matcher
 from headrace.pattern.program import one_way
 
 
-def ways(pattern: Pattern) -> float:
+def count_ways(pattern: Pattern) -> float:
     """How many ways there may be; infinity if they grow exponentially with the rows.
 
     >>> from headrace.core.pattern import Variable
-    >>> ways(Pattern(Repeat(Variable("A"), 1, None), ()))
+    >>> count_ways(Pattern(Repeat(Variable("A"), 1, None), ()))
     1
     """
     if Matcher(pattern).free:

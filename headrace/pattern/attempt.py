@@ -1,8 +1,8 @@
 """One attempt: the matches that begin at one row, in order of preference.
 
-The search goes back on a stack of its own, so a match may be of any length. Where conditions are of
-the row only, what comes after an instruction at a row does not depend on the way there: a pair
-that failed once is not tried again, and an attempt takes time in proportion to rows × instructions.
+The search backtracks on a stack of its own, so a match may have any length. Where conditions are of
+the row only, what comes after an instruction at a row does not depend on the way there: a pair that
+failed once is not tried again, and an attempt takes time in proportion to rows × instructions.
 Otherwise the number of ways may be exponential in the rows, so an attempt may take `steps_max`
 rows, counting each again on each way. What is known of later rows changes nothing of the steps
 before, so an attempt that is too long in one round is too long in every other.
@@ -16,12 +16,21 @@ import math
 from enum import IntEnum
 from typing import NamedTuple
 
-from headrace.pattern.code import ACCEPT, FIRST, LAST, PASS, REST, SPLIT, TAKE, Code
-from headrace.pattern.trail import NotRipe, Row, Trail
+from headrace.pattern.code import (
+    ACCEPT,
+    ASSERT_FIRST,
+    ASSERT_LAST,
+    FORK,
+    SKIP_REST,
+    SKIP_ROW,
+    TAKE,
+    Code,
+)
+from headrace.pattern.trail import Row, RowPending, Trail
 
 MATCHES_MAX = 1_000  # of one start row, under SKIP TILL ANY
 
-Found = tuple[list[int], list[int]]  # the rows taken, and the instructions that took them
+FoundMatch = tuple[list[int], list[int]]  # the rows taken, and the instructions that took them
 
 
 class Outcome(IntEnum):
@@ -32,7 +41,7 @@ class Outcome(IntEnum):
 
 
 class Attempt(NamedTuple):
-    """What is known when an attempt is made."""
+    """The input of an attempt."""
 
     rows: list[Row]
     masks: list[int]  # for each row, the variables that can take it
@@ -44,19 +53,21 @@ class Attempt(NamedTuple):
     steps_max: float = math.inf
 
 
-def attempted(
-    code: Code, trail: Trail, attempt: Attempt, found: list[Found]
+def run_attempt(
+    code: Code, trail: Trail, attempt: Attempt, found: list[FoundMatch]
 ) -> tuple[Outcome, int]:
     """Add to `found`: the first match, or under SKIP TILL ANY all that are different. With the
     outcome come the steps that it took, if it is decided.
     """
     try:
         return _run(code, trail, attempt, found)
-    except NotRipe:
+    except RowPending:
         return Outcome.WAITS_FOR_ROW, 0
 
 
-def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> tuple[Outcome, int]:
+def _run(
+    code: Code, trail: Trail, attempt: Attempt, found: list[FoundMatch]
+) -> tuple[Outcome, int]:
     """The loop. It is one function, with all it uses in locals, because it runs for each row."""
     rows, masks, start, deadline, open_, ended, whole, steps_max = attempt
     ops, nexts, others, bits, names = code.ops, code.nexts, code.others, code.bits, code.names
@@ -87,9 +98,9 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> tupl
                     continue
             elif open_:
                 return Outcome.WAITS, steps
-        elif op == SPLIT:
+        elif op == FORK:
             preferred, other = nexts[pc], others[pc]
-            if pos < n:  # a way that this row does not allow need not be tried
+            if pos < n:  # skip a way that this row rules out
                 mask = masks[pos]
                 if not mask & needs[preferred] or mask & blocks[preferred]:
                     pc = other
@@ -110,7 +121,7 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> tupl
                 stack.append((other, pos, len(path)))
                 pc = preferred
                 continue
-        elif op == PASS:
+        elif op == SKIP_ROW:
             if pos < n:
                 if rows[pos][0] < deadline and code.may_pass(trail, pc, pos, masks[pos]):
                     pos += 1
@@ -128,7 +139,7 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> tupl
                 found.append((path[:], takes[:]))
                 if len(found) == MATCHES_MAX:
                     return Outcome.DONE, steps
-        elif op == REST:
+        elif op == SKIP_REST:
             while pos < n and rows[pos][0] < deadline:
                 if not code.may_pass(trail, pc, pos, masks[pos]):
                     break
@@ -138,16 +149,16 @@ def _run(code: Code, trail: Trail, attempt: Attempt, found: list[Found]) -> tupl
                     return Outcome.WAITS, steps
                 pc = nexts[pc]
                 continue
-        elif op == LAST:
+        elif op == ASSERT_LAST:
             if pos == n:
                 if not ended:
                     return Outcome.WAITS_FOR_ROW, steps
                 pc = nexts[pc]
                 continue
-        elif op == FIRST and pos == 0 and whole:
+        elif op == ASSERT_FIRST and pos == 0 and whole:
             pc = nexts[pc]
             continue
-        while stack:  # go back
+        while stack:  # backtrack
             pc, pos, depth = stack.pop()
             if pc >= 0:
                 break

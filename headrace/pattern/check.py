@@ -1,7 +1,7 @@
-"""What a pattern may not say, and the sentence for it.
+"""Validation of a pattern, with a sentence for each mistake.
 
 `check` is called when a stream is defined: a pattern that passes can be searched for in any rows
-without an error. All mistakes are told at once. tests/pattern/test_check.py reads each sentence.
+without an error. All mistakes are raised together. tests/pattern/test_check.py reads each sentence.
 """
 
 from __future__ import annotations
@@ -12,42 +12,42 @@ from headrace.core.errors import Unsupported
 from headrace.core.mistakes import Mistakes
 from headrace.core.pattern import (
     Absent,
-    Aggregate,
     Choice,
     Classifier,
     End,
     Exclude,
     Expression,
+    MatchAggregate,
     MatchId,
     Node,
     Pattern,
     Permute,
     Repeat,
-    Rows,
+    RowsPerMatch,
     Selection,
     Sequence,
     Value,
     variables,
 )
 from headrace.pattern import instructions
-from headrace.pattern.evaluate import Scope, leaves
-from headrace.pattern.instructions import Program, Rest
-from headrace.pattern.program import compiled
-from headrace.pattern.selection import selecting
-from headrace.pattern.trail import Needs
+from headrace.pattern.evaluate import ExpressionCompiler, leaves
+from headrace.pattern.instructions import Program, SkipRest
+from headrace.pattern.program import compile_pattern
+from headrace.pattern.selection import compile_selection
+from headrace.pattern.trail import TrailSlots
 
 
 def check(pattern: Pattern, *, closed: bool = False) -> None:
-    """Raise Unsupported if the pattern cannot be kept; `closed`: its input has an end."""
+    """Raise Unsupported if the pattern is not valid; `closed`: its input has an end."""
     mistakes = Mistakes()
     with mistakes.noted():
         _check_node(pattern, closed)
-        program = compiled(pattern.node)
+        program = compile_pattern(pattern.node)
         with mistakes.noted():
             _check_absent(pattern, program)
         with mistakes.noted():
             _check_skip(pattern, program)
-        selecting(pattern.node, pattern.selection)
+        compile_selection(pattern.node, pattern.selection)
     with mistakes.noted():
         _check_modes(pattern)
     with mistakes.noted():
@@ -106,7 +106,7 @@ def _bare(node: Node) -> Node:
 
 
 def _check_absent(pattern: Pattern, program: Program) -> None:
-    absent = [s for s in program.instructions if isinstance(s, instructions.Absent | Rest)]
+    absent = [s for s in program.instructions if isinstance(s, instructions.SkipRows | SkipRest)]
     met: Callable[[int], bool] = lambda at: any(  # noqa: E731
         program.instructions[i] in absent for i in program.before_taking(at)
     )
@@ -121,8 +121,8 @@ def _check_absent(pattern: Pattern, program: Program) -> None:
         "define one variable for both conditions, joined with OR.",
     )
     _refuse(
-        any(isinstance(step, Rest) for step in absent) and pattern.within_us is None,
-        "NOT at the end of a pattern needs WITHIN",
+        any(isinstance(step, SkipRest) for step in absent) and pattern.within_us is None,
+        "NOT at the end of a pattern requires WITHIN",
         "add WITHIN INTERVAL … after the pattern, to say how long nothing may come.",
     )
 
@@ -134,7 +134,7 @@ def _check_modes(pattern: Pattern) -> None:
         "write an interval such as INTERVAL '10' MINUTE.",
     )
     _refuse(
-        pattern.rows is Rows.UNMATCHED
+        pattern.rows is RowsPerMatch.UNMATCHED
         and any(isinstance(part, Exclude) for part in parts(pattern.node)),
         "WITH UNMATCHED ROWS cannot be used together with {- … -}",
         "leave out one of the two.",
@@ -142,7 +142,7 @@ def _check_modes(pattern: Pattern) -> None:
     if pattern.selection is Selection.ANY:
         _refuse(
             pattern.within_us is None,
-            "SKIP TILL ANY needs WITHIN",
+            "SKIP TILL ANY requires WITHIN",
             "add WITHIN INTERVAL … before SKIP TILL ANY, so that its matches end.",
         )
         _refuse(
@@ -185,7 +185,7 @@ def _check_names(pattern: Pattern) -> None:
     for name in subsets:
         _refuse(
             name in known,
-            f"{name} is a variable of the pattern, and cannot be a SUBSET too",
+            f"{name} is a variable of the pattern, which cannot be a SUBSET too",
             "give the SUBSET another name.",
         )
 
@@ -193,7 +193,7 @@ def _check_names(pattern: Pattern) -> None:
 def _check_expressions(pattern: Pattern, mistakes: Mistakes) -> None:
     names = {*variables(pattern.node), *(name for name, _ in pattern.subsets), None}
     columns = {column: i for i, column in enumerate(pattern.columns)}
-    scope = Scope(columns, Needs(dict(pattern.subsets)))
+    scope = ExpressionCompiler(columns, TrailSlots(dict(pattern.subsets)))
     for variable, condition in pattern.conditions:
         with mistakes.noted():
             _check_condition(variable, condition)
@@ -205,7 +205,7 @@ def _check_expressions(pattern: Pattern, mistakes: Mistakes) -> None:
                     f"{name} asks for {_asked(leaf)}, which the pattern does not have",
                     f"it has: {', '.join(sorted(str(n) for n in names if n))}.",
                 )
-            scope.closure(expression)  # refuses functions that are not there
+            scope.closure(expression)  # refuses unknown functions
 
 
 def _check_condition(variable: str, condition: Expression) -> None:
@@ -225,10 +225,10 @@ def _check_condition(variable: str, condition: Expression) -> None:
 def _final(leaf: Expression) -> bool:
     if isinstance(leaf, Value | Classifier):
         return leaf.place.final
-    return isinstance(leaf, Aggregate) and leaf.final
+    return isinstance(leaf, MatchAggregate) and leaf.final
 
 
 def _asked(leaf: Expression) -> str | None:
     if isinstance(leaf, Value | Classifier):
         return leaf.place.name
-    return leaf.name if isinstance(leaf, Aggregate) else None
+    return leaf.name if isinstance(leaf, MatchAggregate) else None

@@ -13,20 +13,28 @@ from collections.abc import Mapping
 from headrace.pattern.evaluate import Closure
 from headrace.pattern.instructions import (
     Accept,
-    First,
+    AssertFirst,
+    AssertLast,
+    Fork,
     Instruction,
-    Last,
-    Pass,
     Program,
-    Rest,
-    Split,
+    SkipRest,
+    SkipRow,
     Take,
     named,
 )
 from headrace.pattern.trail import Trail
 
-TAKE, SPLIT, PASS, ACCEPT, REST, LAST, FIRST = range(7)
-_OPS = {Take: TAKE, Split: SPLIT, Pass: PASS, Accept: ACCEPT, Rest: REST, Last: LAST, First: FIRST}
+TAKE, FORK, SKIP_ROW, ACCEPT, SKIP_REST, ASSERT_LAST, ASSERT_FIRST = range(7)
+_OPS = {
+    Take: TAKE,
+    Fork: FORK,
+    SkipRow: SKIP_ROW,
+    Accept: ACCEPT,
+    SkipRest: SKIP_REST,
+    AssertLast: ASSERT_LAST,
+    AssertFirst: ASSERT_FIRST,
+}
 
 
 class Code:
@@ -46,7 +54,7 @@ class Code:
         self.tracks = bool(conditions)
         self.ops = [_OPS[type(step)] for step in steps]
         self.nexts = [_next(step) for step in steps]
-        self.others = [step.other if isinstance(step, Split) else 0 for step in steps]
+        self.others = [step.other if isinstance(step, Fork) else 0 for step in steps]
         self.names = [step.name if isinstance(step, Take) else "" for step in steps]
         self.excluded = [isinstance(step, Take) and step.excluded for step in steps]
         self.bits = [sum({bits.get(name, 0) for name in named(step)}) for step in steps]
@@ -55,9 +63,9 @@ class Code:
             for step in steps
         ]
         self.blocks = [
-            self.bits[i] if isinstance(step, Pass) else 0 for i, step in enumerate(steps)
+            self.bits[i] if isinstance(step, SkipRow) else 0 for i, step in enumerate(steps)
         ]
-        targets = {i for step in steps if isinstance(step, Split) for i in step}
+        targets = {i for step in steps if isinstance(step, Fork) for i in step}
         self.needs = [self._need(program, i) if i in targets else 1 for i in range(len(steps))]
         self.starts = self._need(program, program.entry)
 
@@ -67,7 +75,7 @@ class Code:
         for i in program.before_taking(at):
             if self.ops[i] == TAKE and self.bits[i]:
                 need |= self.bits[i]
-            elif self.ops[i] != SPLIT:
+            elif self.ops[i] != FORK:
                 return 1
         return need
 
@@ -91,6 +99,6 @@ class Code:
 
 
 def _next(step: Instruction) -> int:
-    if isinstance(step, Split):
+    if isinstance(step, Fork):
         return step.preferred
     return 0 if isinstance(step, Accept) else step.next

@@ -13,42 +13,44 @@ from typing import Any
 
 from headrace.core.errors import Unsupported
 from headrace.core.pattern import (
-    Aggregate,
-    Call,
     Classifier,
     Constant,
     Expression,
+    FunctionCall,
+    MatchAggregate,
     MatchId,
     MatchNumber,
-    Place,
+    RowNavigation,
     Value,
 )
 from headrace.pattern.functions import FUNCTIONS as FUNCTIONS
-from headrace.pattern.trail import COUNTINGS, Needs, Trail, counting
+from headrace.pattern.trail import FOLDS, Trail, TrailSlots, fold_of
 
 Closure = Callable[[Trail], Any]
 
 
 def leaves(expression: Expression) -> Iterator[Expression]:
     """Everything in the expression that is not a call."""
-    if isinstance(expression, Call):
+    if isinstance(expression, FunctionCall):
         for argument in expression.arguments:
             yield from leaves(argument)
     else:
         yield expression
 
 
-class Scope:
+class ExpressionCompiler:
     """Compiles expressions for one kind of trail: conditions of `variable`, or measures (None)."""
 
-    def __init__(self, columns: dict[str, int], needs: Needs, variable: str | None = None) -> None:
+    def __init__(
+        self, columns: dict[str, int], needs: TrailSlots, variable: str | None = None
+    ) -> None:
         self.columns, self.needs, self.variable = columns, needs, variable
         subsets = [name for name, those in needs.subsets.items() if variable in those]
         self.own = {None, variable, *subsets} if variable is not None else set()
 
     def closure(self, expression: Expression) -> Closure:
-        """The whole expression. It asks for all rows that NEXT names before anything else, so that
-        it does not depend on the order of its parts whether it waits.
+        """The whole expression. It reads all rows that NEXT names first, so that whether it waits
+        does not depend on the order of its parts.
         """
         inner = self.part(expression)
         values = [leaf for leaf in leaves(expression) if isinstance(leaf, Value)]
@@ -67,13 +69,13 @@ class Scope:
         match expression:
             case Constant(value):
                 return lambda trail: value
-            case Call(function, arguments):
+            case FunctionCall(function, arguments):
                 return self.call(function, arguments)
             case Value(column, place):
                 return self.value(self.columns[column], place)
             case Classifier(place):
                 return self.classifier(place)
-            case Aggregate():
+            case MatchAggregate():
                 return self.aggregate(expression)
             case MatchNumber():
                 return lambda trail: trail.number
@@ -82,7 +84,7 @@ class Scope:
         raise TypeError(expression)
 
     def of_row(self, expression: Expression) -> bool:
-        """Does the expression ask for nothing but the row under test and rows near it?"""
+        """Does the expression depend only on the row under test and its neighbours?"""
         return all(map(self._leaf_of_row, leaves(expression)))
 
     def _leaf_of_row(self, leaf: Expression) -> bool:
@@ -92,7 +94,7 @@ class Scope:
             return self.under_test(leaf.place) and leaf.place.shift == 0
         return isinstance(leaf, Constant)
 
-    def under_test(self, place: Place) -> bool:
+    def under_test(self, place: RowNavigation) -> bool:
         return place.name in self.own and not place.first and place.offset == 0
 
     def call(self, function: str, arguments: tuple[Expression, ...]) -> Closure:
@@ -106,7 +108,7 @@ class Scope:
             raise Unsupported(f"{function!r} does not take {len(arguments)} arguments")
         return build(*map(self.part, arguments))
 
-    def value(self, column: int, place: Place) -> Closure:
+    def value(self, column: int, place: RowNavigation) -> Closure:
         if self.under_test(place) and place.shift == 0:
             return lambda trail: trail.rows[trail.at][2][column]
         if self.under_test(place) and place.shift < 0:
@@ -119,8 +121,8 @@ class Scope:
 
         return value
 
-    def located(self, place: Place) -> Callable[[Trail], int | None]:
-        """Where in the rows the place is."""
+    def located(self, place: RowNavigation) -> Callable[[Trail], int | None]:
+        """The index in the rows of a navigation."""
         taken, shift = self.taken(place), place.shift
         if shift == 0:
             return taken
@@ -131,8 +133,8 @@ class Scope:
 
         return located
 
-    def taken(self, place: Place) -> Callable[[Trail], int | None]:
-        """Which row of the match the place counts from."""
+    def taken(self, place: RowNavigation) -> Callable[[Trail], int | None]:
+        """The row of the match from which a navigation counts."""
         if self.under_test(place):
             return lambda trail: trail.at
         rows, offset = self.rows(place), place.offset
@@ -144,7 +146,7 @@ class Scope:
 
         return taken
 
-    def rows(self, place: Place) -> Callable[[Trail], list[int]]:
+    def rows(self, place: RowNavigation) -> Callable[[Trail], list[int]]:
         if place.name is None:
             return _whole_path if place.final else _path
         slot = self.needs.list_of(place.name)
@@ -152,7 +154,7 @@ class Scope:
             return lambda trail: trail.whole.lists[slot]
         return lambda trail: trail.lists[slot]
 
-    def classifier(self, place: Place) -> Closure:
+    def classifier(self, place: RowNavigation) -> Closure:
         """A row that no variable took has none. All rows of the match can be seen, also those after
         the current one, as NEXT may ask for them.
         """
@@ -166,13 +168,13 @@ class Scope:
 
         return classifier
 
-    def aggregate(self, aggregate: Aggregate) -> Closure:
-        if aggregate.function not in COUNTINGS:
+    def aggregate(self, aggregate: MatchAggregate) -> Closure:
+        if aggregate.function not in FOLDS:
             raise Unsupported(
                 f"a pattern has no aggregate {aggregate.function!r}",
-                hint=f"there are: {', '.join(sorted(COUNTINGS))}.",
+                hint=f"there are: {', '.join(sorted(FOLDS))}.",
             )
-        slot, finish = self.needs.aggregate(aggregate), counting(aggregate).finish
+        slot, finish = self.needs.aggregate(aggregate), fold_of(aggregate).finish
         if aggregate.final:
             return lambda trail: finish(trail.whole.stacks[slot][-1])
         return lambda trail: finish(trail.stacks[slot][-1])

@@ -1,8 +1,8 @@
-"""Instructions of a pattern's program, and what can be said of it before any row is seen.
+"""Instructions of a pattern's program, and the properties that follow from it alone.
 
 A program has the ways of a pattern in its order of preference: a backtracking search that runs it,
-and tries `preferred` before `other`, reaches `Accept` first on the most preferred match. What is
-said of a program holds for all its ways, whatever the conditions are.
+and tries `preferred` before `other`, reaches `Accept` first on the most preferred match. The
+properties hold for all ways of a program, whatever the conditions are.
 tests/pattern/test_program.py checks this.
 """
 
@@ -15,47 +15,47 @@ from typing import NamedTuple
 
 
 class Take(NamedTuple):
-    """The row here is the variable's; go on with the row after it."""
+    """The current row matches the variable; continue with the next row."""
 
     name: str
     next: int
     excluded: bool = False
 
 
-class Split(NamedTuple):
+class Fork(NamedTuple):
     preferred: int
     other: int
 
 
-class Absent(NamedTuple):
-    """Rows that are not the variable's may be passed over here."""
+class SkipRows(NamedTuple):
+    """Any rows that do not match the variable may be skipped here."""
 
     name: str
     next: int
 
 
-class Rest(NamedTuple):
-    """All rows that are left WITHIN are of none of the names."""
+class SkipRest(NamedTuple):
+    """All rows that are left WITHIN match none of the names."""
 
     names: tuple[str, ...]
     next: int
 
 
-class Pass(NamedTuple):
-    """The row here is of none of the names, and is passed over."""
+class SkipRow(NamedTuple):
+    """The current row matches none of the names, and is skipped."""
 
     names: tuple[str, ...]
     next: int
 
 
-class First(NamedTuple):
-    """Here is the key's first row."""
+class AssertFirst(NamedTuple):
+    """The current row is the first of the key."""
 
     next: int
 
 
-class Last(NamedTuple):
-    """Before here is the key's last row."""
+class AssertLast(NamedTuple):
+    """The row before is the last of the key."""
 
     next: int
 
@@ -64,7 +64,7 @@ class Accept(NamedTuple):
     pass
 
 
-Instruction = Take | Split | Absent | Rest | Pass | First | Last | Accept
+Instruction = Take | Fork | SkipRows | SkipRest | SkipRow | AssertFirst | AssertLast | Accept
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,9 @@ class Program:
 
     def next_takers(self, at: int) -> frozenset[str]:
         """The variables that may take the next row, when one was taken before."""
-        reached = self._reached([at], lambda step: not isinstance(step, Take | First | Last))
+        reached = self._reached(
+            [at], lambda step: not isinstance(step, Take | AssertFirst | AssertLast)
+        )
         steps = [self.instructions[i] for i in reached]
         return frozenset(step.name for step in steps if isinstance(step, Take))
 
@@ -149,13 +151,13 @@ def _takes_none(step: Instruction) -> bool:
 
 
 def after(step: Instruction) -> tuple[int, ...]:
-    if isinstance(step, Split):
+    if isinstance(step, Fork):
         return (step.preferred, step.other)
     return () if isinstance(step, Accept) else (step.next,)
 
 
 def named(step: Instruction) -> tuple[str, ...]:
-    """The variables whose conditions the instruction asks for."""
-    if isinstance(step, Take | Absent):
+    """The variables whose conditions the instruction evaluates."""
+    if isinstance(step, Take | SkipRows):
         return (step.name,)
-    return step.names if isinstance(step, Rest | Pass) else ()
+    return step.names if isinstance(step, SkipRest | SkipRow) else ()

@@ -20,19 +20,19 @@ from headrace.core.pattern import (
     Expression,
     MatchNumber,
     Pattern,
-    Rows,
+    RowsPerMatch,
     Selection,
     Value,
     variables,
 )
 from headrace.pattern.code import Code
-from headrace.pattern.evaluate import Closure, Scope, leaves
-from headrace.pattern.instructions import First
-from headrace.pattern.output import Output
+from headrace.pattern.evaluate import Closure, ExpressionCompiler, leaves
+from headrace.pattern.instructions import AssertFirst
+from headrace.pattern.output import MatchOutput
 from headrace.pattern.reach import reach
 from headrace.pattern.search import Search
-from headrace.pattern.selection import selecting
-from headrace.pattern.trail import Needs, Row, Trail
+from headrace.pattern.selection import compile_selection
+from headrace.pattern.trail import Row, Trail, TrailSlots
 
 
 class Matcher:
@@ -40,9 +40,9 @@ class Matcher:
 
     def __init__(self, pattern: Pattern) -> None:
         names = sorted(variables(pattern.node))
-        program = selecting(pattern.node, pattern.selection)
+        program = compile_selection(pattern.node, pattern.selection)
         self.columns = {column: i for i, column in enumerate(pattern.columns)}
-        self.needs = Needs(dict(pattern.subsets))
+        self.needs = TrailSlots(dict(pattern.subsets))
         self.always = 1  # bit 0, and the variables that take any row
         self.flags: list[tuple[int, int]] = []  # column, bit: the column is the condition
         self.tests: list[tuple[Closure, int]] = []
@@ -55,13 +55,13 @@ class Matcher:
         every = pattern.selection is Selection.ANY
         self.code = Code(program, bits, later, memoises=self.free, every=every)
         self.trail = Trail(self.needs, names, self.columns)
-        self.output = Output(pattern, self.code)
+        self.output = MatchOutput(pattern, self.code)
         self.within_us = pattern.within_us
         # Where no condition depends on the way, a way that failed is not tried again.
         self.steps_max = math.inf if self.free or pattern.steps_max is None else pattern.steps_max
-        self.unmatched = pattern.rows is Rows.UNMATCHED
+        self.unmatched = pattern.rows is RowsPerMatch.UNMATCHED
         self.reach = reach(pattern, program)
-        self.anchored = any(isinstance(step, First) for step in program.instructions)
+        self.anchored = any(isinstance(step, AssertFirst) for step in program.instructions)
         self.skip_to = pattern.skip.to
         target = pattern.skip.name
         self.skip_names = frozenset(dict(pattern.subsets).get(target or "", (target,)))
@@ -80,7 +80,7 @@ class Matcher:
             self.always |= bit
             bits[name] = bit
             return
-        scope = Scope(self.columns, self.needs, name)
+        scope = ExpressionCompiler(self.columns, self.needs, name)
         of_row = scope.of_row(condition)
         self.free &= of_row
         if of_row and not _looks_ahead(condition):

@@ -1,4 +1,4 @@
-"""What is given out of a match: its measures, once or for each of its rows.
+"""The output of a match: its measures, once or for each of its rows.
 
 With ALL ROWS PER MATCH there are two trails: one of the whole match, which FINAL asks, and one that
 grows row by row. tests/pattern/test_matcher.py checks what comes out.
@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
-from headrace.core.pattern import MatchId, Pattern, Rows, variables
-from headrace.pattern.attempt import Found
+from headrace.core.pattern import MatchId, Pattern, RowsPerMatch, variables
+from headrace.pattern.attempt import FoundMatch
 from headrace.pattern.code import Code
-from headrace.pattern.evaluate import Scope, leaves
-from headrace.pattern.trail import Needs, Row, Trail, match_id
+from headrace.pattern.evaluate import ExpressionCompiler, leaves
+from headrace.pattern.trail import Row, Trail, TrailSlots, match_id
 
 
-class Given(msgspec.Struct, frozen=True):
+class OutputRow(msgspec.Struct, frozen=True):
     """A row of the result: the input row whose place it has, and measures in the order in which the
     pattern has them. `last_us` is the time of the match's last row.
     """
@@ -29,11 +29,11 @@ class Given(msgspec.Struct, frozen=True):
     last_us: int
 
 
-class Output:
+class MatchOutput:
     def __init__(self, pattern: Pattern, code: Code) -> None:
         columns = {column: i for i, column in enumerate(pattern.columns)}
-        needs = Needs(dict(pattern.subsets))
-        scope = Scope(columns, needs)
+        needs = TrailSlots(dict(pattern.subsets))
+        scope = ExpressionCompiler(columns, needs)
         self.code, self.mode = code, pattern.rows
         self.measures = [scope.closure(measure) for _, measure in pattern.measures]
         asked = chain.from_iterable(leaves(measure) for _, measure in pattern.measures)
@@ -44,23 +44,23 @@ class Output:
         self.nothing = (None,) * len(self.measures)
 
     def of_match(
-        self, rows: list[Row], start: int, found: Found, number: int, ended: bool
-    ) -> Iterator[Given]:
+        self, rows: list[Row], start: int, found: FoundMatch, number: int, ended: bool
+    ) -> Iterator[OutputRow]:
         """The rows of a match; NotRipe if a measure asks for a row that may still come."""
         path, takes = found
         labels = [self.code.names[i] for i in takes]
         self.begin(rows, start, path, labels, number, ended)
         self.whole.extend(path, labels)
-        if self.mode is Rows.ONE or not path:
-            if path or self.mode is not Rows.OMIT_EMPTY:
+        if self.mode is RowsPerMatch.ONE or not path:
+            if path or self.mode is not RowsPerMatch.OMIT_EMPTY:
                 last = rows[path[-1] if path else start]
-                yield Given(last, tuple([of(self.whole) for of in self.measures]), last[0])
+                yield OutputRow(last, tuple([of(self.whole) for of in self.measures]), last[0])
             return
         last_us = rows[path[-1]][0]
         for at, label, take in zip(path, labels, takes, strict=True):
             self.now.push(at, label)
             if not self.code.excluded[take]:
-                yield Given(rows[at], tuple([of(self.now) for of in self.measures]), last_us)
+                yield OutputRow(rows[at], tuple([of(self.now) for of in self.measures]), last_us)
 
     def begin(
         self,
@@ -76,5 +76,5 @@ class Output:
             if self.identifies:
                 trail.identity = match_id([rows[at][1] for at in path or [start]], labels)
 
-    def unmatched(self, row: Row) -> Given:
-        return Given(row, self.nothing, row[0])
+    def unmatched(self, row: Row) -> OutputRow:
+        return OutputRow(row, self.nothing, row[0])

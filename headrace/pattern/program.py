@@ -15,14 +15,14 @@ from itertools import permutations
 from headrace.core import pattern as nouns
 from headrace.core.errors import Unsupported
 from headrace.pattern.instructions import (
-    Absent,
     Accept,
-    First,
+    AssertFirst,
+    AssertLast,
+    Fork,
     Instruction,
-    Last,
     Program,
-    Rest,
-    Split,
+    SkipRest,
+    SkipRows,
     Take,
 )
 
@@ -30,10 +30,10 @@ INSTRUCTIONS_MAX = 20_000
 PERMUTED_MAX = 8
 
 
-def compiled(node: nouns.Node, *, skips: bool = False) -> Program:
-    """Compile a pattern; `skips`: rows may be passed over, as under SKIP TILL NEXT and ANY.
+def compile_pattern(node: nouns.Node, *, skips: bool = False) -> Program:
+    """Compile a pattern; `skips`: rows may be skipped, as under SKIP TILL NEXT and ANY.
 
-    >>> program = compiled(nouns.Repeat(nouns.Variable("A"), 1, None))
+    >>> program = compile_pattern(nouns.Repeat(nouns.Variable("A"), 1, None))
     >>> program.always_takes({"A"}), program.may_be_only_first({"A"})
     (True, True)
     """
@@ -47,8 +47,8 @@ def _with_rests(program: Program) -> Program:
     """Where nothing can be taken after a NOT, it is about all rows that are left."""
 
     def decided(step: Instruction) -> Instruction:
-        if isinstance(step, Absent) and not program.next_takers(step.next):
-            return Rest((step.name,), step.next)
+        if isinstance(step, SkipRows) and not program.next_takers(step.next):
+            return SkipRest((step.name,), step.next)
         return step
 
     return replace(program, instructions=tuple(map(decided, program.instructions)))
@@ -118,11 +118,11 @@ class _Writer:
             case nouns.Exclude(part):
                 return self.exclude(part, none, some)
             case nouns.Absent(name):
-                return self.write(Absent(name, none))
+                return self.write(SkipRows(name, none))
             case nouns.Start():
-                return self.write(First(none))
+                return self.write(AssertFirst(none))
             case nouns.End():
-                return self.write(Last(none))
+                return self.write(AssertLast(none))
 
     def pair(self, node: nouns.Node, none: int, some: int) -> tuple[int, int]:
         """Write the part for both: when no row was taken before it, and when some was."""
@@ -137,7 +137,7 @@ class _Writer:
     def choice(self, entries: list[int]) -> int:
         entry = entries[-1]
         for earlier in reversed(entries[:-1]):
-            entry = self.write(Split(earlier, entry))
+            entry = self.write(Fork(earlier, entry))
         return entry
 
     def exclude(self, part: nouns.Node, none: int, some: int) -> int:
@@ -156,7 +156,7 @@ class _Writer:
         return none
 
     def loop(self, node: nouns.Repeat, none: int, some: int) -> tuple[int, int]:
-        split = self.write(Split(some, some))  # its place is needed before the iteration is there
+        split = self.write(Fork(some, some))  # its place is needed before the iteration is there
         self.steps[split] = self.option(node, some, split)
         return split if none == some else self.write(self.option(node, none, split)), split
 
@@ -169,11 +169,11 @@ class _Writer:
             none_then = some_then if none == some else self.write(first)
         return none_then, some_then
 
-    def option(self, node: nouns.Repeat, leave: int, again: int) -> Split:
+    def option(self, node: nouns.Repeat, leave: int, again: int) -> Fork:
         """One more iteration, or not: one that takes no row leaves the repetition."""
         empty = leave if may_be_empty(node.part) else again
         iteration = self.node(node.part, empty, again)
-        return Split(iteration, leave) if node.greedy else Split(leave, iteration)
+        return Fork(iteration, leave) if node.greedy else Fork(leave, iteration)
 
     def permute(self, parts: tuple[nouns.Node, ...], none: int, some: int) -> int:
         if len(parts) > PERMUTED_MAX:
@@ -193,8 +193,8 @@ class _Writer:
         written: dict[frozenset[int], int],
     ) -> int:
         """The parts that are left, in any order; where there is but one way through each, the
-        orders may share what they have in common. Where rows may be passed over they do not: what
-        could come next is a matter of each order.
+        orders may share what they have in common. Where rows may be skipped they do not: what could
+        come next is a matter of each order.
         """
         if left not in written:
             written[left] = self.choice(

@@ -1,16 +1,23 @@
 """Which rows can matter: those that can begin a match, and those that PREV can see before it.
 
-A search may let go of every row that is more than `reach` rows before the row where it goes on,
-and of a key that has no row which one of `starts` can take, if it has no attempt in progress.
+A search may drop every row that is more than `reach` rows before the row where it continues, and of
+a key that has no row which one of `starts` can take, if it has no attempt in progress.
 tests/pattern/test_cuts.py checks that nothing that is let go is missed.
 """
 
 from __future__ import annotations
 
-from headrace.core.pattern import Classifier, Expression, Pattern, Place, Rows, Value
+from headrace.core.pattern import (
+    Classifier,
+    Expression,
+    Pattern,
+    RowNavigation,
+    RowsPerMatch,
+    Value,
+)
 from headrace.pattern.evaluate import leaves
-from headrace.pattern.instructions import First, Program
-from headrace.pattern.program import compiled
+from headrace.pattern.instructions import AssertFirst, Program
+from headrace.pattern.program import compile_pattern
 
 
 def starts(pattern: Pattern) -> frozenset[str] | None:
@@ -22,9 +29,9 @@ def starts(pattern: Pattern) -> frozenset[str] | None:
     >>> sorted(starts(Pattern(node, ())))
     ['A', 'B']
     """
-    program = compiled(pattern.node)
-    anchored = any(isinstance(step, First) for step in program.instructions)
-    if anchored or pattern.rows is Rows.UNMATCHED or reach(pattern, program):
+    program = compile_pattern(pattern.node)
+    anchored = any(isinstance(step, AssertFirst) for step in program.instructions)
+    if anchored or pattern.rows is RowsPerMatch.UNMATCHED or reach(pattern, program):
         return None
     first = program.first_takers()
     return None if program.may_end(program.entry, first) else first
@@ -52,7 +59,7 @@ def _back(expression: Expression, variable: str | None, distances: dict[str, int
     return max((-p.shift - _distance(p, variable, distances) for p in places), default=0)
 
 
-def _distance(place: Place, variable: str | None, distances: dict[str, int]) -> int:
+def _distance(place: RowNavigation, variable: str | None, distances: dict[str, int]) -> int:
     """How far after a match's first row the row is, at least, that the place counts from."""
     if place.name is not None:
         return distances.get(place.name, 0) + (place.offset if place.first else 0)

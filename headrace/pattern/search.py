@@ -5,9 +5,9 @@ that waits is made again when a row came, the watermark reached its deadline, or
 and not before. tests/pattern/test_cuts.py checks that a search may be cut anywhere.
 
 Where the number of ways has no other bound, a key has so many steps for its attempts: each decided
-one spends what it took and gives a hundredth of the whole back. A key that would need more is set
-aside: `given_up` is the row with which it cannot go on. Whether it comes to that is decided by the
-key's rows alone, not by rounds. tests/pattern/test_steps.py checks this.
+one spends what it took and gives a hundredth of the whole back. A key that would need more is
+ignored from then on: `given_up` is the row at which the search stopped. Whether it comes to that is
+decided by the key's rows alone, not by rounds. tests/pattern/test_steps.py checks this.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.pattern.attempt import Attempt, Found, Outcome, attempted
-from headrace.pattern.output import Given
-from headrace.pattern.trail import NotRipe, Row
+from headrace.pattern.attempt import Attempt, FoundMatch, Outcome, run_attempt
+from headrace.pattern.output import OutputRow
+from headrace.pattern.trail import Row, RowPending
 
 if TYPE_CHECKING:
     from headrace.pattern.matcher import Matcher
@@ -57,9 +57,9 @@ class Search:
         if rows:
             self.waits = False
 
-    def matches(self, mark_us: int | None, ended: bool = False) -> list[Given]:
+    def matches(self, mark_us: int | None, ended: bool = False) -> list[OutputRow]:
         """What is decided, in order, and was not given before."""
-        given: list[Given] = []
+        given: list[OutputRow] = []
         if self.waits and not ended and not self._is_due(mark_us):
             return given
         self.waits = False
@@ -69,7 +69,7 @@ class Search:
         return given
 
     def state(self) -> Any:
-        """What `Matcher.resume` goes on from; None if there is nothing to remember."""
+        """The state for `Matcher.resume`; None if there is nothing to keep."""
         number = self.number if self.matcher.numbers else 0
         whole = self.whole or not self.matcher.anchored
         spent = 0 if self.matcher.steps_max == self.steps else self.matcher.steps_max - self.steps
@@ -82,13 +82,13 @@ class Search:
         ]  # fmt: skip
 
     def due_us(self) -> int | None:
-        """The watermark at which more may be decided, though no row comes."""
+        """The watermark at which more may be decided without a new row."""
         return self.due if self.waits else None
 
     def _is_due(self, mark_us: int | None) -> bool:
         return self.due is not None and mark_us is not None and mark_us >= self.due
 
-    def _at_start(self, given: list[Given]) -> bool:
+    def _at_start(self, given: list[OutputRow]) -> bool:
         """Go to the next row with which a match can begin; there may be none."""
         at, end, masks, starts = self.start, len(self.rows), self.masks, self.matcher.code.starts
         while at < end and not masks[at] & starts:
@@ -97,7 +97,7 @@ class Search:
             self._go_to(at, given)
         return at < end
 
-    def _attempt(self, mark_us: int | None, ended: bool, given: list[Given]) -> None:
+    def _attempt(self, mark_us: int | None, ended: bool, given: list[OutputRow]) -> None:
         matcher, start, deadline = self.matcher, self.start, math.inf
         open_ = not ended
         if matcher.within_us is not None:
@@ -106,9 +106,9 @@ class Search:
         attempt = Attempt(
             self.rows, self.masks, start, deadline, open_, ended, self.whole, self.steps
         )
-        found: list[Found] = []
+        found: list[FoundMatch] = []
         matcher.trail.begin(self.rows, self.number - self.given + 1, ended)
-        outcome, steps = attempted(matcher.code, matcher.trail, attempt, found)
+        outcome, steps = run_attempt(matcher.code, matcher.trail, attempt, found)
         if not self._give(found, ended, given):
             outcome = Outcome.WAITS_FOR_ROW
         if outcome is Outcome.DONE:
@@ -127,7 +127,7 @@ class Search:
         if steps and most != math.inf:
             self.steps = min(most, self.steps - steps + max(1, most // STEPS_BACK))
 
-    def _give(self, found: list[Found], ended: bool, given: list[Given]) -> bool:
+    def _give(self, found: list[FoundMatch], ended: bool, given: list[OutputRow]) -> bool:
         """Give out the matches; False if one has a measure that waits for a row."""
         for match in found[self.given :]:
             try:
@@ -135,7 +135,7 @@ class Search:
                     self.rows, self.start, match, self.number + 1, ended
                 )
                 given += list(of_match)
-            except NotRipe:
+            except RowPending:
                 return False
             self.number += 1
             self.given += 1
@@ -143,8 +143,8 @@ class Search:
                 self.taken.update(match[0] or [self.start])
         return True
 
-    def _after(self, found: list[Found]) -> int:
-        """Where the search goes on."""
+    def _after(self, found: list[FoundMatch]) -> int:
+        """The row where the search continues."""
         skip_to = self.matcher.skip_to
         if not found or not found[0][0] or skip_to == "to next row":
             return self.start + 1
@@ -155,7 +155,7 @@ class Search:
         those = [at for at, take in zip(path, takes, strict=True) if names[take] in skip_names]
         return those[0] if skip_to == "to first" else those[-1]
 
-    def _go_to(self, start: int, given: list[Given]) -> None:
+    def _go_to(self, start: int, given: list[OutputRow]) -> None:
         if self.matcher.unmatched:
             for at in range(self.start, start):
                 if at not in self.taken:
@@ -164,7 +164,7 @@ class Search:
         self.start, self.given = start, 0
 
     def _let_go(self) -> None:
-        """Forget the rows that nothing can ask for any more."""
+        """Drop the rows that no expression can reach any more."""
         count = self.start - self.matcher.reach
         if count > 0:
             del self.rows[:count], self.masks[:count]

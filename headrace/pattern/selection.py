@@ -1,9 +1,9 @@
-"""Which rows may be passed over is written into the program, so that the search needs no modes.
+"""Compiles which rows may be skipped into the program, so that the search has no modes.
 
-Where a row may be passed over stands a `Split` between an instruction and a `Pass` that comes back
+Where a row may be skipped there is a `Fork` between an instruction and a `SkipRow` that comes back
 to it. STRICT has it at NOT only. Otherwise it is before each step after a match's first row, with
-what must not be passed over: under SKIP TILL NEXT, rows that a step can take which could come next
-where the pattern stands; and rows of the variable of a NOT on the way there.
+the rows that must not be skipped: under SKIP TILL NEXT, rows that a step can take which could come
+next where the pattern stands; and rows of the variable of a NOT on the way there.
 tests/pattern/test_random_patterns.py checks it against an enumeration of all ways.
 """
 
@@ -13,29 +13,29 @@ from typing import NamedTuple
 
 from headrace.core.pattern import Node, Selection
 from headrace.pattern.instructions import (
-    Absent,
     Accept,
-    First,
+    AssertFirst,
+    AssertLast,
+    Fork,
     Instruction,
-    Last,
-    Pass,
     Program,
-    Rest,
-    Split,
+    SkipRest,
+    SkipRow,
+    SkipRows,
     Take,
 )
-from headrace.pattern.program import INSTRUCTIONS_MAX, compiled, too_large
+from headrace.pattern.program import INSTRUCTIONS_MAX, compile_pattern, too_large
 
 
-def selecting(node: Node, selection: Selection) -> Program:
-    """Compile a pattern to a program of all instructions but `Absent`."""
-    program = compiled(node, skips=selection is not Selection.STRICT)
+def compile_selection(node: Node, selection: Selection) -> Program:
+    """Compile a pattern to a program of all instructions but `SkipRows`."""
+    program = compile_pattern(node, skips=selection is not Selection.STRICT)
     return _Selecting(program, selection).written()
 
 
 class _Stand(NamedTuple):
     """An instruction, with the one after the last row taken, as far as it matters (None: rows are
-    not passed over here), and the variable of a NOT between the two.
+    not skipped here), and the variable of a NOT between the two.
     """
 
     at: int
@@ -60,7 +60,7 @@ class _Selecting:
     def place(self, stand: _Stand) -> int:
         """Where the instruction for it is, or will be."""
         step = self.program.instructions[stand.at]
-        while isinstance(step, Absent) and self.selection is not Selection.STRICT:
+        while isinstance(step, SkipRows) and self.selection is not Selection.STRICT:
             stand = stand._replace(at=step.next, absent=step.name)
             step = self.program.instructions[stand.at]
         if stand not in self.places:
@@ -78,17 +78,17 @@ class _Selecting:
         match self.program.instructions[stand.at]:
             case Take(name, then, excluded):
                 return self.passing(stand, Take(name, self.taken(then), excluded))
-            case Last(then):
-                return self.passing(stand, Last(self.on(stand, then)))
-            case Split(preferred, other):
-                return Split(self.on(stand, preferred), self.on(stand, other))
-            case Absent(name, then):
+            case AssertLast(then):
+                return self.passing(stand, AssertLast(self.on(stand, then)))
+            case Fork(preferred, other):
+                return Fork(self.on(stand, preferred), self.on(stand, other))
+            case SkipRows(name, then):
                 here = self.places[stand]
-                return Split(self.on(stand, then), self.write(Pass((name,), here)))
-            case Rest(names, then):
-                return Rest(self.not_passed(stand, *names), self.on(stand, then))
-            case First(then):
-                return First(self.on(stand, then))
+                return Fork(self.on(stand, then), self.write(SkipRow((name,), here)))
+            case SkipRest(names, then):
+                return SkipRest(self.not_passed(stand, *names), self.on(stand, then))
+            case AssertFirst(then):
+                return AssertFirst(self.on(stand, then))
             case step:
                 return step
 
@@ -103,8 +103,8 @@ class _Selecting:
         if stand.since is None:
             return step
         absent = () if stand.absent is None else (stand.absent,)
-        over = Pass(self.not_passed(stand, *absent), self.places[stand])
-        return Split(self.write(step), self.write(over))
+        over = SkipRow(self.not_passed(stand, *absent), self.places[stand])
+        return Fork(self.write(step), self.write(over))
 
     def not_passed(self, stand: _Stand, *names: str) -> tuple[str, ...]:
         if self.selection is Selection.NEXT and stand.since is not None:

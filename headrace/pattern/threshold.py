@@ -1,7 +1,7 @@
-"""The search for thresholds: so many events, or different values, within an interval.
+"""The search for thresholds: a number of events, or of different values, within an interval.
 
-Of a key only the newest are kept that can still decide: one event more than the threshold, or the
-last time of one value more. So a key's state has a bound, whatever its rate.
+Of a key only the newest events are kept that can still reach it: one event more than the threshold,
+or the last time of one value more. So a key's state has a bound, whatever its rate.
 tests/pattern/test_threshold.py compares it with counting over every interval.
 """
 
@@ -15,32 +15,32 @@ from headrace.core.pattern import Threshold
 Row = tuple[int, Any, tuple[Any, ...]]  # time, place, values
 
 
-class Reached(NamedTuple):
+class ThresholdMatch(NamedTuple):
     """A threshold that an event has reached: the times of the first and the last that count."""
 
     row: Row
     measures: tuple[int, int]
 
 
-class Thresholds:
+class ThresholdMatcher:
     """Begins and resumes the searches of single keys."""
 
     def __init__(self, threshold: Threshold) -> None:
         self.threshold = threshold
 
-    def begin(self) -> Events | Values:
+    def begin(self) -> EventCountSearch | DistinctValueSearch:
         return self.resume([])
 
-    def resume(self, state: Any) -> Events | Values:
+    def resume(self, state: Any) -> EventCountSearch | DistinctValueSearch:
         if self.threshold.counted is None:
-            return Events(self.threshold, list(state))
-        return Values(self.threshold, [tuple(pair) for pair in state])
+            return EventCountSearch(self.threshold, list(state))
+        return DistinctValueSearch(self.threshold, [tuple(pair) for pair in state])
 
 
 class _Search:
-    """Rows come in with `take`, and what they have reached goes out with `matches`."""
+    """`take` adds rows, `matches` returns the thresholds that they have reached."""
 
-    given_up = None  # what a threshold takes has a bound, so none ever is
+    given_up = None  # its state is bounded, so it is never given up
 
     def __init__(self, threshold: Threshold) -> None:
         self.threshold = threshold
@@ -63,14 +63,14 @@ class _Search:
         return due is None or (self.mark_us is not None and self.mark_us >= due)
 
 
-class Events(_Search):
+class EventCountSearch(_Search):
     """Counts events: the newest times are kept, oldest first."""
 
     def __init__(self, threshold: Threshold, times: list[int]) -> None:
         super().__init__(threshold)
         self.times = times
 
-    def matches(self, mark_us: int | None, ended: bool) -> Iterator[Reached]:
+    def matches(self, mark_us: int | None, ended: bool) -> Iterator[ThresholdMatch]:
         least, within_us, times = self.threshold.least, self.threshold.within_us, self.times
         for row in self.rows:
             time = row[0]
@@ -78,7 +78,7 @@ class Events(_Search):
             if len(times) < least or times[-least] <= time - within_us:
                 continue
             if len(times) == least or times[-least - 1] <= time - within_us:
-                yield Reached(row, (times[-least], time))
+                yield ThresholdMatch(row, (times[-least], time))
             del times[: -least - 1]
         del times[: -least - 1]
         self.rows, self.mark_us = (), mark_us
@@ -90,7 +90,7 @@ class Events(_Search):
         return self.times[-1] if self.times else None
 
 
-class Values(_Search):
+class DistinctValueSearch(_Search):
     """Counts different values: each with the time it was last seen, oldest first."""
 
     def __init__(self, threshold: Threshold, seen: list[tuple[Any, int]]) -> None:
@@ -98,7 +98,7 @@ class Values(_Search):
         self.seen = dict(seen)
         self.column = threshold.columns.index(threshold.counted or "")
 
-    def matches(self, mark_us: int | None, ended: bool) -> Iterator[Reached]:
+    def matches(self, mark_us: int | None, ended: bool) -> Iterator[ThresholdMatch]:
         for row in self.rows:
             time, value = row[0], row[2][self.column]
             if value is None:
@@ -106,7 +106,7 @@ class Values(_Search):
             before = self.seen.pop(value, None)
             self.seen[value] = time
             if (began := self.reached(time, before)) is not None:
-                yield Reached(row, (began, time))
+                yield ThresholdMatch(row, (began, time))
         self.rows, self.mark_us = (), mark_us
 
     def reached(self, time: int, before: int | None) -> int | None:

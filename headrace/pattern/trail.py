@@ -1,4 +1,4 @@
-"""The rows that a match has taken so far, in the ways that expressions ask for them.
+"""The rows that a match has taken so far, indexed for expressions.
 
 A trail is a stack: the search pushes the row under test, asks a condition, and pops the row again
 if it goes back. For each variable or subset that is asked for it has the rows taken, and for each
@@ -15,37 +15,39 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headrace.core.pattern import CLASSIFIED, Aggregate
+from headrace.core.pattern import CLASSIFIED, MatchAggregate
 
 Row = tuple[int, Any, tuple[Any, ...]]
 Step = Callable[[Any, Any], Any]
-_LABEL = -1  # the column that is no column, but the variable's name
+_LABEL = -1  # stands for the variable's name instead of a column
 
 
-class NotRipe(Exception):
-    """A row was asked for that may still come."""
+class RowPending(Exception):
+    """An expression needs a row that may still arrive."""
 
 
-class Counting(NamedTuple):
-    """How an aggregate goes from row to row."""
+class AggregateFold(NamedTuple):
+    """An aggregate as a fold over rows."""
 
     zero: Any
     step: Step
     finish: Callable[[Any], Any]
 
 
-class Needs:
-    """What the expressions of one trail ask for; slots are given out while they are compiled."""
+class TrailSlots:
+    """The slots of one trail: the row lists and aggregates that its expressions use, assigned while
+    they are compiled.
+    """
 
     def __init__(self, subsets: dict[str, tuple[str, ...]]) -> None:
         self.subsets = subsets
         self.lists: dict[str, int] = {}
-        self.aggregates: dict[Aggregate, int] = {}
+        self.aggregates: dict[MatchAggregate, int] = {}
 
     def list_of(self, name: str) -> int:
         return self.lists.setdefault(name, len(self.lists))
 
-    def aggregate(self, aggregate: Aggregate) -> int:
+    def aggregate(self, aggregate: MatchAggregate) -> int:
         return self.aggregates.setdefault(aggregate, len(self.aggregates))
 
     def members(self, name: str | None, variables: Iterable[str]) -> tuple[str, ...]:
@@ -55,7 +57,9 @@ class Needs:
 class Trail:
     """Rows taken (`path`: their places in `rows`) by variables (`labels`)."""
 
-    def __init__(self, needs: Needs, variables: Iterable[str], columns: dict[str, int]) -> None:
+    def __init__(
+        self, needs: TrailSlots, variables: Iterable[str], columns: dict[str, int]
+    ) -> None:
         variables, columns = tuple(variables), {**columns, CLASSIFIED: _LABEL}
         self.rows: list[Row] = []
         self.ended = False
@@ -66,7 +70,7 @@ class Trail:
         self.labels: list[str] = []
         self.whole = self
         self.lists: list[list[int]] = [[] for _ in needs.lists]
-        self.stacks = [[counting(each).zero] for each in needs.aggregates]
+        self.stacks = [[fold_of(each).zero] for each in needs.aggregates]
         self._lists: dict[str, list[list[int]]] = {v: [] for v in variables}
         self._stacks: dict[str, list[tuple[list[Any], Step, int | None]]]
         self._stacks = {v: [] for v in variables}
@@ -74,7 +78,7 @@ class Trail:
             for member in needs.members(name, variables):
                 self._lists.setdefault(member, []).append(self.lists[slot])
         for each, slot in needs.aggregates.items():
-            fed = self.stacks[slot], counting(each).step, columns.get(each.column or "")
+            fed = self.stacks[slot], fold_of(each).step, columns.get(each.column or "")
             for member in needs.members(each.name, variables):
                 self._stacks.setdefault(member, []).append(fed)
 
@@ -117,7 +121,7 @@ class Trail:
         """The row `shift` rows on in the key, if there is one; it is known or waited for."""
         at += shift
         if at >= len(self.rows) and not self.ended:
-            raise NotRipe
+            raise RowPending
         return at if 0 <= at < len(self.rows) else None
 
     def label_at(self, at: int) -> str | None:
@@ -126,7 +130,7 @@ class Trail:
 
 
 def match_id(places: list[Any], labels: list[str]) -> str:
-    """A text for a match, made of what its rows are and who took them.
+    """The id of a match: a hash of its rows and their variables.
 
     >>> match_id([[0, 7], [0, 9]], ["A", "B"])
     '54f10ed13aa4a1b697382fc908c2beff'
@@ -135,16 +139,18 @@ def match_id(places: list[Any], labels: list[str]) -> str:
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
-def counting(aggregate: Aggregate) -> Counting:
-    """How the aggregate is carried; values that are NULL do not count."""
+def fold_of(aggregate: MatchAggregate) -> AggregateFold:
+    """The fold of an aggregate, which ignores NULL."""
     function, column = aggregate.function, aggregate.column
     if function == "count" and column is None:
-        return Counting(0, lambda n, _: n + 1, _same)
+        return AggregateFold(0, lambda n, _: n + 1, _same)
     if aggregate.distinct:
-        zero, step, finish = COUNTINGS[function]
-        return Counting(None, _collected, lambda kept: finish(_folded(_distinct(kept), zero, step)))
-    zero, step, finish = COUNTINGS[function]
-    return Counting(zero, lambda state, x: state if x is None else step(state, x), finish)
+        zero, step, finish = FOLDS[function]
+        return AggregateFold(
+            None, _collected, lambda kept: finish(_folded(_distinct(kept), zero, step))
+        )
+    zero, step, finish = FOLDS[function]
+    return AggregateFold(zero, lambda state, x: state if x is None else step(state, x), finish)
 
 
 def _same(state: Any) -> Any:
@@ -178,13 +184,13 @@ def _first_or(step: Step) -> Step:
 
 
 # Lists share their beginnings, as each row's state is kept: a state is (what was before, value).
-COUNTINGS: dict[str, Counting] = {
-    "count": Counting(0, lambda n, _: n + 1, _same),
-    "sum": Counting(None, _first_or(lambda s, x: s + x), _same),
-    "min": Counting(None, _first_or(lambda s, x: x if x < s else s), _same),
-    "max": Counting(None, _first_or(lambda s, x: x if x > s else s), _same),
-    "avg": Counting(
+FOLDS: dict[str, AggregateFold] = {
+    "count": AggregateFold(0, lambda n, _: n + 1, _same),
+    "sum": AggregateFold(None, _first_or(lambda s, x: s + x), _same),
+    "min": AggregateFold(None, _first_or(lambda s, x: x if x < s else s), _same),
+    "max": AggregateFold(None, _first_or(lambda s, x: x if x > s else s), _same),
+    "avg": AggregateFold(
         (0, 0), lambda s, x: (s[0] + x, s[1] + 1), lambda s: s[0] / s[1] if s[1] else None
     ),
-    "collect_list": Counting(None, _collected, _listed),
+    "collect_list": AggregateFold(None, _collected, _listed),
 }

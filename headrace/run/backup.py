@@ -26,14 +26,14 @@ from headrace.core.files import copy_file, digest_of, sync
 from headrace.core.time import Clock, iso, now_us
 from headrace.core.version import __version__
 from headrace.define.layout import Layout
-from headrace.ingest.progress import held_still
+from headrace.ingest.file_cursors import pause_imports
 from headrace.log.opening import copy_log, snapshot
 from headrace.master.copy import copy_master, link_files
 from headrace.master.version import found_version
 from headrace.run.lock import RunLock, started_at
 from headrace.run.parts import is_written, topics_of
 from headrace.run.verify import Verified, verify
-from headrace.serving.outbox import draw_begun
+from headrace.serving.sinks import draw_begun
 from headrace.serving.sqlite_files import copy_database, edit
 
 MANIFEST, FORMAT = "manifest.json", 1
@@ -94,7 +94,7 @@ def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
     with _links(layout) as links:
         for name, version in versions.items():
             link_files(version, links / name)
-        with held_still(layout.ingest, PATIENCE_S):
+        with pause_imports(layout.ingest, PATIENCE_S):
             logs = {name: snapshot(layout.log(name), written=is_written(layout)) for name in topics}
             for file in sorted(layout.ingest.glob("*.json")):
                 copy_file(file, copy.ingest / file.name)

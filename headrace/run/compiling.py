@@ -8,7 +8,6 @@ from typing import Any
 
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
-from headrace.core.rule import Kind
 from headrace.define.actions import check_call, load_actions
 from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.functions import FunctionDefinition, load_functions
@@ -45,9 +44,8 @@ def check_calls(project: Project, notifiers: Iterable[RuleDefinition | WatchDefi
     """Refuse a rule or watch that calls what functions.py does not give."""
     actions = load_actions(project.functions_file)
     for notifier in notifiers:
-        for called in notifier.actions:
-            if called.kind is Kind.CALL:
-                check_call(notifier, called.target, actions)
+        for called in (one.target for one in notifier.destinations if one.calls):
+            check_call(notifier, called, actions)
 
 
 def compile_with(spark: Any, project: Project) -> Plan:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from headrace.access.access import Access
-from headrace.api.accessbook import AccessBook
+from headrace.api.access_service import AccessService
 from headrace.api.client import Remote
 from headrace.api.limits import policy_of
 from headrace.define.layout import Layout
@@ -38,7 +38,7 @@ def connect(project: Project, patience_s: float = PATIENCE_S) -> Remote | Offlin
 
 
 @contextmanager
-def connect_access(project: Project) -> Iterator[AccessBook]:
+def connect_access(project: Project) -> Iterator[AccessService]:
     """The users of a project: of the instance that runs, or in its file."""
     if url := running(project):
         with reached(project, url) as remote:

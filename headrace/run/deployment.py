@@ -1,5 +1,5 @@
 """What runs one plan: a pipeline for each flow, the schedule of archive steps and builds, sinks,
-alerts and watches.
+alerts, watches and deliveries.
 
 A running project has one deployment at a time. Other rules make another one, which takes over all
 that does not change: the schedule, the sinks, and the pipelines with their running queries, which
@@ -8,35 +8,32 @@ find new views in the store. tests/run/test_rules_changed.py changes it while ev
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-import msgspec
-from py4j.protocol import Py4JError
-
-from headrace.api.observed.about import Rebuild
+from headrace.api.resources.view_detail import RebuildProgress
 from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
 from headrace.core.errors import Conflict
-from headrace.core.position import Position
+from headrace.core.position import Position, PositionRange
+from headrace.core.problems import Problem, deduplicated
 from headrace.core.report import Report
 from headrace.core.watchdog import Watchdog
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.log.protocol import LogWriter
-from headrace.run.alerts import Alerts
+from headrace.run.alerts import RuleEvaluator
 from headrace.run.constants import begin_watches, write_constants
+from headrace.run.deliveries import Deliveries
 from headrace.run.once import NO_PIPELINES, begun_in, pipelines_of
-from headrace.run.outlet import Lineage
+from headrace.run.outlet import LineagePublisher
 from headrace.run.pipeline import Pipeline
 from headrace.run.rebuilds import rebuild_of
 from headrace.run.schedule import Schedule
 from headrace.run.sinks import Sinks
-from headrace.run.starts import Starts
 from headrace.run.tables import Tables, between_epochs
 from headrace.run.watches import Watches
 from headrace.serving.hub import Hub
@@ -53,7 +50,7 @@ class Part(Protocol):
     """Something of a deployment that works by itself, and says what hinders it."""
 
     @property
-    def problems(self) -> Mapping[str, str]: ...
+    def problems(self) -> Sequence[Problem]: ...
 
     def start(self) -> None: ...
 
@@ -68,12 +65,11 @@ class Ground:
     store: SqliteStore
     topics: dict[str, LogWriter]
     hub: Hub
-    lineage: Lineage
+    lineage: LineagePublisher
     submit: Callable[[str, Sequence[bytes]], Future[Receipt]]
     report: Report
     close_watches: Callable[[set[str]], None]
     watchdog: Watchdog
-    starts: Starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +82,15 @@ class Deployment:
     pipelines: dict[str, Pipeline]
     schedule: Schedule
     sinks: Sinks
-    alerts: Alerts
+    alerts: RuleEvaluator
     watches: Watches
+    deliveries: Deliveries
     tables: Tables
 
     @staticmethod
     def of(ground: Ground, project: Project, plan: Plan) -> Deployment:
         """What runs a plan that the store has."""
-        store, submit, report = ground.store, ground.submit, ground.report
+        store, report = ground.store, ground.report
         pipelines = _pipelines(ground, project, plan, NO_PIPELINES)
         read = partial(small_table, ground.spark, project.folder)
         tables = Tables(plan.tables, project.folder, pipelines, store, read)
@@ -107,8 +104,8 @@ class Deployment:
             retention=retention,
             jobs=BatchJobs(ground.spark),
         )
-        sinks = Sinks(plan, project, ground.hub.reader, submit, report)
-        parts = _alerts(ground, project, plan), _watches(ground, project, plan)
+        sinks = Sinks(plan, ground.hub.reader, report)
+        parts = _sending(ground, project, plan)
         return Deployment(project, plan, store, pipelines, schedule, sinks, *parts, tables)
 
     def replaced(self, ground: Ground, project: Project, plan: Plan, change: Change) -> Deployment:
@@ -117,19 +114,15 @@ class Deployment:
         plan have been built, and alerts of new rules are looked for after that.
 
         Archive steps and builds wait meanwhile, and alerts for the change of the store. Epochs wait
-        only for that too, but for those of flows that cannot be kept: the schedule starts these.
-        A query that runs and fails during the build is started again; one that does not run yet is
-        started after it, because without speed a build ends where no epoch has.
+        only for that too, but for those of flows that cannot be kept: these are started after the
+        build, because without speed a build ends where no epoch has.
         """
         with self.schedule.paused():
             kept = self._kept(plan)
-            self.schedule.mend_only({name: p for name, p in kept.items() if p.speed_runs})
             for name, pipeline in self.pipelines.items():
                 if name not in kept:
                     pipeline.stop()
-            # Their queues are continued by those of the other plan.
-            self.alerts.halt()
-            self.watches.halt()
+            self.halt()  # the queues are continued by the other plan
             with between_epochs(kept.values()):
                 built = change(begun_in(plan, kept))
             made = self._with(ground, project, plan, kept)
@@ -137,15 +130,16 @@ class Deployment:
                 hold={rule.name for rule in plan.rules if rule not in self.plan.rules}
             )
             made.watches.start()
+            made.deliveries.start()
             try:
                 made.build(only=lambda pipeline: pipeline.has_new_views())
                 built()
                 made.alerts.release()
             except Exception:
-                made.alerts.halt()
-                made.watches.halt()
+                made.halt()
                 raise
             self.schedule.replace(made.pipelines, made.tables)
+            made.start_speed()
             return made
 
     def _kept(self, plan: Plan) -> dict[str, Pipeline]:
@@ -160,11 +154,11 @@ class Deployment:
     def _with(
         self, ground: Ground, project: Project, plan: Plan, kept: Mapping[str, Pipeline]
     ) -> Deployment:
-        """What runs another plan with these pipelines; alerts and watches are new."""
+        """What runs another plan with these pipelines; alerts, watches and deliveries are new."""
         pipelines = _pipelines(ground, project, plan, kept)
         read = partial(small_table, ground.spark, project.folder)
         tables = Tables(plan.tables, project.folder, pipelines, self.store, read, self.tables)
-        parts = _alerts(ground, project, plan), _watches(ground, project, plan)
+        parts = _sending(ground, project, plan, self.deliveries)
         return Deployment(
             project, plan, self.store, pipelines, self.schedule, self.sinks, *parts, tables
         )
@@ -173,16 +167,21 @@ class Deployment:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        return self.schedule, self.sinks, self.alerts, self.watches
+        return self.schedule, self.sinks, self.alerts, self.watches, self.deliveries
 
     def start(self) -> None:
-        """Start all parts; the schedule then starts speed, a few streams at a time."""
+        """Start all parts, and speed."""
         for part in self.parts:
             part.start()
+        self.start_speed()
+
+    def start_speed(self) -> None:
+        for pipeline in self.pipelines.values():
+            pipeline.start()
 
     @property
     def starting(self) -> int:
-        """How many streams have not been started yet."""
+        """How many streams have speed that is not warm yet."""
         return sum(pipeline.starting for pipeline in self.pipelines.values())
 
     def stop(self) -> None:
@@ -190,14 +189,20 @@ class Deployment:
         self.schedule.stop()
         for pipeline in self.pipelines.values():
             pipeline.stop()
-        for part in (self.sinks, self.alerts, self.watches):
+        for part in (self.sinks, self.alerts, self.watches, self.deliveries):
             part.stop()
+
+    def halt(self) -> None:
+        """End what another deployment has anew; alerts that there are have been raised."""
+        self.alerts.stop()
+        self.watches.stop()
+        self.deliveries.halt()
 
     def drain(self, ended: Callable[[], bool] = lambda: False) -> None:
         """Send all that waits to be sent, until the time for it has ended."""
-        self.sinks.drain()
-        self.alerts.drain(ended)
-        self.watches.drain(ended)
+        for part in (self.sinks, self.alerts, self.watches):
+            part.look()
+        self.deliveries.drain(ended)
 
     # Batch
 
@@ -216,7 +221,7 @@ class Deployment:
                 self.schedule.note_promoted(promoted)
         return True
 
-    def rebuild_of(self, flow: str, view: str) -> Rebuild | None:
+    def rebuild_of(self, flow: str, view: str) -> RebuildProgress | None:
         """How far a rebuild of a view is; None if none is wanted."""
         if (pipeline := self.pipelines.get(flow)) is None:
             return None
@@ -245,16 +250,14 @@ class Deployment:
 
     # What there is to tell
 
-    def problems(self) -> dict[str, str]:
-        """Of the parts, each of which has said its own."""
-        return {name: said for part in self.parts for name, said in part.problems.items()}
+    def problems(self) -> list[Problem]:
+        """Of the parts and of speed, each of which has said its own."""
+        speed = (pipeline.speed.problem for pipeline in self.pipelines.values())
+        return deduplicated(*(part.problems for part in self.parts), filter(None, speed))
 
-    def speed_problems(self) -> dict[str, str]:
-        return {
-            f"speed {name}": f"speed of stream '{name}' failed: {problem}"
-            for name, pipeline in self.pipelines.items()
-            if (problem := pipeline.starter.problem)
-        }
+    def problems_of_watches(self) -> list[Problem]:
+        """Of looking for matches, and of destinations that only watches notify."""
+        return deduplicated(self.watches.problems, self.deliveries.problems_of_watches)
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""
@@ -275,14 +278,10 @@ class Deployment:
         pipeline = self.pipelines.get(stream)
         return pipeline.lag_events() if pipeline and pipeline.speed_runs else 0
 
-    def progress(self, flow: str) -> list[Any]:
-        """What Spark says of a flow's newest micro-batches."""
+    def phases(self, flow: str) -> dict[PositionRange, dict[str, int]]:
+        """What a flow's newest epochs spent their time on, in milliseconds."""
         pipeline = self.pipelines.get(flow)
-        query = pipeline.speed.query if pipeline else None
-        # A JVM that was killed says nothing, and what the store has of the epochs is still told.
-        with contextlib.suppress(Py4JError, OSError):
-            return [msgspec.json.decode(b.json) for b in query.recentProgress] if query else []
-        return []
+        return dict(pipeline.speed.phases) if pipeline else {}
 
 
 def _pipelines(
@@ -290,7 +289,7 @@ def _pipelines(
 ) -> dict[str, Pipeline]:
     ground.lineage.deploy(plan)
     pipelines = pipelines_of(
-        ground.spark, project, plan, ground.store, kept, ground.watchdog, ground.starts
+        ground.spark, project, plan, ground.store, kept, ground.watchdog, ground.report
     )
     for pipeline in pipelines.values():
         pipeline.built = ground.lineage.built
@@ -298,10 +297,12 @@ def _pipelines(
     return pipelines
 
 
-def _alerts(ground: Ground, project: Project, plan: Plan) -> Alerts:
-    return Alerts(plan, project, ground.store.db, ground.submit, ground.report)
-
-
-def _watches(ground: Ground, project: Project, plan: Plan) -> Watches:
-    given = ground.store.db, ground.submit, ground.report, ground.close_watches
-    return Watches(plan, project, *given)
+def _sending(
+    ground: Ground, project: Project, plan: Plan, before: Deliveries | None = None
+) -> tuple[RuleEvaluator, Watches, Deliveries]:
+    db, report = ground.store.db, ground.report
+    return (
+        RuleEvaluator(plan, db, report),
+        Watches(plan, db, report, ground.close_watches),
+        Deliveries(plan, project, db, ground.submit, report, before=before),
+    )

@@ -22,8 +22,8 @@ from headrace.core.event import HIDDEN, OFFSET, PARTITION, RAW
 from headrace.core.position import Position, PositionRange
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.log.shown import shown_rows
-from headrace.master.range_reader import RangeReader
+from headrace.log.json_rows import json_rows
+from headrace.master.event_range import RangeReader
 from headrace.run.history import declared_relations, table_relation, write_events
 from headrace.serving.channel import EVENTS_MAX, Placed, Source
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
@@ -61,7 +61,7 @@ class Plain:
     def read(self, range: PositionRange) -> tuple[PositionRange, list[Placed]]:
         table = self.events.read(range)
         places = zip(table[PARTITION].to_pylist(), table[OFFSET].to_pylist(), strict=True)
-        rows = shown_rows(table, self.known.stream.schema)
+        rows = json_rows(table, self.known.stream.schema)
         return range, [Placed(*place, row) for place, row in zip(places, rows, strict=True)]
 
 

@@ -1,9 +1,9 @@
 """How a project is, decided in one place: its state, and a sentence for each thing that is wrong.
 
 `status`, `top`, the terminal of `run`, the metrics and the console all read what is decided here. A
-problem of a place (a source, a log, speed, a view …) is what the graph says of that place; all
-other problems are those of workers and steps. A project is `running` only while nothing is bad.
-tests/run/test_health.py breaks each.
+problem of a place (a source, a log, speed, a view …) is what the graph says of that place; what
+the parts of the run have noted (headrace/core/problems.py) and no place shows comes after. A
+project is `running` only while nothing is bad. tests/run/test_health.py breaks each.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from headrace.api.service import Problem, Status
+from headrace.api.service import ProjectStatus
 from headrace.compile.plan import Plan
+from headrace.core.problems import Problem
 from headrace.define.project import Project
 from headrace.ingest.disk import FreeBytes, free_bytes
 from headrace.run.observatory.graph import places_of
@@ -26,7 +27,7 @@ FLOWING = frozenset({"source", "log", "master", "speed"})
 JUDGED = FLOWING | {"table", "view", "rule", "sink"}
 
 
-def with_health(subject: Subject, plan: Plan | None, found: Status) -> Status:
+def with_health(subject: Subject, plan: Plan | None, found: ProjectStatus) -> ProjectStatus:
     """The status with its problems, and with the state that follows from them."""
     problems = problems_of(subject, plan, found)
     bad = [one.message for one in problems if one.level == "bad"]
@@ -35,37 +36,34 @@ def with_health(subject: Subject, plan: Plan | None, found: Status) -> Status:
 
 
 def problems_of(
-    subject: Subject, plan: Plan | None, found: Status, kinds: Collection[str] = JUDGED
+    subject: Subject, plan: Plan | None, found: ProjectStatus, kinds: Collection[str] = JUDGED
 ) -> list[Problem]:
-    """Each problem once, those of places of these kinds first. Nothing waits for a project that is
-    not running, so of its flow only what is bad is listed.
+    """Those of places of these kinds first, then what no place shows. Nothing waits for a project
+    that is not running, so of its flow only what is bad is listed.
     """
     signs = subject.signs()
-    placed = _of_places(subject, plan, found, kinds) if plan else ()
-    others = (Problem(key, said, "bad") for key, said in signs.problems.items())
-    told: dict[str, Problem] = {}
-    for one in (*placed, *others):
-        told.setdefault(one.message, one)
-    return [one for one in told.values() if signs.running or one.level == "bad" or not _flows(one)]
+    placed = list(_of_places(subject, plan, found, kinds)) if plan else []
+    shown = {one.message for one in placed}
+    others = [one for one in signs.problems if one.message not in shown]
+    told = (*placed, *others)
+    return [p for p in told if signs.running or p.level == "bad" or p.kind not in FLOWING]
 
 
-def _flows(problem: Problem) -> bool:
-    return problem.about.partition(":")[0] in FLOWING
-
-
-def disk_problem(state: Path, project: Project, free: FreeBytes = free_bytes) -> dict[str, str]:
+def disk_problems(state: Path, project: Project, free: FreeBytes = free_bytes) -> list[Problem]:
     """Whether so little room is left that ingest refuses events."""
     least = project.settings.log.free_bytes_min
     if free(state) >= least:
-        return {}
-    return {"disk": f"the disk has less than {least:,} bytes left, so events are refused"}
+        return []
+    said = f"the disk has less than {least:,} bytes left, so events are refused"
+    return [Problem("part", "disk", "full", said)]
 
 
 def _of_places(
-    subject: Subject, plan: Plan, found: Status, kinds: Collection[str]
+    subject: Subject, plan: Plan, found: ProjectStatus, kinds: Collection[str]
 ) -> Iterator[Problem]:
     judging = Judging(subject, plan, found, [])
     for place in places_of(subject.project, plan):
         numbers = judging.numbers(place) if place.kind in kinds else None
         if numbers is not None and numbers.health in ("warn", "bad"):
-            yield Problem(place.id, numbers.reason, numbers.health)
+            told = numbers.what, numbers.reason, numbers.health, numbers.since
+            yield Problem(place.kind, place.name, *told)

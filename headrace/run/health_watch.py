@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from headrace.api.service import Problem
-from headrace.core.problems import Problems
+from headrace.core.problems import Problem, Problems
 from headrace.core.report import Report
 from headrace.core.worker import Worker
 
@@ -20,12 +19,12 @@ LOOK_S, SHARE = 1.0, 10
 
 
 class HealthWatch:
-    """`look` gives all problems, and `said` the sentences that were reported by others."""
+    """`look` gives all problems, and `said` those that were reported by others."""
 
     def __init__(
         self,
         look: Callable[[], Sequence[Problem]],
-        said: Callable[[], Collection[str]],
+        said: Callable[[], Iterable[Problem]],
         stop: threading.Event,
         report: Report,
         clock: Callable[[], float] = time.monotonic,
@@ -37,12 +36,14 @@ class HealthWatch:
 
     def turn(self) -> float:
         """One look; the seconds until the next."""
-        began, said = self._clock(), set(self._said())
+        began, said = self._clock(), {problem.message for problem in self._said()}
         self.known = self._look()
-        new = {p.about: p.message for p in self.known if p.level == "bad" and p.message not in said}
-        for about in self._told.keys() - new.keys():
-            self._told.over(about)
-        for about, message in new.items():
-            self._told.note(about, message)
+        bad = (problem for problem in self.known if problem.level == "bad")
+        new = {problem.key: problem.message for problem in bad if problem.message not in said}
+        for told in self._told:
+            if told.key not in new:
+                self._told.over(told.key)
+        for key, message in new.items():
+            self._told.note(key, message)
         # A look at many streams takes long, and may not take more than a tenth of the time.
         return max(LOOK_S, SHARE * (self._clock() - began))

@@ -6,7 +6,7 @@ tests/run/test_questions.py and tests/run/test_rehearsal.py read through it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from headrace.compile.plan import StreamPlan, TablePlan
 from headrace.compile.stored import declared_query, reads_raw, stored_ddl
-from headrace.core.position import Position, PositionRange
+from headrace.core.position import Position
 from headrace.define.layout import Layout
 from headrace.log.opening import find_reader
-from headrace.log.protocol import LogReader
 from headrace.master.decoding import declared_schema, decoder_of
+from headrace.master.event_range import EventRange, events_schema, parted_again
 from headrace.master.parquet import sound
-from headrace.master.range_reader import events_schema, logged_events
-from headrace.master.table import MasterTable, event_files
+from headrace.master.table import MasterTable
 from headrace.spark.query_client import Relation
 
 
@@ -39,22 +38,22 @@ def stream_relations(
     What is not yet in the master is written into `folder`.
     """
     table = MasterTable(layout.master(stream.name), declared_schema(stream), stream.partitions)
-    version = table.found()
-    archived = Position.start(stream.partitions)
-    highs: tuple[int | None, ...] = (None,) * stream.partitions
-    paths: list[str] = []
-    if version is not None:
-        archived, highs = version.position, version.highs
-        whole = PositionRange(Position.start(stream.partitions), archived)
-        paths = sound(event_files(version.files, whole))
     log = find_reader(layout.log(stream.name))
-    end = log.end().latest(archived) if log else archived
-    hot = folder / f"{stream.name}.arrow"
-    bytes_read = reads_raw(stream.schema, named=raw)
-    _write_tail(log, stream, PositionRange(archived, end), highs, hot, raw=bytes_read)
-    kept = [Relation("log", "arrow_file", [str(hot)])]
-    kept += [Relation("master", "parquet", paths)] if paths else []
-    return declared_relations(stream, kept, condition, raw=raw), end
+    tail = folder / f"{stream.name}.arrow"
+    decoder = decoder_of(stream)
+    schema = events_schema(decoder, raw=reads_raw(stream.schema, named=raw))
+
+    def read() -> EventRange:
+        parted = EventRange.whole(table, log)
+        logged = parted.logged_events(log, decoder, schema) if log else ()
+        write_events(tail, schema, (decoded.table for _, decoded in logged))
+        return parted
+
+    parted = parted_again(read)
+    kept = [Relation("log", "arrow_file", [str(tail)])]
+    if paths := sound(parted.files()):
+        kept.append(Relation("master", "parquet", paths))
+    return declared_relations(stream, kept, condition, raw=raw), parted.range.upper
 
 
 def table_relation(table: TablePlan, folder: Path) -> Relation:
@@ -80,28 +79,6 @@ def declared_relations(
     ]
     query = " UNION ALL ".join(declared_query(schema, each.name, raw=raw) for each in stored)
     return [*stored, Relation(stream.name, query=query, filter=condition, hidden=hidden)]
-
-
-def _write_tail(
-    reader: LogReader | None,
-    stream: StreamPlan,
-    range: PositionRange,
-    highs: tuple[int | None, ...],
-    path: Path,
-    *,
-    raw: bool,
-) -> None:
-    decoder = decoder_of(stream)
-    schema = events_schema(decoder, raw=raw)
-
-    def parts() -> Iterator[pa.Table]:
-        for partition, interval in range.intervals() if reader else ():
-            assert reader is not None
-            high = highs[partition]
-            events, _ = logged_events(reader, decoder, partition, interval, high, schema)
-            yield events
-
-    write_events(path, schema, parts())
 
 
 def write_events(path: Path, schema: pa.Schema, parts: Iterable[pa.Table]) -> None:

@@ -9,18 +9,25 @@ from headrace.compile.passes import stream_plan
 from headrace.core.errors import NotFound
 from headrace.define.layout import Layout
 from headrace.define.project import Project
+from headrace.ingest.file_cursors import create_cursors
 from headrace.ingest.intake import Intake
-from headrace.ingest.progress import begin_progress
 from headrace.log.opening import open_writer
 from headrace.log.protocol import LogWriter
 from headrace.master.originals import originals
 
 
 class Inlets:
-    """Topics and intakes by stream; `lag` says how many events of a stream wait for speed."""
+    """Topics and intakes by stream; `lag` says how many events of a stream wait for speed, and
+    `appended` is called when more of them are durable.
+    """
 
-    def __init__(self, project: Project, lag: Callable[[str], int] = lambda stream: 0) -> None:
-        self.project, self.lag = project, lag
+    def __init__(
+        self,
+        project: Project,
+        lag: Callable[[str], int] = lambda stream: 0,
+        appended: Callable[[str], None] = lambda stream: None,
+    ) -> None:
+        self.project, self.lag, self.appended = project, lag, appended
         self.topics: dict[str, LogWriter] = {}
         self.intakes: dict[str, Intake] = {}
 
@@ -45,13 +52,14 @@ class Inlets:
             )
             self.topics[definition.name] = topic
             if definition.source == "files" and not sum(topic.end().offsets):
-                begin_progress(layout.ingest, definition.name)
+                create_cursors(layout.ingest, definition.name)
             self.intakes[definition.name] = Intake(
                 definition,
                 topic,
                 settings=settings,
                 lag=partial(self.lag, definition.name),
                 history=partial(originals, layout.master(definition.name), partitions),
+                appended=partial(self.appended, definition.name),
             )
         return self.intakes[definition.name]
 

@@ -21,15 +21,15 @@ from msgspec.structs import replace as replace_fields
 from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
 from headrace.api.limits import policy_of
-from headrace.api.observed.about import Rebuild
+from headrace.api.resources.view_detail import RebuildProgress
 from headrace.api.server import HttpServer
-from headrace.api.service import Problem, Rebuilt, Status
-from headrace.api.tls import exposed, with_paths
+from headrace.api.service import ProjectStatus, RebuildResult
+from headrace.api.tls import unencrypted, with_paths
 from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, NotFound, NotReady, Unavailable
 from headrace.core.paths import hide_paths
-from headrace.core.position import Position
-from headrace.core.problems import reason_of
+from headrace.core.position import Position, PositionRange
+from headrace.core.problems import Problem, ProblemKey, Problems, deduplicated, reason_of
 from headrace.core.report import Report
 from headrace.core.time import iso, now_us
 from headrace.core.user import os_user
@@ -38,14 +38,15 @@ from headrace.core.worker import Worker, problems_of
 from headrace.define.definitions import WatchDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project
+from headrace.destination.protocol import Surroundings
 from headrace.ingest.connector import Connector, connectors
 from headrace.ingest.intake import Receipt
-from headrace.run.alerts import action_of, actions_of
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.constants import begin_watches
+from headrace.run.delivery import routes_of
 from headrace.run.deployment import Deployment, Ground
 from headrace.run.following import Following
-from headrace.run.health import FLOWING, disk_problem, with_health
+from headrace.run.health import FLOWING, disk_problems, with_health
 from headrace.run.health import problems_of as problems_of_flow
 from headrace.run.health_watch import HealthWatch
 from headrace.run.inlets import Inlets
@@ -60,16 +61,15 @@ from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
-from headrace.run.starts import Starts
 from headrace.run.watches import with_watches
 from headrace.serving.hearer import Hearing
 from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.streams import Streams
 from headrace.serving.watches import add, deploy_files, remove
 from headrace.spark.jobs import BatchJobs
 
 REBUILD_SECONDS_MAX, START_LOOK_S = 3_600, 0.05
+_COMPILE = ProblemKey("part", "compile", "compile")
 
 
 class Instance(ProjectService):
@@ -92,13 +92,14 @@ class Instance(ProjectService):
         self.report = report
         self.started_at = now_us()
         self.state, self.reason = "starting", "the log is being opened"
-        self.watchdog, self.starts = Watchdog(), Starts()
-        self.inlets = Inlets(project, self.lag_of)
+        self.watchdog = Watchdog()
+        opens = Following(project, self.questions.pool.run)
+        self.hub = Hub(self.store.db, project.settings.subscribe, opens, report=report)
+        self.inlets = Inlets(project, self.lag_of, self.hub.broadcast.tell)
         self.spark: Any = None
         self.deployment: Deployment | None = None
-        streams = Streams(Following(project, self.questions.pool.run))
-        self.hub = Hub(self.store.db, project.settings.subscribe, streams, report=report)
-        self.observatory = self.seen = LiveObservatory(self, report)
+        self.seen = LiveObservatory(self, report)
+        self.memory = self.seen.memory
         self.access = Access(
             layout.access,
             project.settings.name,
@@ -109,13 +110,12 @@ class Instance(ProjectService):
         self.server: HttpServer | None = None
         self.lineage = lineage_of(project, report)
         self._stop = threading.Event()
-        self.health_watch = HealthWatch(
-            self.health, lambda: self._problems_said().values(), self._stop, report
-        )
+        self.health_watch = HealthWatch(self.health, self._problems_said, self._stop, report)
         self._changing = threading.Lock()
         self._failure: HeadraceError | None = None  # that only another process can mend
         self.sources: list[Connector] = []
         self._connectors: list[Worker] = []
+        self._source_problems = Problems("source", report)
 
     # Start and stop
 
@@ -124,22 +124,28 @@ class Instance(ProjectService):
         check_without_spark(self.project)
         check_parts(self.layout, self.project.streams)
         self.store.take_over()
+        self.questions.reader.model.follow()
         self.inlets.open()
 
     def start_sources(self) -> None:
         """Let events come in from the sources of the streams; Spark need not run for that."""
-        for name, definition in self.project.streams.items():
-            if make := connectors.get(definition.source):
-                connector = make(
-                    definition, self.inlets.intakes[name], self.project.folder, self.layout.ingest
+        for name in self.project.streams:
+            if connector := self.connector(name):
+                run, key = (
+                    partial(connector.run, self._stop),
+                    ProblemKey("source", name, "connector"),
                 )
-                worker = Worker(f"ingest {name}", self._run_of(connector), self._stop, self.report)
+                worker = Worker(f"ingest {name}", run, self._stop, self.report, key=key)
                 self.sources.append(connector)
                 self._connectors.append(worker)
                 worker.start()
 
-    def _run_of(self, connector: Connector) -> Callable[[], None]:
-        return lambda: connector.run(self._stop)
+    def connector(self, stream: str) -> Connector | None:
+        """What brings events into a stream beside HTTP, if it has a source."""
+        definition, intake = self.project.streams[stream], self.inlets.intakes[stream]
+        make, state = connectors.get(definition.source), self.layout.ingest
+        problems, folder = self._source_problems, self.project.folder
+        return make(definition, intake, folder, state, problems) if make else None
 
     def serve(self, port: int | None) -> str:
         """Answer HTTP; the address."""
@@ -159,7 +165,7 @@ class Instance(ProjectService):
         self.report("serving", {"url": url, "login": f"{url}/#login={self.access.code(token)}"})
         if first := first_token(self.access):
             self.report("first_token", {"user": ADMIN, "token": first})
-        if exposed(http):
+        if unencrypted(http):
             self.report("exposed", {"host": http.host})
         return url
 
@@ -182,13 +188,15 @@ class Instance(ProjectService):
         return self._deploy(plan, os_user(), stop)
 
     def _planned(self, project: Project) -> Plan:
-        """The plan of a project, whose actions can all be done; else it is refused, and nothing has
-        changed.
+        """The plan of a project, whose destinations can all work; else it is refused, and nothing
+        has changed.
         """
         limit_us = project.settings.watchdog.compile_us
-        with self.watchdog.step("compile", "the compilation of the project", limit_us):
+        with self.watchdog.step(_COMPILE, "the compilation of the project", limit_us):
             plan = compile_with(self.spark, project)
-        actions_of(plan, project, self.submit)
+        surroundings = Surroundings(project, self.submit)
+        for route in routes_of(plan):
+            route.destination.connect(surroundings)
         return plan
 
     def _deploy(self, plan: Plan, who: str, stop: threading.Event) -> bool:
@@ -238,7 +246,6 @@ class Instance(ProjectService):
             self.report,
             self._close_watches,
             self.watchdog,
-            self.starts,
         )
 
     def working(self) -> Deployment:
@@ -298,8 +305,9 @@ class Instance(ProjectService):
 
     def admit(self, plans: Sequence[WatchPlan], who: str) -> None:
         """Take in watches of deployed shapes, between two epochs."""
-        for action in {action.name: action for plan in plans for action in plan.actions}.values():
-            action_of(action, self.project, self.submit)
+        surroundings = Surroundings(self.project, self.submit)
+        for destination in {one for plan in plans for one in plan.destinations}:
+            destination.connect(surroundings)
         with self._changing:
             self._running().renew({plan.shape for plan in plans}, lambda: self._add(plans, who))
 
@@ -349,12 +357,12 @@ class Instance(ProjectService):
             raise
 
     def start_flow(self, stop: threading.Event) -> None:
-        """Start the schedule, and wait until it has started the speed of every stream."""
+        """Start all that works by itself, and wait until the speed of every stream is warm."""
         deployment = self.working()
         deployment.start()
         while (waiting := deployment.starting) and not stop.wait(START_LOOK_S):
             self.reason = (
-                f"speed is starting: {waiting} of {len(deployment.pipelines)} streams wait"
+                f"speed is starting: {waiting} of {len(deployment.pipelines)} streams are left"
             )
             self.check_engine()
         self.state, self.reason = "running", ""
@@ -377,7 +385,7 @@ class Instance(ProjectService):
         self.health_watch.worker.join()
         # Before whoever waits for an answer is waited for.
         self.close_questions()
-        self.hub.stop()
+        self.hub.broadcast.stop()
         self.seen.stop()
         if self.server is not None:
             self.server.stop()
@@ -402,35 +410,35 @@ class Instance(ProjectService):
     def log_end(self, stream: str) -> Position:
         return self.inlets.topics[stream].end()  # which reads no file
 
-    def status(self) -> Status:
+    def status(self) -> ProjectStatus:
         plan, url = self.store.deployed(), self.server.url if self.server else None
-        watching = self.deployment.watches.problems if self.deployment else {}
-        found = self.status_of(
-            self.state, self.reason, plan, self.problems(), list(watching.values())
-        )
+        watching = self.deployment.problems_of_watches() if self.deployment else []
+        found = self.status_of(self.state, self.reason, plan, self.problems(), watching)
         found = replace_fields(found, started_at=iso(self.started_at), url=url)
         return with_health(self, plan, found)
 
-    def problems(self) -> dict[str, str]:
-        return self._problems_said() | self._problems_seen()
+    def problems(self) -> list[Problem]:
+        return deduplicated(self._problems_said(), self._problems_seen())
 
-    def _problems_said(self) -> dict[str, str]:
+    def _problems_said(self) -> list[Problem]:
         """Of workers and parts, which report them when they occur."""
-        board, hub = self.seen.board.worker, self.hub.worker
         shared = [self.health_watch.worker, self.lineage.worker, self.seen.sampler.worker]
-        workers = [*self._connectors, *shared, *(one for one in (board, hub) if one)]
-        return problems_of(workers) | (self.deployment.problems() if self.deployment else {})
+        told = [*self.seen.board.broadcast.workers, *self.hub.broadcast.workers]
+        workers = [*self._connectors, *shared, *told]
+        deployed = self.deployment.problems() if self.deployment else []
+        return deduplicated(problems_of(workers), self._source_problems, deployed)
 
-    def _problems_seen(self) -> dict[str, str]:
-        """What is only seen by whoever looks: steps that hang, speed that failed, a full disk."""
-        speed = self.deployment.speed_problems() if self.deployment else {}
-        return self.watchdog.problems | speed | disk_problem(self.layout.state, self.project)
+    def _problems_seen(self) -> list[Problem]:
+        """What nobody reports when it happens: steps that hang, and a full disk."""
+        return [*self.watchdog.problems, *disk_problems(self.layout.state, self.project)]
 
     def health(self) -> list[Problem]:
         """What hinders the flow of events; views are not looked at, because counting takes time."""
         plan, problems = self.store.deployed(), self.problems()
         streams = self.stream_statuses(plan, problems) if plan else []
-        found = Status(self.project.settings.name, self.state, self.reason, None, None, streams, [])
+        found = ProjectStatus(
+            self.project.settings.name, self.state, self.reason, None, None, streams, []
+        )
         return problems_of_flow(self, plan, found, FLOWING)
 
     def signs(self) -> Signs:
@@ -441,20 +449,20 @@ class Instance(ProjectService):
             spark_version=self.spark.version if started else None,
             jvm_pid=_jvm_pid(self.spark) if started else None,
             problems=self.problems(),
-            progress=self._progress,
+            phases=self._phases,
             rebuild=self._rebuild_of,
         )
 
-    def _progress(self, flow: str) -> list[Any]:
-        return self.deployment.progress(flow) if self.deployment else []
+    def _phases(self, flow: str) -> dict[PositionRange, dict[str, int]]:
+        return self.deployment.phases(flow) if self.deployment else {}
 
-    def _rebuild_of(self, flow: str, view: str) -> Rebuild | None:
+    def _rebuild_of(self, flow: str, view: str) -> RebuildProgress | None:
         return self.deployment.rebuild_of(flow, view) if self.deployment else None
 
     def ready(self) -> tuple[bool, str]:
         return self.state == "running", self.reason
 
-    def rebuild(self, view: str) -> Rebuilt:
+    def rebuild(self, view: str) -> RebuildResult:
         plan = self.deployed()
         found = plan.view(view)
         if found is None or not found.stream:
@@ -467,8 +475,11 @@ class Instance(ProjectService):
     ) -> Hearing:
         return self.hub.join(text, after, news)
 
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+        return self.seen.live(topics, news)
+
     def metrics(self) -> bytes:
-        tally, open = self.rulebook.tally(), self.hub.hearers
+        tally, open = self.rule_service.tally(), self.hub.broadcast.subscribers
         return exposition(self.status(), tally, self.layout.state, open)
 
     # Numbers for the terminal

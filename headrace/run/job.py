@@ -21,7 +21,7 @@ from headrace.compile.plan import Plan
 from headrace.core.errors import HeadraceError, sentence_of
 from headrace.core.paths import hide_paths
 from headrace.core.time import iso, now_us
-from headrace.run.order import Order
+from headrace.run.order import StartOrder
 
 UNEXPECTED = "Unexpected"
 
@@ -41,7 +41,7 @@ class Checked(msgspec.Struct, frozen=True):
     error: dict[str, str | None] | None = None
 
 
-def run(order: Order) -> int:
+def run(order: StartOrder) -> int:
     from headrace.run import loop
 
     try:
@@ -70,7 +70,7 @@ def _fields(error: Exception) -> dict[str, str | None]:
     return {"condition": UNEXPECTED, "message": sentence_of(error), **fields}
 
 
-def check(order: Order) -> int:
+def check(order: StartOrder) -> int:
     from headrace.run.compiling import compile_in_spark, deployed_plan
     from headrace.run.rules import whole_project
     from headrace.serving.catalog import check_histories
@@ -96,7 +96,7 @@ def names_of(plan: Plan) -> Names:
 
 
 def main(arguments: Sequence[str]) -> int:
-    verb, order = arguments[0], Order.read(arguments[1])
+    verb, order = arguments[0], StartOrder.read(arguments[1])
     hide_paths(Path(order.folder), Path(order.state))
     return {"run": run, "check": check}[verb](order)
 

@@ -22,7 +22,6 @@ from headrace.core.errors import HeadraceError
 from headrace.core.report import Report, unfailing
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.ingest.connector import connectors
 from headrace.ingest.files import FilesConnector
 from headrace.run.instance import Instance
 from headrace.run.journal import keep_journal
@@ -148,18 +147,10 @@ class Timing:
 
 def _work_through(instance: Instance, timing: Timing, stop: threading.Event) -> int:
     """All of the log through batch; how many events were left."""
-    for name, definition in instance.project.streams.items():
-        make = connectors.get(definition.source)
-        if make is None or definition.source != "files":
-            continue
-        connector = make(
-            definition,
-            instance.inlets.intakes[name],
-            instance.project.folder,
-            instance.layout.ingest,
-        )
-        assert isinstance(connector, FilesConnector)
-        connector.look(stop)
+    for name in instance.project.streams:
+        connector = instance.connector(name)
+        if isinstance(connector, FilesConnector):
+            connector.scan(stop)
     if stop.is_set() or not instance.start_engine(stop):
         raise _unfinished()
     timing.ready()

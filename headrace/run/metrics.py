@@ -21,7 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from headrace.api.service import Status, StreamStatus, ViewStatus
+from headrace.api.service import ProjectStatus, StreamStatus, ViewStatus
 from headrace.core.meters import REGISTRY
 from headrace.core.version import __version__
 from headrace.run.rule_metrics import TallyCollector
@@ -67,7 +67,7 @@ _STREAM_COUNTERS: Numbers = {
 _VIEW_GAUGES: dict[str, tuple[str, Callable[[ViewStatus], float | None]]] = {
     "headrace_view_rows": (
         "keys of a view",
-        lambda v: v.rows if v.kind != "read" else None,  # nothing is kept for it
+        lambda v: v.rows if v.kept else None,  # nothing is kept for it
     ),
     "headrace_view_differences": (
         "differences that the newest promotion found; must be zero",
@@ -77,7 +77,7 @@ _VIEW_GAUGES: dict[str, tuple[str, Callable[[ViewStatus], float | None]]] = {
 
 
 def exposition(
-    status: Status, tally: Tally, state: Path | None = None, subscriptions: int = 0
+    status: ProjectStatus, tally: Tally, state: Path | None = None, subscriptions: int = 0
 ) -> bytes:
     """The status, what rules and watches have done, and all that was counted, as Prometheus text;
     `state` is the state folder.
@@ -90,7 +90,7 @@ def exposition(
 
 
 class _StatusCollector(Collector):
-    def __init__(self, status: Status, state: Path | None, subscriptions: int) -> None:
+    def __init__(self, status: ProjectStatus, state: Path | None, subscriptions: int) -> None:
         self.status, self.state, self.subscriptions = status, state, subscriptions
 
     def collect(self) -> Iterator[Metric]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from headrace.api.service import Rebuilt, Status
+from headrace.api.service import ProjectStatus, RebuildResult
 from headrace.compile.plan import WatchPlan
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.define.definitions import WatchDefinition
@@ -97,13 +97,13 @@ class Offline(ProjectService):
             hint="start it with `headrace run`.",
         )
 
-    def status(self) -> Status:
+    def status(self) -> ProjectStatus:
         return stopped_status(self)
 
     def ready(self) -> tuple[bool, str]:
         return False, "the project does not run"
 
-    def rebuild(self, view: str) -> Rebuilt:
+    def rebuild(self, view: str) -> RebuildResult:
         """Start Spark for as long as the build takes."""
         from headrace.run.once import rebuild_once
 
@@ -111,7 +111,7 @@ class Offline(ProjectService):
         return rebuild_once(self, view)
 
     def metrics(self) -> bytes:
-        return exposition(self.status(), self.rulebook.tally(), self.layout.state)
+        return exposition(self.status(), self.rule_service.tally(), self.layout.state)
 
     def close(self) -> None:
         self.inlets.close()

@@ -7,11 +7,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from headrace.api.service import Rebuilt
+from headrace.api.service import RebuildResult
 from headrace.batch.build import Promoted
 from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
+from headrace.core.report import Report
 from headrace.core.watchdog import Watchdog
 from headrace.define.layout import Layout
 from headrace.define.project import Project
@@ -20,7 +21,6 @@ from headrace.run.compiling import compile_with, functions_of, processors_of, se
 from headrace.run.constants import write_constants
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
-from headrace.run.starts import Starts
 from headrace.run.tables import Tables
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.relations import small_table
@@ -35,7 +35,7 @@ def pipelines_of(
     store: SqliteStore,
     kept: Mapping[str, Pipeline] = NO_PIPELINES,
     watchdog: Watchdog | None = None,
-    starts: Starts | None = None,
+    report: Report = lambda kind, fields: None,
 ) -> dict[str, Pipeline]:
     """A pipeline for each flow, of which some are kept; those that read the same stream share its
     archive.
@@ -43,7 +43,7 @@ def pipelines_of(
     functions, processors = functions_of(project), processors_of(project)
     write_constants(project.folder, store, plan, begun_in(plan, kept))
     layout = Layout.of(project)
-    shared = watchdog or Watchdog(), starts or Starts()
+    shared = watchdog or Watchdog(), report
     archives = {
         s.name: Archive(spark, s, layout.log(s.name), layout.master(s.name)) for s in plan.streams
     }
@@ -61,7 +61,7 @@ def begun_in(plan: Plan, kept: Collection[str] = ()) -> set[str]:
     return {shape.name for shape in plan.shapes if flows[shape.view] not in kept}
 
 
-def rebuild_once(service: ProjectService, view: str) -> Rebuilt:
+def rebuild_once(service: ProjectService, view: str) -> RebuildResult:
     """Recompute one view from the whole history, in a Spark session made for it."""
     with session(service.project, "run") as spark:
         plan = compile_with(spark, service.project)
@@ -77,10 +77,10 @@ def rebuild_once(service: ProjectService, view: str) -> Rebuilt:
         return rebuilt(found.name, pipelines[found.stream].rebuild(found.name))
 
 
-def rebuilt(view: str, promoted: Promoted | None) -> Rebuilt:
+def rebuilt(view: str, promoted: Promoted | None) -> RebuildResult:
     """What `rebuild` answers."""
     audit = next((a for a in promoted.audits if a.view == view), None) if promoted else None
     generation = promoted.generation if promoted else None
     if audit is None:
-        return Rebuilt(view, generation, 0, None)
-    return Rebuilt(view, generation, audit.compared, audit.changed)
+        return RebuildResult(view, generation, 0, None)
+    return RebuildResult(view, generation, audit.compared, audit.changed)

@@ -52,7 +52,7 @@ def generation(
 
 def _inputs(plan: Plan, view: ViewPlan) -> Sequence[str]:
     """The streams and tables of a view that is kept, or the views of one that is read."""
-    streams = [s.name for s in plan.streams if s.name in view.stream.split("+")]
+    streams = [s.name for s in plan.streams if s.name in view.streams]
     shown = {table.name for table in plan.shown_tables}
     return [*streams, *(name for name in view.tables if name in shown), *view.reads]
 

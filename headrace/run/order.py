@@ -17,10 +17,10 @@ from headrace.define.project import Project, load_project
 from headrace.run.server_key import read_key
 
 
-class Order(msgspec.Struct, frozen=True):
+class StartOrder(msgspec.Struct, frozen=True):
     """One start of one version of a job.
 
-    >>> Order.read(Order("v/1", "state", 3, "local[2]", "1g").text()).turn
+    >>> StartOrder.read(StartOrder("v/1", "state", 3, "local[2]", "1g").text()).turn
     3
     """
 
@@ -32,8 +32,8 @@ class Order(msgspec.Struct, frozen=True):
     served: bool = False  # by a server, with which it shares a key in its state
 
     @staticmethod
-    def read(text: str) -> Order:
-        return msgspec.json.decode(text, type=Order)
+    def read(text: str) -> StartOrder:
+        return msgspec.json.decode(text, type=StartOrder)
 
     def text(self) -> str:
         return msgspec.json.encode(self).decode()

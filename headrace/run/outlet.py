@@ -1,6 +1,6 @@
 """Where events of lineage go: a file, a URL, or both, from a thread of their own.
 
-A URL is reached like a webhook (headrace/run/actions/webhook.py): one host, its addresses looked at
+A URL is reached like a webhook (headrace/destination/webhook.py): one host, its addresses looked at
 first, no redirects, bounded. Lineage never holds up a build: so many events wait at most, each
 is tried a few times, and what is given up is in the log. tests/run/test_outlet.py has a receiver.
 """
@@ -26,11 +26,10 @@ from headrace.core.time import Clock, now_us
 from headrace.core.worker import Worker
 from headrace.define.paths import output_file
 from headrace.define.project import Project
-from headrace.run.actions.file import FileAction
-from headrace.run.actions.protocol import Action, Undeliverable
-from headrace.run.actions.webhook import WebhookAction, secrets_of
+from headrace.destination.file import LinesWriter
+from headrace.destination.protocol import DestinationWriter, Message, Undeliverable
+from headrace.destination.webhook import WebhookWriter, secrets_of
 from headrace.run.openlineage import Event, deployed, generation
-from headrace.serving.notices import Notice
 
 log = structlog.get_logger()
 WAITING_MAX, ATTEMPTS, PAUSE_S = 1_000, 3, 1.0
@@ -43,21 +42,21 @@ class Built(Protocol):
     def __call__(self, stream: str, began_us: int, problem: str = "") -> None: ...
 
 
-class Lineage:
+class LineagePublisher:
     """Tells what is deployed and built."""
 
     def __init__(
         self,
-        actions: Sequence[Action],
+        writers: Sequence[DestinationWriter],
         clock: Clock = now_us,
         sleep: Callable[[float], None] = time.sleep,
         report: Report = lambda kind, fields: None,
     ) -> None:
-        self._actions, self._clock, self._sleep = actions, clock, sleep
+        self._writers, self._clock, self._sleep = writers, clock, sleep
         self._plan: Plan | None = None
         self._waiting: queue.Queue[Event | None] = queue.Queue(WAITING_MAX)
         self.worker = Worker("lineage", self._turn, threading.Event(), report)
-        if actions:
+        if writers:
             self.worker.start()
 
     def deploy(self, plan: Plan) -> None:
@@ -81,7 +80,7 @@ class Lineage:
             self.worker.join(STOP_S_MAX)
 
     def _tell(self, events: Iterable[Event]) -> None:
-        for event in events if self._actions else ():
+        for event in events if self._writers else ():
             try:
                 self._waiting.put_nowait(event)
             except queue.Full:
@@ -91,15 +90,15 @@ class Lineage:
         if (event := self._waiting.get()) is None:
             return None
         key = f"{event['run']['runId']}.{event['eventType']}"
-        notice = Notice(0, key, msgspec.json.encode(event), 0)
-        for action in self._actions:
-            self._deliver(action, notice)
+        message = Message(0, key, msgspec.json.encode(event))
+        for writer in self._writers:
+            self._deliver(writer, message)
         return 0.0
 
-    def _deliver(self, action: Action, notice: Notice) -> None:
+    def _deliver(self, writer: DestinationWriter, message: Message) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                action.deliver([notice])
+                writer.deliver([message])
                 return
             except Undeliverable as error:
                 log.warning("lineage.undelivered", reason=str(error))
@@ -115,17 +114,17 @@ def _run_id() -> str:
     return str(uuid.uuid4())
 
 
-def lineage_of(project: Project, report: Report = lambda kind, fields: None) -> Lineage:
-    """Lineage as the settings say; none is told without them."""
-    said, actions = project.settings.lineage, list[Action]()
+def lineage_of(project: Project, report: Report = lambda kind, fields: None) -> LineagePublisher:
+    """The publisher that the settings ask for; without them nothing is published."""
+    said, writers = project.settings.lineage, list[DestinationWriter]()
     if said.file:
-        actions.append(FileAction(output_file(project, said.file, "lineage.file")))
+        writers.append(LinesWriter(output_file(project, said.file, "lineage.file")))
     if said.url:
-        actions.append(_webhook(project))
-    return Lineage(actions, report=report)
+        writers.append(_webhook(project))
+    return LineagePublisher(writers, report=report)
 
 
-def _webhook(project: Project) -> WebhookAction:
+def _webhook(project: Project) -> WebhookWriter:
     url, notify = project.settings.lineage.url, project.settings.notify
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -134,4 +133,4 @@ def _webhook(project: Project) -> WebhookAction:
         )
     # Whoever writes the settings has named the host by that.
     ours = replace(notify, hosts=(parts.hostname,))
-    return WebhookAction(url, ours, secrets_of(notify))
+    return WebhookWriter(url, ours, secrets_of(notify))

@@ -16,7 +16,7 @@ from headrace.core.errors import BadProject, Unavailable
 from headrace.core.position import Position
 from headrace.define.definitions import StreamDefinition
 from headrace.define.layout import Layout
-from headrace.ingest.progress import progress_path
+from headrace.ingest.file_cursors import cursors_path
 from headrace.log.opening import find_reader, logs_in, open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.version import MasterVersion, found_version
@@ -67,7 +67,7 @@ def _check_progress(layout: Layout, name: str, definition: StreamDefinition) -> 
     if definition.source != "files" or definition.id is not None:
         return
     reader = find_reader(layout.log(name), written=False)
-    path = progress_path(layout.ingest, name)
+    path = cursors_path(layout.ingest, name)
     if reader and sum(reader.end().offsets) and not path.exists():
         raise BadProject(
             f"stream '{name}' has events, and the progress of its files is missing: {path}",

@@ -17,12 +17,13 @@ from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.plan import Plan, TablePlan
 from headrace.core import meters
 from headrace.core.position import Position
+from headrace.core.problems import ProblemKey, reason_of
+from headrace.core.report import Report
 from headrace.core.rule import shown_name
 from headrace.core.spans import span
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.core.watchdog import Watchdog
 from headrace.define.functions import FunctionDefinition
-from headrace.define.layout import Layout
 from headrace.define.processors import ProcessorDefinition
 from headrace.define.project import Project
 from headrace.log.protocol import LogWriter
@@ -30,11 +31,10 @@ from headrace.master.archive import Archive
 from headrace.master.compact import compact
 from headrace.run.outlet import Built
 from headrace.run.pace import Pace
-from headrace.run.starts import Starter, Starts, sentence
 from headrace.serving.store import Store
 from headrace.spark.feed import Feed
 from headrace.spark.relations import register, reload
-from headrace.speed.query import SpeedQuery
+from headrace.speed.runner import EpochRunner
 
 
 class Pipeline:
@@ -51,10 +51,9 @@ class Pipeline:
         functions: tuple[FunctionDefinition, ...],
         processors: Mapping[str, ProcessorDefinition],
         watchdog: Watchdog,
-        starts: Starts,
+        report: Report,
         clock: Clock = now_us,
     ) -> None:
-        layout = Layout.of(project)
         self.flow, self.store, self.settings = flow, store, project.settings
         self.watchdog, self.clock = watchdog, clock
         self.archives = [archives[stream.name] for stream in flow.streams]
@@ -64,20 +63,12 @@ class Pipeline:
         self.sessions, self.folder = (batch, speed), project.folder
         for session in self.sessions:
             register(session, plan.tables, functions, project.folder)
-        self.builder = Builder(batch, flow, self.feeds, store, processors, clock)
-        self.speed = SpeedQuery(
-            speed,
-            flow,
-            self.feeds,
-            store,
-            layout.work("run"),
-            self.settings.speed,
-            clock,
-            processors,
-            partial(self._step, "speed", "an epoch", self.settings.watchdog.epoch_us),
-        )
-        self.starter = Starter(flow.name, self.speed, starts, clock)
         self._registered = set(plan.tables)
+        self.builder = Builder(batch, flow, self.feeds, store, processors, clock)
+        watched = partial(self._step, "speed", "an epoch", self.settings.watchdog.epoch_us)
+        self.speed = EpochRunner(
+            speed, flow, self.feeds, store, self.settings.speed, clock, processors, watched, report
+        )
         self._tables, self._flows = tables_of_flow(plan, flow), flows_of(plan)
         self.built: Built = _nobody
         self.pace = Pace()
@@ -86,7 +77,7 @@ class Pipeline:
 
     def serves(self, plan: Plan, flow: FlowPlan) -> bool:
         """Whether it can run another plan's views of a flow as it is: speed finds the views in the
-        store, but a query knows only those tables that were there when it was started.
+        store, but its session knows only the tables that it was made with.
         """
         wanted = {table for table in plan.tables if table.name in tables_of_flow(plan, flow)}
         return self.flow == flow and wanted <= self._registered and not self.speed.stopping
@@ -97,18 +88,18 @@ class Pipeline:
 
     @property
     def starting(self) -> bool:
-        """Whether speed has not been started yet."""
-        return not self.starter.started
+        """Whether speed has not done its first turn yet."""
+        return not self.speed.warm
 
     @property
     def speed_runs(self) -> bool:
         """Whether speed was started and commits epochs; not any more once it is to stop."""
-        return self.speed.query is not None and not self.speed.stopping
+        return self.speed.running
 
     @property
     def speed_works(self) -> bool:
-        """Whether epochs are committed; a query that has failed waits for its next start."""
-        return self.speed_runs and bool(self.speed.query.isActive)
+        """Whether epochs are committed, and the last one did not fail."""
+        return self.speed_runs and self.speed.problem is None
 
     def archive(self) -> int:
         """Move what has come since into the master."""
@@ -125,9 +116,9 @@ class Pipeline:
     def _archiving(self) -> AbstractContextManager[None]:
         return self._step("archive", "an archive step", self.settings.watchdog.archive_us)
 
-    def _step(self, key: str, what: str, limit_us: int) -> AbstractContextManager[None]:
-        name = self.flow.name
-        return self.watchdog.step(f"{key} {name}", f"{what} of stream '{name}'", limit_us)
+    def _step(self, kind: str, what: str, limit_us: int) -> AbstractContextManager[None]:
+        key = ProblemKey("flow", self.flow.name, kind)
+        return self.watchdog.step(key, f"{what} of stream '{self.flow.name}'", limit_us)
 
     def end(self) -> Position:
         """Where the logs end now: all before it was acknowledged."""
@@ -157,7 +148,7 @@ class Pipeline:
                 promoted = self.builder.build(speed_runs=runs, full=full)
         except Exception as error:
             meters.BUILDS.labels(self.flow.name, meters.FAILED).inc()
-            self.built(self.flow.name, began_us, sentence(error))
+            self.built(self.flow.name, began_us, reason_of(error))
             raise
         seconds = (self.clock() - began_us) / SECOND
         self._count_build(promoted, seconds)
@@ -194,7 +185,7 @@ class Pipeline:
 
     def has_new_views(self) -> bool:
         """Whether a view has no generation yet."""
-        return any(version.state == "building" for version in self.store.versions(self.flow.name))
+        return not all(version.live for version in self.store.versions(self.flow.name))
 
     def reads(self, table: str) -> bool:
         """Whether a view of the flow reads this table."""
@@ -232,13 +223,13 @@ class Pipeline:
                     kept = kept.earliest(reached)
         return kept
 
-    def mend(self) -> None:
-        """Start the query when it is its turn, and again if it has failed."""
-        self.starter.mend()
+    def start(self) -> None:
+        """Start speed, unless it runs."""
+        if not self.speed.running:
+            self.speed.start()
 
     def stop(self) -> None:
         self.speed.stop()
-        self.starter.stop()
 
 
 def tables_of_flow(plan: Plan, flow: FlowPlan) -> set[str]:

@@ -5,22 +5,20 @@ processes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object
-from headrace.api.observed.asking import QueryPlan
+from headrace.api.get_request import A, GetRequest
+from headrace.api.resources.query import QueryPlan
 from headrace.api.service import (
     Balance,
-    DeadLetter,
-    DeadLetters,
     IdlePartition,
+    ProjectStatus,
     SinkStatus,
-    Status,
     StreamStatus,
     TableStatus,
     ViewStatus,
@@ -30,25 +28,28 @@ from headrace.audit.trace import LISTED, Replay, Why
 from headrace.compile.flow import whole
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan, WatchPlan
 from headrace.core import meters
-from headrace.core.errors import NotFound, NotReady
+from headrace.core.errors import NotFound, NotReady, Unavailable
+from headrace.core.flow import stream_names
 from headrace.core.position import Position
+from headrace.core.problems import Problem
 from headrace.core.rule import shown_name, view_of
 from headrace.core.time import iso
 from headrace.define.definitions import StreamDefinition, WatchDefinition
-from headrace.define.following import subscribed_name
+from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
-from headrace.define.pace import paced
+from headrace.define.pace import with_pace
 from headrace.define.project import Project
+from headrace.define.stream_subscription import subscribed_name
 from headrace.log.opening import open_reader
 from headrace.log.protocol import LogReader
-from headrace.master.balance import balance, letters
-from headrace.master.decoding import declared_schema, decoder_of
+from headrace.master.balance import balance
+from headrace.master.decoding import declared_schema
 from headrace.master.table import MasterTable
 from headrace.run.compiling import functions_of
 from headrace.run.health import with_health
+from headrace.run.observatory.answers import ANSWERS
 from headrace.run.observatory.aside import aside_text
-from headrace.run.observatory.observatory import StoreObservatory
-from headrace.run.observatory.subject import Signs
+from headrace.run.observatory.subject import ObservatoryCache, Signs
 from headrace.run.questions import Questions
 from headrace.run.reading import object_named
 from headrace.run.rulebook import Kept, StoreRulebook
@@ -57,14 +58,15 @@ from headrace.run.traces import Traces
 from headrace.run.watchbook import StoreWatchbook
 from headrace.run.watches import with_watches
 from headrace.serving.answer import Answer
-from headrace.serving.catalog import count_rows
 from headrace.serving.conditions import Keys
+from headrace.serving.hearer import Hearing
 from headrace.serving.history import newest_audit, read_epochs, read_late
 from headrace.serving.late import LateAnswer
-from headrace.serving.outbox import Outbox
+from headrace.serving.runs import count_keys
 from headrace.serving.shed import shed_total
+from headrace.serving.sinks import numbers as sink_numbers
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.store import AuditResult
+from headrace.serving.store import AuditResult, VersionState
 
 STOPPED = "the project does not run"
 
@@ -80,9 +82,9 @@ class ProjectService:
         self.questions = Questions(project, store)
         self.traces = Traces(project, store)
         changing = threading.Lock()
-        self.rulebook = StoreRulebook(project, store, self, changing)
-        self.watchbook = StoreWatchbook(project, store, self, changing)
-        self.observatory = StoreObservatory(self)
+        self.rule_service = StoreRulebook(project, store, self, changing)
+        self.watch_service = StoreWatchbook(project, store, self, changing)
+        self.memory = ObservatoryCache()
         self._masters: dict[StreamPlan, MasterTable] = {}
 
     # Rules
@@ -107,6 +109,16 @@ class ProjectService:
 
     # Questions
 
+    def ask(self, question: GetRequest[A]) -> A:
+        answer: A = ANSWERS[type(question)](self, question)
+        return answer
+
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+        raise Unavailable(
+            "the project does not run, so nothing of it changes",
+            hint="start it with `headrace run`.",
+        )
+
     def view(
         self,
         name: str,
@@ -122,6 +134,11 @@ class ProjectService:
                 name, keys, since=since, until=until, limit=limit, order=order
             )
             return self._with_behind(found)
+
+    def row(self, name: str, keys: Keys) -> Answer | None:
+        with meters.QUERY_SECONDS.labels(meters.STORE).time():
+            found = self.questions.reader.row(name, keys)
+            return self._with_behind(found) if found else None
 
     def late(
         self,
@@ -151,8 +168,7 @@ class ProjectService:
 
     def _behind(self, flow: str, position: list[int]) -> int:
         # By the flow's name, because reading its plan takes longer than reading the logs' ends.
-        names = dict.fromkeys(_flow_of(flow).split("+"))
-        end = whole(self.log_end(name) for name in names)
+        end = whole(self.log_end(name) for name in stream_names(_flow_of(flow)))
         at = Position(tuple(position))
         return end.latest(at) - at
 
@@ -169,21 +185,6 @@ class ProjectService:
     def subscribed(self, text: str, caller: Caller) -> Object:
         return object_named(self.store.deployed(), subscribed_name(text), caller)
 
-    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
-        plan = self.stream_plan(stream)
-        found = letters(self.master(plan), decoder_of(plan), self.log_reader(plan), limit)
-        newest = [
-            DeadLetter(
-                row["_partition"],  # type: ignore[arg-type]
-                row["_offset"],  # type: ignore[arg-type]
-                row["_arrived_at"].isoformat().replace("+00:00", "Z"),  # type: ignore[attr-defined]
-                str(row["_reason"]),
-                row["_raw"].decode("utf-8", "backslashreplace"),  # type: ignore[attr-defined]
-            )
-            for row in found.newest
-        ]
-        return DeadLetters(newest, found.total)
-
     def audit(self, view: str | None = None) -> list[AuditResult]:
         """Compare the answers with DuckDB over the same events."""
         plan = self.deployed()
@@ -198,7 +199,7 @@ class ProjectService:
         wanted = [v for v in kept if view is None or v.name == view]
         if view is not None and not wanted:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
-        functions = functions_of(self.project)
+        functions = self.functions()
         found = (
             audit_view(self.store, self.layout, plan, v.name, self.project, functions)
             for v in wanted
@@ -233,8 +234,12 @@ class ProjectService:
 
     # Status
 
-    def status(self) -> Status:
+    def status(self) -> ProjectStatus:
         raise NotImplementedError
+
+    def functions(self) -> tuple[FunctionDefinition, ...]:
+        """The functions that the project gives itself."""
+        return functions_of(self.project)
 
     def signs(self) -> Signs:
         """What only a running process knows."""
@@ -245,13 +250,11 @@ class ProjectService:
         state: str,
         reason: str,
         plan: Plan | None,
-        problems: Mapping[str, str] = MappingProxyType({}),
-        watching: Sequence[str] = (),
-    ) -> Status:
-        """All numbers, before they are judged; `problems` are those of streams by key, and
-        `watching` those of watches.
-        """
-        return Status(
+        problems: Sequence[Problem] = (),
+        watching: Sequence[Problem] = (),
+    ) -> ProjectStatus:
+        """All numbers, before they are judged; `watching` are the problems of watches."""
+        return ProjectStatus(
             self.project.settings.name,
             state,
             reason,
@@ -261,23 +264,20 @@ class ProjectService:
             self.view_statuses(plan) if plan else [],
             self.sink_statuses(plan) if plan else [],
             self.table_statuses(plan) if plan else [],
-            self.rulebook.rules(),
-            self.watchbook.numbers(watching),
+            self.rule_service.rules(),
+            self.watch_service.numbers([problem.message for problem in watching]),
         )
 
-    def stream_statuses(self, plan: Plan, problems: Mapping[str, str]) -> list[StreamStatus]:
-        return [self._stream_status(stream, problems) for stream in plan.streams]
+    def stream_statuses(self, plan: Plan, problems: Sequence[Problem]) -> list[StreamStatus]:
+        told = {stream: p.message for p in reversed(problems) for stream in _streams_of(p)}
+        return [self._stream_status(stream, told.get(stream.name)) for stream in plan.streams]
 
-    def _stream_status(self, stream: StreamPlan, problems: Mapping[str, str]) -> StreamStatus:
+    def _stream_status(self, stream: StreamPlan, problem: str | None) -> StreamStatus:
         version = self.master(stream).newest()
         numbers = balance(version, self.log_reader(stream).end())
         archived, end = version.position, self.log_reader(stream).end()
         state = self.store.stream(stream.name)
         late, last_ms, shed = self._epoch_numbers(stream.name)
-        problem = next(
-            (text for key, text in problems.items() if key.endswith(f" {stream.name}")),
-            self._set_aside(stream.name),
-        )
         definition = self.project.streams.get(stream.name)
         now_us = self.store.clock()
         time, mark_us = state.event_times(now_us)[0], state.reached.watermark_us
@@ -294,7 +294,7 @@ class ProjectService:
             iso(mark_us) if mark_us is not None else None,
             Balance(**numbers),
             last_ms,
-            problem,
+            problem or self._set_aside(stream.name),
             (now_us - mark_us) // 1000 if mark_us is not None else None,
             time.held_by,
             [IdlePartition(partition, iso(since)) for partition, since in time.idle],
@@ -305,14 +305,14 @@ class ProjectService:
 
     def _set_aside(self, stream: str) -> str | None:
         """What is wrong with keys of patterns that are not searched any more."""
-        live = [v.plan for v in self.store.versions(stream) if v.state == "live"]
+        live = [v.plan for v in self.store.versions(stream) if v.live]
         with self.store.read() as db:
             said = [aside_text(db, plan) for plan in live]
         return "; ".join(filter(None, said)) or None
 
     def _trigger_us(self, definition: StreamDefinition | None) -> int:
         speed = self.project.settings.speed
-        return paced(speed, definition.pace).trigger_us if definition else speed.trigger_us
+        return with_pace(speed, definition.pace).trigger_us if definition else speed.trigger_us
 
     def _epoch_numbers(self, stream: str) -> tuple[int, int | None, int]:
         with self.store.read() as db:
@@ -324,14 +324,14 @@ class ProjectService:
     def view_statuses(self, plan: Plan) -> list[ViewStatus]:
         found = []
         for view in plan.shown_views:
-            versions = self.store.versions(view.stream) if view.stream else []
-            live = next((v for v in versions if v.name == view.name and v.state == "live"), None)
-            building = any(v.name == view.name and v.state == "building" for v in versions)
-            state = (
-                "read" if view.kind == "read" else "building" if building or not live else "live"
-            )
+            versions = self.store.versions(view.stream) if view.kept else []
+            mine = [version for version in versions if version.name == view.name]
+            live = next((version.plan for version in mine if version.live), None)
+            whole = live is not None and all(version.live for version in mine)
+            built = VersionState.LIVE if whole else VersionState.BUILDING
+            state = built if view.kept else view.kind
             generation = self.store.stream(view.stream).generation if view.stream else 0
-            rows, differences = self._view_numbers(live.plan if live else None, view.stream)
+            rows, differences = self._view_numbers(live, view.stream)
             found.append(
                 ViewStatus(view.name, view.kind, state, view.stream, rows, generation, differences)
             )
@@ -349,16 +349,16 @@ class ProjectService:
         if plan is None:
             return 0, None
         with self.store.read() as db:
-            rows, found = count_rows(db, plan), newest_audit(db, stream, plan.name)
+            rows, found = count_keys(db, plan.stored_name), newest_audit(db, stream, plan.name)
         return rows, found[0].differences if found else None
 
     def sink_statuses(self, plan: Plan) -> list[SinkStatus]:
         found = []
         for sink in plan.sinks:
-            numbers = Outbox(self.store.db, sink.name).numbers()
-            into = f"{sink.into} {sink.target}"
-            view, guarantee = sink.subscription.view, sink.guarantee.value
-            found.append(SinkStatus(sink.name, view, into, guarantee, *numbers))
+            with self.store.read() as db:
+                numbers = sink_numbers(db, sink.name)
+            view, into = sink.subscription.view, sink.destination.name
+            found.append(SinkStatus(sink.name, view, into, sink.guarantee.value, *numbers))
         return found
 
     # Parts
@@ -398,10 +398,15 @@ def _counted(audit: AuditResult) -> AuditResult:
     return audit
 
 
-def stopped_status(service: ProjectService) -> Status:
+def stopped_status(service: ProjectService) -> ProjectStatus:
     """The status of a project that does not run."""
     plan = service.store.deployed()
     return with_health(service, plan, service.status_of("stopped", STOPPED, plan))
+
+
+def _streams_of(problem: Problem) -> tuple[str, ...]:
+    """The streams that a problem is of: a source's own, or all of a flow."""
+    return stream_names(problem.name) if problem.kind in ("source", "flow") else ()
 
 
 def _flow_of(name: str) -> str:

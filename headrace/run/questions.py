@@ -24,13 +24,13 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from headrace.access.caller import OWNER, Caller
 from headrace.access.operation import Operation
-from headrace.api.observed.asking import QueryPlan
+from headrace.api.resources.query import QueryPlan
 from headrace.compile.plan import DerivedPlan, Plan
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import BadQuery, HeadraceError, NotReady
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION, RAW
 from headrace.core.meters import QUERY_SECONDS, SPARK, STORE
-from headrace.core.position import Position, position_of
-from headrace.core.stopping import Stopping
+from headrace.core.position import Position, parse_position
 from headrace.core.time import from_iso, iso
 from headrace.define.dialect import Headrace, Verbatim
 from headrace.define.layout import Layout
@@ -108,7 +108,7 @@ class Questions:
             relations, sql, steps = self.reader.plan(text, partial(reads, caller, plan))
             return QueryPlan("store", list(relations), sql, steps)
         asked = _Asked(text, names, _deployed(plan), caller)
-        result, _ = self._asked(asked, Stopping(), explain=True)
+        result, _ = self._asked(asked, Cancellation(), explain=True)
         return QueryPlan("spark", sorted(names), text, str(result.rows[0][0]))
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
@@ -128,7 +128,7 @@ class Questions:
 
     # Streams and tables, on Spark
 
-    def _on_spark(self, asked: _Asked, limit: int | None, stopping: Stopping) -> Answer:
+    def _on_spark(self, asked: _Asked, limit: int | None, stopping: Cancellation) -> Answer:
         result, known = self._asked(asked, stopping)
         columns = {column.name: ColumnInfo(column.type, True) for column in result.columns}
         rows = [dict(zip(columns, row, strict=True)) for row in result.rows]
@@ -136,7 +136,7 @@ class Questions:
         return Answer(rows[:limit], known, columns, result.truncated and not cut)
 
     def _asked(
-        self, asked: _Asked, stopping: Stopping, *, explain: bool = False
+        self, asked: _Asked, stopping: Cancellation, *, explain: bool = False
     ) -> tuple[QueryResult, dict[str, AsOf]]:
         """What Spark says, and what each stream and view speaks for."""
         plan, caller = asked.plan, asked.caller
@@ -295,7 +295,7 @@ def _as_of_query(name: str, kind: str, value: str, partitions: int) -> str:
         except ValueError as error:
             raise BadQuery(f"'{value}' is not a moment such as '2026-11-15T19:00:00Z'") from error
         return f"SELECT * FROM `{name}` WHERE {ARRIVED_AT} <= TIMESTAMP '{moment}'"
-    offsets = position_of(value, name, partitions).offsets
+    offsets = parse_position(value, name, partitions).offsets
     conditions = [
         f"({PARTITION} = {n} AND {OFFSET} < {offset})" for n, offset in enumerate(offsets)
     ]

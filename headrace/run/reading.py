@@ -12,7 +12,6 @@ from headrace.access.caller import Caller
 from headrace.access.object import Object, object_of
 from headrace.access.operation import Operation
 from headrace.compile.plan import Plan
-from headrace.core.rule import Kind
 from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.embedded import embedded_queries
 
@@ -58,6 +57,5 @@ def check_definitions(
         caller.check(Operation.DEFINE, object_of("rule", said.name))
         for query in embedded_queries(said):
             check_reads(caller, plan, query.relations)
-        for action in said.actions:
-            if action.kind is Kind.STREAM:
-                caller.check(Operation.SEND, object_of("stream", action.target))
+        for stream in (one.target for one in said.destinations if one.feeds):
+            caller.check(Operation.SEND, object_of("stream", stream))

@@ -4,19 +4,19 @@ tests/run/test_rebuilds.py reads each state.
 
 from __future__ import annotations
 
-from headrace.api.observed.about import Rebuild
+from headrace.api.resources.view_detail import RebuildProgress
 from headrace.core.time import iso
 from headrace.run.pace import Pace
 from headrace.run.schedule import Wish
 
 
-def rebuild_of(wish: Wish | None, events: int, pace: Pace) -> Rebuild:
+def rebuild_of(wish: Wish | None, events: int, pace: Pace) -> RebuildProgress:
     """The rebuild of a view with so many events; `wish` is the one that was asked for."""
     seconds = pace.seconds(events)
     expected_ms = None if seconds is None else round(seconds * 1000)
     if wish is None:
-        return Rebuild("idle", None, None, events, expected_ms)
+        return RebuildProgress("idle", None, None, events, expected_ms)
     asked_at, started_us = iso(wish.asked_at_us), wish.started_at_us
     if started_us is None:
-        return Rebuild("waiting", asked_at, None, events, expected_ms)
-    return Rebuild("running", asked_at, iso(started_us), events, expected_ms)
+        return RebuildProgress("waiting", asked_at, None, events, expected_ms)
+    return RebuildProgress("running", asked_at, iso(started_us), events, expected_ms)

@@ -18,12 +18,13 @@ from sqlglot import exp
 from headrace.compile.plan import DerivedPlan, Plan
 from headrace.core.errors import Unsupported
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
+from headrace.core.flow import stream_names
 from headrace.core.origin import Origin
 from headrace.core.time import iso
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_select, sql_of
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.define.rules import Rules
+from headrace.define.rules import DecisionRules
 from headrace.run.compiling import compile_with, deployed_plan, functions_of, session
 from headrace.run.history import stream_relations, table_relation
 
@@ -87,9 +88,9 @@ class _Trial:
         register_functions(spark, functions_of(project))
 
     def run(
-        self, derived: DerivedPlan, rules: Rules, since_us: int | None, limit: int
+        self, derived: DerivedPlan, rules: DecisionRules, since_us: int | None, limit: int
     ) -> Rehearsal:
-        source = derived.stream.split("+")[0]
+        source = stream_names(derived.stream)[0]
         self._register(source, since_us)
         self.spark.sql(_with_place(derived.sql)).createOrReplaceTempView(_NOW)
         decided, undecided = self._decided(rules)
@@ -128,7 +129,7 @@ class _Trial:
             frame = relation_frame(self.spark, relation)
             frame.createOrReplaceTempView(f"`{relation.name}`")
 
-    def _decided(self, rules: Rules) -> tuple[dict[str, int], int]:
+    def _decided(self, rules: DecisionRules) -> tuple[dict[str, int], int]:
         column = f"`{rules.column}`"
         one = f"explode_outer({column})" if rules.all_matches else column
         rows = self._rows(
@@ -171,7 +172,7 @@ class _Trial:
             row["only_deployed"],
         )
 
-    def _samples(self, rules: Rules, limit: int) -> list[dict[str, Any]]:
+    def _samples(self, rules: DecisionRules, limit: int) -> list[dict[str, Any]]:
         """The newest events in turn for each decision, so that rare rules are seen."""
         column = f"to_json(struct(`{rules.column}`))"
         turn = f"row_number() OVER (PARTITION BY {column} ORDER BY {OFFSET} DESC, {PARTITION})"
@@ -206,8 +207,7 @@ def _derived(plan: Plan, name: str) -> DerivedPlan:
 
 def _with_place(sql: str) -> str:
     """The SELECT of a derived stream with the place of each event."""
-    select = parse_query(sql, Origin("plan", 1))
-    assert isinstance(select, exp.Select)
+    select = parse_select(sql, Origin("plan", 1))
     if not any(item.is_star for item in select.expressions):
         alias = select.args["from_"].this.alias_or_name
         for name in (PARTITION, OFFSET):

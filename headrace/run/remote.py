@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from headrace.api.client import TOKEN_VARIABLE, Remote
-from headrace.api.tls import trusting
+from headrace.api.tls import trusting_context
 from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.run.lock import running_token, running_url
@@ -26,5 +26,7 @@ def reached(project: Project, url: str, token: str | None = None) -> Remote:
     """
     token = token or os.environ.get(TOKEN_VARIABLE) or running_token(Layout.of(project))
     certificate = project.settings.http.tls_cert
-    verify = trusting(str(project.folder / certificate)) if url.startswith("https:") else None
+    verify = (
+        trusting_context(str(project.folder / certificate)) if url.startswith("https:") else None
+    )
     return Remote(url, token, verify=verify)

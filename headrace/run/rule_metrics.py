@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from headrace.api.rulebook import RuleStatus
+from headrace.api.rule_service import RuleStatus
 from headrace.serving.tally import Sent, Tally
 
 _ACTION_GAUGES: dict[str, tuple[str, Callable[[Sent], float]]] = {

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from headrace.access.caller import OWNER, Caller
-from headrace.api.rulebook import Muted, RuleStatus
+from headrace.api.rule_service import MuteStatus, RuleStatus
 from headrace.core.errors import BadDefinition, BadRequest, NotFound
 from headrace.core.time import duration_us, iso
 from headrace.define.definitions import RuleDefinition
-from headrace.define.project import Project, repeats
+from headrace.define.project import Project, duplicate_definitions
 from headrace.run.added import read_added
 from headrace.run.reading import check_definitions
 from headrace.run.rules import kept_rules, read_kept
@@ -39,7 +39,7 @@ class Deployer(Protocol):
 
 
 class StoreRulebook:
-    """`Rulebook` of a project whose store is at hand."""
+    """`RuleService` of a project whose store is at hand."""
 
     def __init__(
         self, files: Project, store: SqliteStore, deployer: Deployer, changing: threading.Lock
@@ -72,7 +72,7 @@ class StoreRulebook:
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
         read = read_added(text, RuleDefinition, self.files.settings.query)
-        for mistake in repeats(read):
+        for mistake in duplicate_definitions(read):
             raise mistake
         said = {rule.name: rule for rule in read}
         check_definitions(caller, self.store.deployed(), said.values())
@@ -106,7 +106,7 @@ class StoreRulebook:
                         rules.begin(db, rule)
             return rules.known(db, name)
 
-    def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> Muted:
+    def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> MuteStatus:
         now = self.store.clock()
         until = now + _length(length)
         found = self.rule(name)
@@ -114,9 +114,9 @@ class StoreRulebook:
         self.deployer.writing()
         with self.store.write() as db:
             mutes.mute(db, found.name, dict(keys), until, who, now)
-        return Muted(found.name, dict(keys), iso(until))
+        return MuteStatus(found.name, dict(keys), iso(until))
 
-    def unmute(self, name: str, keys: Mapping[str, str]) -> list[Muted]:
+    def unmute(self, name: str, keys: Mapping[str, str]) -> list[MuteStatus]:
         found = self.rule(name)
         self.deployer.writing()
         with self.store.write() as db:
@@ -151,7 +151,7 @@ class StoreRulebook:
             return ledger.acknowledge(db, id, who, note, self.store.clock())
 
     def tally(self) -> Tally:
-        """What rules, watches and actions have done since the beginning."""
+        """What rules, watches and notifications have done since the beginning."""
         with self.store.read() as db:
             return tally(db, self.store.clock())
 
@@ -163,8 +163,8 @@ class StoreRulebook:
             return notices.retry(db, plan.rules if plan else (), rule, id, self.store.clock())
 
 
-def _muted(rule: str, mute: mutes.Mute) -> Muted:
-    return Muted(rule, mute.keys, iso(mute.until_us))
+def _muted(rule: str, mute: mutes.Mute) -> MuteStatus:
+    return MuteStatus(rule, mute.keys, iso(mute.until_us))
 
 
 def _length(text: str) -> int:

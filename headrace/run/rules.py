@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from headrace.core.errors import BadDefinition
 from headrace.define.definitions import RuleDefinition
 from headrace.define.layout import Layout
-from headrace.define.project import Project, repeats
+from headrace.define.project import Project, duplicate_definitions
 from headrace.run.added import read_kind
 from headrace.serving.rules import RuleVersion, newest
 from headrace.serving.sqlite_store import SqliteStore
@@ -57,6 +57,6 @@ def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:
                 hint="give one another name; `headrace rule remove` works once the files lack it.",
                 origin=rule.origin,
             )
-    for mistake in repeats(rules):
+    for mistake in duplicate_definitions(rules):
         raise mistake
     return project.with_added(rules)

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import BadRequest
-from headrace.core.stopping import Stopping
 
 
 class Running:
@@ -20,12 +20,12 @@ class Running:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], Stopping] = {}  # by user and id
+        self._known: dict[tuple[str, str], Cancellation] = {}  # by user and id
 
     @contextmanager
-    def entered(self, id: str | None, user: str) -> Iterator[Stopping]:
+    def entered(self, id: str | None, user: str) -> Iterator[Cancellation]:
         """Be known by an id for the time of a block; without one nobody can stop it."""
-        stopping = Stopping()
+        stopping = Cancellation()
         if id is None:
             yield stopping
             return

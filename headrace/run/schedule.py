@@ -1,10 +1,9 @@
-"""What happens again and again: archive, build, mend, reload, tidy. One thread, one step at a time.
+"""What happens again and again: archive, build, reload, tidy. One thread, one step at a time.
 
-A step that fails is reported and tried again at its next turn; it never stops the others. While the
-speed of streams is being started, the rest waits; while the steps are paused, queries are mended.
+A step that fails is reported and tried again at its next turn; it never stops the others.
 `rebuild` asks for a full build of all that was acknowledged by then: it waits until speed has taken
-that, while the other steps go on; `rebuilding` tells how far it is. `stop` ends the step that runs.
-tests/run/test_schedule.py drives it with a held clock.
+that, while the other steps continue; `rebuilding` says how far it is. `stop` ends the step that
+runs. tests/run/test_schedule.py drives it with a held clock.
 """
 
 from __future__ import annotations
@@ -15,11 +14,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from headrace.batch.build import Promoted
+from headrace.compile.plan import TablePlan
 from headrace.core.errors import Fenced, HeadraceError, Unavailable
 from headrace.core.position import Position
-from headrace.core.problems import Problems, reason_of
+from headrace.core.problems import Problem, ProblemKey, Problems, reason_of
 from headrace.core.report import Report
 from headrace.core.rule import shown_name
 from headrace.core.time import SECOND, Clock, now_us
@@ -33,7 +34,7 @@ from headrace.spark.jobs import LOOK_S, BatchJobs
 
 TICK_S = 0.1
 PATIENCE_S = 2.0  # for the step that runs when all is to stop, before it is cancelled
-TIDY_US, START_US_MAX = 60 * SECOND, 300 * SECOND
+TIDY_US = 60 * SECOND
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +54,6 @@ class _Due:
 
     def __init__(self, now_us: int, settings: Settings) -> None:
         self.archive_at = now_us
-        self.started_by = now_us + START_US_MAX
         self.build_at = now_us + settings.batch.interval_us
         self.tidy_at = now_us + TIDY_US
         self.reload_at = now_us + settings.tables.interval_us
@@ -85,13 +85,12 @@ class Schedule:
         self._wishes: list[Wish] = []  # that are not done yet
         self._lock = threading.Lock()
         self._steps = threading.Lock()  # held while steps are done
-        self._mended, self._mending = pipelines, threading.Lock()
         self._due = _Due(self.clock(), settings)
         self._worker = Worker("schedule", self._turn, self._stop, report)
 
     @property
-    def problems(self) -> dict[str, str]:
-        return self._problems | problems_of([self._worker])
+    def problems(self) -> list[Problem]:
+        return [*self._problems, *problems_of([self._worker])]
 
     def start(self) -> None:
         self._due = _Due(self.clock(), self.settings)
@@ -107,27 +106,16 @@ class Schedule:
         self._end()
 
     def paused(self) -> AbstractContextManager[object]:
-        """No step is done meanwhile, except that queries are mended; one that has begun is waited
-        for.
-        """
+        """No step is done meanwhile; one that has begun is waited for."""
         return self._steps
-
-    def mend_only(self, pipelines: dict[str, Pipeline]) -> None:
-        """Mend no other queries until the pipelines are replaced; a start in progress is waited
-        for.
-        """
-        with self._mending:
-            self._mended = pipelines
 
     def replace(self, pipelines: dict[str, Pipeline], tables: Tables) -> None:
         """Work for other pipelines from the next turn on."""
-        with self._mending:
-            for name in self.pipelines.keys() - pipelines.keys():
-                for key in [key for key in self._problems if key.endswith(f" {name}")]:
-                    self._problems.over(key)
-            self.pipelines, self.tables = pipelines, tables
-            self._mended = pipelines
-        self._due.started_by = self.clock() + START_US_MAX
+        for name in self.pipelines.keys() - pipelines.keys():
+            self._problems.forget("flow", name)
+        for name in self._tables.keys() - tables.tables.keys():
+            self._problems.forget("table", name)
+        self.pipelines, self.tables = pipelines, tables
 
     def rebuild(self, stream: str, view: str) -> Future[Promoted]:
         """Ask for a full build of a view."""
@@ -158,9 +146,7 @@ class Schedule:
         if self._jobs and not self._joined:
             self._jobs.join()
             self._joined = True
-        with self._mending:
-            self._each("speed", lambda name, pipeline: pipeline.mend(), self._mended)
-        # Whoever has paused the steps may build for hours, and queries that fail are mended.
+        # Whoever has paused the steps may build for hours, and a stop does not wait for that.
         if self._steps.acquire(blocking=False):
             try:
                 self._do_due()
@@ -171,11 +157,9 @@ class Schedule:
     def _do_due(self) -> None:
         """All that is due now."""
         due, now, settings = self._due, self.clock(), self.settings
-        if now < due.started_by and any(p.starting for p in self.pipelines.values()):
-            return  # an archive step of many streams would hold up the next start
         self._grant_wishes()
         if now >= due.reload_at:
-            self._alone("tables", "tables were not reloaded", self._reload)
+            self._reload()
             due.reload_at = now + settings.tables.interval_us
         if now >= due.archive_at:
             self._each("archive", lambda name, pipeline: pipeline.archive())
@@ -190,43 +174,47 @@ class Schedule:
     def _tidy(self) -> None:
         self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
         if self.retention:
-            self._alone("ledger", "the ledger was not tidied", self.retention.tidy)
+            key = ProblemKey("part", "ledger", "tidy")
+            self._tried(key, "the ledger was not tidied", self.retention.tidy)
 
-    def _each(
-        self,
-        what: str,
-        action: Callable[[str, Pipeline], object],
-        pipelines: dict[str, Pipeline] | None = None,
-    ) -> None:
-        for name, pipeline in (self.pipelines if pipelines is None else pipelines).items():
-            key = f"{what} {name}"
-            try:
-                action(name, pipeline)
-                self._problems.over(key)
-            except Exception as error:
-                if self._stop.is_set():
-                    return  # it was cancelled
-                sentence = f"{what} of stream '{name}' failed: {reason_of(error)}"
-                self._problems.note(key, sentence, error)
-                if isinstance(error, Fenced):
-                    # Nothing that this process does can count any more.
-                    self._stop.set()
-                    self._end()
-                    return
+    def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
+        for name, pipeline in self.pipelines.items():
+            failed = f"{what} of stream '{name}' failed"
+            self._tried(ProblemKey("flow", name, what), failed, partial(action, name, pipeline))
+            if self._stop.is_set():
+                return
 
     def _reload(self) -> None:
-        for name, version in (self.tables.reload() if self.tables else {}).items():
+        """Each table by itself: one that cannot be read keeps no other from being reloaded."""
+        for name in self._tables:
+            failed = f"table '{name}' was not reloaded"
+            self._tried(
+                ProblemKey("table", name, "reload"), failed, partial(self._reload_one, name)
+            )
+
+    def _reload_one(self, name: str) -> None:
+        if self.tables and (version := self.tables.reload(name)):
             self.report("table", {"table": name, "version": version})
 
-    def _alone(self, key: str, failed: str, action: Callable[[], object]) -> None:
-        """What is done for all streams at once."""
+    @property
+    def _tables(self) -> dict[str, TablePlan]:
+        return self.tables.tables if self.tables else {}
+
+    def _tried(self, key: ProblemKey, failed: str, action: Callable[[], object]) -> None:
+        """One step; a failure is a problem until the step is done, and a step that was cancelled
+        has not failed.
+        """
         try:
             action()
             self._problems.over(key)
         except Exception as error:
             if self._stop.is_set():
-                return  # it was cancelled
+                return
             self._problems.note(key, f"{failed}: {reason_of(error)}", error)
+            if isinstance(error, Fenced):
+                # Nothing that this process does can count any more.
+                self._stop.set()
+                self._end()
 
     def _build(self, name: str, pipeline: Pipeline) -> None:
         # What is archived limits how far a build can go.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 
-from headrace.access.passing import KEY_BYTES
+from headrace.access.delegation import KEY_BYTES
 from headrace.define.layout import Layout
 
 

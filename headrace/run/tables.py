@@ -49,13 +49,13 @@ class Tables:
             else:
                 self._note(table)
 
-    def reload(self) -> dict[str, str]:
-        """Reload the tables whose content has changed; the new versions by name."""
-        return {
-            name: self._version[name]
-            for name, table in self.tables.items()
-            if self._changed(table) and self._reloaded(table)
-        }
+    def reload(self, name: str) -> str | None:
+        """Reload a table whose content has changed; its new version. If it fails, the content in
+        use is what it was, and the next call tries again.
+        """
+        table = self.tables[name]
+        changed = self._changed(table) and self._reloaded(table)
+        return self._version[name] if changed else None
 
     def replace(self, names: Collection[str], change: Callable[[], None]) -> None:
         """Change the content of tables between two epochs, so that it is known from which event
@@ -83,11 +83,12 @@ class Tables:
 
     def _note(self, table: TablePlan) -> None:
         path = table_path(table, self.folder)
-        self._seen[table.name] = signature(path)
-        self._version[table.name] = version_of(path)
+        seen, version = signature(path), version_of(path)
         # The constants of watches are joined with streams alone, and change often.
         rows = None if hidden(table.name) else self.read(table)
-        self.store.note_table(table.name, self._version[table.name], rows)
+        self.store.note_table(table.name, version, rows)
+        # Last, so that a table that could not be read or stored is still to be reloaded.
+        self._seen[table.name], self._version[table.name] = seen, version
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headrace.audit.replay import replay_row
+from headrace.audit.row_trace import RowTrace, open_trace, read_row
 from headrace.audit.trace import Replay, Why
-from headrace.audit.tracing import Tracing, ask, tracing
 from headrace.audit.why import explain_row
 from headrace.core.errors import NotFound, NotReady, Unsupported
 from headrace.define.layout import Layout
@@ -30,7 +30,7 @@ class Traces:
     def why(self, view: str, keys: Keys, window: str | None, limit: int) -> Why:
         with self._traced(view, keys, window) as traced:
             end = open_reader(self.layout.log(traced.stream.name)).end()
-            position = traced.asked.state.position
+            position = traced.snapshot.state.position
             return explain_row(traced, end.latest(position) - position, limit)
 
     def replay(self, view: str, keys: Keys, window: str | None, limit: int) -> Replay:
@@ -38,7 +38,7 @@ class Traces:
             return replay_row(traced, limit)
 
     @contextmanager
-    def _traced(self, name: str, keys: Keys, window: str | None) -> Iterator[Tracing]:
+    def _traced(self, name: str, keys: Keys, window: str | None) -> Iterator[RowTrace]:
         plan = self.store.deployed()
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
@@ -46,13 +46,13 @@ class Traces:
         if view is None:
             known = ", ".join(view.name for view in plan.shown_views) or "none"
             raise NotFound(f"there is no view '{name}'", hint=f"there are: {known}.")
-        if view.kind == "read":
+        if not view.kept:
             raise Unsupported(
                 f"view '{view.name}' has no events of its own: it reads other views",
                 hint=f"ask about a row of: {', '.join(view.reads)}.",
             )
-        asked = ask(self.store, view.name, keys, window)
+        asked = read_row(self.store, view.name, keys, window)
         functions, seconds = functions_of(self.project), self.project.settings.query.seconds_max
         folder = self.project.folder
-        with tracing(asked, plan, self.layout, folder, functions, seconds) as traced:
+        with open_trace(asked, plan, self.layout, folder, functions, seconds) as traced:
             yield traced

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from headrace.access.caller import OWNER, Caller
+from headrace.compile.destinations import refuse_circles
 from headrace.compile.plan import WatchPlan
-from headrace.compile.sinks import refuse_circles
 from headrace.compile.watches import Shaped, shaped, watch_plan
 from headrace.core.errors import BadDefinition, NotReady
 from headrace.core.time import iso
 from headrace.define.definitions import WatchDefinition
-from headrace.define.project import Project, repeats
+from headrace.define.project import Project, duplicate_definitions
 from headrace.run.added import read_added
 from headrace.run.compiling import check_calls
 from headrace.run.reading import check_definitions
@@ -41,7 +41,7 @@ class WatchDeployer(Protocol):
 
 
 class StoreWatchbook:
-    """`Watchbook` of a project whose store is at hand."""
+    """`WatchService` of a project whose store is at hand."""
 
     def __init__(
         self, files: Project, store: SqliteStore, deployer: WatchDeployer, changing: threading.Lock
@@ -65,7 +65,7 @@ class StoreWatchbook:
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[WatchStatus]:
         said = read_added(text, WatchDefinition, self.files.settings.query)
         check_definitions(caller, self.store.deployed(), said)
-        for mistake in repeats(said):
+        for mistake in duplicate_definitions(said):
             raise mistake
         with self._changing:
             self._check_names(said)

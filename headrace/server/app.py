@@ -1,4 +1,4 @@
-"""The server's ASGI application: its table of routes behind the guard of the API.
+"""The server's ASGI application: its table of routes behind the middleware of the API.
 tests/server/test_routes.py runs it on a real server.
 """
 
@@ -16,60 +16,60 @@ from starlette.routing import Route as StarletteRoute
 
 from headrace.access.access import Access
 from headrace.api import needs
-from headrace.api.app import guarded_app
-from headrace.api.asking import JOB
-from headrace.api.door import Door
-from headrace.api.measured import ROUTE
+from headrace.api.app import secured_app
+from headrace.api.authentication import JOB
+from headrace.api.authorization import AuthorizedEndpoint
 from headrace.api.openapi import document
+from headrace.api.request_metrics import ROUTE
 from headrace.api.route import Route
 from headrace.core.errors import Conflict, NotFound
-from headrace.server.handlers import Desk, open_job_doors, pass_on
-from headrace.server.office import Office
-from headrace.server.resting import Answers
+from headrace.server.handlers import ServerApi, authorize_job_routes, forward
 from headrace.server.routes import ROUTES
+from headrace.server.service import ServerService
 from headrace.server.settings import ServerSettings
+from headrace.server.stopped_job import StoppedJobRoutes
 
-_NAMED = frozenset({"stream", "view"})  # what is found by name, whichever job it is of
+_NAMED = frozenset({"stream", "view"})  # found by name in all jobs
 
 
-def make_server_app(office: Office, settings: ServerSettings, access: Access) -> Starlette:
+def make_server_app(service: ServerService, settings: ServerSettings, access: Access) -> Starlette:
     """The application of one server, for one event loop."""
     described = msgspec.json.encode(document(ROUTES))
-    answers = Answers(settings.http, access, settings.access)
-    desk = Desk(office, access, settings.http, settings.submit, answers, described)
-    open_job_doors(desk)
+    answers = StoppedJobRoutes(settings.http, access, settings.access)
+    api = ServerApi(service, access, settings.http, settings.submit, answers, described)
+    authorize_job_routes(api)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        await office.line.aclose()
+        await service.proxy.aclose()
 
     routes = [
-        StarletteRoute(route.path, _endpoint(desk, route), methods=[route.method], name=route.name)
+        StarletteRoute(route.path, _endpoint(api, route), methods=[route.method], name=route.name)
         for route in ROUTES
     ]
-    return guarded_app(routes, settings.http, lifespan)
+    return secured_app(routes, settings.http, lifespan)
 
 
-def _endpoint(desk: Desk, route: Route[Desk]) -> Callable[[Request], Awaitable[Response]]:
-    """The route behind its door, which asks what the caller may do in the job that it is about.
-    What is passed on goes through the doors of the job's routes.
+def _endpoint(api: ServerApi, route: Route[ServerApi]) -> Callable[[Request], Awaitable[Response]]:
+    """The route behind authorization, which checks the caller's permissions in the job of the
+    request. Forwarded requests are authorized by the endpoints of the job's routes.
     """
-    handler = partial(route.handler, desk)
-    door = Door(desk.access, desk.quick, route, handler)
-    answer = handler if route.handler is pass_on else door.answer
+    handler = partial(route.handler, api)
+    authorized = AuthorizedEndpoint(api.access, api.quick, route, handler)
+    handle = handler if route.handler is forward else authorized.handle
 
     async def endpoint(request: Request) -> Response:
         request.scope[ROUTE] = route.path
-        if (job := await _job_of(desk, route, request)) is not None:
+        if (job := await _job_of(api, route, request)) is not None:
             request.scope[JOB] = job
-        return await answer(request)
+        return await handle(request)
 
     return endpoint
 
 
-async def _job_of(desk: Desk, route: Route[Desk], request: Request) -> str | None:
-    """The job that a request is about, if one is said or has the name that is."""
+async def _job_of(api: ServerApi, route: Route[ServerApi], request: Request) -> str | None:
+    """The job of a request, by its path or by the name of its stream or view."""
     if "job" in request.path_params:
         return str(request.path_params["job"])
     kind = route.needs.on
@@ -78,6 +78,6 @@ async def _job_of(desk: Desk, route: Route[Desk], request: Request) -> str | Non
     if kind not in _NAMED:
         return None
     try:
-        return await desk.quick.run(partial(desk.office.job_of, kind, request.path_params[kind]))
+        return await api.quick.run(partial(api.service.job_of, kind, request.path_params[kind]))
     except (NotFound, Conflict):
         return None

@@ -1,9 +1,9 @@
 """A submitted project is compiled before it is a version, in a process of its own.
 
-It is the project's own code that is loaded there, and a JVM that is started. One check runs at a
-time, within a stated time; whatever is wrong comes back as the error that the compiler had. It is
-broken off when the server stops, and whoever waits is told so.
-tests/server/test_checking.py checks the ends it can come to.
+The process loads the project's own code and starts a JVM. One check runs at a time, with a timeout;
+errors are those of the compiler. When the server stops, the check is killed and its caller gets an
+error.
+tests/server/test_checking.py checks each outcome.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headrace.run.job import Checked, Names
 
 
 class Checker:
-    """Checks projects, one after the other, until it is stopped."""
+    """Checks projects, one at a time, until it is stopped."""
 
     def __init__(self) -> None:
         self._one, self._changing = threading.Lock(), threading.Lock()
@@ -33,7 +33,7 @@ class Checker:
         self._stopped = False
 
     def check(self, command: Sequence[str], seconds_max_us: int) -> Names:
-        """The names that the checked project defines; what is wrong with it is raised."""
+        """The names that the checked project defines; raises its first error."""
         with self._one:
             printed = self._printed(command, seconds_max_us / SECOND)
         lines = printed.strip().splitlines()
@@ -49,7 +49,7 @@ class Checker:
         return found.names
 
     def stop(self) -> None:
-        """Break off the check that runs, and begin no more."""
+        """Kill the running check, and start no more."""
         with self._changing:
             self._stopped = True
             if self._process is not None:
@@ -89,7 +89,7 @@ class Checker:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    # The JVM is in the same group; the session is its own, so nobody else is.
+    # The JVM is in the same process group, and no other process is.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -98,5 +98,5 @@ def _stopping() -> Unavailable:
     return Unavailable(
         "the server is stopping, and the project was not checked",
         detail="nothing has changed.",
-        hint="send it again when the server is back.",
+        hint="retry when the server is running again.",
     )

@@ -1,8 +1,8 @@
-"""A command is carried out at most once, whatever dies in between.
+"""Commands are idempotent: each is executed at most once, also across crashes.
 
-It has an id, and what it changed and what it answered are written in one transaction. Sent again
-with the same id it is answered from there. A command that was refused changed nothing and is not
-kept, so it may be sent again. tests/server/test_commands.py kills a server around it.
+A command has an id; its change and its result are written in one transaction, and a retry with the
+same id gets that result. A refused command changed nothing and is not stored, so it can be retried.
+tests/server/test_commands.py kills a server around it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from headrace.core.errors import BadRequest, Conflict
-from headrace.core.learned import learn
+from headrace.core.msgspec_types import prepare_types
 from headrace.server.records import Job
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """What became of a command: the job as it is to be from then on."""
+    """The result of a command: the desired state of the job."""
 
     command: str
     verb: str
@@ -33,30 +33,30 @@ class CommandResult(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Who wants what. `asked` is all that the wish depends on."""
+    """A change of a job by a user. `payload` is all input of the command, for comparing retries."""
 
     verb: str
     job: str
-    who: str
-    asked: bytes = b""
+    user: str
+    payload: bytes = b""
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    def called(self, id: str) -> Command:
+    def with_id(self, id: str) -> Command:
         return replace(self, id=id)
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(self.asked).hexdigest()
+        return hashlib.sha256(self.payload).hexdigest()
 
 
-def checked_id(text: str) -> str:
+def check_id(text: str) -> str:
     if not _ID.fullmatch(text):
-        raise BadRequest("a command's id is up to 100 letters, digits, and any of . _ : -")
+        raise BadRequest("a command's id must be 1 to 100 letters, digits, or any of . _ : -")
     return text
 
 
 def find(db: sqlite3.Connection, command: Command) -> CommandResult | None:
-    """What the command was answered, if it was carried out."""
+    """The result of the command, if it was executed."""
     row = db.execute(
         "SELECT verb, job, asked, result FROM commands WHERE id = ?", (command.id,)
     ).fetchone()
@@ -64,23 +64,25 @@ def find(db: sqlite3.Connection, command: Command) -> CommandResult | None:
         return None
     if row[:3] != (command.verb, command.job, command.digest):
         raise Conflict(
-            f"the id '{command.id}' is that of another command: {row[0]} {row[1]}",
-            hint="each command needs an id of its own.",
+            f"the id '{command.id}' was used by another command: {row[0]} {row[1]}",
+            hint="each command requires a unique id.",
         )
     return msgspec.json.decode(row[3], type=CommandResult)
 
 
-def carry_out(
+def execute(
     db: sqlite3.Connection, command: Command, now_us: int, change: Callable[[], Job]
 ) -> CommandResult:
-    """Make the change and note it, inside the caller's transaction; or tell what was noted."""
+    """Make the change and store its result, inside the caller's transaction; or return the stored
+    result.
+    """
     if (before := find(db, command)) is not None:
         return before
     done = CommandResult(command.id, command.verb, change())
-    said = command.id, command.verb, command.job, command.digest, command.who, now_us
+    row = command.id, command.verb, command.job, command.digest, command.user, now_us
     result = msgspec.json.encode(done).decode()
-    db.execute("INSERT INTO commands VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, result))
+    db.execute("INSERT INTO commands VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, result))
     return done
 
 
-learn(CommandResult)
+prepare_types(CommandResult)

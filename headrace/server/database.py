@@ -1,7 +1,7 @@
-"""`domain.db`: what a domain is to be. What really runs is known by the kernel's locks alone.
+"""`domain.db`: the desired state of a domain. Which processes run is known by file locks alone.
 
-Every change is one transaction with the command that asked for it, synced before it is answered.
-One server writes; the home's lock sees to it. tests/server/test_commands.py checks both.
+Every change is one transaction with its command, synced before the response. The lock of the home
+folder ensures that one server writes. tests/server/test_commands.py checks both.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+
+from headrace.core.migrations import DatabaseFormat, bring_to_newest, transaction
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -32,17 +34,23 @@ CREATE TABLE IF NOT EXISTS instances (
   name TEXT PRIMARY KEY, url TEXT NOT NULL, pid INTEGER NOT NULL, room TEXT NOT NULL,
   started_at INTEGER NOT NULL) WITHOUT ROWID;
 """
+DOMAIN = DatabaseFormat(
+    "database of the server",
+    _TABLES,
+    remedy="move it away and submit the jobs again: each continues with its state.",
+)
 
 
-class Database:
+class DomainDatabase:
     """Transactions on one file; a connection lives no longer than its transaction."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(self._connect()) as db:
+            bring_to_newest(DOMAIN, db, path)
+            # Only after the format check: a file that is refused stays unchanged.
             db.execute("PRAGMA journal_mode = WAL")
-            db.executescript(_TABLES)
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
@@ -52,14 +60,12 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction, committed if nothing is raised."""
-        with closing(self._connect()) as db:
-            db.execute("BEGIN IMMEDIATE")
+        with closing(self._connect()) as db, transaction(db):
             yield db
-            db.execute("COMMIT")
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """One state of the file."""
+        """A snapshot of the file."""
         with closing(self._connect()) as db:
             db.execute("BEGIN")
             yield db

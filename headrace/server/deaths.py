@@ -1,8 +1,8 @@
-"""When a job that died is started again, and when it is given up.
+"""Back-off and limit of restarts after the process of a job has died.
 
-Deaths in a row are counted: those within the window, after the last run that was healthy. The n-th
-is followed by a pause of 2^(n-1) times the first, up to the longest; after `deaths_max` of them the
-job has failed. They are kept in the database, so a new server goes on counting.
+Consecutive deaths are counted: those within the window, after the last healthy run. The n-th is
+followed by a pause of 2^(n-1) times the first one, up to a maximum; after `deaths_max` of them the
+job has failed. They are stored in the database, so a new server continues the count.
 tests/server/test_deaths.py checks the pauses and each reset.
 """
 
@@ -20,7 +20,7 @@ _KEPT = 100
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """One end of a job's process that nobody asked for; `healthy` says how it was before."""
+    """An unexpected exit of a job's process; `healthy` says how it was before."""
 
     at_us: int
     healthy: bool
@@ -28,7 +28,7 @@ class Death:
 
 
 def in_a_row(deaths: Sequence[Death], now_us: int, window_us: int) -> list[Death]:
-    """The deaths that count, of all in their order.
+    """The consecutive deaths, of all in their order.
 
     >>> ill, well = Death(5, False, ""), Death(7, True, "")
     >>> len(in_a_row([ill, ill, well, ill], 9, 10)), len(in_a_row([ill, ill], 20, 10))
@@ -40,22 +40,22 @@ def in_a_row(deaths: Sequence[Death], now_us: int, window_us: int) -> list[Death
 
 
 def pause_us(count: int, settings: SuperviseSettings) -> int:
-    """The pause after so many deaths in a row."""
-    # The exponent has a bound, so that no number grows beyond reason.
+    """The pause after this number of consecutive deaths."""
+    # The exponent has a limit, so that the number stays small.
     return min(settings.pause_us << min(max(count - 1, 0), 30), settings.pause_max_us)
 
 
-def given_up(deaths: Sequence[Death], settings: SuperviseSettings, log: str) -> str | None:
-    """Why a job is given up after these deaths in a row; None if it is not."""
+def failure_after(deaths: Sequence[Death], settings: SuperviseSettings, log: str) -> str | None:
+    """Why a job has failed after these consecutive deaths; None if it has not."""
     if len(deaths) < settings.deaths_max:
         return None
     seconds = (deaths[-1].at_us - deaths[0].at_us) / SECOND
     times = "once" if len(deaths) == 1 else f"{len(deaths)} times in {seconds:.0f} s"
-    return f"it died {times}, the last time because {deaths[-1].why}; its log is {log}"
+    return f"its process died {times}, last because {deaths[-1].why}; its log is {log}"
 
 
 def note_death(db: sqlite3.Connection, job: str, death: Death) -> None:
-    """Keep a death, and of the older ones as many as anybody could want."""
+    """Store a death, and delete all but the newest ones."""
     db.execute(
         "INSERT INTO deaths (job, at, healthy, why) VALUES (?, ?, ?, ?)",
         (job, death.at_us, death.healthy, death.why),

@@ -1,5 +1,6 @@
-"""The folder of a domain. A job's name is checked before it is a folder's name, and nothing that a
-user named lies anywhere but in a version's folder. tests/server/test_home.py checks the names.
+"""The folder of a domain. A job's name is validated before it becomes a folder's name, and files
+with names chosen by users are only in a version's folder. tests/server/test_home.py checks the
+names.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ HOME = "HEADRACE_HOME"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
-def found_home(given: Path | None) -> Path:
-    """The folder that was given, else of $HEADRACE_HOME, else ~/.headrace."""
+def find_home(given: Path | None) -> Path:
+    """The given folder, else $HEADRACE_HOME, else ~/.headrace."""
     return given or Path(os.environ.get(HOME) or "~/.headrace").expanduser()
 
 
-def checked_name(name: str) -> str:
-    """A job's name; BadRequest if it is none.
+def check_name(name: str) -> str:
+    """A job's name; BadRequest if it is not valid.
 
-    >>> checked_name("web-shop")
+    >>> check_name("web-shop")
     'web-shop'
     """
     if not _NAME.fullmatch(name):
         shown = name if len(name) <= 63 else name[:63] + "…"
         raise BadRequest(
-            f"'{shown}' is no name for a job",
-            hint="a small letter, then up to 62 small letters, digits, - and _.",
+            f"'{shown}' is not a valid job name",
+            hint="use a lowercase letter, then up to 62 lowercase letters, digits, - and _.",
         )
     return name
 
@@ -44,7 +45,7 @@ class Home:
 
     @property
     def layout(self) -> Layout:
-        """The server has its lock, address and journal where a project has them."""
+        """The lock, address and log of the server, in the layout of a project."""
         return Layout(self.folder)
 
     @property
@@ -57,11 +58,11 @@ class Home:
 
     @property
     def incoming(self) -> Path:
-        """What is being submitted; anything in it may be deleted while no server runs."""
+        """Submissions in progress; may be deleted while the server is not running."""
         return self.folder / "incoming"
 
     def job(self, job: str) -> Path:
-        return self.folder / "jobs" / checked_name(job)
+        return self.folder / "jobs" / check_name(job)
 
     def version(self, job: str, number: int) -> Path:
         return self.job(job) / "versions" / str(number)

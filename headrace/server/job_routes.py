@@ -1,10 +1,9 @@
-"""The routes of a job, as its server finds them: the route that a path is of, and the request as
-the job would see it. So the server asks of a request what the job would ask of it, and POST /v1/sql
-is a read.
+"""Matches a request to the routes of a job, and gives the request as the job would see it. So the
+server authorizes a request as the job does: POST /v1/sql is a read.
 
-Some are answered by the server itself: users and sessions, which are its own, and the console,
-whose script must not be a job's, since it runs with the rights of whoever looks at it.
-tests/server/test_routes.py passes on through them.
+The server handles some of them itself: users and sessions, which belong to the server, and the
+console, whose script must not come from a job, because it runs with the permissions of its user.
+tests/server/test_routes.py forwards through them.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class JobRoutes:
     def all(self) -> list[Route[Api]]:
         return [route for _, route in self._table]
 
-    def found(self, path: str, asked: Request) -> tuple[Route[Api], Request]:
+    def match(self, path: str, asked: Request) -> tuple[Route[Api], Request]:
         scope = {**asked.scope, "path": path, "root_path": ""}
         for place, route in self._table:
             match, inner = place.matches(scope)
@@ -49,5 +48,5 @@ class JobRoutes:
 
 
 async def _never(request: Request) -> Response:
-    """The place of a route in a table that is only looked through."""
+    """The handler of routes that are only matched, never called."""
     raise NotImplementedError

@@ -1,8 +1,7 @@
-"""What a server counts while things happen: starts and deaths of jobs, and commands; beside them
-the requests, which it counts as a project does.
+"""Counters of a server: starts and deaths of jobs, commands, and HTTP requests as in a project.
 
-Names are as in headrace/core/meters.py, and labels are jobs, verbs and the words that stand here. A
-job's label is `job_name`: Prometheus means something else by `job`.
+Names are as in headrace/core/meters.py. The label of a job is `job_name`, because Prometheus uses
+`job` for something else.
 tests/server/test_metrics.py reads all.
 """
 
@@ -19,7 +18,7 @@ STARTS = Counter(
 )
 DEATHS = Counter(
     "headrace_job_deaths_total",
-    "ends of a job's process that nobody asked for",
+    "unexpected exits of a job's process",
     ["job_name"],
     registry=REGISTRY,
 )

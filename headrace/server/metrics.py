@@ -1,5 +1,5 @@
-"""Numbers of a server for Prometheus: how its jobs are when they are asked for, and what it has
-counted since its start. Those of a job itself are at the job's own /metrics.
+"""Metrics of a server for Prometheus: the state of its jobs, read on scrape, and its counters. The
+metrics of a job are at the job's own /metrics.
 tests/server/test_metrics.py checks each; docs/metrics.md lists them.
 """
 
@@ -15,22 +15,22 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from headrace.core.version import __version__
+from headrace.server.job_supervisor import STATES
 from headrace.server.meters import REGISTRY
 from headrace.server.records import CANCELLED
-from headrace.server.watcher import STATES
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """A job as its watcher has seen it last."""
+class JobMetrics:
+    """The last snapshot of a job by its supervisor."""
 
     name: str
     state: str
-    unheard_s: float | None = None  # since it answered last; None while no process is there
+    heartbeat_age_s: float | None = None  # None while there is no process
 
 
-def exposition(jobs: Sequence[Watched]) -> bytes:
-    """The jobs of a server, and all that it has counted, as Prometheus text."""
+def exposition(jobs: Sequence[JobMetrics]) -> bytes:
+    """The state of the jobs and all counters of a server, as Prometheus text."""
     registry = CollectorRegistry()
     registry.register(_Jobs(jobs))
     ProcessCollector(registry=registry)
@@ -38,7 +38,7 @@ def exposition(jobs: Sequence[Watched]) -> bytes:
 
 
 class _Jobs(Collector):
-    def __init__(self, jobs: Sequence[Watched]) -> None:
+    def __init__(self, jobs: Sequence[JobMetrics]) -> None:
         self._jobs = jobs
 
     def collect(self) -> Iterator[Metric]:
@@ -56,7 +56,11 @@ class _Jobs(Collector):
             "headrace_job_heartbeat_age_seconds",
             "time since a job's process answered last, while there is one",
             "job_name",
-            {job.name: job.unheard_s for job in self._jobs if job.unheard_s is not None},
+            {
+                job.name: job.heartbeat_age_s
+                for job in self._jobs
+                if job.heartbeat_age_s is not None
+            },
         )
         build = {"version": __version__, "python": platform.python_version()}
         yield InfoMetricFamily("headrace_build", "the version that runs", value=build)

@@ -1,9 +1,9 @@
-"""A project's folder as one body, and back: a gzipped tar of plain files and folders.
+"""A project's folder as a request body, and back: a gzipped tar of plain files and folders.
 
-What comes in is read block by block, by this file alone: nothing but the plain headers of POSIX is
-known, so there are no links, no devices, no sparse files and no extensions. A name is words between
-slashes. Nothing is written before all of it was read and found right, and then only new files below
-the folder that is given. tests/server/test_package.py tries each attack.
+The tar is parsed by this file alone: only plain POSIX headers are supported, so there are no links,
+no devices, no sparse files and no extensions. Nothing is written before the whole body is
+validated, and then only new files below the given folder. tests/server/test_package.py tries each
+attack.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Files = dict[str, bytes]
 
 
 def pack(folder: Path, output: str = "") -> bytes:
-    """The visible files of a folder, without its output folder. The same files give the same bytes,
-    whenever they are packed, so that a command can be sent again.
+    """The visible files of a folder, without its output folder. The same files always give the same
+    bytes, so that a command can be retried.
     """
     packed = io.BytesIO()
     with (
@@ -41,7 +41,7 @@ def pack(folder: Path, output: str = "") -> bytes:
             if output and path.is_relative_to(folder / output):
                 continue
             if path.is_symlink() or not path.is_file():
-                raise BadRequest(f"{path} is no plain file, and only those can be submitted")
+                raise BadRequest(f"{path} is not a plain file; only plain files can be submitted")
             data = path.read_bytes()
             entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
             entry.size, entry.mode = len(data), 0o644
@@ -63,25 +63,26 @@ def unpack(body: bytes, limits: SubmitSettings) -> Files:
     """The files in a body, by name; nothing is written."""
     files: Files = {}
     taken: set[str] = set()
-    for name, content in _entries(_unzipped(body, limits.unpacked_bytes_max)):
+    for name, content in _entries(_unzip(body, limits.unpacked_bytes_max)):
         places = list(_places(name))
         if not taken.isdisjoint(places):
-            raise BadRequest(f"the project has '{name}' twice", hint="case makes no difference.")
+            raise BadRequest(f"duplicate file '{name}'", hint="names are case-insensitive.")
         taken.add(places[0])
         files[name] = content
         if len(files) > limits.files_max:
             raise too_large(f"{limits.files_max} files", "files_max")
     folders = {place for name in files for place in list(_places(name))[1:]}
     if both := taken & folders:
-        raise BadRequest(f"the project has '{min(both)}' as a file and as a folder")
+        raise BadRequest(f"'{min(both)}' is both a file and a folder")
     if "headrace.toml" not in files:
         raise BadRequest(
-            "the project has no headrace.toml", hint="pack what is in its folder, not the folder."
+            "the project has no headrace.toml",
+            hint="pack the content of its folder, not the folder.",
         )
     return files
 
 
-def _unzipped(body: bytes, limit: int) -> bytes:
+def _unzip(body: bytes, limit: int) -> bytes:
     try:
         return gunzip(body, limit)
     except LimitReached as error:
@@ -95,29 +96,29 @@ def too_large(limit: str, setting: str) -> LimitReached:
 
 
 def _places(name: str) -> Iterator[str]:
-    """A file's own place and that of each folder above it, whatever their case."""
+    """The path of a file and of each folder above it, in lower case."""
     parts = name.lower().split("/")
     return ("/".join(parts[:upper]) for upper in range(len(parts), 0, -1))
 
 
 def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The plain files of a tar; whatever else is in it is refused."""
+    """The plain files of a tar; other entries are refused."""
     place = 0
     while place + _BLOCK <= len(data) and any(data[place : place + _BLOCK]):
         entry = _header(data[place : place + _BLOCK])
         place += _BLOCK
         if entry.type == _FOLDER:
             if entry.name.strip("./"):
-                _checked(entry.name.rstrip("/"))
+                _check_path(entry.name.rstrip("/"))
             continue
         if entry.type not in _FILES:
             raise BadRequest(
-                f"'{entry.name[:100]}' is no plain file, and only those can be submitted",
+                f"'{entry.name[:100]}' is not a plain file; only plain files can be submitted",
                 hint="pack with `tar --format=ustar`, without links.",
             )
         if not 0 <= entry.size <= len(data) - place:
-            raise BadRequest("the tar is cut off, or a size in it is wrong")
-        yield _checked(entry.name), data[place : place + entry.size]
+            raise BadRequest("the tar is truncated, or a size in it is not valid")
+        yield _check_path(entry.name), data[place : place + entry.size]
         place += -(-entry.size // _BLOCK) * _BLOCK
 
 
@@ -125,21 +126,21 @@ def _header(block: bytes) -> tarfile.TarInfo:
     try:
         return tarfile.TarInfo.frombuf(block, "utf-8", "strict")
     except (tarfile.HeaderError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the body is no valid tar: {error}") from error
+        raise BadRequest(f"the body is not a valid tar: {error}") from error
 
 
-def _checked(name: str) -> str:
+def _check_path(name: str) -> str:
     parts = name.removeprefix("./").split("/")
     if len(parts) > _DEPTH_MAX or not all(_PART.fullmatch(part) for part in parts):
         raise BadRequest(
-            f"'{name[:100]}' is no name for a project's file",
-            hint="visible names of letters, digits, space and . _ + -, between slashes.",
+            f"'{name[:100]}' is not a valid file name for a project",
+            hint="use letters, digits, space and . _ + -, separated by slashes; no hidden files.",
         )
     return "/".join(parts)
 
 
 def write_files(files: Files, folder: Path) -> None:
-    """Write a project into a new folder, durably and never to be changed."""
+    """Write a project into a new folder, durably and read-only."""
     folder.mkdir(parents=True)
     for name, content in files.items():
         path = folder / name

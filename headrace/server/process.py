@@ -1,8 +1,8 @@
-"""The process of a job: started in a session of its own, so that it outlives the server, and known
-by the lock that it holds.
+"""The process of a job: started in a session of its own, so that it outlives the server, and
+identified by the lock that it holds.
 
-A signal goes only to the process that holds the lock: it is taken hold of first (a pidfd) and
-compared then, so that a number that the system has given to another process hits nobody.
+A signal is sent only to the process that holds the lock: a pidfd is opened first and the process
+compared afterwards, so that a reused pid is never signalled.
 tests/server/test_process.py checks it with real processes.
 """
 
@@ -20,25 +20,25 @@ import msgspec
 from headrace.core.time import iso, now_us
 from headrace.define.layout import Layout
 from headrace.run.lock import Holder, holder, started_at
-from headrace.run.order import Order
+from headrace.run.order import StartOrder
 
 LOG_BYTES_MAX = 16 << 20
 TAIL_BYTES_MAX = 1 << 20
-# The command line of `run` or `check` for an order; tests hand in that of a smaller program.
-CommandLine = Callable[[str, Order], Sequence[str]]
+# The command line of `run` or `check` for an order; tests use a smaller program.
+CommandLine = Callable[[str, StartOrder], Sequence[str]]
 
 
-def job_command(verb: str, order: Order) -> list[str]:
+def job_command(verb: str, order: StartOrder) -> list[str]:
     return [sys.executable, "-m", "headrace.run.job", verb, order.text()]
 
 
-def start(command: Sequence[str], log: Path, said: dict[str, object]) -> subprocess.Popen[bytes]:
-    """Start a job's process; its log begins with what was said."""
+def start(command: Sequence[str], log: Path, fields: dict[str, object]) -> subprocess.Popen[bytes]:
+    """Start a job's process; its log begins with these fields."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.is_file() and log.stat().st_size > LOG_BYTES_MAX:
         log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as file:
-        file.write(msgspec.json.encode({"at": iso(now_us()), "kind": "start", **said}) + b"\n")
+        file.write(msgspec.json.encode({"at": iso(now_us()), "kind": "start", **fields}) + b"\n")
         file.flush()
         return subprocess.Popen(
             command,
@@ -50,7 +50,7 @@ def start(command: Sequence[str], log: Path, said: dict[str, object]) -> subproc
 
 
 def send_signal(layout: Layout, found: Holder, number: int) -> None:
-    """Signal the process that holds the lock, if it still is this one."""
+    """Signal the process that holds the lock, if it is still this one."""
     try:
         handle = os.pidfd_open(found.pid)
     except (OSError, OverflowError):
@@ -76,29 +76,29 @@ def tail(log: Path, lines: int) -> list[str]:
     return text.decode("utf-8", "replace").splitlines()[-lines:]
 
 
-def last_words(log: Path) -> str | None:
-    """The error sentence with which the newest start ended, if it said one."""
+def last_error(log: Path) -> str | None:
+    """The error with which the newest start ended, if it logged one."""
     for line in reversed(tail(log, 1_000)):
-        said = _fields(line)
-        if said.get("kind") == "start":
+        fields = _fields(line)
+        if fields.get("kind") == "start":
             return None
-        if said.get("kind") == "failed":
-            return f"{said.get('condition')}: {said.get('message')}"
+        if fields.get("kind") == "failed":
+            return f"{fields.get('condition')}: {fields.get('message')}"
     return None
 
 
 def _fields(line: str) -> dict[str, object]:
     try:
-        said = msgspec.json.decode(line)
+        fields = msgspec.json.decode(line)
     except msgspec.DecodeError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
-def ended_words(code: int | None) -> str:
-    """How a process ended that said nothing."""
+def exit_reason(code: int | None) -> str:
+    """How a process ended that logged no error."""
     if code is None:
-        return "it ended without a word"
+        return "it exited without an error message"
     if code < 0:
         return f"it was killed by {signal.Signals(-code).name}"
-    return f"it ended with exit code {code}"
+    return f"it exited with code {code}"

@@ -1,4 +1,4 @@
-"""Jobs and their versions as the domain's database keeps them; each function is inside the caller's
+"""Jobs and their versions in the domain's database; each function runs inside the caller's
 transaction. tests/server/test_records.py checks each.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 from headrace.core.errors import Conflict, NotFound
 from headrace.core.time import iso
 from headrace.run.job import Names
-from headrace.server.place import Place
+from headrace.server.resources import JobResources
 
 Desired = Literal["running", "paused", "cancelled"]
 RUNNING: Desired = "running"
@@ -22,26 +22,26 @@ _JOB = "name, owner, desired, version, turn, place, submitted_at, changed_at, fa
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a job is to be. Whatever must be started anew has a higher turn than before."""
+    """The desired state of a job. Each change has a higher turn, which requires a new process."""
 
     name: str
     owner: str
     desired: Desired
     version: int
     turn: int
-    place: Place
+    place: JobResources
     submitted_at: str
     changed_at: str
-    failure: str | None = None  # why it was given up
+    failure: str | None = None  # why it is not restarted any more
 
     @property
-    def wanted(self) -> bool:
-        """Whether a process of it should be there."""
+    def should_run(self) -> bool:
+        """Whether its process should run."""
         return self.desired == RUNNING and self.failure is None
 
 
-class Version(msgspec.Struct, frozen=True):
-    """One project as it was submitted."""
+class JobVersion(msgspec.Struct, frozen=True):
+    """One submitted project."""
 
     number: int
     digest: str
@@ -50,7 +50,7 @@ class Version(msgspec.Struct, frozen=True):
     submitted_at: str
 
 
-class Named(msgspec.Struct, frozen=True):
+class CatalogName(msgspec.Struct, frozen=True):
     """A name of the catalog."""
 
     name: str
@@ -70,20 +70,20 @@ def find_job(db: sqlite3.Connection, name: str) -> Job | None:
 def read_job(db: sqlite3.Connection, name: str) -> Job:
     found = find_job(db, name)
     if found is None:
-        # Which there are is for those who may read them.
+        # The hint does not list names, which the caller may not be allowed to read.
         raise NotFound(f"there is no job '{name}'", hint="`headrace jobs` lists them.")
     return found
 
 
 def _job(row: Any) -> Job:
     name, owner, desired, version, turn, place, submitted, changed, failure = row
-    wish = msgspec.json.decode(place, type=Place)
-    moments = iso(submitted), iso(changed)
-    return Job(name, owner, desired, version, turn, wish, *moments, failure)
+    resources = msgspec.json.decode(place, type=JobResources)
+    timestamps = iso(submitted), iso(changed)
+    return Job(name, owner, desired, version, turn, resources, *timestamps, failure)
 
 
 def write_job(db: sqlite3.Connection, job: Job, now_us: int) -> Job:
-    """Set what a job is to be, with a new turn and its deaths forgotten."""
+    """Set the desired state of a job, with a new turn and without its earlier deaths."""
     before = db.execute("SELECT turn, submitted_at FROM jobs WHERE name = ?", (job.name,))
     turn, submitted = before.fetchone() or (0, now_us)
     place = msgspec.json.encode(job.place).decode()
@@ -110,7 +110,7 @@ def _write_names(db: sqlite3.Connection, job: Job) -> None:
 
 
 def write_failure(db: sqlite3.Connection, job: Job, why: str) -> None:
-    """Give a job up, unless a command came meanwhile."""
+    """Mark a job as failed, unless a command has changed it meanwhile."""
     db.execute("UPDATE jobs SET failure = ? WHERE name = ? AND turn = ?", (why, job.name, job.turn))
 
 
@@ -123,7 +123,7 @@ def add_version(
     )
 
 
-def versions(db: sqlite3.Connection, job: str) -> list[Version]:
+def versions(db: sqlite3.Connection, job: str) -> list[JobVersion]:
     """All versions of a job, the newest first."""
     rows = db.execute(
         "SELECT number, digest, names, submitted_by, submitted_at FROM versions "
@@ -131,12 +131,12 @@ def versions(db: sqlite3.Connection, job: str) -> list[Version]:
         (job,),
     )
     return [
-        Version(number, digest, msgspec.json.decode(names, type=Names), who, iso(at))
+        JobVersion(number, digest, msgspec.json.decode(names, type=Names), who, iso(at))
         for number, digest, names, who, at in rows
     ]
 
 
-def read_version(db: sqlite3.Connection, job: str, number: int) -> Version:
+def read_version(db: sqlite3.Connection, job: str, number: int) -> JobVersion:
     known = {version.number: version for version in versions(db, job)}
     if number not in known:
         raise NotFound(
@@ -146,10 +146,10 @@ def read_version(db: sqlite3.Connection, job: str, number: int) -> Version:
     return known[number]
 
 
-def names(db: sqlite3.Connection) -> list[Named]:
+def names(db: sqlite3.Connection) -> list[CatalogName]:
     """The catalog: every name of a job that is not cancelled."""
     rows = db.execute("SELECT name, kind, job FROM names ORDER BY key, kind, job")
-    return [Named(*row) for row in rows]
+    return [CatalogName(*row) for row in rows]
 
 
 def job_of(db: sqlite3.Connection, kind: str, name: str) -> str:
@@ -159,9 +159,9 @@ def job_of(db: sqlite3.Connection, kind: str, name: str) -> str:
     if not found:
         raise NotFound(f"no job has a {kind} '{name}'", hint="GET /v1/catalog/names lists all.")
     if len(found) > 1:
-        said = " and ".join(f"'{job}'" for job in found)
+        names_of_jobs = " and ".join(f"'{job}'" for job in found)
         raise Conflict(
-            f"the {kind} '{name}' is of more than one job: {said}",
-            hint=f"ask one of them: /v1/jobs/{found[0]}/api/…",
+            f"more than one job has a {kind} '{name}': {names_of_jobs}",
+            hint=f"use the path of one of them: /v1/jobs/{found[0]}/api/…",
         )
     return str(found[0])

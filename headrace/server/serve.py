@@ -1,7 +1,7 @@
 """`headrace serve` from beginning to end.
 
-What is there is found: jobs that run are watched, those that should and
-do not are started. The end of the server, by a signal or by kill -9, ends no job.
+Running jobs are found and supervised, and jobs that should run are started. Jobs continue when the
+server ends, by a signal or by kill -9.
 tests/server/test_serve.py kills it, tests/server/test_story.py with real jobs.
 """
 
@@ -21,7 +21,7 @@ from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_run, end_run, first_token
 from headrace.api.limits import policy_of
 from headrace.api.server import AppServer
-from headrace.api.tls import exposed, with_paths
+from headrace.api.tls import unencrypted, with_paths
 from headrace.core.errors import AlreadyRunning
 from headrace.core.paths import hide_paths
 from headrace.core.report import Report
@@ -30,18 +30,18 @@ from headrace.define.settings import LogSettings
 from headrace.run.journal import keep_journal
 from headrace.run.lock import RunLock, running_url
 from headrace.server.app import make_server_app
-from headrace.server.database import Database
+from headrace.server.database import DomainDatabase
 from headrace.server.domain import Domain
 from headrace.server.home import Home
-from headrace.server.line import Line
-from headrace.server.office import Office
-from headrace.server.place import Room
+from headrace.server.job_supervisor import SupervisorContext
 from headrace.server.process import CommandLine, job_command
+from headrace.server.proxy import JobProxy
+from headrace.server.resources import ServerCapacity
+from headrace.server.service import ServerService
 from headrace.server.settings import ServerSettings, load_server_settings
 from headrace.server.supervisor import Supervisor
-from headrace.server.watcher import Tools
 
-SERVER = "server"  # who speaks in its journal
+SERVER = "server"  # name of the process in its log
 
 
 def serve(
@@ -52,34 +52,34 @@ def serve(
     report: Report = lambda kind, fields: None,
     command: CommandLine = job_command,
 ) -> None:
-    """Serve a domain until `wait` returns; `report` is told the address, a link that logs a
-    browser in once, and at the first start the token of the first user.
+    """Serve a domain until `wait` returns; `report` gets the URL, a login link that works once,
+    and at the first start the token of the first user.
     """
     home = Home(folder.resolve())
     settings = load_server_settings(home.settings)
     settings = replace(settings, http=with_paths(settings.http, home.folder))
     if port is not None:
         settings = replace(settings, http=replace(settings.http, port=port))
-    # What is in it is the jobs' alone: their events, and what they are told.
+    # The folder is private: it has the events and the secrets of jobs.
     home.layout.make_state()
-    with _locked(home) as lock:
+    with _lock_home(home) as lock:
         hide_paths(home.folder)
         keep_journal(home.layout, SERVER, LogSettings())
         shutil.rmtree(home.incoming, ignore_errors=True)
-        with _access(home, settings) as access, _served(home, settings, access, command) as url:
+        with _access(home, settings) as access, _serve_http(home, settings, access, command) as url:
             lock.announce(url, token := begin_run(access))
             login = f"{url}/#login={access.code(token)}"
             report("serving", {"url": url, "login": login, "home": str(home.folder)})
             if first := first_token(access):
                 report("first_token", {"user": ADMIN, "token": first})
-            if exposed(settings.http):
+            if unencrypted(settings.http):
                 report("exposed", {"host": settings.http.host})
             wait()
 
 
 @contextmanager
 def _access(home: Home, settings: ServerSettings) -> Iterator[Access]:
-    """The users of the domain. The server is no job, so a grant on a job is none on the server."""
+    """The users of the domain. A grant on a job does not include the server itself."""
     access = Access(home.layout.access, "", policy=policy_of(settings.access))
     try:
         yield access
@@ -89,7 +89,7 @@ def _access(home: Home, settings: ServerSettings) -> Iterator[Access]:
 
 
 @contextmanager
-def _locked(home: Home) -> Iterator[RunLock]:
+def _lock_home(home: Home) -> Iterator[RunLock]:
     lock = RunLock(home.layout)
     try:
         lock.take()
@@ -97,7 +97,7 @@ def _locked(home: Home) -> Iterator[RunLock]:
         url = running_url(home.layout)
         raise AlreadyRunning(
             f"a server of {home.folder} is already running" + (f" at {url}" if url else ""),
-            hint="use that one, or give another folder with --home.",
+            hint="use that server, or give another folder with --home.",
         ) from error
     try:
         yield lock
@@ -106,29 +106,32 @@ def _locked(home: Home) -> Iterator[RunLock]:
 
 
 @contextmanager
-def _served(
+def _serve_http(
     home: Home, settings: ServerSettings, access: Access, command: CommandLine
 ) -> Iterator[str]:
-    database, line, room = Database(home.database), Line(), Room.of(settings.room)
-    tools = Tools(home, database, settings.supervise, room, command, line)
-    supervisor = Supervisor(tools)
-    office = Office(Domain(tools, settings.submit, supervisor.watch), supervisor, line)
-    server = AppServer(make_server_app(office, settings, access), settings.http)
+    database, proxy = DomainDatabase(home.database), JobProxy()
+    capacity = ServerCapacity.of(settings.room)
+    context = SupervisorContext(home, database, settings.supervise, capacity, command, proxy)
+    supervisor = Supervisor(context)
+    service = ServerService(
+        Domain(context, settings.submit, supervisor.supervise), supervisor, proxy
+    )
+    server = AppServer(make_server_app(service, settings, access), settings.http)
     server.start()
     try:
-        _note_instance(database, room, server.url)
+        _note_instance(database, capacity, server.url)
         supervisor.start()
         yield server.url
     finally:
-        office.domain.stop()
+        service.domain.stop()
         server.stop()
         supervisor.stop()
-        line.close()
+        proxy.close()
 
 
-def _note_instance(database: Database, room: Room, url: str) -> None:
-    said = socket.gethostname(), url, os.getpid(), msgspec.json.encode(room).decode(), now_us()
+def _note_instance(database: DomainDatabase, capacity: ServerCapacity, url: str) -> None:
+    row = socket.gethostname(), url, os.getpid(), msgspec.json.encode(capacity).decode(), now_us()
     with database.write() as db:
-        # A home has one server at a time; another name is that of an earlier machine or container.
+        # A home has one server at a time; other rows are left from earlier machines or containers.
         db.execute("DELETE FROM instances")
-        db.execute("INSERT INTO instances VALUES (?, ?, ?, ?, ?)", said)
+        db.execute("INSERT INTO instances VALUES (?, ?, ?, ?, ?)", row)

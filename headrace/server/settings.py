@@ -18,27 +18,31 @@ from headrace.define.settings import AccessSettings, HttpSettings
 
 @dataclass(frozen=True, slots=True)
 class RoomSettings:
-    cores: int = setting(0, "cores for jobs; 0 takes those of the machine", least=0)
-    memory: str = setting("", "memory for the drivers of jobs; empty takes the machine's")
-    tags: tuple[str, ...] = setting([], "what jobs may ask this server to have")
-    pools: dict[str, str] = setting({}, "Spark masters by name, for jobs that ask for a pool")
+    cores: int = setting(0, "cores for jobs; 0: all of the machine", least=0)
+    memory: str = setting("", "memory for the drivers of jobs; empty: all of the machine")
+    tags: tuple[str, ...] = setting([], "tags that jobs can require of this server")
+    pools: dict[str, str] = setting({}, "Spark masters by name, for jobs that request a pool")
 
 
 @dataclass(frozen=True, slots=True)
 class SuperviseSettings:
     pause_us: int = setting(
-        "1 second", "pause before the first restart; each next is twice as long", duration=True
+        "1 second", "back-off before the first restart; doubled for each further one", duration=True
     )
-    pause_max_us: int = setting("60 seconds", "longest pause before a restart", duration=True)
-    deaths_max: int = setting(8, "deaths in a row before a job has failed", least=1)
+    pause_max_us: int = setting("60 seconds", "maximum back-off before a restart", duration=True)
+    deaths_max: int = setting(8, "consecutive deaths after which a job has failed", least=1)
     window_us: int = setting("30 minutes", "how long a death counts", duration=True)
     healthy_us: int = setting(
-        "60 seconds", "how long a job must answer for its deaths to be forgotten", duration=True
+        "60 seconds", "time that a job must respond for its deaths to be reset", duration=True
     )
     silent_us: int = setting(
-        "30 seconds", "silence after which a job is killed and restarted", duration=True
+        "30 seconds",
+        "time without heartbeat after which a job is killed and restarted",
+        duration=True,
     )
-    start_us: int = setting("5 minutes", "time to its first answer before it is", duration=True)
+    start_us: int = setting(
+        "5 minutes", "time to its first heartbeat before it is killed", duration=True
+    )
     stop_us: int = setting("60 seconds", "time to stop before a job is killed", duration=True)
 
 

@@ -1,6 +1,6 @@
-"""The JSON of the server's own routes, where it is not a noun of another file.
+"""Response types of the server's own routes.
 
-Each answer is an object, so that a field can be added later.
+Each response is an object, so that a field can be added later.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ import msgspec
 
 from headrace.core.time import iso
 from headrace.server.deaths import Death
-from headrace.server.place import Place, Room
-from headrace.server.records import Desired, Job, Named, Version
-from headrace.server.watcher import JobState, Seen
+from headrace.server.job_supervisor import JobSnapshot, JobState
+from headrace.server.records import CatalogName, Desired, Job, JobVersion
+from headrace.server.resources import JobResources, ServerCapacity
 
 
 class LastDeath(msgspec.Struct, frozen=True):
-    """When and why a job's process ended that nobody had asked to end."""
+    """The time and reason of the last unexpected exit of a job's process."""
 
     at: str
     why: str
 
 
 class JobStatus(msgspec.Struct, frozen=True):
-    """What a job is to be, and how it is. Its deaths are those since the last command."""
+    """The desired and the current state of a job. Deaths are counted since the last command."""
 
     name: str
     state: JobState
@@ -30,7 +30,7 @@ class JobStatus(msgspec.Struct, frozen=True):
     desired: Desired
     version: int
     owner: str
-    place: Place
+    place: JobResources
     submitted_at: str
     changed_at: str
     pid: int | None = None
@@ -38,45 +38,47 @@ class JobStatus(msgspec.Struct, frozen=True):
     last_death: LastDeath | None = None
 
     @staticmethod
-    def of(job: Job, seen: Seen, deaths: list[Death]) -> JobStatus:
+    def of(job: Job, snapshot: JobSnapshot, deaths: list[Death]) -> JobStatus:
         known = job.desired, job.version, job.owner, job.place, job.submitted_at, job.changed_at
         last = LastDeath(iso(deaths[-1].at_us), deaths[-1].why) if deaths else None
-        return JobStatus(job.name, seen.state, seen.reason, *known, seen.pid, len(deaths), last)
+        return JobStatus(
+            job.name, snapshot.state, snapshot.reason, *known, snapshot.pid, len(deaths), last
+        )
 
 
-class Jobs(msgspec.Struct, frozen=True):
+class JobList(msgspec.Struct, frozen=True):
     """All jobs of a domain."""
 
     jobs: list[JobStatus]
 
 
-class Versions(msgspec.Struct, frozen=True):
+class VersionList(msgspec.Struct, frozen=True):
     """All versions of a job, the newest first, and which of them is current."""
 
     current: int
-    versions: list[Version]
+    versions: list[JobVersion]
 
 
-class Logs(msgspec.Struct, frozen=True):
+class LogLines(msgspec.Struct, frozen=True):
     """The last lines of a job's log."""
 
     lines: list[str]
 
 
 class CatalogNames(msgspec.Struct, frozen=True):
-    """Every stream, view and rule, and the job that it is of."""
+    """Every stream, view and rule, with its job."""
 
-    names: list[Named]
+    names: list[CatalogName]
 
 
-class Instance(msgspec.Struct, frozen=True):
-    """A server of the domain, and how much of it is in use."""
+class ServerInstance(msgspec.Struct, frozen=True):
+    """A server of the domain, with its capacity and the part in use."""
 
     name: str
     url: str
     pid: int
     started_at: str
-    room: Room
+    room: ServerCapacity
     cores_used: int
     memory_used: int
 
@@ -84,4 +86,4 @@ class Instance(msgspec.Struct, frozen=True):
 class DomainStatus(msgspec.Struct, frozen=True):
     """The servers of a domain."""
 
-    instances: list[Instance]
+    instances: list[ServerInstance]

@@ -1,52 +1,57 @@
-"""One watcher for each job that may need one. tests/server/test_watcher.py runs it."""
+"""One supervisor for each job. tests/server/test_job_supervisor.py runs it."""
 
 from __future__ import annotations
 
 import threading
 
+from headrace.server.job_supervisor import (
+    NOT_OBSERVED,
+    JobSnapshot,
+    JobSupervisor,
+    SupervisorContext,
+)
 from headrace.server.records import jobs
-from headrace.server.watcher import UNSEEN, Seen, Tools, Watcher
 
 
 class Supervisor:
-    """Watches all jobs of a server."""
+    """Supervises all jobs of a server."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._watchers: dict[str, Watcher] = {}
+    def __init__(self, context: SupervisorContext) -> None:
+        self._context = context
+        self._supervisors: dict[str, JobSupervisor] = {}
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Watch every job that there is; what runs already is found by its lock."""
-        with self._tools.database.read() as db:
+        """Supervise every job; running processes are found by their locks."""
+        with self._context.database.read() as db:
             names = [job.name for job in jobs(db)]
         for name in names:
-            self.watch(name)
+            self.supervise(name)
 
-    def watch(self, name: str) -> None:
-        """Look at a job at once, and from now on."""
+    def supervise(self, name: str) -> None:
+        """Reconcile a job at once, and supervise it from now on."""
         with self._lock:
-            if name not in self._watchers:
-                self._watchers[name] = Watcher(name, self._tools)
-                self._watchers[name].start()
-            self._watchers[name].wake()
+            if name not in self._supervisors:
+                self._supervisors[name] = JobSupervisor(name, self._context)
+                self._supervisors[name].start()
+            self._supervisors[name].wake()
 
-    def seen(self, name: str) -> Seen:
+    def snapshot(self, name: str) -> JobSnapshot:
         with self._lock:
-            watcher = self._watchers.get(name)
-        return watcher.seen if watcher else UNSEEN
+            supervisor = self._supervisors.get(name)
+        return supervisor.snapshot if supervisor else NOT_OBSERVED
 
-    def unheard_s(self, name: str) -> float | None:
-        """How long ago the process of a job answered; None while there is none."""
+    def heartbeat_age_s(self, name: str) -> float | None:
+        """Time since the last heartbeat of a job; None while it has no process."""
         with self._lock:
-            watcher = self._watchers.get(name)
-        return watcher.unheard_s if watcher else None
+            supervisor = self._supervisors.get(name)
+        return supervisor.heartbeat_age_s if supervisor else None
 
     def stop(self) -> None:
-        """Watch no longer; the jobs go on."""
+        """Stop supervising; the jobs keep running."""
         with self._lock:
-            watchers = list(self._watchers.values())
-        for watcher in watchers:
-            watcher.stop()
-        for watcher in watchers:
-            watcher.join()
+            supervisors = list(self._supervisors.values())
+        for supervisor in supervisors:
+            supervisor.stop()
+        for supervisor in supervisors:
+            supervisor.join()

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.core.learned import learn
+from headrace.core.msgspec_types import prepare_types
 from headrace.core.subscription import Subscription
 
 
@@ -80,11 +80,13 @@ class Account:
             else:
                 self.rows[key] = told
 
-    def due_us(self, asked: Subscription) -> int | None:
-        """When something may be told although nothing comes in."""
-        waiting = [told.since_us for told in self.rows.values() if told.since_us is not None]
-        intervals = asked.intervals
-        return min(waiting) + min(intervals) if waiting and intervals else None
+    def due_us(self, asked: Subscription, now_us: int) -> int | None:
+        """When something may be told although nothing comes in. A change that still waits after an
+        interval waits for the other one.
+        """
+        waiting = {told.since_us for told in self.rows.values() if told.since_us is not None}
+        ends = (since + interval for since in waiting for interval in asked.intervals)
+        return min((end for end in ends if end > now_us), default=None)
 
 
-learn(Told)
+prepare_types(Told)

@@ -9,7 +9,7 @@ transactions.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from headrace.certified.relation import AnswerColumn
 from headrace.certified.types import VOID
 from headrace.compile.plan import WINDOW, OutputPlan
 from headrace.core.schema import Type, nested
-from headrace.core.shown_value import shown
+from headrace.core.shown_value import writer
 from headrace.core.time import iso
 from headrace.serving.store import StreamState
 
@@ -110,26 +110,28 @@ def sampled(state: StreamState) -> Sampled | None:
 
 
 def rows_as_objects(
-    rows: Iterable[Sequence[Any]], columns: Sequence[AnswerColumn | OutputPlan]
+    rows: Sequence[Sequence[Any]], columns: Sequence[AnswerColumn | OutputPlan]
 ) -> list[dict[str, Any]]:
     """Rows in storage form as JSON objects."""
-    objects = []
-    for row in rows:
-        values = iter(row)
-        objects.append({column.name: _value(column.type, values) for column in columns})
-    return objects
+    if not rows:
+        return []
+    stored = iter(zip(*rows, strict=True))
+    names, shown = [c.name for c in columns], [_shown(c.type, stored) for c in columns]
+    if not names:
+        return [{} for _ in rows]
+    return [dict(zip(names, row, strict=True)) for row in zip(*shown, strict=True)]
 
 
-_TIME = Type("TIMESTAMP")
-
-
-def _value(type: str, values: Any) -> Any:
-    value = next(values)
+def _shown(type: str, stored: Iterator[Sequence[Any]]) -> Iterable[Any]:
+    """The values of a column; a window takes two of the stored ones."""
     if type == WINDOW:
-        return {"start": shown(_TIME, value), "end": shown(_TIME, next(values))}
-    if value is None or type == VOID:
-        return None
-    return json.loads(value) if nested(type) else shown(Type.of(type), value)
+        edges = _shown("TIMESTAMP", stored), _shown("TIMESTAMP", stored)
+        return [{"start": start, "end": end} for start, end in zip(*edges, strict=True)]
+    values = next(stored)
+    if type == VOID:
+        return [None] * len(values)
+    show: Callable[[Any], Any] = json.loads if nested(type) else writer(Type.of(type))
+    return [None if value is None else show(value) for value in values]
 
 
 def column_info(

@@ -9,27 +9,31 @@ tests/serving/test_board.py checks each.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from typing import Any
 
 import msgspec
 import structlog
 
-from headrace.core.errors import HeadraceError, InternalError, Overloaded, Unavailable
+from headrace.core.errors import HeadraceError, InternalError
 from headrace.core.report import Report
-from headrace.core.time import SECOND, Clock, now_us
-from headrace.core.worker import Worker
+from headrace.core.time import Clock, now_us
 from headrace.define.settings import LiveSettings
-from headrace.serving.hearer import END, Heard, Hearer
+from headrace.serving.broadcast import Broadcast, Lane
+from headrace.serving.changes import Changes
+from headrace.serving.hearer import Heard, Hearer, News
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
-    """What can be heard: `make` gives its state, which `mark` says cheaply whether to ask for."""
+class LiveTopic:
+    """What can be heard: `make` gives its state, which `mark` says cheaply whether to ask for. A
+    topic without a mark changes with time alone, and is asked for at each interval.
+    """
 
     name: str
     make: Callable[[], Any]
@@ -37,15 +41,46 @@ class Topic:
     interval_us: int = 0
 
 
-@dataclass(slots=True)
-class _Channel:
+class _State:
     """A topic that somebody hears."""
 
-    topic: Topic
-    hearers: list[Hearer] = field(default_factory=list)
-    told: Heard | None = None
-    mark: Any = None
-    looked_at: int = 0
+    lane, linger_us = Lane("live"), 0
+
+    def __init__(self, topic: LiveTopic, broadcast: Broadcast, numbers: Iterator[int]) -> None:
+        self.topic, self.name, self.hearers = topic, topic.name, dict[Hearer, None]()
+        self._broadcast, self._numbers = broadcast, numbers
+        self._mark: Any = None
+        self._next_us = 0  # it is not asked for before
+        self._told = Heard(topic.name, msgspec.Raw())
+        self.look()
+
+    def join(self, hearer: Hearer) -> None:
+        # With a number of its own, so that those of one hearer only grow.
+        self._told = msgspec.structs.replace(self._told, id=str(next(self._numbers)))
+        hearer.offer([self._told], always=True)
+        self.hearers[hearer] = None
+
+    def look(self) -> int | None:
+        """Ask for the state, if it may be another, and tell it."""
+        now, topic = self._broadcast.clock(), self.topic
+        mark = _tried(topic, topic.mark) if topic.mark else None
+        if mark is not None and mark == self._mark:
+            return None
+        if now < self._next_us:
+            return self._next_us
+        self._next_us = now + topic.interval_us
+        made = _tried(topic, topic.make)
+        # What went wrong is asked for again, though nothing has moved.
+        self._mark = None if _failed(made) else mark
+        self._tell(msgspec.Raw(msgspec.json.encode(made)))
+        return self._next_us if self._mark is None else None
+
+    def _tell(self, state: msgspec.Raw) -> None:
+        with self._broadcast.lock:
+            if bytes(self._told.data) != bytes(state):
+                self._told = Heard(self.name, state, str(next(self._numbers)))
+                for hearer in self.hearers:
+                    hearer.offer([self._told])
 
 
 class Board:
@@ -54,130 +89,28 @@ class Board:
     def __init__(
         self,
         settings: LiveSettings,
-        topic_of: Callable[[str], Topic],
+        topic_of: Callable[[str], LiveTopic],
+        changes: Changes,
         clock: Clock = now_us,
         report: Report = lambda kind, fields: None,
     ) -> None:
-        self.settings, self.clock, self._report = settings, clock, report
-        self._topic_of = topic_of
-        self._channels: dict[str, _Channel] = {}
-        self._number = clock()
-        self._lock = threading.Lock()
-        self._looking = threading.Lock()
-        self._stop = threading.Event()
-        self.worker: Worker | None = None
+        self.settings, self._topic_of, self._numbers = settings, topic_of, count(clock() + 1)
+        self.broadcast = Broadcast("live", settings.connections_max, changes, clock, report)
 
-    def join(self, names: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearer:
+    def join(self, names: Sequence[str], news: News = lambda: None) -> Hearer:
         """Hear topics: first the state of each, then each change."""
         topics = [self._topic_of(name) for name in dict.fromkeys(names)]
-        hearer = Hearer(self.settings.waiting_max, news, self._leave)
-        with self._looking:  # so that no turn comes between the first state and the next
-            self._check_room()
-            channels = [self._channel(topic) for topic in topics]
-            states = [told for channel in channels if (told := channel.told)]
-            hearer.offer(sorted(states, key=lambda told: int(told.id or 0)), always=True)
-            with self._lock:
-                for channel in channels:
-                    self._channels[channel.topic.name] = channel
-                    channel.hearers.append(hearer)
-            self._start()
+        hearer = Hearer(self.settings.waiting_max, news, self.broadcast.leave)
+        wanted = {one.name: partial(_State, one, self.broadcast, self._numbers) for one in topics}
+        self.broadcast.join(wanted, lambda state: state.join(hearer))
         return hearer
-
-    def _channel(self, topic: Topic) -> _Channel:
-        with self._lock:
-            known = self._channels.get(topic.name)
-        if known is not None:
-            return known
-        made = _Channel(topic)
-        self._look(made, self.clock())
-        return made
-
-    def _check_room(self) -> None:
-        if self._stop.is_set():
-            raise Unavailable("the project is stopping")
-        most = self.settings.connections_max
-        if self.hearers() >= most:
-            raise Overloaded(
-                f"more than {most} readers hear live topics",
-                hint="close one, or raise live.connections_max.",
-            )
-
-    def hearers(self) -> int:
-        """How many hear something."""
-        with self._lock:
-            return len({id(one) for c in self._channels.values() for one in c.hearers})
-
-    def _leave(self, hearer: Hearer) -> None:
-        with self._lock:
-            for name, channel in list(self._channels.items()):
-                if hearer in channel.hearers:
-                    channel.hearers.remove(hearer)
-                if not channel.hearers:
-                    del self._channels[name]
-
-    # The thread
-
-    def _start(self) -> None:
-        if self.worker is None:
-            given = "live", self._paced_turn, self._stop, self._report
-            self.worker = Worker(*given, first_s=self.settings.interval_us / SECOND)
-            self.worker.start()
-
-    def _paced_turn(self) -> float:
-        interval, began = self.settings.interval_us, self.clock()
-        self.turn()
-        # What a turn takes is part of the pause, but one that is slow leaves time to others.
-        return max(interval // 2, interval - (self.clock() - began)) / SECOND
-
-    def turn(self) -> None:
-        """Look at each topic that is due, and tell what has changed."""
-        with self._lock:
-            channels = list(self._channels.values())
-        for channel in channels:
-            with self._looking:
-                now = self.clock()
-                if now - channel.looked_at >= channel.topic.interval_us:
-                    before = channel.told
-                    self._look(channel, now)
-                    if channel.told is not None and channel.told is not before:
-                        self._tell(channel, channel.told)
-
-    def _tell(self, channel: _Channel, event: Heard) -> None:
-        with self._lock:
-            hearers = list(channel.hearers)
-        for hearer in hearers:
-            hearer.offer([event])
-
-    def _look(self, channel: _Channel, now: int) -> None:
-        """Ask for the state of a topic, if it may be another."""
-        channel.looked_at = now
-        mark = _tried(channel.topic, channel.topic.mark) if channel.topic.mark else None
-        if mark is not None and mark == channel.mark and channel.told is not None:
-            return
-        made = _tried(channel.topic, channel.topic.make)
-        state = msgspec.Raw(msgspec.json.encode(made))
-        # What went wrong is asked for again, though nothing has moved.
-        channel.mark = None if _failed(made) else mark
-        if channel.told is None or bytes(channel.told.data) != bytes(state):
-            self._number += 1
-            channel.told = Heard(channel.topic.name, state, str(self._number))
-
-    def stop(self) -> None:
-        """Everybody hears the end."""
-        self._stop.set()
-        if self.worker is not None:
-            self.worker.join()
-        with self._lock:
-            hearers = {id(one): one for c in self._channels.values() for one in c.hearers}
-        for hearer in hearers.values():
-            hearer.offer([Heard(END, {"reason": "the project is stopping"})], always=True)
 
 
 def _failed(made: Any) -> bool:
     return isinstance(made, dict) and "error" in made
 
 
-def _tried(topic: Topic, ask: Callable[[], Any]) -> Any:
+def _tried(topic: LiveTopic, ask: Callable[[], Any]) -> Any:
     """What is answered; an error is a state too, because it may be over at the next look."""
     try:
         return ask()

@@ -1,7 +1,7 @@
 """The rows that may be alerts: those of a rule's hidden view that the ledger does not have.
 
-Over a stream, a row is found by its key in speed's table, and after a promotion in the generation's
-too; the ledger has an index for the question, so nothing is read that is known already. Over views,
+Over a stream, rows are read from speed's runs, and after a promotion from the generation's too; the
+ledger has an index for the question which of them it has. Over views,
 the answer is computed by the store, and a row is known by the columns that the rule says
 (serving/alert_rows.py).
 tests/serving/test_raising.py checks what is found.
@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import msgspec
-
 from headrace.compile.flow import whole
 from headrace.compile.plan import OutputPlan, Plan, RulePlan, ShapePlan, ViewPlan
 from headrace.compile.subscribe import streams_of
+from headrace.core.event import KEY
 from headrace.core.position import Position
 from headrace.core.rule import hidden
 from headrace.core.schema import Type
@@ -26,10 +25,14 @@ from headrace.core.shown_value import shown
 from headrace.core.storage import Storage
 from headrace.serving.alert_rows import new_rows
 from headrace.serving.answer import rows_as_objects
-from headrace.serving.catalog import read_plan, tables_of
+from headrace.serving.catalog import live_plan, read_plan
 from headrace.serving.commits import read_meta
 from headrace.serving.database import Transaction
+from headrace.serving.engine import run
+from headrace.serving.merge import GROUP
+from headrace.serving.merged import LAYERS, SECONDS_MAX, STORED, read_stored
 from headrace.serving.progress import read_stream, stored_times
+from headrace.serving.runs import Layer
 from headrace.serving.watermark import Times
 
 CHUNK = 1_000
@@ -38,7 +41,7 @@ Row = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CandidateProgress:
     """How far the answer has come that a look is about."""
 
     view: ViewPlan
@@ -73,19 +76,16 @@ class Candidate:
     place: tuple[int, int] | None = None  # partition and offset
 
 
-def standing(db: Transaction, rule: RulePlan | ShapePlan) -> Standing | None:
+def standing(db: Transaction, rule: RulePlan | ShapePlan) -> CandidateProgress | None:
     """What there is to look at; None while it is being built for the first time."""
     plan = read_plan(db)
     view = plan.view(rule.view) if plan else None
     if plan is None or view is None or not _live(db, plan, view):
         return None
     if view.kept:
-        row = db.execute(
-            "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (view.name,)
-        ).fetchone()
-        view = msgspec.json.decode(row[0], type=ViewPlan)
+        view = live_plan(db, view.name) or view
     states = [read_stream(db, flow) for flow in streams_of(plan, view)]
-    return Standing(
+    return CandidateProgress(
         view,
         whole(state.position for state in states),
         tuple(mark for state in states for mark in state.reached.marks),
@@ -96,16 +96,16 @@ def standing(db: Transaction, rule: RulePlan | ShapePlan) -> Standing | None:
 
 
 def _live(db: Transaction, plan: Plan, view: ViewPlan) -> bool:
-    if view.kind == "read":
+    if not view.kept:
         reads = [plan.view(name) for name in view.reads]
         return all(read is not None and _live(db, plan, read) for read in reads)
     # A view that is being built again still answers, but as it was before the change.
-    sql = "SELECT 1 FROM _views WHERE name = ? AND version = ? AND state = 'live'"
-    return db.execute(sql, (view.name, view.recompute)).fetchone() is not None
+    live = live_plan(db, view.name)
+    return live is not None and live.recompute == view.recompute
 
 
 def candidates(
-    db: Transaction, rule: RulePlan, at: Standing, promoted: bool
+    db: Transaction, rule: RulePlan, at: CandidateProgress, promoted: bool
 ) -> Iterator[list[Candidate]]:
     """New rows in the order of their times, a part at a time; with those of the generation if one
     was `promoted`.
@@ -119,15 +119,10 @@ def _of_stream(
     db: Transaction, rule: RulePlan, view: ViewPlan, promoted: bool
 ) -> Iterator[list[Candidate]]:
     rows = placed_rows(db, view, promoted)
-    partition, offset, time = (output.key for output in view.outputs[:3])
-    known = "SELECT 1 FROM _alerts a WHERE a.rule = ? AND a.row_key = t._key"
-    cursor = db.execute(
-        f"SELECT * FROM ({rows}) t WHERE NOT EXISTS ({known}) "
-        f"ORDER BY {time}, {partition}, {offset}",
-        (rule.name,),
-    )
+    known = known_rows(db, rule.name, [row[0] for row in rows])
+    fresh = iter(row for row in rows if row[0] not in known)
     bodies = [output for output in view.outputs if not hidden(output.name)]
-    while part := cursor.fetchmany(CHUNK):
+    while part := list(islice(fresh, CHUNK)):
         said = bodies_of(bodies, [row[6:] for row in part])
         yield [
             Candidate(row[0], body, bool(row[1]), row[4], row[5], (row[2], row[3]))
@@ -135,17 +130,28 @@ def _of_stream(
         ]
 
 
-def placed_rows(db: Transaction, view: ViewPlan, promoted: bool) -> str:
-    """SELECT of the rows of a hidden view over a stream: `_key`, whether speed has it, and its
-    columns. Those of a generation are asked for after a promotion, and from the floor on.
+def placed_rows(db: Transaction, view: ViewPlan, promoted: bool) -> list[Row]:
+    """The rows of a hidden view over a stream, in the order of their times: `_key`, whether speed
+    has it, and its columns. Those of a generation are asked for after a promotion, and from the
+    floor on.
     """
-    generation, speed, _ = tables_of(view)
-    columns = ", ".join(str(output.key) for output in view.outputs)
-    rows = f"SELECT _key, 1 AS _fresh, {columns} FROM {speed}"
-    if not promoted:
-        return rows
-    known = f"{view.outputs[3].key} >= {floor_of(db)}"
-    return f"{rows} UNION ALL SELECT _key, 0, {columns} FROM {generation} WHERE {known}"
+    partition, offset, time, arrived = (str(output.key) for output in view.outputs[:4])
+    stored = read_stored(db, view, layers=LAYERS if promoted else [Layer.SPEED])
+    columns = ", ".join(f"any_value({output.key}) AS {output.key}" for output in view.outputs)
+    sql = (
+        f"SELECT {KEY}, max({GROUP}) > 0 AS _fresh, {columns} FROM {STORED} GROUP BY {KEY} "
+        f"HAVING max({GROUP}) > 0 OR any_value({arrived}) >= {floor_of(db)} "
+        f"ORDER BY {time}, {partition}, {offset}"
+    )
+    found = run(sql, {STORED: stored}, SECONDS_MAX)
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def known_rows(db: Transaction, rule: str, keys: Sequence[str]) -> set[str]:
+    """Those of these rows that the ledger has of a rule or a watch."""
+    listed, value = db.listed(keys)
+    sql = f"SELECT row_key FROM _alerts WHERE rule = ? AND row_key IN ({listed})"
+    return {key for (key,) in db.execute(sql, (rule, value))}
 
 
 def floor_of(db: Transaction) -> int:

@@ -14,22 +14,16 @@ import msgspec
 from headrace.compile.flow import FlowPlan, flows_of
 from headrace.compile.plan import ColumnPlan, Plan, StreamPlan, ViewPlan
 from headrace.core.errors import BadDefinition
-from headrace.core.learned import learn
+from headrace.core.msgspec_types import prepare_types
 from headrace.core.position import Position
 from headrace.serving.carried import create_states, drop_states
 from headrace.serving.commits import read_meta, write_meta
 from headrace.serving.database import Transaction
-from headrace.serving.merge import (
-    create_tables,
-    generation_table,
-    speed_table,
-    staged_name,
-    values_table,
-)
 from headrace.serving.progress import read_stream, stored_times
-from headrace.serving.store import AuditResult, Change, Version
+from headrace.serving.runs import drop_version
+from headrace.serving.store import AuditResult, Change, Version, VersionState
 
-learn(Plan, list[AuditResult])
+prepare_types(Plan, list[AuditResult])
 PLAN = "plan"  # of `_meta`: what is deployed
 
 
@@ -48,25 +42,21 @@ def read_versions(db: Transaction, stream: str) -> list[Version]:
         "SELECT plan, state, since FROM _views WHERE stream = ? ORDER BY name, state", (stream,)
     )
     return [
-        Version(msgspec.json.decode(plan, type=ViewPlan), state, Position.parse(since))
+        Version(_decoded_view(plan), VersionState(state), Position.parse(since))
         for plan, state, since in rows
     ]
 
 
 def live_plan(db: Transaction, name: str) -> ViewPlan | None:
     """The version of a view that answers."""
-    sql = "SELECT plan FROM _views WHERE name = ? AND state = 'live'"
-    row = db.execute(sql, (name,)).fetchone()
-    return msgspec.json.decode(row[0], type=ViewPlan) if row else None
+    sql = "SELECT plan FROM _views WHERE name = ? AND state = ?"
+    row = db.execute(sql, (name, VersionState.LIVE)).fetchone()
+    return _decoded_view(row[0]) if row else None
 
 
-def count_rows(db: Transaction, plan: ViewPlan) -> int:
-    """How many rows are stored of a version: those of the generation, and keys that are new."""
-    generation, speed, _ = tables_of(plan)
-    known = f"EXISTS (SELECT 1 FROM {generation} AS old WHERE old._key = new._key)"
-    fresh = f"SELECT count(DISTINCT new._key) FROM {speed} AS new WHERE NOT {known}"
-    sql = f"SELECT (SELECT count(*) FROM {generation}) + ({fresh})"
-    return int(db.execute(sql).fetchone()[0])
+@lru_cache(maxsize=1_000)  # every commit has the same plans
+def _decoded_view(text: str) -> ViewPlan:
+    return msgspec.json.decode(text, type=ViewPlan)
 
 
 def deploy(db: Transaction, plan: Plan) -> list[Change]:
@@ -74,19 +64,11 @@ def deploy(db: Transaction, plan: Plan) -> list[Change]:
     for flow in flows_of(plan):
         _deploy_flow(db, flow)
     changes = [_deploy_view(db, view) for view in plan.views if view.kept]
-    before = read_plan(db)
-    names = {view.name for view in plan.views}
+    before, kept = read_plan(db), {change.name for change in changes}
     for view in before.views if before else ():
-        if view.name not in names:
+        if view.name not in kept:
             drop_view(db, view.name)
-            changes.append(Change(view.name, "removed"))
-    old = {view.name: view.fingerprint for view in before.views} if before else {}
-    for view in plan.views:
-        if view.kind == "read":
-            what = "new" if view.name not in old else "reread"
-            changes.append(
-                Change(view.name, "unchanged" if old.get(view.name) == view.fingerprint else what)
-            )
+    changes += [change for change in changes_of(before, plan) if change.name not in kept]
     write_meta(db, PLAN, msgspec.json.encode(plan).decode())
     return changes
 
@@ -97,10 +79,10 @@ def changes_of(deployed: Plan | None, plan: Plan) -> list[Change]:
     changes = []
     for view in plan.views:
         before = old.pop(view.name, None)
-        if before is None:
+        if before is None or before.kept < view.kept:
             how = "built from the whole history" if view.kept else "derived when it is read"
             changes.append(Change(view.name, "new", how))
-        elif before.recompute != view.recompute:
+        elif view.kept and before.recompute != view.recompute:
             changes.append(Change(view.name, "rebuild", "built beside the old one, then swapped"))
         elif before.fingerprint != view.fingerprint:
             changes.append(Change(view.name, "reread", "read differently; nothing is recomputed"))
@@ -169,28 +151,23 @@ def _deploy_view(db: Transaction, plan: ViewPlan) -> Change:
         "SELECT version, state, plan FROM _views WHERE name = ?", (plan.name,)
     ).fetchall()
     text = msgspec.json.encode(plan).decode()
+    for version, state, _ in rows:
+        if version != plan.recompute and state == VersionState.BUILDING:
+            _drop_version(db, plan.name, version)
     for version, _, old in rows:
         if version == plan.recompute:
-            for other, state, _ in rows:
-                if other != version and state == "building":
-                    _drop_version(db, plan.name, other)
             db.execute(
                 "UPDATE _views SET plan = ? WHERE name = ? AND version = ?",
                 (text, plan.name, version),
             )
-            same = msgspec.json.decode(old, type=ViewPlan).fingerprint == plan.fingerprint
+            same = _decoded_view(old).fingerprint == plan.fingerprint
             return Change(plan.name, "unchanged" if same else "reread")
-    for version, state, _ in rows:
-        if state == "building":
-            _drop_version(db, plan.name, version)
     close_group(db, plan.stream)
     since = read_stream(db, plan.stream).position
     db.execute(
-        "INSERT INTO _views VALUES (?, ?, ?, ?, 'building', ?)",
-        (plan.name, plan.recompute, plan.stream, text, str(since)),
+        "INSERT INTO _views VALUES (?, ?, ?, ?, ?, ?)",
+        (plan.name, plan.recompute, plan.stream, text, VersionState.BUILDING, str(since)),
     )
-    for statement in create_tables(plan, *tables_of(plan)):
-        db.execute(statement)
     create_states(db, plan)
     return Change(plan.name, "rebuild" if rows else "new")
 
@@ -204,11 +181,6 @@ def close_group(db: Transaction, stream: str, opened_before: int | None = None) 
     )
 
 
-def tables_of(plan: ViewPlan) -> tuple[str, str, str]:
-    name, version = plan.name, plan.recompute
-    return generation_table(name, version), speed_table(name, version), values_table(name, version)
-
-
 def drop_view(db: Transaction, name: str) -> None:
     for (version,) in db.execute("SELECT version FROM _views WHERE name = ?", (name,)).fetchall():
         _drop_version(db, name, version)
@@ -218,9 +190,7 @@ def _drop_version(db: Transaction, name: str, version: str) -> None:
     drop_states(db, name, version)
     db.execute("DELETE FROM _views WHERE name = ? AND version = ?", (name, version))
     db.execute("DELETE FROM _provisional WHERE version = ?", (version,))
-    for table in (generation_table, speed_table, values_table):
-        db.execute(f"DROP TABLE IF EXISTS {table(name, version)}")
-        db.execute(f"DROP TABLE IF EXISTS {staged_name(table(name, version))}")
+    drop_version(db, f"{name}_{version}")
 
 
 def go_live(db: Transaction, version: Version) -> None:
@@ -230,8 +200,8 @@ def go_live(db: Transaction, version: Version) -> None:
     ).fetchall():
         _drop_version(db, version.name, other)
     db.execute(
-        "UPDATE _views SET state = 'live' WHERE name = ? AND version = ?",
-        (version.name, version.id),
+        "UPDATE _views SET state = ? WHERE name = ? AND version = ?",
+        (VersionState.LIVE, version.name, version.id),
     )
 
 

@@ -7,10 +7,13 @@ known here, and then everything may have changed. tests/serving/test_read_model.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 KEYS_MAX = 50_000  # of one view in one commit; more are taken for all
-COMMITS_MAX = 256
+COMMITS_MAX = 1_024
 Changed = dict[str, set[str] | None]  # version -> keys of rows; None: perhaps all
+Follower = Callable[[Any], Callable[[], None]]  # of the transaction, which can be read
 
 
 class Changes:
@@ -19,6 +22,25 @@ class Changes:
     def __init__(self) -> None:
         self._commits: dict[int, Changed] = {}
         self._lock = threading.Lock()
+        self.newest = 0  # the number of the newest commit
+        # Called before each commit, if it is set; what it returns is called after it.
+        self.follower: Follower | None = None
+        self._told: tuple[Callable[[], None], ...] = ()  # called after each commit
+
+    def subscribe(self, tell: Callable[[], None]) -> None:
+        """Be called after each commit, by the writer: it must neither wait nor fail."""
+        with self._lock:
+            self._told += (tell,)
+
+    def unsubscribe(self, tell: Callable[[], None]) -> None:
+        with self._lock:
+            self._told = tuple(one for one in self._told if one != tell)
+
+    def committed(self, number: int) -> None:
+        """The commit is there, and so is what was published with it."""
+        self.newest = number
+        for tell in self._told:
+            tell()
 
     def add(self, number: int, changed: Changed) -> None:
         with self._lock:

@@ -6,19 +6,24 @@ The log and the master keep the rows, so nothing is kept here: a turn reads from
 and those at the same position share what is read. Every message has the position after it as its
 id, and in `ends` the position after each row's event, so that who takes a part of it can resume. Of
 events without a row the position alone is told, so that who resumes does not pass over them again.
-A hearer that does not keep up waits where it is: it is read on for when it has room.
+A hearer that does not keep up waits where it is: it is read on for when it has room. A look may
+take as long as a query on Spark does, so each channel has a thread of its own.
 tests/serving/test_channel.py cuts what is heard at every id.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
 
-from headrace.core.position import Position, PositionRange
+from headrace.compile.follow import Followed
+from headrace.core.errors import BadQuery
+from headrace.core.position import Position, PositionRange, parse_position
+from headrace.core.subscription import StreamSubscription
+from headrace.serving.broadcast import Lane
 from headrace.serving.hearer import Heard, Hearer
 
 ROWS, POSITION = "rows", "position"
@@ -51,37 +56,56 @@ class Source(Protocol):
 class Channel:
     """Who hears a stream, and how far each has heard."""
 
-    def __init__(self, source: Source, events_max: int = EVENTS_MAX) -> None:
-        self.source, self.events_max = source, events_max
-        self.places: dict[Hearer, Position] = {}
-        self._lock = threading.Lock()
+    linger_us = 0  # all that it knows is in the positions of its hearers
 
-    def join(self, hearer: Hearer, position: Position) -> None:
-        """One more hears, from this position on. It is told at once: who is cut off before the
-        first row can come back to it.
+    def __init__(
+        self,
+        known: Followed,
+        source: Source,
+        lock: AbstractContextManager[Any],
+        events_max: int = EVENTS_MAX,
+    ) -> None:
+        self.known, self.source, self.events_max = known, source, events_max
+        self.name, self.lane = known.name, Lane(f"stream {known.name}", known.stream.name, known)
+        self.hearers: dict[Hearer, Position] = {}  # how far each has heard
+        self._lock = lock
+
+    def join(self, hearer: Hearer, asked: StreamSubscription, after: str | None) -> None:
+        """One more hears. Where it begins is told at once: who is cut off before the first row can
+        come back to it.
         """
+        position = self._beginning(asked, after)
         hearer.offer([_passed(position)])
-        with self._lock:
-            self.places[hearer] = position
+        self.hearers[hearer] = position
 
-    def leave(self, hearer: Hearer) -> None:
-        with self._lock:
-            self.places.pop(hearer, None)
+    def _beginning(self, asked: StreamSubscription, after: str | None) -> Position:
+        """After what it has heard, at the beginning, or now."""
+        end, known = self.source.end(), self.known
+        if after is None:
+            return Position.start(len(end.offsets)) if asked.beginning else end
+        position = parse_position(after, known.name, known.stream.partitions)
+        if not position <= end:
+            raise BadQuery(
+                f"position {position} is beyond the end of stream '{known.name}', which is {end}",
+                hint="go on with the id of a message that you have heard; without one it begins "
+                "now.",
+            )
+        return position
 
-    def turn(self) -> bool:
-        """Read on for everybody who has room; whether there is more to be read now."""
+    def look(self) -> int | None:
+        """Read on for everybody who has room; at once again if there is more to be read now."""
         end, more = self.source.end(), False
         for position, hearers in self._groups():
             wanted = PositionRange(position, end)
             if len(wanted):
                 taken = self._tell(wanted.limited(self.events_max), hearers)
                 more = more or taken != end
-        return more
+        return 0 if more else None
 
     def _groups(self) -> Iterator[tuple[Position, list[Hearer]]]:
         """Those who have room, by position."""
         with self._lock:
-            able = [(at, one) for one, at in self.places.items() if one.waiting < WAITING_MAX]
+            able = [(at, one) for one, at in self.hearers.items() if one.waiting < WAITING_MAX]
         able.sort(key=lambda pair: pair[0].offsets)
         for position, pairs in groupby(able, key=lambda pair: pair[0]):
             yield position, [hearer for _, hearer in pairs]
@@ -89,17 +113,11 @@ class Channel:
     def _tell(self, wanted: PositionRange, hearers: list[Hearer]) -> Position:
         taken, rows = self.source.read(wanted)
         said = list(messages(taken, rows))
-        for hearer in hearers:
-            hearer.offer(said)
         with self._lock:
-            self.places |= {one: taken.upper for one in hearers if one in self.places}
+            for hearer in hearers:
+                hearer.offer(said)
+            self.hearers |= {one: taken.upper for one in hearers if one in self.hearers}
         return taken.upper
-
-    def end(self, event: Heard) -> None:
-        """Everybody hears this as the last."""
-        with self._lock:
-            for hearer in self.places:
-                hearer.offer([event])
 
 
 def messages(taken: PositionRange, rows: Sequence[Placed]) -> Iterator[Heard]:

@@ -1,4 +1,4 @@
-"""Commits that change rows of views are numbered, and say which rows those are."""
+"""Commits are numbered, and say which rows of views they change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def next_number(db: Transaction) -> int:
 
 
 def commit_number(db: Transaction) -> int:
-    """The newest commit that changed rows of a view."""
+    """The number of the newest commit in the transaction."""
     return int(read_meta(db, "commits") or 0)
 
 

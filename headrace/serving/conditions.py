@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
 
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from headrace.certified.typed import quoted, text_literal
 from headrace.certified.types import duck_type
 from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, ViewPlan
-from headrace.compile.windows import Span, end_column
+from headrace.compile.windows import Span
 from headrace.core.errors import BadRequest
 from headrace.core.schema import WHOLE, Type, nested
-from headrace.core.storage import decimal_text, without_nan
+from headrace.core.storage import decimal_text
 from headrace.core.time import DAY, from_iso
 
 # So many windows are looked for one by one; of more, those that have a pane.
@@ -44,15 +47,28 @@ class Condition:
     def outside(self) -> str:
         """The reading engine's SQL over the outputs of the view."""
         edge = '."start"' if self.output.type == WINDOW else ""
-        sign = "IS NOT DISTINCT FROM" if self.sign == "IS" else self.sign
-        return f"{quoted(self.output.name)}{edge} {sign} {self._literal()}"
+        return f"{quoted(self.output.name)}{edge} {_said(self.sign)} {self._literal()}"
+
+    @property
+    def plain(self) -> bool:
+        """Whether `holds` can tell."""
+        return self.output.type in {*_PLAIN, WINDOW}
+
+    def holds(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Of each value of the output whether it is met; NULL is as good as false."""
+        if self.output.type == WINDOW:
+            column = pc.struct_field(column, "start")
+        if self.value is None:
+            return pc.is_null(column)
+        kind = pa.timestamp("us") if pa.types.is_timestamp(column.type) else column.type
+        return _COMPARED[self.sign](column, pa.scalar(self.value, kind))
 
     @property
     def stored(self) -> Any:
         """The value as the store keeps it."""
         if isinstance(self.value, Decimal):
             return decimal_text(self.value, *(Type.of(self.output.type).size or (10, 0)))
-        return without_nan(self.value)
+        return self.value
 
     def _literal(self) -> str:
         if self.value is None:
@@ -72,6 +88,11 @@ class Condition:
                 return f"CAST('{self.value}' AS {duck_type(type)})"
 
 
+# Types of which equal values have one stored form, so that a key can be written from a question.
+_PLAIN = {"STRING", "DATE", "TIMESTAMP", *WHOLE}
+_COMPARED = {
+    "IS": pc.equal, ">": pc.greater, ">=": pc.greater_equal, "<": pc.less, "<=": pc.less_equal,
+}  # fmt: skip
 Keys = Mapping[str, str | None]  # of a row, as they are said; None is null
 
 
@@ -84,36 +105,55 @@ def asked(plan: ViewPlan, keys: Keys, since: str | None, until: str | None) -> l
     return found
 
 
-def inside(plan: ViewPlan, conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
-    """SQL over the stored rows, and its values: true for every part of a row that is asked for."""
+def key_of(plan: ViewPlan, conditions: Collection[Condition]) -> str | None:
+    """What the one row that meets the conditions is known by; None if there may be several."""
+    said = {
+        c.output.key: c.stored for c in conditions if c.sign == "IS" and c.output.type in _PLAIN
+    }
+    keys = [key.column for key in plan.keys]
+    if not keys or len(conditions) != len(keys) or said.keys() != set(keys):
+        return None
+    return msgspec.json.encode([said[key] for key in keys]).decode()
+
+
+def inside(plan: ViewPlan, conditions: Iterable[Condition]) -> str:
+    """SQL over the stored rows: true for every part of a row that is asked for."""
     where: list[str] = []
-    values: list[Any] = []
     for condition in conditions:
         key = next(key for key in plan.keys if key.column == condition.output.key)
-        for text in _stored_conditions(key, condition.sign):
-            where.append(text)
-            values.append(condition.stored)
-    return " AND ".join(where), values
+        where += _stored_conditions(key, condition.sign, _stored_literal(condition.stored))
+    return " AND ".join(where)
 
 
-def _stored_conditions(key: KeyPlan, sign: str) -> list[str]:
-    window = key.window
-    if window is None:
-        return [f"{key.column} {sign} ?"]
-    lower, upper = _BOUNDS[sign]
-    if window.joins:
-        # Whatever ends before the moment is in no session that begins at it or after.
-        return [f"{end_column(key.column)} >= ?"] if lower else []
-    below = [f"{key.column} {lower} ?"] if lower else []
-    return below + ([f"{key.column} {upper} ? + {window.reach}"] if upper else [])
+def _stored_literal(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bytes():
+            return f"from_hex('{value.hex()}')"
+        case float():
+            return f"CAST('{value}' AS DOUBLE)"
+        case int():
+            return f"CAST({int(value)} AS BIGINT)"
+    return text_literal(value)
+
+
+def _stored_conditions(key: KeyPlan, sign: str, value: str) -> list[str]:
+    if key.window is None:
+        return [f"{key.column} {_said(sign)} {value}"]
+    return key.window.stored_where(key.column, *_BOUNDS[sign], value)
+
+
+def _said(sign: str) -> str:
+    return "IS NOT DISTINCT FROM" if sign == "IS" else sign
 
 
 _BOUNDS = {
     "IS": (">=", "<="),
-    ">": (">", None),
-    ">=": (">=", None),
-    "<": (None, "<"),
-    "<=": (None, "<="),
+    ">": (">", ""),
+    ">=": (">=", ""),
+    "<": ("", "<"),
+    "<=": ("", "<="),
 }
 
 
@@ -150,7 +190,7 @@ def _key(plan: ViewPlan, name: str) -> OutputPlan:
 def _is_key(plan: ViewPlan, output: OutputPlan) -> bool:
     if output.type == WINDOW or nested(output.type):
         return False
-    return plan.kind == "read" or output.key is not None
+    return not plan.kept or output.key is not None
 
 
 def _window(plan: ViewPlan) -> OutputPlan:

@@ -14,32 +14,29 @@ from headrace.compile.finish import compile_finish
 from headrace.compile.plan import MERGED, WINDOW, ViewPlan
 from headrace.core.time import MILLISECOND
 from headrace.serving.answer import Windows
-from headrace.serving.database import Transaction
 from headrace.serving.engine import run
 from headrace.serving.merged import nothing
 
 KNOWN_MAX = 1_000
-_KNOWN: dict[ViewPlan, Windows] = {}  # it follows from the plan alone, and every read asks for it
+_KNOWN: dict[str, Windows] = {}  # it follows from the plan alone, and every read asks for it
 
 
-def windows_of(db: Transaction, plan: ViewPlan) -> Windows | None:
+def windows_of(plan: ViewPlan) -> Windows | None:
     """None for a view without windows that begin at a fixed pace, such as one of sessions."""
-    if plan.windowed is None or not any(out.type == WINDOW for out in plan.outputs):
+    slide = plan.windowed[1].slide if plan.windowed else 0
+    if not slide or not any(out.type == WINDOW for out in plan.outputs):
         return None
-    window = plan.windowed[1]
-    if window.kind != "sliding":
-        return None
-    if plan not in _KNOWN:
+    if plan.fingerprint not in _KNOWN:
         if len(_KNOWN) >= KNOWN_MAX:
             _KNOWN.clear()
-        _KNOWN[plan] = Windows(window.slide / MILLISECOND, _empty(db, plan))
-    return _KNOWN[plan]
+        _KNOWN[plan.fingerprint] = Windows(slide / MILLISECOND, _empty(plan))
+    return _KNOWN[plan.fingerprint]
 
 
-def _empty(db: Transaction, plan: ViewPlan) -> dict[str, float | int]:
+def _empty(plan: ViewPlan) -> dict[str, float | int]:
     outputs = tuple(out for out in plan.outputs if out.key is None)
     if plan.having or plan.limit is not None or not outputs:
         return {}
     values = msgspec.structs.replace(plan, outputs=outputs, order=())
-    (row,) = run(compile_finish(values, MERGED).sql, {MERGED: nothing(db, plan)}).to_pylist()
+    (row,) = run(compile_finish(values, MERGED).sql, {MERGED: nothing(plan)}).to_pylist()
     return {name: value for name, value in row.items() if type(value) in (int, float)}

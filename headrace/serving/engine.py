@@ -17,12 +17,13 @@ import duckdb
 import pyarrow as pa
 
 from headrace.certified.udf import register
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import BadQuery, LimitReached
-from headrace.core.stopping import Stopping
+from headrace.serving import states
 
 _memory = "1GB"
 _LOOK_S = 0.05
-NEVER = Stopping()  # for what nobody stops
+NEVER = Cancellation()  # for what nobody stops
 
 
 class _Watch:
@@ -33,14 +34,14 @@ class _Watch:
     """
 
     def __init__(self) -> None:
-        self._running: dict[int, tuple[duckdb.DuckDBPyConnection, float, Stopping]] = {}
+        self._running: dict[int, tuple[duckdb.DuckDBPyConnection, float, Cancellation]] = {}
         self._begun = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
 
     @contextmanager
     def over(
-        self, cursor: duckdb.DuckDBPyConnection, seconds_max: float, stopping: Stopping
+        self, cursor: duckdb.DuckDBPyConnection, seconds_max: float, stopping: Cancellation
     ) -> Iterator[None]:
         with self._begun:
             self._running[id(cursor)] = cursor, time.monotonic() + seconds_max, stopping
@@ -84,6 +85,7 @@ def _database() -> duckdb.DuckDBPyConnection:
     """One for the process; a query has a cursor of its own."""
     connection = duckdb.connect(":memory:")
     register(connection)
+    states.register(connection)
     for setting in (
         "TimeZone = 'UTC'",
         "python_enable_replacements = false",
@@ -112,7 +114,7 @@ def run(
     sql: str,
     tables: Mapping[str, pa.Table],
     seconds_max: float = 30.0,
-    stopping: Stopping = NEVER,
+    stopping: Cancellation = NEVER,
 ) -> pa.Table:
     """The result of a query over these tables."""
     cursor = _database().cursor()

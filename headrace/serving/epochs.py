@@ -12,19 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import EngineFailed
+from headrace.core.event import CUT, KEY
+from headrace.core.position import Interval
 from headrace.serving.carried import commit_states
-from headrace.serving.catalog import read_versions, tables_of
+from headrace.serving.catalog import read_versions
 from headrace.serving.commits import note_changed
 from headrace.serving.database import Transaction
-from headrace.serving.merge import columns_of, upsert
+from headrace.serving.merged import merged_stored, read_stored
 from headrace.serving.progress import advance, read_stream, stored_times
 from headrace.serving.rows import stored_rows
+from headrace.serving.runs import Layer, add_rows, crowded_groups, drop_rows
 from headrace.serving.shed import note_shed
-from headrace.serving.store import NOW, Epoch, Row, Superseded, Version
+from headrace.serving.store import NOW, Epoch, Superseded, Version
 
 EPOCHS_KEPT = 1_000
+RUNS_MAX = 4  # of a group that is over
 
 
 def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> bool:
@@ -43,6 +50,7 @@ def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> b
     _check_current(epoch, state.generation, versions)
     group = _group(db, epoch, group_us, now_us)
     for version in versions:
+        _compact(db, version.plan, group)
         if version.id in epoch.carried:
             _add_carried(db, version.plan, epoch, group)
         elif version.id in epoch.rows:
@@ -57,6 +65,15 @@ def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> b
     advance(db, state, epoch.reached, now_us)
     _record(db, epoch, now_us)
     return True
+
+
+def _compact(db: Transaction, plan: ViewPlan, group: int) -> None:
+    """Make one run of those of each group that is over: who reads merges them all."""
+    for number in crowded_groups(db, plan.stored_name, group, RUNS_MAX):
+        epochs = Interval(number, number + 1)
+        rows = merged_stored(plan, read_stored(db, plan, layers=[Layer.SPEED], groups=epochs))
+        drop_rows(db, plan.stored_name, Layer.SPEED, epochs)
+        add_rows(db, plan.stored_name, Layer.SPEED, rows, number)
 
 
 def _check_current(epoch: Epoch, generation: int, versions: Sequence[Version]) -> None:
@@ -94,24 +111,20 @@ def _group(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> int:
 def _add_carried(db: Transaction, plan: ViewPlan, epoch: Epoch, group: int) -> None:
     """Add the rows of a carried view to the groups that they say, and its states."""
     carried = epoch.carried[plan.recompute]
-    _, speed, _ = tables_of(plan)
     if carried.rebased:
-        db.execute(f"DELETE FROM {speed}")
+        drop_rows(db, plan.stored_name, Layer.SPEED)
         note_changed(db, plan.recompute, None)
-    by_group: dict[int, list[Row]] = {}
-    for number, *row in epoch.rows[plan.recompute]:
-        by_group.setdefault(group if number == NOW else number, []).append(tuple(row))
-    for number, rows in by_group.items():
-        _add_rows(db, plan, rows, number)
+    rows = epoch.rows[plan.recompute]
+    for number in pc.unique(rows.column(CUT)).to_pylist() if rows.num_rows else ():
+        part = rows.filter(pc.equal(rows.column(CUT), number))
+        _add_rows(db, plan, part, group if number == NOW else number)
     commit_states(db, plan, carried, group)
 
 
-def _add_rows(db: Transaction, plan: ViewPlan, lifted: Sequence[Row], group: int) -> None:
-    _, speed, _ = tables_of(plan)
-    rows = list(stored_rows(plan, lifted, group))
-    note_changed(db, plan.recompute, (row[0] for row in rows))
-    places = ", ".join("?" * (2 + len(columns_of(plan))))
-    db.executemany(upsert(plan, speed, f"VALUES ({places})", grouped=True), rows)
+def _add_rows(db: Transaction, plan: ViewPlan, lifted: pa.Table, group: int) -> None:
+    rows = stored_rows(plan, lifted)
+    note_changed(db, plan.recompute, rows.column(KEY).to_pylist())
+    add_rows(db, plan.stored_name, Layer.SPEED, rows, group)
 
 
 def _record(db: Transaction, epoch: Epoch, now_us: int) -> None:

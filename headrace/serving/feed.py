@@ -1,8 +1,8 @@
-"""One subscription text, and everybody who hears it.
+"""One subscription text about a view, and everybody who hears it.
 
 A hearer begins with `relation`, all rows told so far, and then hears each pane as it is told. Who
 comes back with the number of the last event it heard goes on after it, as long as the newest
-`kept` events hold it; else it hears `reset`, and the relation anew. Numbers begin at the
+`events_kept` events hold it; else it hears `reset`, and the relation anew. Numbers begin at the
 microsecond at which the feed was made, so a number of an earlier feed is never one of this.
 A hearer that does not keep up hears `slow`, which is its last event.
 tests/serving/test_feed.py checks each.
@@ -10,40 +10,44 @@ tests/serving/test_feed.py checks each.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
 
 from headrace.core.subscription import Form
+from headrace.define.settings import SubscribeSettings
 from headrace.serving.account import Look
+from headrace.serving.broadcast import Lane
 from headrace.serving.hearer import Heard, Hearer
 from headrace.serving.watch import Watch
 
 PANE, RELATION, RESET = "pane", "relation", "reset"
 
 
-class Feed:
+class PaneFeed:
     """The panes of one subscription, the newest of them kept."""
 
-    def __init__(self, watch: Watch, kept: int, waiting_max: int) -> None:
-        self.watch, self.waiting_max = watch, waiting_max
-        self.hearers: list[Hearer] = []
-        self.empty_since_us: int | None = None
-        self._kept: deque[Heard] = deque(maxlen=kept)
-        self._first = watch.account.sequence  # before the oldest event that is kept
-        self._lock = threading.Lock()
+    lane = Lane("subscriptions")
 
-    def step(self) -> None:
+    def __init__(
+        self, watch: Watch, settings: SubscribeSettings, lock: AbstractContextManager[Any]
+    ) -> None:
+        self.watch, self.name, self.linger_us = watch, watch.asked.view, settings.linger_us
+        self.hearers: dict[Hearer, None] = {}
+        self._kept: deque[Heard] = deque(maxlen=settings.events_kept)
+        self._first = watch.account.sequence  # before the oldest event that is kept
+        self._lock = lock
+
+    def look(self) -> int | None:
         """Look, and tell everybody what is new."""
         found = self.watch.look()  # it may read the whole view, and nobody waits for that
-        if found is None:
-            return
-        with self._lock:
-            self.watch.told(found)
-            self._tell(found)
+        if found is not None:
+            with self._lock:
+                self.watch.told(found)
+                self._tell(found)
+        return self.watch.due_us
 
     def _tell(self, found: Look) -> None:
         events = [
@@ -57,16 +61,10 @@ class Feed:
             for hearer in self.hearers:
                 hearer.offer(events)
 
-    def join(
-        self, after: int | None, news: Callable[[], None], left: Callable[[Hearer], None]
-    ) -> Hearer:
+    def join(self, hearer: Hearer, after: int | None) -> None:
         """One more hears, from after that event on."""
-        hearer = Hearer(self.waiting_max, news, left)
-        with self._lock:
-            hearer.offer(self._beginning(after), always=True)
-            self.hearers.append(hearer)
-            self.empty_since_us = None
-        return hearer
+        hearer.offer(self._beginning(after), always=True)
+        self.hearers[hearer] = None
 
     def _beginning(self, after: int | None) -> list[Heard]:
         newest = self.watch.account.sequence
@@ -83,16 +81,3 @@ class Feed:
         rows = [told.row for told in self.watch.account.rows.values() if told.row is not None]
         whole = self.watch.asked.form is Form.RELATION
         return [row for told in rows for row in told["rows"]] if whole else rows
-
-    def leave(self, hearer: Hearer, now_us: int) -> None:
-        with self._lock:
-            if hearer in self.hearers:
-                self.hearers.remove(hearer)
-            if not self.hearers:
-                self.empty_since_us = now_us
-
-    def end(self, event: Heard) -> None:
-        """Everybody hears this as the last."""
-        with self._lock:
-            for hearer in self.hearers:
-                hearer.offer([event], always=True)

@@ -1,49 +1,49 @@
-"""A generation is promoted in one transaction: its rows, its boundary, and the end of the groups
-it covers.
+"""A generation is promoted in one transaction: its runs, its boundary, and the end of the groups it
+covers.
 
-A build is staged first, in tables beside the answer, so that promotion itself is short. A full
-build replaces the generation's table by renaming; an incremental one is merged into it. Exact
-distinct counts are kept by remembering which values have been counted.
+A build is staged first, as runs beside the answer (serving/runs.py), so that promotion itself is
+short: staged runs become those of the generation, in place of the old ones after a full build and
+beside them after an incremental one. Exact distinct counts are kept by remembering which values
+have been counted: a build counts those that are new. Runs of many builds are made one before the
+next.
 tests/serving/test_generations.py checks both kinds and what a crash between the two leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from headrace.compile.plan import ABSORBED, ABSORBED_BY, LATE, ViewPlan
-from headrace.compile.windows import end_column
+from headrace.compile.plan import ABSORBED, ABSORBED_BY, LATE, PartialPlan, ViewPlan
 from headrace.core.aggregate import Merge
-from headrace.core.position import Position
-from headrace.core.storage import without_nan
+from headrace.core.event import KEY
+from headrace.core.position import Interval, Position
 from headrace.serving.carried import fits, promote_states, stage_states
-from headrace.serving.catalog import (
-    go_live,
-    provisional,
-    read_tables,
-    read_versions,
-    tables_of,
-)
+from headrace.serving.catalog import go_live, provisional, read_tables, read_versions
 from headrace.serving.changes import KEYS_MAX
 from headrace.serving.commits import note_changed
 from headrace.serving.database import Transaction
-from headrace.serving.merge import (
-    columns_of,
-    create_tables,
-    merged,
-    source,
-    staged_name,
-    upsert,
-)
+from headrace.serving.engine import run
+from headrace.serving.merge import in_windows, merged
+from headrace.serving.merged import SECONDS_MAX, STORED, merged_stored, read_stored
 from headrace.serving.progress import advance, read_groups, read_stream, stored_times
-from headrace.serving.rows import stored_rows, with_key
+from headrace.serving.rows import keys_of, stored_rows
+from headrace.serving.runs import (
+    ROWS_MAX,
+    Layer,
+    add_rows,
+    count_runs,
+    drop_rows,
+    move_rows,
+    read_rows,
+)
 from headrace.serving.shed import forget_shed
 from headrace.serving.states import STATES
 from headrace.serving.store import (
     AuditResult,
-    Row,
     Staged,
     StateRow,
     StreamState,
@@ -53,45 +53,94 @@ from headrace.serving.store import (
 from headrace.serving.watermark import Reached
 
 GENERATIONS_KEPT = 1_000
-
-
-def staged_tables(plan: ViewPlan) -> tuple[str, str]:
-    generation, _, values = tables_of(plan)
-    return staged_name(generation), staged_name(values)
+RUNS_MAX = 8  # of a generation, beside those that are full
 
 
 def stage(
     db: Transaction,
     version: Version,
     full: bool,
-    rows: Sequence[Row],
-    values: Sequence[Row],
+    rows: pa.Table,
+    values: Mapping[str, pa.Table],
     states: Sequence[StateRow] = (),
 ) -> Staged:
-    """Put a build's rows beside the answer. `values` are (column, key values…, value) rows."""
+    """Put a build's rows beside the answer. `values` are the keys and values (`v`) behind each
+    exact distinct count, by its partial column.
+    """
     plan = version.plan
     if plan.carry:
         stage_states(db, plan, states)
-    generation, seen = staged_tables(plan)
-    drop_staged(db, plan)
-    unused = generation[:-1] + '_speed"'
-    statements = create_tables(plan, generation, unused, seen)
-    for statement in statements:
-        if unused not in statement and "CREATE INDEX" not in statement:
-            db.execute(statement)
-    places = ", ".join("?" * (1 + len(columns_of(plan))))
-    db.executemany(f"INSERT INTO {generation} VALUES ({places})", stored_rows(plan, rows))
-    if plan.counted:
-        encode = msgspec.json.encode
-        kept = (tuple(map(without_nan, row)) for row in values)
-        pairs = ((row[0], encode(row[1:-1]).decode(), row[-1]) for row in kept)
-        db.executemany(f"INSERT INTO {seen} VALUES (?, ?, ?) ON CONFLICT DO NOTHING", pairs)
-    return Staged(version, full, len(rows))
+    for layer in (Layer.STAGED, Layer.STAGED_VALUES):
+        drop_rows(db, plan.stored_name, layer)
+    if not full:
+        _compact(db, plan)
+    made = stored_rows(plan, rows)
+    for partial in plan.counted:
+        fresh = _new_values(db, plan, partial, values[partial.columns[0]], full)
+        add_rows(db, plan.stored_name, Layer.STAGED_VALUES, fresh, column=partial.columns[0])
+        made = _counted(made, partial, fresh)
+    number = read_stream(db, plan.stream).generation + 1
+    add_rows(db, plan.stored_name, Layer.STAGED, _absorbed(plan, made, number))
+    return Staged(version, full, made.num_rows)
 
 
-def drop_staged(db: Transaction, plan: ViewPlan) -> None:
-    for table in staged_tables(plan):
-        db.execute(f"DROP TABLE IF EXISTS {table}")
+def _compact(db: Transaction, plan: ViewPlan) -> None:
+    """Make one run of those of many builds, because every read merges them all."""
+    if _crowded(db, plan, Layer.GENERATION):
+        whole = merged_stored(plan, read_stored(db, plan, layers=[Layer.GENERATION]))
+        drop_rows(db, plan.stored_name, Layer.GENERATION)
+        add_rows(db, plan.stored_name, Layer.GENERATION, whole)
+    if _crowded(db, plan, Layer.VALUES):
+        values = {partial.columns[0]: _values(db, plan, partial) for partial in plan.counted}
+        drop_rows(db, plan.stored_name, Layer.VALUES)
+        for column, known in values.items():
+            add_rows(db, plan.stored_name, Layer.VALUES, pa.concat_tables(known), column=column)
+
+
+def _crowded(db: Transaction, plan: ViewPlan, layer: Layer) -> bool:
+    runs, rows = count_runs(db, plan.stored_name, layer)
+    return runs > RUNS_MAX * max(1, len(plan.counted)) + rows // ROWS_MAX
+
+
+def _values(db: Transaction, plan: ViewPlan, partial: PartialPlan) -> list[pa.Table]:
+    """The values that builds have counted, which are in one run each."""
+    found = read_rows(db, plan.stored_name, Layer.VALUES, column=partial.columns[0])
+    return [values for _, values in found]
+
+
+def _new_values(
+    db: Transaction, plan: ViewPlan, partial: PartialPlan, values: pa.Table, full: bool
+) -> pa.Table:
+    """The values that no build has counted, each once, with the keys of their rows."""
+    given = pa.table({KEY: keys_of(plan, values), "_value": values.column("v")})
+    known = [given.slice(0, 0)]
+    if not full:
+        known += _values(db, plan, partial)
+    tables = {"given": given, "known": pa.concat_tables(known)}
+    return run("SELECT * FROM given EXCEPT SELECT * FROM known", tables, SECONDS_MAX)
+
+
+def _counted(rows: pa.Table, partial: PartialPlan, values: pa.Table) -> pa.Table:
+    """Stored rows with the number of their new values."""
+    counts = f"SELECT {KEY}, count(*) AS n FROM counted GROUP BY {KEY}"
+    sql = (
+        f"SELECT given.* REPLACE (coalesce(n, 0) AS {partial.columns[0]}) "
+        f"FROM given LEFT JOIN ({counts}) AS counts ON counts.{KEY} = given.{KEY}"
+    )
+    made = run(sql, {"given": rows, "counted": values}, SECONDS_MAX)
+    return made.select(rows.column_names).cast(rows.schema)
+
+
+def _absorbed(plan: ViewPlan, rows: pa.Table, number: int) -> pa.Table:
+    """The late events of a build are in this generation, once it is promoted."""
+    if not plan.tells_lateness:
+        return rows
+    late = rows.column(LATE)
+    some, none = pc.greater(late, 0), pa.scalar(None, pa.int64())
+    for name, value in ((ABSORBED, late), (ABSORBED_BY, pa.scalar(number, pa.int64()))):
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(place), pc.if_else(some, value, none))
+    return rows
 
 
 def promote(
@@ -111,11 +160,8 @@ def promote(
     ahead = reached <= state.reached and reached != state.reached
     number = state.generation + 1
     for build in staged:
-        _absorb(db, build.version.plan, number)
         note_changed(db, build.version.id, _changed(db, build, group))
-        _take(build)(db, build.version.plan)
-        _, speed, _ = tables_of(build.version.plan)
-        db.execute(f"DELETE FROM {speed} WHERE _group <= ?", (group,))
+        _take(db, build, group)
         if build.version.plan.carry:
             promote_states(db, build.version.plan, build.full, group, ahead)
         db.execute(
@@ -151,13 +197,32 @@ def promote(
     return number
 
 
-def _changed(db: Transaction, build: Staged, group: int) -> list[str] | None:
+def _upto(group: int) -> Interval:
+    return Interval(0, group + 1)
+
+
+def _take(db: Transaction, build: Staged, group: int) -> None:
+    """Staged runs become those of the generation, and speed's up to the group go."""
+    version = build.version.plan.stored_name
+    layers = ((Layer.STAGED, Layer.GENERATION), (Layer.STAGED_VALUES, Layer.VALUES))
+    for staged, taken in layers:
+        if build.full:
+            drop_rows(db, version, taken)
+        move_rows(db, version, staged, taken)
+    drop_rows(db, version, Layer.SPEED, _upto(group))
+
+
+def _changed(db: Transaction, build: Staged, group: int) -> set[str] | None:
     """The keys of the rows that a promotion changes; None for all."""
     if build.full:
         return None
-    (_, speed, _), (staged, _) = tables_of(build.version.plan), staged_tables(build.version.plan)
-    keys = f"SELECT _key FROM {staged} UNION SELECT _key FROM {speed} WHERE _group <= ?"
-    return [key for (key,) in db.execute(f"{keys} LIMIT {KEYS_MAX + 1}", (group,))]
+    found: set[str] = set()
+    for layer, groups in ((Layer.STAGED, None), (Layer.SPEED, _upto(group))):
+        for _, rows in read_rows(db, build.version.plan.stored_name, layer, groups=groups):
+            found.update(rows.column(KEY).to_pylist())
+            if len(found) > KEYS_MAX:
+                return None
+    return found
 
 
 def _check_current(
@@ -186,102 +251,12 @@ def _forget_shed(db: Transaction, stream: str, boundary: Position) -> None:
     forget_shed(db, stream, oldest - 1, boundary)
 
 
-def _absorb(db: Transaction, plan: ViewPlan, number: int) -> None:
-    """The late events of a build are in this generation from now on."""
-    if plan.tells_lateness:
-        staged, _ = staged_tables(plan)
-        sets = f"{ABSORBED} = {LATE}, {ABSORBED_BY} = ?"
-        db.execute(f"UPDATE {staged} SET {sets} WHERE {LATE} > 0", (number,))
-
-
-def _take(build: Staged) -> Callable[[Transaction, ViewPlan], None]:
-    """How the staged rows become part of the generation."""
-    return _replace if build.full else _join if build.version.plan.joins else _add
-
-
-def _replace(db: Transaction, plan: ViewPlan) -> None:
-    generation, speed, values = tables_of(plan)
-    staged, staged_values = staged_tables(plan)
-    for partial in plan.counted:
-        number = partial.columns[0]
-        mine = f"v._column = '{number}' AND v._key = {staged}._key"
-        count = f"SELECT count(*) FROM {staged_values} v WHERE {mine}"
-        db.execute(f"UPDATE {staged} SET {number} = ({count})")
-    db.execute(f"DROP TABLE {generation}")
-    db.execute(f"ALTER TABLE {staged} RENAME TO {generation}")
-    if plan.counted:
-        db.execute(f"DROP TABLE {values}")
-        db.execute(f"ALTER TABLE {staged_values} RENAME TO {values}")
-    for statement in create_tables(plan, generation, speed, values):
-        db.execute(statement)
-
-
-def _add(db: Transaction, plan: ViewPlan) -> None:
-    generation, _, values = tables_of(plan)
-    staged, staged_values = staged_tables(plan)
-    columns = ", ".join(["_key", *columns_of(plan)])
-    db.execute(
-        upsert(plan, generation, f"SELECT {columns} FROM {staged} WHERE true", grouped=False)
-    )
-    for partial in plan.counted:
-        number = partial.columns[0]
-        changed = f"WHERE _key IN (SELECT _key FROM {staged})"
-        more = _new_values(number, generation, values, staged_values)
-        db.execute(f"UPDATE {generation} SET {number} = coalesce({number}, 0) + ({more}) {changed}")
-    if plan.counted:
-        db.execute(
-            f"INSERT INTO {values} SELECT * FROM {staged_values} WHERE true ON CONFLICT DO NOTHING"
-        )
-    drop_staged(db, plan)
-
-
-def _join(db: Transaction, plan: ViewPlan) -> None:
-    """Add staged intervals, each made one with those of the generation that it touches.
-
-    The intervals of a side do not touch each other, so one look finds all that change.
-    """
-    (generation, _, _), (staged, _) = tables_of(plan), staged_tables(plan)
-    changed = f"_key IN ({_touched(plan)})"
-    sources = [
-        source(plan, generation, group="0", where=changed),
-        source(plan, staged, group="0"),
-    ]
-    columns = columns_of(plan)
-    rows = db.execute(f"SELECT {', '.join(columns)} FROM ({merged(plan, sources)})").fetchall()
-    db.execute(f"DELETE FROM {generation} WHERE {changed}")
-    places = ", ".join("?" * (1 + len(columns)))
-    db.executemany(f"INSERT INTO {generation} VALUES ({places})", with_key(plan, rows))
-    drop_staged(db, plan)
-
-
-def _touched(plan: ViewPlan) -> str:
-    """The keys of the generation's intervals that a staged one touches: of those that begin no
-    later than it, only the last can."""
-    (generation, _, _), (staged, _) = tables_of(plan), staged_tables(plan)
-    start = plan.joins or ""
-    end = end_column(start)
-    same = "".join(f"s.{key} IS {{0}}.{key} AND " for key in plan.plain_keys)
-    before = (
-        f"SELECT max(h.{start}) FROM {generation} h WHERE {same.format('h')}h.{start} <= s.{start}"
-    )
-    meet = f"s.{start} <= g.{end} AND g.{start} BETWEEN coalesce(({before}), s.{start}) AND s.{end}"
-    return f"SELECT g._key FROM {staged} s JOIN {generation} g ON {same.format('g')}{meet}"
-
-
-def _new_values(number: str, generation: str, values: str, staged_values: str) -> str:
-    same = "v._column = s._column AND v._key = s._key AND v._value = s._value"
-    return (
-        f"SELECT count(*) FROM {staged_values} s WHERE s._column = '{number}' "
-        f"AND s._key = {generation}._key AND NOT EXISTS (SELECT 1 FROM {values} v WHERE {same})"
-    )
-
-
 def audit_staged(db: Transaction, build: Staged, group: int, note: str = "") -> AuditResult:
     """Compare a build with what speed held for the same positions, before it is promoted. `note`
     says why a difference would be no defect, if that is known already.
     """
     plan = build.version.plan
-    if build.version.state != "live":
+    if not build.version.live:
         return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
     note = note or _expected(db, build, group)
     if note and not build.full:
@@ -308,27 +283,23 @@ def _expected(db: Transaction, build: Staged, group: int) -> str:
 def _differing(db: Transaction, build: Staged, group: int) -> list[str]:
     """The keys of rows that are not what was served."""
     plan = build.version.plan
-    generation, speed, _ = tables_of(plan)
-    staged, _ = staged_tables(plan)
-    sources = [source(plan, speed, group="_group", where=f"_group <= {group}")]
-    if build.full:
-        sources.insert(0, source(plan, generation, group="0"))
-    differ = (
-        " OR ".join(c for p in plan.partials for c in _differences(p.merge, p.columns, p.storages))
-        or "0"
+    layers = [Layer.GENERATION, Layer.SPEED] if build.full else [Layer.SPEED]
+    served = read_stored(db, plan, layers=layers, groups=_upto(group))
+    staged = read_stored(db, plan, layers=[Layer.STAGED])
+    rows = merged(plan, f"SELECT * FROM {STORED}")
+    if plan.joins:
+        rows = in_windows(plan, rows)
+    same = " AND ".join(f"a.{k.column} IS NOT DISTINCT FROM b.{k.column}" for k in plan.keys)
+    differ = [c for p in plan.partials for c in _differences(p.merge, p.columns, p.storages)]
+    # Without keys there is one row on each side, or none where nothing came.
+    missing = "a._there IS NULL OR b._there IS NULL" if plan.keys else "false"
+    sql = (
+        f"SELECT {_label(plan)} FROM (SELECT *, 1 AS _there FROM ({rows})) AS a "
+        f"FULL JOIN (SELECT *, 1 AS _there FROM staged) AS b ON {same or 'true'} "
+        f"WHERE {' OR '.join([missing, *differ])}"
     )
-    missing = "a._group IS NULL" if plan.keys else "0"
-    # Joined by one column: NULL is a key, and only an equality can be looked up in an index. With
-    # IS, each row was compared with all others.
-    key = " || ',' || ".join(f"quote({key.column})" for key in plan.keys) or "1"
-    rows = db.execute(
-        f"WITH a AS MATERIALIZED (SELECT {key} AS _id, * FROM ({merged(plan, sources)})), "
-        f"b AS MATERIALIZED (SELECT {key} AS _id, *, 0 AS _group FROM {staged}) "
-        f"SELECT {_label(plan, 'b')} FROM b LEFT JOIN a ON a._id = b._id "
-        f"WHERE {missing} OR {differ} UNION ALL SELECT {_label(plan, 'a')} FROM a "
-        "WHERE NOT EXISTS (SELECT 1 FROM b WHERE b._id = a._id)"
-    ).fetchall()
-    return [str(row[0]) for row in rows]
+    found = run(sql, {STORED: served, "staged": staged}, SECONDS_MAX)
+    return [str(label) for label in found.column(0).to_pylist()]
 
 
 def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) -> list[str]:
@@ -340,11 +311,11 @@ def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) ->
     found = []
     for column, storage in zip(columns, storages, strict=True):
         a, b = f"a.{column}", f"b.{column}"
+        other = f"{a} IS DISTINCT FROM {b}"
         if storage == "REAL":
-            near = f"abs({a} - {b}) <= 1e-9 * max(abs({a}), abs({b}), {_scale(merge, columns)})"
-            found.append(f"(({a} IS NULL) <> ({b} IS NULL) OR NOT coalesce({near}, 1))")
-        else:
-            found.append(f"{a} IS NOT {b}")
+            scale = f"greatest(abs({a}), abs({b}), {_scale(merge, columns)})"
+            other = f"({other} AND NOT coalesce(abs({a} - {b}) <= 1e-9 * {scale}, false))"
+        found.append(other)
     return found
 
 
@@ -353,10 +324,11 @@ def _scale(merge: str, columns: Sequence[str]) -> str:
     values are large."""
     if merge != Merge.MOMENTS:
         return "1e-3"
-    count, _, spread = columns
-    return f"coalesce(sqrt(abs(b.{spread}) / nullif(b.{count}, 0)), 0), 1e-3"
+    count, _, squares = columns
+    return f"coalesce(sqrt(abs(b.{squares}) / nullif(b.{count}, 0)), 0), 1e-3"
 
 
-def _label(plan: ViewPlan, alias: str) -> str:
-    parts = [f"coalesce({alias}.{key.column}, 'NULL')" for key in plan.keys]
+def _label(plan: ViewPlan) -> str:
+    keys = [f"coalesce(a.{key.column}, b.{key.column})" for key in plan.keys]
+    parts = [f"coalesce(CAST({key} AS VARCHAR), 'NULL')" for key in keys]
     return " || ', ' || ".join(parts) or "'all'"

@@ -20,6 +20,7 @@ from headrace.core.errors import HeadraceError, InternalError
 log = structlog.get_logger()
 SLOW, END, FAILED = "slow", "end", "failed"
 LAST = frozenset({SLOW, END, FAILED})  # after one of these comes nothing
+News = Callable[[], None]  # called when something has come
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -49,10 +50,15 @@ class Hearer:
     """Takes what it is offered: `take` gives what has come since."""
 
     def __init__(
-        self, waiting_max: int | None, news: Callable[[], None], left: Callable[[Hearer], None]
+        self,
+        waiting_max: int | None,
+        news: News,
+        left: Callable[[Hearer], None],
+        taken: Callable[[int], None] = lambda many: None,
     ) -> None:
         self.ended = False
-        self._news, self._left, self._waiting_max = news, left, waiting_max
+        self._news, self._left, self._taken = news, left, taken
+        self._waiting_max = waiting_max
         self._waiting: deque[Heard] = deque()
         self._changed = threading.Condition()
 
@@ -68,7 +74,8 @@ class Hearer:
                 self._changed.wait(seconds)
             taken = list(self._waiting)
             self._waiting.clear()
-            return taken
+        self._taken(len(taken))
+        return taken
 
     def close(self) -> None:
         """Hear nothing more."""

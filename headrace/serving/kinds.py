@@ -4,7 +4,7 @@ A moment is a datetime in UTC, a date a date, a window its start and end, a DECI
 are bytes; inside of arrays, structs and maps too. JSON has none of these, so the type decides and
 never the look of a value: a text that looks like a time stays a text. A type that is not known
 here leaves its values as JSON has them.
-tests/client/test_kinds.py has one value of each.
+tests/serving/test_kinds.py has one value of each.
 """
 
 from __future__ import annotations

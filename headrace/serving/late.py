@@ -91,7 +91,7 @@ def newest_first(plan: ViewPlan) -> str:
 
 
 def _reason(plan: ViewPlan) -> str:
-    if plan.kind == "read":
+    if not plan.kept:
         return f"it is read from {', '.join(plan.reads)}."
     windowed = any(key.type == WINDOW for key in plan.keys)
     return f"stream '{plan.stream}' has no watermark." if windowed else "it has no window of time."

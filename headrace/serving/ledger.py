@@ -81,7 +81,7 @@ class Alerts(msgspec.Struct, frozen=True):
     groups: list[AlertGroup]  # the gravest first
 
 
-class Numbers(msgspec.Struct, frozen=True):
+class AlertCounts(msgspec.Struct, frozen=True):
     """How many alerts of a rule there are of each kind, and how many notifications."""
 
     alerts: int = 0
@@ -214,7 +214,7 @@ def acknowledge(db: Transaction, id: str, who: str, note: str | None, now_us: in
     return alert(db, found.id)
 
 
-def numbers(db: Transaction, rule: str) -> Numbers:
+def numbers(db: Transaction, rule: str) -> AlertCounts:
     states = dict(
         db.execute("SELECT state, count(*) FROM _ledger WHERE rule = ? GROUP BY state", (rule,))
     )
@@ -222,9 +222,9 @@ def numbers(db: Transaction, rule: str) -> Numbers:
         "SELECT coalesce(sum(missed), 0), count(withdrawn_at) FROM _alerts WHERE rule = ?", (rule,)
     ).fetchone()
     sent = dict(
-        db.execute("SELECT state, count(*) FROM _notices WHERE rule = ? GROUP BY state", (rule,))
+        db.execute("SELECT state, count(*) FROM _outbox WHERE rule = ? GROUP BY state", (rule,))
     )
-    return Numbers(
+    return AlertCounts(
         sum(states.values()),
         states.get("open", 0),
         states.get("suppressed", 0),

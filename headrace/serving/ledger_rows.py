@@ -7,7 +7,7 @@ import pyarrow as pa
 from headrace.certified.typed import quoted
 from headrace.compile.plan import ViewPlan
 from headrace.serving.database import Transaction
-from headrace.serving.merged import array
+from headrace.serving.merged import typed
 
 
 def ledger_rows(db: Transaction, view: ViewPlan) -> pa.Table:
@@ -15,4 +15,6 @@ def ledger_rows(db: Transaction, view: ViewPlan) -> pa.Table:
     rows = db.execute(f"SELECT {names} FROM _ledger").fetchall()
     columns = zip(*rows, strict=True) if rows else ([] for _ in view.outputs)
     pairs = zip(view.outputs, columns, strict=True)
-    return pa.table({output.name: array(output.type, values) for output, values in pairs})
+    return pa.table(
+        {out.name: typed(out.type, pa.chunked_array([values])) for out, values in pairs}
+    )

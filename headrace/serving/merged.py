@@ -1,58 +1,99 @@
-"""Merged rows: what the store gives to the reading engine, as Arrow.
+"""Merged rows: what the reading engine finishes and answers from, typed.
 
-A row has the keys of a view and the values of its aggregates, typed; a window is a struct of its
-two edges. Conditions on keys go inside, to the indexes of both tables, before anything is merged.
+A row has the keys of a view and the values of its aggregates; a window is a struct of its two
+edges. Conditions on keys go inside, before anything is merged. tests/serving/test_read.py compares
+the ways of asking.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from headrace.compile.plan import FRESH, WINDOW, CallPlan, KeyPlan, ViewPlan
 from headrace.compile.windows import Span
+from headrace.core.event import KEY
+from headrace.core.position import Interval
 from headrace.core.schema import Type, nested
 from headrace.core.shown_value import shown
 from headrace.core.storage import Storage
 from headrace.serving.arrow_values import engine_type, plain
 from headrace.serving.database import Transaction
-from headrace.serving.merge import in_windows, merged, source
+from headrace.serving.engine import run
+from headrace.serving.merge import GROUP, in_windows, merged, stored_schema
+from headrace.serving.rows import stored_rows
+from headrace.serving.runs import Layer, read_rows
 
-KEY = "_key"  # what a stored row is known by, where the rows of an answer are the stored ones
+LAYERS = (Layer.GENERATION, Layer.SPEED)
+STORED = "stored"  # the relation of stored rows
+SECONDS_MAX = 600.0
 
 
-def merged_sql(
-    plan: ViewPlan, generation: str, speed: str, where: str = "", span: Span | None = None
-) -> str:
-    """The store's SELECT of a view's merged rows. With a `span`, only windows that begin in it are
-    of interest.
+def read_stored(
+    db: Transaction,
+    plan: ViewPlan,
+    keys: Collection[str] | None = None,
+    layers: Sequence[Layer] = LAYERS,
+    groups: Interval | None = None,
+) -> pa.Table:
+    """The stored rows of a version with their groups, of all keys or some; speed's of all groups or
+    some.
     """
-    key = not plan.regroups
-    sources = [
-        source(plan, generation, group="0", where=where, key=key),
-        source(plan, speed, group="_group", where=where, key=key),
-    ]
-    rows = merged(plan, [in_windows(plan, rows, span) for rows in sources], key=key)
-    return f"SELECT {', '.join(_items(plan))} FROM ({rows})"
+    found = [_grouped(stored_schema(plan).empty_table(), 0)]
+    for layer in layers:
+        some = groups if layer is Layer.SPEED else None
+        rows = read_rows(db, plan.stored_name, layer, keys=keys, groups=some)
+        found += [_grouped(table, group if layer is Layer.SPEED else 0) for group, table in rows]
+    return pa.concat_tables(found)
+
+
+def _grouped(rows: pa.Table, group: int) -> pa.Table:
+    return rows.append_column(GROUP, pa.array([group], pa.int64()).take(_zeros(rows.num_rows)))
+
+
+def _zeros(count: int) -> pa.Array:
+    return pa.array([0] * count, pa.int32()) if count else pa.array([], pa.int32())
+
+
+def merged_stored(plan: ViewPlan, stored: pa.Table) -> pa.Table:
+    """Stored rows, one a key; intervals that touch are one."""
+    sql = merged(plan, f"SELECT * FROM {STORED}")
+    found = run(in_windows(plan, sql) if plan.joins else sql, {STORED: stored}, SECONDS_MAX)
+    return stored_rows(plan, found)
+
+
+def merged_rows(
+    plan: ViewPlan, stored: pa.Table, where: str = "", span: Span | None = None
+) -> pa.Table:
+    """The merged rows of a view, from stored rows that meet a condition. With a `span`, only
+    windows that begin in it are of interest.
+    """
+    rows = merged(plan, f"SELECT * FROM {STORED}{f' WHERE {where}' if where else ''}")
+    if plan.regroups:
+        rows = in_windows(plan, rows, span)
+    sql = f"SELECT {', '.join(_items(plan))} FROM ({rows})"
+    return _typed(plan, run(sql, {STORED: stored}, SECONDS_MAX))
+
+
+def nothing(plan: ViewPlan) -> pa.Table:
+    """The merged row of no events: every partial is NULL, which is the zero of every merge."""
+    schema = stored_schema(plan).append(pa.field(GROUP, pa.int64()))
+    row = pa.table([pa.nulls(1, field.type) for field in schema], schema=schema)
+    return _typed(plan, run(f"SELECT {', '.join(_items(plan))} FROM {STORED}", {STORED: row}))
 
 
 def _items(plan: ViewPlan) -> list[str]:
     keys = [item for key in plan.keys for item in _key_items(key)]
     calls = [item for call in plan.calls for item in _call_items(call)]
     key = [] if plan.regroups else [KEY]
-    return [*keys, *calls, f"coalesce(_group, 0) > 0 AS {FRESH}", *key]
-
-
-def cut_column(call: str) -> str:
-    """The column that is true where the list of an aggregate was cut at its limit."""
-    return f"{call}_cut"
+    return [*keys, *calls, f"coalesce({GROUP}, 0) > 0 AS {FRESH}", *key]
 
 
 def _call_items(call: CallPlan) -> list[str]:
-    cut = [f"{call.cut} AS {cut_column(call.column)}"] if call.cut else []
+    cut = [f"{call.cut} AS {call.cut_column}"] if call.cut else []
     return [f"{call.finish} AS {call.column}", *cut]
 
 
@@ -62,46 +103,43 @@ def _key_items(key: KeyPlan) -> list[str]:
     return [key.column, f"{key.window.end(key.column)} AS {key.column}_end"]
 
 
-def nothing(db: Transaction, plan: ViewPlan) -> pa.Table:
-    """The merged row of no events: every partial is NULL, which is the zero of every merge."""
-    columns = [key.column for key in plan.keys]
-    columns += [column for partial in plan.partials for column in partial.columns]
-    row = ", ".join(f"NULL AS {column}" for column in [*columns, "_group", KEY])
-    return arrow(plan, db.execute(f"SELECT {', '.join(_items(plan))} FROM (SELECT {row})"))
-
-
-def arrow(plan: ViewPlan, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    """Rows of `merged_sql` as a table."""
-    width = len(_items(plan))
-    columns = iter(list(zip(*rows, strict=True)) or [()] * width)
-    arrays: dict[str, pa.Array] = {}
+def _typed(plan: ViewPlan, rows: pa.Table) -> pa.Table:
+    """Rows of stored values as a table of typed ones."""
+    columns = iter(rows.columns)
+    arrays: dict[str, Any] = {}
     for key in plan.keys:
-        arrays[key.column] = array(key.type, next(columns))
+        arrays[key.column] = typed(key.type, next(columns))
         if key.type == WINDOW:
-            edges = [arrays[key.column], array(WINDOW, next(columns))]
-            arrays[key.column] = pa.StructArray.from_arrays(edges, ["start", "end"])
+            edges = [arrays[key.column], typed(WINDOW, next(columns))]
+            whole = [edge.combine_chunks() for edge in edges]
+            arrays[key.column] = pa.StructArray.from_arrays(whole, ["start", "end"])
     for call in plan.calls:
-        arrays[call.column] = array(call.type, next(columns))
+        arrays[call.column] = typed(call.type, next(columns))
         if call.cut:
-            arrays[cut_column(call.column)] = array("BOOLEAN", next(columns))
-    arrays[FRESH] = array("BOOLEAN", next(columns))
+            arrays[call.cut_column] = next(columns)
+    arrays[FRESH] = next(columns)
     if not plan.regroups:
-        arrays[KEY] = array("STRING", next(columns))
+        arrays[KEY] = next(columns)
     return pa.table(arrays)
 
 
-def array(type: str, values: Sequence[Any]) -> pa.Array:
+def typed(type: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Stored values as the reading engine takes them."""
-    if type == WINDOW:
-        type = "TIMESTAMP"
-    read, arrow = Storage(Type.of(type)).read, engine_type(type)
-    if pa.types.is_timestamp(arrow):
-        return pa.array(values, pa.int64()).view(arrow)
-    if pa.types.is_date32(arrow):
-        return pa.array(values, pa.int32()).view(arrow)
-    if pa.types.is_integer(arrow) or pa.types.is_string(arrow) or pa.types.is_binary(arrow):
-        return pa.array(values, arrow)
-    return pa.array([read(value) for value in values], arrow)
+    wanted = engine_type("TIMESTAMP" if type == WINDOW else type)
+    if pa.types.is_timestamp(wanted):
+        return column.cast(pa.int64()).cast(wanted)
+    if pa.types.is_date32(wanted):
+        return column.cast(pa.int32()).cast(wanted)
+    if pa.types.is_boolean(wanted):
+        return column.cast(pa.int64()).cast(wanted) if not _is_bool(column) else column
+    if pa.types.is_decimal(wanted) or pa.types.is_nested(wanted):
+        read = Storage(Type.of(type)).read
+        return pa.chunked_array([pa.array([read(x) for x in column.to_pylist()], wanted)])
+    return column.cast(wanted, safe=not pa.types.is_float32(wanted))
+
+
+def _is_bool(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_boolean(column.type))
 
 
 def stored(table: pa.Table, types: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -29,7 +29,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.core.subscription import Every, Form, Mode, Shape, Subscription
+from headrace.core.subscription import Every, Form, Mode, Subscription, ViewShape
 from headrace.serving.account import Account, Look, Pane, Seen, Told
 from headrace.serving.sessions import merged_sessions, moment_us
 
@@ -39,7 +39,7 @@ INSERT, DELETE = "insert", "delete"
 _SAME = 1e-9
 
 
-def look(asked: Subscription, shape: Shape, account: Account, seen: Seen) -> Look:
+def look(asked: Subscription, shape: ViewShape, account: Account, seen: Seen) -> Look:
     """Compare the answer with what was told."""
     return _Looking(asked, shape, account, seen).look()
 
@@ -66,7 +66,7 @@ class _Known:
 
 
 class _Looking:
-    def __init__(self, asked: Subscription, shape: Shape, account: Account, seen: Seen) -> None:
+    def __init__(self, asked: Subscription, shape: ViewShape, account: Account, seen: Seen) -> None:
         self.asked, self.shape, self.account, self.now = asked, shape, account, seen.now_us
         self.before = account.watermark_us
         self.watermark = _later(account.watermark_us, seen.watermark_us)
@@ -210,7 +210,7 @@ class _Looking:
 
 
 def difference(
-    shape: Shape, old: dict[str, Any] | None, new: dict[str, Any] | None
+    shape: ViewShape, old: dict[str, Any] | None, new: dict[str, Any] | None
 ) -> dict[str, Any]:
     """What came to counts and sums since `old`; keys stay."""
     some, keys = new or old or {}, set(shape.keys or ())
@@ -242,7 +242,9 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _keyed(shape: Shape, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _keyed(
+    shape: ViewShape, rows: Iterable[dict[str, Any]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each row by its key; a row without one by its values, and equal rows by their number."""
     repeats: dict[str, int] = {}
     for row in rows:
@@ -252,7 +254,9 @@ def _keyed(shape: Shape, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, 
         yield key if repeats[key] == 1 else f"{key}#{repeats[key]}", row
 
 
-def _relation(shape: Shape, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _relation(
+    shape: ViewShape, rows: Iterable[dict[str, Any]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The whole answer as one row, in its order or in one that does not depend on the reading."""
     yield "", {"rows": list(rows) if shape.ordered else sorted(rows, key=msgspec.json.encode)}
 

@@ -1,26 +1,19 @@
-"""How far each flow has come: position, highest event times and watermarks, of speed and of batch.
-
-Processes that follow a flow read it from the file of the store, so this module imports little: a
-reader of the log is started for each stream.
-"""
+"""How far each flow has come, in speed and in batch: position, highest event times, watermarks."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import msgspec
 
 from headrace.compile.flow import FlowPlan
 from headrace.core.errors import NotFound
-from headrace.core.learned import learn
+from headrace.core.msgspec_types import prepare_types
 from headrace.core.position import Position
 from headrace.serving.database import Transaction
 from headrace.serving.shed import shed_epochs
-from headrace.serving.sqlite_files import peek
 from headrace.serving.store import GroupState, StreamState
 from headrace.serving.watermark import Reached, Times
 
-learn(FlowPlan, Times)
+prepare_types(FlowPlan, Times)
 
 
 def read_stream(db: Transaction, name: str) -> StreamState:
@@ -47,12 +40,6 @@ def read_stream(db: Transaction, name: str) -> StreamState:
         promoted_at=row[3],
         shed=sum(shed.events for shed in shed_epochs(db, name, built.position)),
     )
-
-
-def glance(path: Path, flow: str) -> StreamState:
-    """How far a flow has come, for a process that has no store open."""
-    with peek(path) as db:
-        return read_stream(db, flow)
 
 
 def read_offsets(db: Transaction, stream: str) -> tuple[int, ...]:

@@ -20,17 +20,18 @@ from typing import Any
 import msgspec
 
 from headrace.compile.plan import RulePlan
+from headrace.core.event import KEY
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
-from headrace.core.rule import Coupling
+from headrace.core.rule import MISSED, RAISED, WITHDRAWN, Coupling
 from headrace.core.time import Clock, iso, now_us
 from headrace.serving.alert_rows import left_rows
-from headrace.serving.candidates import Candidate, Standing, candidates, standing
-from headrace.serving.catalog import tables_of
+from headrace.serving.candidates import Candidate, CandidateProgress, candidates, standing
 from headrace.serving.database import Database, Transaction
 from headrace.serving.ledger import alert_document, changed
+from headrace.serving.merged import read_stored
 from headrace.serving.mutes import Mute, active_mutes
-from headrace.serving.notices import MISSED, RAISED, WITHDRAWN, notify
+from headrace.serving.notices import notify
 from headrace.serving.rules import Looked, read_look
 
 BACKFILLED, MUTED, SUPPRESSED = "backfilled", "muted", "suppressed"
@@ -122,7 +123,7 @@ class _Look:
 
     rule: RulePlan
     before: Looked
-    at: Standing
+    at: CandidateProgress
     version: int
 
     def history(self, found: Candidate) -> bool:
@@ -139,7 +140,7 @@ class _Look:
         return _precedes(found.place, seen) if self.at.placed else self.at.boundary <= seen
 
 
-def _seen(before: Looked, at: Standing) -> bool:
+def _seen(before: Looked, at: CandidateProgress) -> bool:
     looked = (before.position, before.marks, before.generation)
     return looked == (at.position, at.marks, at.generation)
 
@@ -223,16 +224,15 @@ def _corrections(db: Transaction, look: _Look) -> tuple[list[str], list[str]]:
     """The alerts of this version that batch should have found and has not, and those that were
     withdrawn and are there.
     """
-    generation, speed, _ = tables_of(look.at.view)
-    there = " OR ".join(
-        f"EXISTS (SELECT 1 FROM {table} t WHERE t._key = a.row_key)"
-        for table in (generation, speed)
-    )
     rows = db.execute(
-        f"SELECT id, position, withdrawn_at IS NULL FROM _alerts a WHERE rule = ? "
-        f"AND version >= ? AND (withdrawn_at IS NULL) <> ({there})",
+        "SELECT id, row_key, position, withdrawn_at IS NULL FROM _alerts "
+        "WHERE rule = ? AND version >= ?",
         (look.rule.name, look.before.version),
     ).fetchall()
-    reached = look.at.boundary
-    gone = [id for id, position, held in rows if held and Position.parse(position) <= reached]
-    return gone, [id for id, _, held in rows if not held]
+    there, reached = set(read_stored(db, look.at.view).column(KEY).to_pylist()), look.at.boundary
+    gone = [
+        id
+        for id, key, position, held in rows
+        if held and key not in there and Position.parse(position) <= reached
+    ]
+    return gone, [id for id, key, _, held in rows if not held and key in there]

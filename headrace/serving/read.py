@@ -8,57 +8,41 @@ interpreter.
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
 from sqlglot import exp
 
 from headrace.certified.relation import AnswerColumn
-from headrace.certified.select import Compiled, compile_query
+from headrace.certified.select import CompiledQuery, compile_query
 from headrace.compile.plan import ViewPlan
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import BadQuery
 from headrace.core.origin import Origin
-from headrace.core.stopping import Stopping
 from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_read
-from headrace.serving.answer import Answer, AsOf, as_of, column_info, rows_as_objects
-from headrace.serving.carried import set_aside, unfit
-from headrace.serving.catalog import provisional, read_plan, read_tables
-from headrace.serving.conditions import Condition, Keys, asked, narrowing
+from headrace.serving.answer import Answer, AsOf, column_info, rows_as_objects
+from headrace.serving.catalog import read_plan
+from headrace.serving.conditions import Condition, Keys, asked, key_of, narrowing
 from headrace.serving.database import Database, Transaction
 from headrace.serving.empty import windows_of
 from headrace.serving.engine import NEVER, run
+from headrace.serving.finished import kept_relation, picked, rows_name
 from headrace.serving.kinds import kind_of
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
 from headrace.serving.merged import stored
 from headrace.serving.order import order_by
-from headrace.serving.progress import read_stream
-from headrace.serving.read_model import Moved, ReadModel, model_of
-from headrace.serving.views import Readable, Views, everything, live_plan
+from headrace.serving.read_model import Moved, model_of
+from headrace.serving.snapshot import NotKept
+from headrace.serving.views import Readable, Views, everything
 
 ROWS_MAX = 10_000
 Row = tuple[Any, ...]
 
 
-Question = TypeVar("Question", bound=Callable[..., Any])
-
-
-def _in_one_snapshot(question: Question) -> Question:
-    """Ask again where another reader has brought the kept rows past the snapshot meanwhile."""
-
-    @functools.wraps(question)
-    def ask(*said: Any, **named: Any) -> Any:
-        while True:
-            try:
-                return question(*said, **named)
-            except Moved:
-                continue
-
-    return cast(Question, ask)
+T = TypeVar("T")
 
 
 class Reader:
@@ -78,7 +62,6 @@ class Reader:
         if kept_rows_max is not None:
             self.model.rows_max = kept_rows_max
 
-    @_in_one_snapshot
     def view(
         self,
         name: str,
@@ -92,12 +75,29 @@ class Reader:
         """Rows of a view with these key values, and with windows that begin in [since, until).
         In an order, such as "-hits", they are the first of all rows, which are counted.
         """
-        with self.db.read() as db:
-            views = Views.of(db, model=self.model)
-            plan = live_plan(db, views.plan, name)
+
+        def ask(views: Views) -> Answer:
+            plan = views.live(name)
             conditions = asked(plan, keys or {}, since, until)
-            answer = self._of_view(views, plan, conditions, limit, order)
-            return msgspec.structs.replace(answer, windows=windows_of(db, plan))
+            return self._with_windows(views, plan, conditions, limit, order)
+
+        return self._asked(ask)
+
+    def row(self, name: str, keys: Keys) -> Answer | None:
+        """The row of one key, if it was published: without the store, a query or waiting. None if
+        it takes more.
+        """
+        if not (published := self.model.published()):
+            return None
+        views = Views(published.snapshot, model=self.model, published=published)
+        try:
+            plan = views.live(name)
+            conditions = asked(plan, keys, None, None)
+            if key_of(plan, conditions) is None or not (plan.kept and plan.rowwise):
+                return None
+            return self._with_windows(views, plan, conditions)
+        except NotKept:
+            return None
 
     def late(
         self,
@@ -111,52 +111,73 @@ class Reader:
         """How late the events of a view's windows were; asked like `view`."""
         with self.db.read() as db:
             views = Views.of(db)
-            plan = late_plan(live_plan(db, views.plan, name))
+            plan = late_plan(views.live(name))
             conditions = asked(plan, keys or {}, since, until)
             answer = self._of_view(views, plan, conditions, limit, newest_first(plan))
             return late_answer(plan.name, answer)
 
-    @_in_one_snapshot
     def sql(
         self,
         text: str,
         limit: int | None = None,
-        stopping: Stopping | None = None,
+        stopping: Cancellation | None = None,
         readable: Readable = everything,
     ) -> Answer:
         """An ad-hoc SELECT over views, which `stopping` may end from another thread; views that are
         not readable are not there.
         """
-        with self.db.read() as db:
-            views, made = _asked_in_sql(db, text, readable, self.model)
+        query = _parsed(text)
+
+        def ask(views: Views) -> Answer:
+            made = _compiled(query, views)
             wanted = self._wanted(limit)
             sql = f"SELECT * FROM ({made.sql}) LIMIT {wanted + 1}"
             table = run(sql, views.tables, self.seconds_max, stopping or NEVER)
             rows = stored(table, [column.type for column in made.columns])
-            states = [read_stream(db, name) for name in _streams_of(db, made.relations)]
-            fresh = any(state.reached != state.built for state in states)
-            return self._answer(views, rows, made.columns, made.relations, limit, fresh)
+            return self._answer(views, rows, made.columns, made.relations, limit)
 
-    @_in_one_snapshot
+        return self._asked(ask, readable)
+
     def plan(self, text: str, readable: Readable = everything) -> tuple[tuple[str, ...], str, str]:
         """What a SELECT reads, its SQL for the reading engine, and the engine's plan of it."""
-        with self.db.read() as db:
-            views, made = _asked_in_sql(db, text, readable, self.model)
+        query = _parsed(text)
+
+        def ask(views: Views) -> tuple[tuple[str, ...], str, str]:
+            made = _compiled(query, views)
             steps = run(f"EXPLAIN {made.sql}", views.tables, self.seconds_max)
             return made.relations, made.sql, "\n".join(steps.column(1).to_pylist())
 
-    @_in_one_snapshot
+        return self._asked(ask, readable)
+
     def table(self, name: str) -> tuple[pa.Table, tuple[AnswerColumn, ...], dict[str, AsOf]]:
         """All rows of a view as a table, with windows as structs, its columns, and what its rows
         speak for.
         """
-        with self.db.read() as db:
-            views = Views.of(db, model=self.model)
-            plan = live_plan(db, views.plan, name)
+
+        def ask(views: Views) -> tuple[pa.Table, tuple[AnswerColumn, ...], dict[str, AsOf]]:
+            plan = views.live(name)
             relation = views.relation(plan)
             table = run(f"SELECT * FROM {relation.sql}", views.tables, self.seconds_max)
             schema = pa.schema([(c.name, kind_of(c.type).arrow) for c in relation.columns])
-            return table.cast(schema), relation.columns, self._as_of(db, (plan.name,))
+            known = views.standing((plan.name,)).as_of(self.clock())
+            return table.cast(schema), relation.columns, known
+
+        return self._asked(ask)
+
+    def _asked(self, ask: Callable[[Views], T], readable: Readable = everything) -> T:
+        """Ask what was published, if it has all that is needed, or else a snapshot of the store."""
+        if published := self.model.published():
+            try:
+                snapshot = published.snapshot
+                return ask(Views(snapshot, None, readable, self.model, published))
+            except NotKept:
+                pass
+        while True:
+            try:
+                with self.db.read() as db:
+                    return ask(Views.of(db, readable, self.model))
+            except Moved:
+                continue  # another reader has brought the kept rows past the snapshot meanwhile
 
     def answers_about(self, names: set[str]) -> bool:
         """Whether `sql` can answer a query over these: views, and tables beside them."""
@@ -168,6 +189,17 @@ class Reader:
         tables = {table.name.lower() for table in plan.tables}
         return bool(names & views) and names <= views | tables
 
+    def _with_windows(
+        self,
+        views: Views,
+        plan: ViewPlan,
+        conditions: list[Condition],
+        limit: int | None = None,
+        order: str | None = None,
+    ) -> Answer:
+        answer = self._of_view(views, plan, conditions, limit, order)
+        return msgspec.structs.replace(answer, windows=windows_of(plan))
+
     def _of_view(
         self,
         views: Views,
@@ -176,6 +208,48 @@ class Reader:
         limit: int | None,
         order: str | None,
     ) -> Answer:
+        found = self._picked(views, plan, conditions, limit, order)
+        if found is None:
+            found = self._queried(views, plan, conditions, limit, order)
+        columns, table, total = found
+        fresh = any(table.column(len(columns)).to_pylist())
+        rows = stored(table, [column.type for column in columns])
+        answer = self._answer(views, rows, columns, (plan.name,), limit, fresh)
+        return msgspec.structs.replace(answer, total=total) if order else answer
+
+    def _picked(
+        self,
+        views: Views,
+        plan: ViewPlan,
+        conditions: list[Condition],
+        limit: int | None,
+        order: str | None,
+    ) -> tuple[Sequence[AnswerColumn], pa.Table, int] | None:
+        """Rows in memory that are found by a key or by comparing columns, which takes less than a
+        query; None if it needs one.
+        """
+        key = key_of(plan, conditions)
+        simple = key is not None or (not order and all(c.plain for c in conditions))
+        known = simple and plan.kept and plan.rowwise
+        kept = views.rows(plan, narrowed=bool(conditions)) if known else None
+        if kept is None:
+            return None
+        if key is not None:
+            table = kept.find(key)
+        else:
+            table = picked(plan, kept.whole, conditions).slice(0, self._wanted(limit) + 1)
+        views.tables[rows_name(plan)] = table
+        return kept_relation(plan).columns, table, table.num_rows
+
+    def _queried(
+        self,
+        views: Views,
+        plan: ViewPlan,
+        conditions: list[Condition],
+        limit: int | None,
+        order: str | None,
+    ) -> tuple[Sequence[AnswerColumn], pa.Table, int]:
+        """The rows that meet the conditions, by a query, and how many there are in all."""
         views.narrowed = {plan.name.lower(): conditions}
         relation = views.with_freshness(plan)
         rows = f"SELECT * FROM {relation.sql}{_where(conditions)}"
@@ -183,13 +257,8 @@ class Reader:
             rows = f"SELECT *, count(*) OVER () AS _total FROM ({rows}) {order_by(plan, order)}"
         sql = f"SELECT * FROM ({rows}) LIMIT {self._wanted(limit) + 1}"
         columns, table = relation.columns[:-1], run(sql, views.tables, self.seconds_max)
-        fresh = any(table.column(len(columns)).to_pylist())
-        found = stored(table, [column.type for column in columns])
-        answer = self._answer(views, found, columns, (plan.name,), limit, fresh)
-        if not order:
-            return answer
-        total = table.column(len(columns) + 1)[0].as_py() if table.num_rows else 0
-        return msgspec.structs.replace(answer, total=total)
+        total = table.column(len(columns) + 1)[0].as_py() if order and table.num_rows else 0
+        return columns, table, total
 
     def _wanted(self, limit: int | None) -> int:
         return min(limit if limit is not None else self.rows_max, self.rows_max)
@@ -201,23 +270,22 @@ class Reader:
         columns: Sequence[AnswerColumn],
         names: tuple[str, ...],
         limit: int | None,
-        fresh: bool,
+        fresh: bool | None = None,
     ) -> Answer:
-        """Rows, of which there may be one more than wanted, with what they speak for."""
-        wanted, known = self._wanted(limit), self._as_of(views.db, names)
+        """Rows, of which there may be one more than wanted, with what they speak for. `fresh` says
+        whether speed took part in them; if it is not known, wherever speed is ahead.
+        """
+        wanted, standing = self._wanted(limit), views.standing(names)
+        known = standing.as_of(self.clock())
         rows = rows_as_objects(raw[:wanted], columns)
         partial = any(stream.set_aside or stream.sampled for stream in known.values())
+        fresh = standing.fresh if fresh is None else fresh
         return Answer(
             rows,
             known,
             column_info(columns, views.cut(), fresh, partial),
             truncated=len(raw) > wanted and (limit is None or limit > wanted),
         )
-
-    def _as_of(self, db: Transaction, views: tuple[str, ...]) -> dict[str, AsOf]:
-        states = [read_stream(db, stream) for stream in _streams_of(db, views)]
-        parts = _provisional(db, views), _tables(db, views), _set_aside(db, views)
-        return as_of(states, self.clock(), *parts)
 
 
 def rows_of(
@@ -241,67 +309,15 @@ def _where(conditions: Sequence[Condition]) -> str:
     return " WHERE " + " AND ".join(c.outside for c in conditions) if conditions else ""
 
 
-def _asked_in_sql(
-    db: Transaction, text: str, readable: Readable, model: ReadModel
-) -> tuple[Views, Compiled]:
-    """The views behind a SELECT, and the SELECT for the reading engine."""
-    query, views = _parsed(text), Views.of(db, readable, model)
+def _compiled(query: exp.Query, views: Views) -> CompiledQuery:
+    """A SELECT over views for the reading engine."""
     tables = list(query.find_all(exp.Table))
     view = views.plan.view(tables[0].name) if len(tables) == 1 else None
     if view is not None and isinstance(query, exp.Select) and tables[0].parent_select is query:
         views.narrowed = {view.name.lower(): narrowing(query, view)}
     made = compile_query(query, views.find, views.names)
     names = tuple(found.name for name in made.relations if (found := views.plan.view(name)))
-    return views, Compiled(made.sql, made.columns, names)
-
-
-def _streams_of(db: Transaction, views: tuple[str, ...]) -> list[str]:
-    plan, found = Views.of(db).plan, dict[str, None]()
-    for name in views:
-        view = plan.view(name)
-        if view is not None:
-            names = [view.stream] if view.stream else _streams_of(db, view.reads)
-            found |= dict.fromkeys(names)
-    return list(found)
-
-
-def _tables(db: Transaction, views: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """The versions of the tables that those views join each stream with."""
-    plan, known = Views.of(db).plan, read_tables(db)
-    found: dict[str, dict[str, str]] = {}
-    for view in filter(None, map(plan.view, views)):
-        for stream, versions in _tables(db, view.reads).items():
-            found.setdefault(stream, {}).update(versions)
-        used = {name: known[name][0] for name in view.tables if name in known}
-        for stream in _streams_of(db, (view.name,)):
-            found.setdefault(stream, {}).update(used)
-    return found
-
-
-def _provisional(db: Transaction, views: tuple[str, ...]) -> set[str]:
-    """The streams of those views whose answers are provisional."""
-    plan, found = Views.of(db).plan, set[str]()
-    for view in filter(None, map(plan.view, views)):
-        if view.kind == "read":
-            found |= _provisional(db, view.reads)
-        elif _is_provisional(db, live_plan(db, plan, view.name)):
-            found.add(view.stream)
-    return found
-
-
-def _set_aside(db: Transaction, views: tuple[str, ...]) -> dict[str, int]:
-    """How many keys of those views' patterns are not searched, by stream."""
-    plan, found = Views.of(db).plan, Counter[str]()
-    for view in filter(None, map(plan.view, views)):
-        if view.kind == "read":
-            found.update(_set_aside(db, view.reads))
-        elif keys := set_aside(db, live_plan(db, plan, view.name)):
-            found[view.stream] += len(keys)
-    return dict(found)
-
-
-def _is_provisional(db: Transaction, plan: ViewPlan) -> bool:
-    return bool(provisional(db, plan.recompute)) or unfit(db, plan.recompute)
+    return CompiledQuery(made.sql, made.columns, names)
 
 
 def _parsed(text: str) -> exp.Query:

@@ -109,7 +109,7 @@ class _Step:
 
     def _old(self, name: str, age_us: int, condition: str) -> list[tuple[str, str]]:
         """The oldest alerts of which no notification waits."""
-        waiting = "SELECT alerts FROM _notices WHERE rule = ? AND state = 'waiting'"
+        waiting = "SELECT alerts FROM _outbox WHERE rule = ? AND state = 'waiting'"
         held = {id for (text,) in self.db.execute(waiting, (name,)) for id in _ids(text)}
         rows = self.db.execute(
             "SELECT id, position FROM _alerts WHERE rule = ? AND raised_at < ? "
@@ -121,12 +121,12 @@ class _Step:
     def remove_notices(self) -> None:
         """A notification goes with the last of its alerts."""
         ended = self.db.execute(
-            "SELECT number, action, state, alerts FROM _notices WHERE ended_at < ?",
+            "SELECT number, queue, state, alerts FROM _outbox WHERE ended_at < ?",
             (self.floor_us,),
         ).fetchall()
-        gone = [(n, action, state) for n, action, state, ids in ended if not self._any(_ids(ids))]
-        self.db.executemany("DELETE FROM _notices WHERE number = ?", [(n,) for n, *_ in gone])
-        delivered = [(kind_of(action), "") for _, action, state in gone if state == DELIVERED]
+        gone = [(n, queue, state) for n, queue, state, ids in ended if not self._any(_ids(ids))]
+        self.db.executemany("DELETE FROM _outbox WHERE number = ?", [(n,) for n, *_ in gone])
+        delivered = [(kind_of(queue), "") for _, queue, state in gone if state == DELIVERED]
         note_removed(self.db, DELIVERED, delivered)
 
     def _any(self, alerts: list[str]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headrace.core.subscription import Shape
+from headrace.core.subscription import ViewShape
 from headrace.core.time import from_iso
 
 
@@ -51,7 +51,7 @@ class Sessions:
 
 
 def merged_sessions(
-    shape: Shape, rows: Mapping[str, Mapping[str, Any]], known: Collection[str]
+    shape: ViewShape, rows: Mapping[str, Mapping[str, Any]], known: Collection[str]
 ) -> dict[str, list[str]]:
     """For the key of a row, the known keys of the sessions that were merged into it, by window."""
     place = (shape.keys or ()).index(shape.window or "")
@@ -76,7 +76,7 @@ def _session(key: str, place: int) -> Session:
 
 
 def _of_subjects(
-    shape: Shape, rows: Mapping[str, Mapping[str, Any]], subjects: Collection[bytes]
+    shape: ViewShape, rows: Mapping[str, Mapping[str, Any]], subjects: Collection[bytes]
 ) -> Iterator[Session]:
     """The sessions of the answer that have one of these subjects, which are few."""
     window, others = shape.window or "", [n for n in shape.keys or () if n != shape.window]

@@ -15,7 +15,9 @@ from typing import Any
 
 from headrace.core.errors import Unavailable
 from headrace.core.files import sync
+from headrace.core.migrations import transaction
 from headrace.serving.changes import Changed, Changes
+from headrace.serving.store_tables import STORE
 
 _TIMEOUT_S = 60
 sqlite_version = sqlite3.sqlite_version
@@ -33,18 +35,28 @@ class Connection(sqlite3.Connection):
 
 @contextmanager
 def peek(path: Path) -> Iterator[Connection]:
-    """A snapshot for a process that has no store open, and needs none."""
+    """A snapshot of a store, for a process that has none open, and needs none. An earlier version
+    is read as if it were migrated, and stays what it is.
+    """
     try:
         with closing(_read_only(path)) as db:
-            yield db
+            newest = STORE.is_newest(db, path)
+            if newest:
+                yield db
+        if not newest:
+            with closing(_writable(path)) as db:
+                db.execute("BEGIN IMMEDIATE")  # which nobody commits
+                STORE.migrate(db, path)
+                yield db
     except sqlite3.DatabaseError as error:
         raise Unavailable(f"the store at {path} cannot be read: {error}") from error
 
 
 @contextmanager
 def edit(path: Path) -> Iterator[Connection]:
-    """One transaction on a database that no process has open."""
-    with closing(sqlite3.connect(path, factory=Connection)) as db, db:
+    """One transaction on a store that no process has open, and that is migrated in it."""
+    with closing(_writable(path)) as db, transaction(db):
+        STORE.migrate(db, path)
         yield db
 
 
@@ -65,6 +77,10 @@ def copy_database(source: Path, target: Path) -> None:
         given.backup(taken)
         taken.execute("PRAGMA journal_mode = DELETE")
     sync(target)
+
+
+def _writable(path: Path) -> Connection:
+    return sqlite3.connect(path, isolation_level=None, timeout=_TIMEOUT_S, factory=Connection)
 
 
 def _read_only(path: Path) -> Connection:

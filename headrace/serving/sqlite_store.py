@@ -21,7 +21,6 @@ from headrace.serving.store import (
     Change,
     Epoch,
     GroupState,
-    Row,
     Shed,
     Staged,
     StateRow,
@@ -142,8 +141,8 @@ class SqliteStore:
         self,
         version: Version,
         full: bool,
-        rows: Sequence[Row],
-        values: Sequence[Row],
+        rows: pa.Table,
+        values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
     ) -> Staged:
         with self.db.write() as db:

@@ -7,10 +7,11 @@ never a mix. tests/serving/test_store.py states the protocol and runs on every i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -20,18 +21,26 @@ from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.serving.watermark import EventTime, Reached, Times, event_time
 
-Row = tuple[Any, ...]
 # Key, time and place of its last event, state, and when its timer is to fire.
 StateRow = tuple[str, int, int, bytes, int | None]
 
 
+class VersionState(StrEnum):
+    BUILDING = "building"  # until its first generation
+    LIVE = "live"  # it answers
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a view: `building` until its first generation, then `live`."""
+    """One version of a view."""
 
     plan: ViewPlan
-    state: str
+    state: VersionState
     since: Position  # speed rows of this version begin here
+
+    @property
+    def live(self) -> bool:
+        return self.state is VersionState.LIVE
 
     @property
     def name(self) -> str:
@@ -127,10 +136,10 @@ class Epoch:
     lower: Position
     reached: Reached
     counts: dict[str, int]  # events, late, duplicates, dead letters
-    rows: dict[str, Sequence[Row]]  # version id -> rows of key and lifted columns
+    rows: dict[str, pa.Table]  # version id -> rows of key and lifted columns
     started_at: int
-    # Version id -> what is carried on. The rows of such a version begin with their group, or with
-    # NOW for that of this epoch.
+    # Version id -> what is carried on. The rows of such a version name their group in CUT, or NOW
+    # for that of this epoch.
     carried: dict[str, CarriedEpoch] = field(default_factory=dict)
     # Version id -> rows of its answer that are no longer true, until batch has counted again.
     provisional: dict[str, int] = field(default_factory=dict)
@@ -254,10 +263,13 @@ class Store(Protocol):
         self,
         version: Version,
         full: bool,
-        rows: Sequence[Row],
-        values: Sequence[Row],
+        rows: pa.Table,
+        values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
-    ) -> Staged: ...
+    ) -> Staged:
+        """Put a build's rows beside the answer, with the values behind exact distinct counts: of
+        each partial column the keys and values (`v`).
+        """
 
     def audit_staged(self, staged: Staged, group: int, note: str = "") -> AuditResult:
         """Compare a staged build with what speed served for the same positions."""

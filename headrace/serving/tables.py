@@ -4,7 +4,7 @@ In every form that has columns only, a window `hour` is the two columns `hour_st
 as in the store's SQL views and in sinks; also the window of an ad-hoc query, which Spark calls a
 struct. Columns have the types of the answer, also when no row or only nulls came. What the answer
 speaks for goes along as JSON in the table's metadata under `headrace`.
-tests/serving/test_tables.py checks it, tests/api/test_querying.py that all forms agree.
+tests/serving/test_tables.py checks it, tests/api/test_sql_routes.py that all forms agree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What rules, watches and actions have done since the beginning, in numbers that never go back.
+"""What rules, watches and notifications have done so far, in numbers that never go back.
 
 What is removed from the ledger is counted where it is removed, in the same transaction:
     raised = in the ledger + removed.
@@ -20,7 +20,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The notifications of one kind of action."""
+    """The notifications of one kind of destination."""
 
     delivered: int = 0
     failed: int = 0  # given up, until somebody lets them be tried again
@@ -31,7 +31,7 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Tally:
     raised: dict[Pair, int]  # by rule and severity
-    sent: dict[str, Sent]  # by kind of action
+    sent: dict[str, Sent]  # by kind of destination
     watches: int = 0  # that are live
     matches: int = 0  # of all watches that ever were
 
@@ -66,10 +66,11 @@ def _raised(db: Transaction) -> dict[Pair, int]:
 
 def _sent(db: Transaction, now_us: int) -> dict[str, Sent]:
     counts, oldest = Counter[Pair](), dict[str, int]()
-    for action, state, count, queued_us in db.execute(
-        "SELECT action, state, count(*), min(queued_at) FROM _notices GROUP BY 1, 2"
+    for queue, state, count, queued_us in db.execute(
+        "SELECT queue, state, count(*), min(queued_at) FROM _outbox WHERE rule IS NOT NULL "
+        "GROUP BY 1, 2"
     ):
-        kind = kind_of(action)
+        kind = kind_of(queue)
         counts[kind, state] += count
         if state == "waiting":
             oldest[kind] = min(queued_us, oldest.get(kind, queued_us))
@@ -88,9 +89,9 @@ def _sent(db: Transaction, now_us: int) -> dict[str, Sent]:
     }
 
 
-def kind_of(action: str) -> str:
+def kind_of(destination: str) -> str:
     """
     >>> kind_of("file alerts.ndjson")
     'file'
     """
-    return action.partition(" ")[0]
+    return destination.partition(" ")[0]

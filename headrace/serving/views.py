@@ -1,38 +1,37 @@
-"""The views of one snapshot of the store, as relations of the reading engine.
+"""The views of one commit, as relations of the reading engine.
 
-A view that is kept is the finish of its merged rows, which are read from the store when the first
-query names it; a view over views is its own SELECT over theirs.
+A view that is kept is its rows in memory, or the finish of its merged rows, which are read from the
+store when the first query names it; a view over views is its own SELECT over theirs.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.certified.relation import AnswerColumn, ReadRelation
-from headrace.certified.select import Compiled, compile_query
+from headrace.certified.select import compile_query
 from headrace.certified.typed import quoted
-from headrace.compile.finish import answer_columns, compile_finish
-from headrace.compile.plan import FRESH, OutputPlan, Plan, ViewPlan
-from headrace.core.errors import NotFound, NotReady
+from headrace.compile.finish import answer_columns
+from headrace.compile.plan import FRESH, Plan, ViewPlan
 from headrace.core.origin import Origin
 from headrace.core.rule import ALERTS
 from headrace.define.dialect import parse_read
-from headrace.serving.catalog import read_plan, tables_of
-from headrace.serving.conditions import Condition, inside, span
+from headrace.serving.conditions import Condition, inside, key_of, span
 from headrace.serving.database import Transaction
+from headrace.serving.finished import kept_relation, merged_relation, rows_name, with_lists
+from headrace.serving.kept_rows import KeptRows
 from headrace.serving.ledger_rows import ledger_rows
-from headrace.serving.merged import arrow, cut_column, merged_sql
-from headrace.serving.read_model import Moved, ReadModel
+from headrace.serving.merged import merged_rows, read_stored
+from headrace.serving.read_model import Moved, Published, ReadModel
+from headrace.serving.snapshot import AnswerProgress, NotKept, Snapshot
 from headrace.serving.table_rows import read_rows, relation_of
 
 Readable = Callable[[str], bool]  # whether a view may be read
+_CUT = "_cut"
 
 
 def everything(view: str) -> bool:
@@ -41,29 +40,50 @@ def everything(view: str) -> bool:
 
 @dataclass(slots=True)
 class Views:
-    """Relations by name, and the tables behind those that were asked for."""
+    """Relations by name, and the tables behind those that were asked for: of a transaction, or of
+    what was published, without one.
+    """
 
-    db: Transaction
-    plan: Plan
+    snapshot: Snapshot
+    db: Transaction | None = None
     readable: Readable = everything
+    model: ReadModel | None = None
+    published: Published | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
     # Conditions that hold for every row that is asked for of a view, by its name in lower case.
     narrowed: Mapping[str, Collection[Condition]] = field(default_factory=dict)
-    model: ReadModel | None = None
     again: bool = True  # whether the caller can ask again in a newer snapshot
 
     @staticmethod
     def of(
         db: Transaction, readable: Readable = everything, model: ReadModel | None = None
     ) -> Views:
-        plan = read_plan(db)
-        if plan is None:
-            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return Views(db, plan, readable, model=model)
+        snapshot = model.snapshot(db) if model else Snapshot.of(db)
+        return Views(snapshot, db, readable, model)
+
+    @property
+    def plan(self) -> Plan:
+        return self.snapshot.plan
 
     @property
     def names(self) -> list[str]:
         return [view.name for view in self.plan.views if self.readable(view.name)]
+
+    @property
+    def store(self) -> Transaction:
+        if self.db is None:
+            raise NotKept
+        return self.db
+
+    def live(self, name: str) -> ViewPlan:
+        """A view as it answers now."""
+        return self.snapshot.live(self.db, name)
+
+    def standing(self, names: tuple[str, ...]) -> AnswerProgress:
+        """What an answer from these views speaks for."""
+        if self.model:
+            self.model.asked(names)
+        return self.snapshot.standing(self.db, names)
 
     def find(self, name: str) -> ReadRelation | None:
         """A view or table that the caller may read."""
@@ -76,109 +96,69 @@ class Views:
         table = next((t.name for t in self.plan.tables if t.name.lower() == name.lower()), None)
         if table is None:
             return None
-        self.tables[table] = read_rows(self.db, table)
+        self.tables[table] = read_rows(self.store, table)
         return relation_of(table, self.tables[table])
 
     def relation(self, view: ViewPlan) -> ReadRelation:
-        """A view's rows; of one that is kept, also whether speed took part in each."""
+        """A view's rows."""
         if view.name == ALERTS and not view.reads:
-            self.tables[ALERTS] = ledger_rows(self.db, view)
+            self.tables[ALERTS] = ledger_rows(self.store, view)
             return ReadRelation(quoted(ALERTS), answer_columns(view))
-        if view.kind == "read":
+        if not view.kept:
             made = compile_query(parse_read(view.read_sql, Origin("plan", 1)), self._below)
-            return ReadRelation(f"({made.sql})", _with_lists(view, made))
-        return self.kept(live_plan(self.db, self.plan, view.name))
-
-    def kept(self, live: ViewPlan) -> ReadRelation:
-        """The rows of a version, finished."""
-        name = f"merged_{live.recompute}"
-        if name not in self.tables:
-            self.tables[name] = self.merged(live)
-        made = _finish(live, name)
-        return ReadRelation(f"({made.sql})", _with_lists(live, made))
+            return ReadRelation(f"({made.sql})", with_lists(view, made))
+        return self._kept(self.live(view.name), fresh=False)
 
     def with_freshness(self, view: ViewPlan) -> ReadRelation:
         """A view's rows, each with whether speed took part in it; of a view over views that is not
         known of a row, so it is taken for granted.
         """
-        if not view.kept:
-            rows = self.relation(view)
-            columns = (*rows.columns, AnswerColumn(FRESH, "BOOLEAN"))
-            return ReadRelation(f"(SELECT *, true AS {FRESH} FROM {rows.sql})", columns)
-        marked = OutputPlan(FRESH, "BOOLEAN", FRESH)
-        return self.kept(msgspec.structs.replace(view, outputs=(*view.outputs, marked)))
+        if view.kept:
+            return self._kept(view, fresh=True)
+        rows = self.relation(view)
+        columns = (*rows.columns, AnswerColumn(FRESH, "BOOLEAN"))
+        return ReadRelation(f"(SELECT *, true AS {FRESH} FROM {rows.sql})", columns)
+
+    def _kept(self, live: ViewPlan, *, fresh: bool) -> ReadRelation:
+        """The rows of a version."""
+        # A limit decides on the view's rows before a condition asks for some of them.
+        asked = self.narrowed.get(live.name.lower(), ()) if live.limit is None else ()
+        rows = self.rows(live, narrowed=bool(asked))
+        if rows is not None:
+            key = key_of(live, asked)
+            self.tables[rows_name(live)] = rows.whole if key is None else rows.find(key)
+            return kept_relation(live, fresh=fresh)
+        self.tables[rows_name(live)] = self._merged(live, asked)
+        return merged_relation(live, fresh=fresh)
+
+    def rows(self, live: ViewPlan, *, narrowed: bool) -> KeptRows | None:
+        """The rows of a version that are in memory; None if they are to be read from the store."""
+        if self.model is None:
+            return None
+        if self.published is not None:
+            return self.model.published_rows(self.published, live)
+        try:
+            return self.model.rows(self.store, live, narrowed=narrowed)
+        except Moved:
+            if self.again:
+                raise
+            return None
+
+    def _merged(self, live: ViewPlan, asked: Collection[Condition]) -> pa.Table:
+        key = key_of(live, asked)
+        stored = read_stored(self.store, live, None if key is None else [key])
+        table = merged_rows(live, stored, inside(live, asked), span(live, asked))
+        if self.model:
+            self.model.looked_up(live, table.num_rows)
+        return table
 
     def cut(self) -> set[str]:
         """The collected lists, by table and column, of which one was cut in the rows that were
         read.
         """
         return {
-            f"{name}.{column.removesuffix(cut_column(''))}"
+            f"{name}.{column.removesuffix(_CUT)}"
             for name, table in self.tables.items()
             for column in table.column_names
-            if column.endswith(cut_column("")) and pc.any(table.column(column)).as_py()
+            if column.endswith(_CUT) and pc.any(table.column(column)).as_py()
         }
-
-    def merged(self, live: ViewPlan) -> pa.Table:
-        # A limit decides on the view's rows before a condition asks for some of them.
-        asked = self.narrowed.get(live.name.lower(), ()) if live.limit is None else ()
-        kept = self._kept(live, narrowed=bool(asked))
-        if kept is not None:
-            return kept
-        where, values = inside(live, asked)
-        sql = merged_sql(live, *tables_of(live)[:2], where=where, span=span(live, asked))
-        # The conditions stand in both arms of the union.
-        table = arrow(live, self.db.execute(sql, values * 2))
-        if self.model:
-            self.model.found(live, table.num_rows)
-        return table
-
-    def _kept(self, live: ViewPlan, *, narrowed: bool) -> pa.Table | None:
-        if self.model is None:
-            return None
-        try:
-            return self.model.rows(self.db, live, narrowed=narrowed)
-        except Moved:
-            if self.again:
-                raise
-            return None
-
-
-def _with_lists(view: ViewPlan, made: Compiled) -> tuple[AnswerColumn, ...]:
-    """The columns of a view's answer, with the lists that they are made of."""
-    pairs = zip(answer_columns(view), made.columns, strict=True)
-    return tuple(replace(column, lists=found.lists) for column, found in pairs)
-
-
-@lru_cache(maxsize=1_000)
-def _finish(live: ViewPlan, table: str) -> Compiled:
-    return compile_finish(live, table)
-
-
-def live_plan(db: Transaction, plan: Plan, name: str) -> ViewPlan:
-    """A view as it answers now."""
-    view = plan.view(name)
-    if view is None:
-        names = [shown.name for shown in plan.shown_views]
-        close = difflib.get_close_matches(name, names, 1)
-        listed = f"there are: {', '.join(names) or 'none'}."
-        raise NotFound(
-            f"there is no view '{name}'", hint=f"did you mean '{close[0]}'?" if close else listed
-        )
-    if view.kind == "read":
-        for source in view.reads:
-            live_plan(db, plan, source)
-        return view
-    row = db.execute(
-        "SELECT plan FROM _views WHERE name = ? AND state = 'live'", (view.name,)
-    ).fetchone()
-    if row is None:
-        raise NotReady(
-            f"view '{view.name}' is being built for the first time", hint="try again in a moment."
-        )
-    return _decoded(row[0])
-
-
-@lru_cache(maxsize=1_000)  # every read of a view meets the same plan
-def _decoded(text: str) -> ViewPlan:
-    return msgspec.json.decode(text, type=ViewPlan)

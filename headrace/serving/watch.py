@@ -10,7 +10,7 @@ from __future__ import annotations
 from headrace.compile.subscribe import query_of
 from headrace.core.errors import LimitReached
 from headrace.core.rule import ALERTS
-from headrace.core.subscription import Shape, Subscription
+from headrace.core.subscription import Subscription, ViewShape
 from headrace.core.time import from_iso
 from headrace.serving.account import Account, Look, Seen
 from headrace.serving.answer import Answer, AsOf, as_of
@@ -24,26 +24,28 @@ from headrace.serving.read import Reader
 class Watch:
     """One subscription, and what it has been told."""
 
-    def __init__(self, reader: Reader, asked: Subscription, shape: Shape, account: Account) -> None:
+    def __init__(
+        self, reader: Reader, asked: Subscription, shape: ViewShape, account: Account
+    ) -> None:
         self.reader, self.asked, self.shape, self.account = reader, asked, shape, account
         self._moved: object = None
-        self._looked: object = None
-        self._due_us: int | None = None
+        self._looked: tuple[object, int] = None, 0
+        self.due_us: int | None = None  # when to look although nothing has moved
 
     def look(self) -> Look | None:
         """What is to be said now; None if nothing has moved. It counts once it is `told`."""
         moved, now = self._progress(), self.reader.clock()
-        if moved == self._moved and (self._due_us is None or now < self._due_us):
+        if moved == self._moved and (self.due_us is None or now < self.due_us):
             return None
         found = look(self.asked, self.shape, self.account, self._seen(now))
-        self._looked = moved
+        self._looked = moved, now
         return found
 
     def told(self, found: Look) -> None:
         """The look's panes are where they belong, so they are not said again."""
         self.account.after(found)
-        self._moved = self._looked
-        self._due_us = self.account.due_us(self.asked)
+        self._moved, now = self._looked
+        self.due_us = self.account.due_us(self.asked, now)
 
     def _progress(self) -> object:
         with self.reader.db.read() as db:

@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
-from headrace.compile.plan import ActionPlan, ShapePlan, WatchPlan
+from headrace.compile.plan import ShapePlan, WatchPlan
 from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import iso
+from headrace.destination.kinds import Destination
 from headrace.serving.database import Transaction
-from headrace.serving.notices import end_notice
+from headrace.serving.notices import end_notice, read_destinations
 
 ACTIVE, ENDED, REMOVED = "active", "ended", "removed"
 _ENDLESS = 2**63 - 1
@@ -67,7 +68,7 @@ class Watching:
     number: int
     name: str
     severity: str
-    actions: tuple[ActionPlan, ...]
+    destinations: tuple[Destination, ...]
     until_us: int | None
     matches_max: int | None
     matches: int
@@ -83,7 +84,7 @@ def add(
         "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'active', 0, NULL, NULL)",
         (
             watch.name, watch.text, watch.shape, _json(watch.constants), watch.severity,
-            _json(watch.actions), watch.until_us, watch.matches_max, kept, now_us, who, lower,
+            _json(watch.destinations), watch.until_us, watch.matches_max, kept, now_us, who, lower,
         ),
     )  # fmt: skip
 
@@ -207,7 +208,7 @@ def watching(db: Transaction, numbers: Iterable[int]) -> dict[int, Watching]:
     found = {}
     for number in set(numbers):
         row = db.execute(
-            "SELECT number, name, severity, actions, until_us, matches_max, matches "
+            "SELECT number, name, severity, destinations, until_us, matches_max, matches "
             "FROM _watches WHERE number = ? AND state = 'active'",
             (number,),
         ).fetchone()
@@ -219,7 +220,7 @@ def watching(db: Transaction, numbers: Iterable[int]) -> dict[int, Watching]:
 def due(db: Transaction, now_us: int) -> list[Watching]:
     """The active watches whose moment has come."""
     rows = db.execute(
-        "SELECT number, name, severity, actions, until_us, matches_max, matches FROM _watches "
+        "SELECT number, name, severity, destinations, until_us, matches_max, matches FROM _watches "
         "WHERE state = 'active' AND until_us <= ? AND lower IS NOT NULL ORDER BY until_us",
         (now_us,),
     )
@@ -227,31 +228,25 @@ def due(db: Transaction, now_us: int) -> list[Watching]:
 
 
 def _watching(row: Sequence[Any]) -> Watching:
-    number, name, severity, actions, until, most, matches = row
-    plans = msgspec.json.decode(actions, type=tuple[ActionPlan, ...])
-    return Watching(number, name, severity, plans, until, most, matches)
+    number, name, severity, text, until, most, matches = row
+    return Watching(number, name, severity, read_destinations(text), until, most, matches)
 
 
-def actions_of(db: Transaction) -> dict[str, ActionPlan]:
+def destinations_of(db: Transaction) -> dict[str, Destination]:
     """All that watches notify, by name."""
-    rows = db.execute("SELECT DISTINCT actions FROM _watches")
-    plans = [msgspec.json.decode(text, type=tuple[ActionPlan, ...]) for (text,) in rows]
-    return {action.name: action for several in plans for action in several}
+    rows = db.execute("SELECT DISTINCT destinations FROM _watches")
+    return {one.name: one for (text,) in rows for one in read_destinations(text)}
 
 
 def into_streams(db: Transaction) -> list[WatchPlan]:
     """The active watches whose matches are events of other streams."""
-    rows = db.execute(
-        "SELECT name, text, shape, actions FROM _watches WHERE state = 'active' "
-        "AND actions LIKE '%\"stream\"%'"
-    )
+    rows = db.execute("SELECT name, text, shape, destinations FROM _watches WHERE state = 'active'")
+    found = ((*row, read_destinations(text)) for *row, text in rows)
     return [
-        WatchPlan(
-            name, text, shape, (), "", msgspec.json.decode(actions, type=tuple[ActionPlan, ...]),
-            None, None,
-        )
-        for name, text, shape, actions in rows
-    ]  # fmt: skip
+        WatchPlan(name, text, shape, (), "", destinations, None, None)
+        for name, text, shape, destinations in found
+        if any(destination.feeds for destination in destinations)
+    ]
 
 
 def statuses(db: Transaction, state: str | None = None) -> list[WatchStatus]:
@@ -288,7 +283,7 @@ def numbers(db: Transaction, problems: Sequence[str] = ()) -> WatchNumbers | Non
         return None
     sent = dict(
         db.execute(
-            "SELECT state, count(*) FROM _notices WHERE rule IN (SELECT name FROM _watches) "
+            "SELECT state, count(*) FROM _outbox WHERE rule IN (SELECT name FROM _watches) "
             "GROUP BY state"
         )
     )

@@ -14,18 +14,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from headrace.compile.plan import ShapePlan, ViewPlan
 from headrace.core.failpoint import failpoint
-from headrace.core.rule import hidden
+from headrace.core.rule import RAISED, hidden
 from headrace.core.time import Clock, iso, now_us
-from headrace.serving.candidates import CHUNK, Standing, bodies_of, placed_rows, standing
+from headrace.serving.candidates import (
+    CHUNK,
+    CandidateProgress,
+    Row,
+    bodies_of,
+    known_rows,
+    placed_rows,
+    standing,
+)
 from headrace.serving.database import Database, Transaction
 from headrace.serving.ledger import changed
-from headrace.serving.notices import RAISED, notify
+from headrace.serving.notices import notify
 from headrace.serving.watches import Watching, due, end, watching
 
 
@@ -72,7 +81,7 @@ class WatchLookout:
             )
         return count
 
-    def _save(self, at: Standing, part: Sequence[Match]) -> None:
+    def _save(self, at: CandidateProgress, part: Sequence[Match]) -> None:
         now = self.clock()
         with self.db.write() as db:
             active = watching(db, (match.watch for match in part))
@@ -103,16 +112,9 @@ def _matches(
     db: Transaction, shape: ShapePlan, view: ViewPlan, promoted: bool
 ) -> Iterator[list[Match]]:
     """New rows of active watches in the order of their times, a part at a time."""
-    rows = placed_rows(db, view, promoted)
-    partition, offset, time, _, watch = (output.key for output in view.outputs[:5])
-    cursor = db.execute(
-        f"SELECT t.* FROM ({rows}) t JOIN _watches w ON w.number = t.{watch} "
-        "WHERE w.state = 'active' AND NOT EXISTS "
-        "(SELECT 1 FROM _alerts a WHERE a.rule = w.name AND a.row_key = t._key) "
-        f"ORDER BY t.{time}, t.{partition}, t.{offset}"
-    )
+    rows = _unknown(db, shape, placed_rows(db, view, promoted))
     outputs = [output for output in view.outputs if not hidden(output.name)]
-    while part := cursor.fetchmany(CHUNK):
+    while part := list(islice(rows, CHUNK)):
         bodies = bodies_of(outputs, [row[8:] for row in part])
         yield [
             Match(row[0], bool(row[1]), row[4], row[5], row[6], bool(row[7]), body)
@@ -120,8 +122,20 @@ def _matches(
         ]
 
 
+def _unknown(db: Transaction, shape: ShapePlan, rows: Sequence[Row]) -> Iterator[Row]:
+    """The rows of active watches that the ledger does not have."""
+    sql = "SELECT number, name FROM _watches WHERE shape = ? AND state = 'active'"
+    active = dict(db.execute(sql, (shape.name,)).fetchall())
+    keys: dict[int, list[str]] = {}
+    for row in rows:
+        if row[6] in active:
+            keys.setdefault(row[6], []).append(row[0])
+    known = {watch: known_rows(db, active[watch], found) for watch, found in keys.items()}
+    return (row for row in rows if row[6] in known and row[0] not in known[row[6]])
+
+
 def _raised(
-    db: Transaction, at: Standing, watch: Watching, match: Match, now: int
+    db: Transaction, at: CandidateProgress, watch: Watching, match: Match, now: int
 ) -> Watching | None:
     """Save a match and its notification; the watch after it, None if it has ended."""
     if watch.until_us is not None and match.arrived_us >= watch.until_us:

@@ -8,8 +8,8 @@ from it, not when that arrived, or a backlog would look like silence. So a water
 once, by the epoch or the build that brings a flow to a place, and kept with that place in the
 transaction of its rows: all others read it there. It never goes back. Where silence alone would
 bring it further, speed commits an epoch without events. Lateness does not depend on it (see
-log/late.py). tests/serving/test_watermark.py checks it with a held clock, tests/transcripts what
-waits for it.
+log/lateness.py). tests/serving/test_watermark.py checks it with a held clock, tests/transcripts
+what waits for it.
 """
 
 from __future__ import annotations

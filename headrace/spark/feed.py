@@ -1,25 +1,31 @@
-"""A stream's events as Spark reads them: from the master as far as it goes, then from the log.
+"""A stream's events as Spark reads them; headrace/master/event_range.py has the law of it.
 
-Both give the same rows for the same range, so it does not matter how far the archive has come when
-a range is read. tests/spark/test_feed.py reads a range across the place where they meet.
+A job that comes too late, because retention has removed what it was to read from the log, fails,
+and the one after it parts the range at a newer version of the master.
+tests/spark/test_feed.py reads ranges across the place where master and log meet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from headrace.compile.plan import StreamPlan
 from headrace.compile.stored import typed_columns
 from headrace.core.address import LogAddress
-from headrace.core.event import ARRIVED_AT, HIDDEN, OFFSET, PARTITION, RAW, STATUS, Status
-from headrace.core.position import Position, PositionRange
+from headrace.core.event import ARRIVED_AT, HIDDEN, OFFSET, PARTITION, RAW, STATUS, EventStatus
+from headrace.core.position import Interval, Position, PositionRange
+from headrace.core.shedding import Shedding
+from headrace.log.decode import Decoder
+from headrace.log.interval import LogInterval, log_intervals
 from headrace.log.opening import open_reader
+from headrace.master.decoding import decoder_of
+from headrace.master.event_range import EventRange
 from headrace.master.parquet import sound
-from headrace.master.table import MasterTable, event_files
-from headrace.spark.source import FORMAT, LogSource
+from headrace.master.table import MasterTable
+from headrace.serving.watermark import Times
+from headrace.spark.log_range import log_frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +43,49 @@ class Feed:
     def end(self) -> Position:
         return open_reader(self.log).end()
 
-    def archived_events(self, spark: Any, range: PositionRange) -> Any:
-        """The events of a range, as Spark reads them from the master's files."""
+    def events(self, spark: Any, range: PositionRange) -> Any:
+        """The events of a range, wherever they are now, with the columns below."""
+        parted = EventRange.of(self.table, range)
+        events = self._archived(spark, parted).select(*self.columns)
+        if len(parted.logged):
+            logged = self.logged_events(spark, parted.logged, parted.highs)
+            events = events.unionByName(logged.select(*self.columns))
+        return events.where(_within(range))
+
+    def _archived(self, spark: Any, parted: EventRange) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        paths = sound(event_files(self.table.newest().files, range))
         schema = from_arrow_schema(self.table.schema, prefer_timestamp_ntz=True)
-        if not paths:
-            # As Arrow, because Spark then knows that it is empty and runs no job.
-            empty = spark.createDataFrame(self.table.schema.empty_table(), schema)
-            return typed(empty, self.stream)
-        frame = typed(spark.read.schema(schema).parquet(*paths), self.stream)
-        conditions = [
-            f"({PARTITION} = {partition} "
-            f"AND {OFFSET} >= {interval.lower} AND {OFFSET} < {interval.upper})"
-            for partition, interval in range.intervals()
-        ]
-        return frame.where(" OR ".join(conditions))
+        if paths := sound(parted.files()):
+            return typed(spark.read.schema(schema).parquet(*paths), self.stream)
+        # As Arrow, because Spark then knows that it is empty and runs no job.
+        return typed(spark.createDataFrame(self.table.schema.empty_table(), schema), self.stream)
 
-    def events_before(self, spark: Any, position: Position) -> Any:
-        """All events before a position, wherever they are now."""
-        version = self.table.newest()
-        cut = version.position.earliest(position)
-        cold = PositionRange(Position.start(self.stream.partitions), cut)
-        events = self.archived_events(spark, cold)
-        hot = PositionRange(cut, position)
-        if not len(hot):
-            return events
-        logged = self.logged_events(spark, hot, version.highs)
-        return events.select(*self.columns).unionByName(logged.select(*self.columns))
-
-    def logged_events(self, spark: Any, range: PositionRange, highs: tuple[int | None, ...]) -> Any:
+    def logged_events(self, spark: Any, range: PositionRange, highs: Times) -> Any:
         """The events of a range as the log has them; `highs` are the highest times before it."""
-        spark.dataSource.register(LogSource)
-        frame = (
-            spark.read.format(FORMAT)
-            .option("log", str(self.log))
-            .option("stream", msgspec.json.encode(self.stream).decode())
-            .option("columns", ",".join(self.stream.schema.stored.names))
-            .option("start", str(range.lower))
-            .option("end", str(range.upper))
-            .option("highs", msgspec.json.encode(highs).decode())
-            .load()
-        )
-        return typed(frame, self.stream).where(f"{STATUS} = {int(Status.EVENT)}")
+        return self.records(spark, range, highs).where(f"{STATUS} = {int(EventStatus.EVENT)}")
+
+    def records(
+        self, spark: Any, range: PositionRange, highs: Times, shedding: Shedding | None = None
+    ) -> Any:
+        """The records of a range as the log has them, of every status."""
+        parts = log_intervals(open_reader(self.log), self._decoder, range, highs)
+        return self._logged(spark, parts, shedding)
+
+    def no_records(self, spark: Any) -> Any:
+        """The same without any, which only the task finds out: so all of a plan is run."""
+        reader, nothing = open_reader(self.log), Interval(0, 0)
+        return self._logged(spark, [LogInterval(reader, self._decoder, 0, nothing, None)])
+
+    def _logged(
+        self, spark: Any, parts: Sequence[LogInterval], shedding: Shedding | None = None
+    ) -> Any:
+        schema = self._decoder.arrow_schema(raw=self.stream.raw)
+        return typed(log_frame(spark, parts, schema, shedding), self.stream)
+
+    @property
+    def _decoder(self) -> Decoder:
+        return decoder_of(self.stream)
 
     @property
     def columns(self) -> list[str]:
@@ -99,6 +104,16 @@ def typed(frame: Any, stream: StreamPlan) -> Any:
     columns = typed_columns(stream.schema, raw=stream.raw)
     made = {name: expr(sql) for name, sql in columns.items()}
     return frame.withColumns(made) if made else frame
+
+
+def _within(range: PositionRange) -> str:
+    """SQL: the event lies in the range."""
+    conditions = [
+        f"({PARTITION} = {partition} "
+        f"AND {OFFSET} >= {interval.lower} AND {OFFSET} < {interval.upper})"
+        for partition, interval in range.intervals()
+    ]
+    return " OR ".join(conditions) or "false"
 
 
 def high_sql(stream: StreamPlan) -> str:

@@ -4,8 +4,8 @@ Its text came over the network, so all SQL of it passes the fence: as it was wri
 Spark's analyser reads that, and as it is written again, because that is what runs. Only relations
 that were found in its structure are known to the fence, so it reads nothing that its author was
 not asked about. The project's own files are trusted and may say more.
-tests/run/test_fenced_routes.py sends hostile definitions, tests/spark/test_fence_definitions.py
-checks pieces of each kind.
+tests/run/shared/test_fenced_routes.py sends hostile definitions,
+tests/spark/test_fence_definitions.py checks pieces of each kind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.core.rule import ALERTS
 from headrace.define.definitions import MATCHED, RuleDefinition, WatchDefinition
 from headrace.define.dialect import sql_of
 from headrace.define.embedded import EmbeddedQuery, embedded_queries
-from headrace.define.matching import OWN_CALLS
+from headrace.define.match_recognize import OWN_CALLS
 from headrace.define.project import Project
 from headrace.spark.fence import check
 from headrace.spark.fence_text import FenceLimits

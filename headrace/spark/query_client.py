@@ -26,8 +26,8 @@ from typing import IO, Any
 import msgspec
 
 from headrace.core import errors
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import EngineFailed, HeadraceError, LimitReached, Unavailable
-from headrace.core.stopping import Stopping
 from headrace.define.settings import QuerySettings, SparkSettings
 
 WORKER = (sys.executable, "-m", "headrace.spark.query_worker")
@@ -136,9 +136,9 @@ class QueryClient:
         worker = self._worker  # read once, because another thread may close it
         return worker is not None and worker.alive
 
-    def run(self, request: QueryRequest, stopping: Stopping | None = None) -> QueryResult:
+    def run(self, request: QueryRequest, stopping: Cancellation | None = None) -> QueryResult:
         """Answer the query. `stopping` ends it from another thread."""
-        reply = self._ask(request, stopping or Stopping())
+        reply = self._ask(request, stopping or Cancellation())
         if reply.result is None:
             raise EngineFailed("the process for ad-hoc queries gave no answer")
         return reply.result
@@ -163,7 +163,7 @@ class QueryClient:
             self.close()
             raise Unavailable("the project is stopping")
 
-    def _ask(self, request: QueryRequest, stopping: Stopping) -> Reply:
+    def _ask(self, request: QueryRequest, stopping: Cancellation) -> Reply:
         try:
             # Killed as the time limit kills it: that needs no help from what runs in it.
             with stopping.by(self.close):

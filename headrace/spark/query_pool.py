@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import Overloaded, Unavailable
+from headrace.core.fair_queue import FairQueue, QueueEntry
 from headrace.core.meters import QUERIES, RUNNING, WAITING
-from headrace.core.stopping import Stopping
 from headrace.core.time import SECOND
-from headrace.core.turns import Turn, Turns
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import WORKER, QueryClient, QueryRequest, QueryResult
 
@@ -39,7 +39,7 @@ class QueryPool:
         command: Sequence[str] = WORKER,
     ) -> None:
         self._query = query
-        self._turns = Turns(query.workers, max(1, query.workers - 1), query.waiting_max)
+        self._turns = FairQueue(query.workers, max(1, query.workers - 1), query.waiting_max)
         self._clients = [
             QueryClient(spark, query, work / str(number), command)
             for number in range(query.workers)
@@ -50,10 +50,10 @@ class QueryPool:
         self._closed = False
 
     def run(
-        self, request: QueryRequest, stopping: Stopping | None = None, user: str = SUBSCRIPTIONS
+        self, request: QueryRequest, stopping: Cancellation | None = None, user: str = SUBSCRIPTIONS
     ) -> QueryResult:
         """Answer the query in the user's turn. `stopping` ends it from another thread."""
-        stopping = stopping or Stopping()
+        stopping = stopping or Cancellation()
         with self._turn(user, stopping), self._client() as client:
             return client.run(request, stopping)
 
@@ -81,7 +81,7 @@ class QueryPool:
     # Turns
 
     @contextmanager
-    def _turn(self, user: str, stopping: Stopping) -> Iterator[None]:
+    def _turn(self, user: str, stopping: Cancellation) -> Iterator[None]:
         woken = threading.Event()
         turn = self._turns.enter(user, woken.set)
         try:
@@ -92,7 +92,7 @@ class QueryPool:
             self._turns.leave(turn)
             self._count()
 
-    def _wait(self, turn: Turn, woken: threading.Event, stopping: Stopping) -> None:
+    def _wait(self, turn: QueueEntry, woken: threading.Event, stopping: Cancellation) -> None:
         seconds = self._query.seconds_max
         deadline = time.monotonic() + seconds
         while not woken.wait(_LOOK_S):

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from headrace.core.errors import BadDefinition
-from headrace.core.json_value import moment, number
+from headrace.core.json_value import number, timestamp
 from headrace.core.schema import Type
 
 _AS_TEXT = (t.AnsiIntervalType, t.CalendarIntervalType, t.VariantType, t.TimeType)
@@ -77,7 +77,7 @@ def optional(kind: t.DataType) -> Callable[[Any], Any]:
 
 
 _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (t.TimestampType, moment),
+    (t.TimestampType, timestamp),
     ((t.TimestampNTZType, t.DateType), lambda value: value.isoformat()),
     ((t.DoubleType, t.FloatType), number),
     (t.DecimalType, str),

@@ -64,11 +64,6 @@ _DEFAULTS = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     # A Python process of a machine that is busy with others may take long to say who it is.
     "spark.python.authenticate.socketTimeout": "120s",
-    "spark.sql.streaming.metricsEnabled": "false",
-    "spark.sql.streaming.minBatchesToRetain": "10",
-    "spark.sql.streaming.numRecentProgressUpdates": "20",
-    # One who looks at epochs finds their phases, and not twenty reports that nothing came.
-    "spark.sql.streaming.noDataProgressEventInterval": "1h",
 }
 _LOG4J = """\
 status = off
@@ -216,8 +211,6 @@ def _local_conf(work: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",  # loopback is shared with every user of the machine
         "spark.local.dir": str(work / "scratch"),
-        # Hadoop gives the files of checkpoints a mode of its own, whatever the process's umask is.
-        "spark.hadoop.fs.permissions.umask-mode": "077",
     }
 
 

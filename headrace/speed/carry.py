@@ -9,9 +9,11 @@ checks when rows fit; tests/transcripts that the answer is the reference's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from headrace.compile.plan import CarryPlan
 from headrace.core.event import OFFSET, PARTITION
@@ -20,14 +22,12 @@ from headrace.define.processors import ProcessorDefinition
 from headrace.serving.store import (
     NOW,
     CarriedEpoch,
-    Row,
     Store,
     StreamState,
     Version,
 )
 from headrace.serving.watermark import Times
 from headrace.spark.carry import Carrying
-from headrace.spark.relations import rows_of
 
 Read = Callable[[Any, PositionRange, Times], Any]
 
@@ -64,7 +64,7 @@ class Behind:
 class CarriedRows:
     """A carried view's part of an epoch; `again` asks for a fold from the boundary."""
 
-    rows: Sequence[Row]
+    rows: pa.Table
     epoch: CarriedEpoch
     again: bool = False
 
@@ -78,13 +78,14 @@ def follow(
     events: int,
 ) -> CarriedRows:
     """Fold the epoch's events onto the states at speed's position."""
-    if version.state != "live" or behind.store.unfit(version):
+    if not version.live or behind.store.unfit(version):
         # Without a generation, or beside one that does not fit, there is nothing to go on from.
-        return CarriedRows([], CarriedEpoch([], disorder=NOW, provisional=True), again=True)
+        waits = CarriedEpoch([], disorder=NOW, provisional=True)
+        return CarriedRows(pa.table({}), waits, again=True)
     marks, since_us = [(NOW, watermark)], behind.since_us(at_boundary=False)
     carrying = Carrying(spark, carry, behind.processors, events, str(NOW), marks, since_us)
     folded = carrying.fold(carrying.states(behind.store, version, at_boundary=False))
-    rows = rows_of(spark.sql(version.plan.partial_sql))
+    rows = spark.sql(version.plan.partial_sql).toArrow()
     disorder = NOW if folded.disordered else None
     carried = CarriedEpoch(folded.states, disorder=disorder, provisional=folded.disordered)
     return CarriedRows(rows, carried, again=folded.disordered)
@@ -102,7 +103,7 @@ def rebase(
     marks, since_us = [*behind.marks(), (NOW, watermark)], behind.since_us(at_boundary=True)
     carrying = Carrying(spark, carry, behind.processors, events, behind.cut(), marks, since_us)
     folded = carrying.fold(carrying.states(behind.store, version, at_boundary=True))
-    rows = rows_of(spark.sql(version.plan.partial_sql))
+    rows = spark.sql(version.plan.partial_sql).toArrow()
     disorder = NOW if folded.disordered else folded.disordered_cut
     return CarriedRows(rows, CarriedEpoch(folded.states, True, disorder, folded.disordered))
 

@@ -15,19 +15,21 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ParamSpec, TypeVar
 
+import pyarrow as pa
+
 from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import StreamPlan
-from headrace.core.event import LATE, PARTITION, STATUS, Status
+from headrace.core.event import LATE, PARTITION, STATUS, EventStatus
 from headrace.core.position import PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.spans import span
-from headrace.serving.store import NOW, CarriedEpoch, Epoch, Row, Version
+from headrace.serving.store import NOW, CarriedEpoch, Epoch, Version
 from headrace.serving.watermark import Reached, Times
 from headrace.spark.feed import high_sql
 from headrace.spark.joined import marks, with_new
 from headrace.spark.relations import rows_of
 from headrace.speed.carry import Behind, CarriedRows, follow, rebase
-from headrace.speed.memory import Memory, moments
+from headrace.speed.memory import JoinHistory, moments
 
 COUNTS = ("events", "late", "duplicates", "dead_letters")
 P = ParamSpec("P")
@@ -50,7 +52,7 @@ def compute_epoch(
     range: PositionRange,
     behind: Behind,
     started_at: int,
-    memory: Memory | None = None,
+    memory: JoinHistory | None = None,
     shedding: Shedding | None = None,
 ) -> Epoch:
     """Partials and counts of the events in `frame`, which holds what is taken of `range`.
@@ -60,7 +62,7 @@ def compute_epoch(
     frame, spark, before = frame.persist(), frame.sparkSession, behind.state.reached
     try:
         parts = apart(flow, frame)
-        events = [part.where(f"{STATUS} = {int(Status.EVENT)}") for part in parts]
+        events = [part.where(f"{STATUS} = {int(EventStatus.EVENT)}") for part in parts]
         # Small jobs wait more than they work, so all of them run at once over the one read.
         with ThreadPoolExecutor(max_workers=len(parts) + 1 + 2 * len(versions)) as pool:
             each = zip(parts, flow.streams, flow.parts(before.highs), strict=True)
@@ -116,17 +118,17 @@ def _work(
     deciding: Future[Reached],
     given: dict[str, Any],
     events: int,
-) -> Sequence[Row] | CarriedRows:
+) -> pa.Table | CarriedRows:
     if carry := version.plan.carry:
         # Only timers and patterns ask how far the watermark has come.
         mark = deciding.result().marks[0] if carry.made is not None else None
         return follow(spark, version, carry, behind, mark, events)
-    return rows_of(spark.sql(version.plan.partial_sql, args=given))
+    return spark.sql(version.plan.partial_sql, args=given).toArrow()
 
 
 def _rebase(
     spark: Any,
-    made: dict[Version, Sequence[Row] | CarriedRows],
+    made: dict[Version, pa.Table | CarriedRows],
     behind: Behind,
     reached: Reached,
 ) -> None:
@@ -134,7 +136,7 @@ def _rebase(
     again = [
         (version, version.plan.carry)
         for version, part in made.items()
-        if isinstance(part, CarriedRows) and part.again and version.state == "live"
+        if isinstance(part, CarriedRows) and part.again and version.live
     ]
     built = behind.state.built
     since = PositionRange(built.position, reached.position)
@@ -150,7 +152,7 @@ def _rebase(
 
 
 def _carried(
-    made: dict[Version, Sequence[Row] | CarriedRows], shedding: Shedding | None
+    made: dict[Version, pa.Table | CarriedRows], shedding: Shedding | None
 ) -> dict[str, CarriedEpoch]:
     parts = {v.id: part.epoch for v, part in made.items() if isinstance(part, CarriedRows)}
     if shedding is None:
@@ -164,7 +166,7 @@ class _Joined:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: JoinHistory,
         versions: list[Version],
         counting: Sequence[Future[Counted]],
         before: Reached,
@@ -179,8 +181,6 @@ class _Joined:
         """New and old events together, each saying which it is."""
         since = moments(self.flow, self.joins, self.before.marks, self.lows)
         old = self.memory.recall(range.lower, since)
-        # A streaming query has a session of its own, and a union belongs to that of its first part:
-        # only with the new events first do the views' SQL and the relations meet in one.
         return [
             with_new(new.select(*before.columns), True).unionByName(with_new(before, False))
             for before, new in zip(old, events, strict=True)
@@ -222,10 +222,10 @@ def _count(frame: Any, stream: StreamPlan, highs: Times) -> Counted:
     """How many events there were of each kind, and the highest event time after them."""
     by_partition = frame.groupBy(PARTITION).agg(
         *_expressions(
-            f"count_if({STATUS} = {int(Status.EVENT)})",
+            f"count_if({STATUS} = {int(EventStatus.EVENT)})",
             f"count_if({LATE})",
-            f"count_if({STATUS} = {int(Status.DUPLICATE)})",
-            f"count_if({STATUS} = {int(Status.DEAD_LETTER)})",
+            f"count_if({STATUS} = {int(EventStatus.DUPLICATE)})",
+            f"count_if({STATUS} = {int(EventStatus.DEAD_LETTER)})",
             f"max({high_sql(stream)})",
             f"min(unix_micros(`{stream.watermark[0]}`))" if stream.watermark else "NULL",
         )

@@ -1,6 +1,6 @@
 """What speed remembers of a joined flow: the old events that a new one may still find.
 
-Memory is scratch. It is a pair of frames in Spark at one position, holding the events dated since a
+The history is scratch: a pair of frames in Spark at one position, with the events dated since a
 moment; if another position or an earlier moment is asked for, it is read again from master and log.
 So an epoch finds every partner, however late its event is, and a lost memory costs only time.
 tests/speed/test_memory.py checks the moments, tests/transcripts that answers do not depend on it.
@@ -13,13 +13,13 @@ from typing import Any
 
 from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import JoinPlan
-from headrace.core.position import Position
+from headrace.core.position import Position, PositionRange
 from headrace.spark.feed import Feed
 
 EVER = -(2**62)  # a moment before every event
 
 
-class Memory:
+class JoinHistory:
     """The old events of a joined flow."""
 
     def __init__(self, spark: Any, flow: FlowPlan, feeds: tuple[Feed, ...]) -> None:
@@ -39,7 +39,7 @@ class Memory:
     def _read(self, position: Position, since: Sequence[int]) -> list[Any]:
         parts = zip(self.feeds, self.flow.positions(position), since, strict=True)
         return [
-            _kept(feed.events_before(self.spark, part).select(*feed.columns), feed, moment)
+            _kept(feed.events(self.spark, PositionRange.before(part)), feed, moment)
             for feed, part, moment in parts
         ]
 

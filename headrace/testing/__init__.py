@@ -1,4 +1,4 @@
-"""Shipped to users: stories about views (transcripts), and the interpreter that says what is right.
+"""Shipped to users: transcripts of tests of views, and the reference interpreter.
 
 >>> story = '''
 ... name: two clicks of one user
@@ -11,15 +11,15 @@
 """
 
 from headrace.testing.compare import differences
-from headrace.testing.play import Engine, StoryFailed, play
+from headrace.testing.play import Engine, TranscriptFailed, play
 from headrace.testing.reference_engine import ReferenceEngine
 from headrace.testing.transcript import Transcript, load, loads
 
 __all__ = [
     "Engine",
     "ReferenceEngine",
-    "StoryFailed",
     "Transcript",
+    "TranscriptFailed",
     "differences",
     "load",
     "loads",

@@ -21,7 +21,7 @@ _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 def differences(
     expected: Answer, actual: Answer, approximate: Mapping[str, float] | None = None
 ) -> list[str]:
-    """What is wrong with the actual answer, nothing if it is right.
+    """The differences of the actual answer, one sentence each.
 
     >>> differences([{"user": "a", "n": 2}], [{"user": "a", "n": 3}, {"user": "b", "n": 1}])
     ["row user='a': n should be 2 but is 3", "unexpected row user='b', n=1"]
@@ -109,7 +109,9 @@ def _same_in(name: str, a: AnswerRow, b: AnswerRow, tolerance: Mapping[str, floa
 def _explained(
     wanted: list[AnswerRow], found: list[AnswerRow], tolerance: Mapping[str, float]
 ) -> list[str]:
-    """Each wanted row is told against the most similar row that is left; the others stand alone."""
+    """Compare each expected row with the most similar row that is left; report the others as
+    missing or unexpected.
+    """
     sentences, rest = [], list(found)
     for row in wanted:
         if not rest:

@@ -1,12 +1,12 @@
-"""From a record's bytes to typed values, or the reason why not: the strictness of declared types.
+"""Decodes a record to typed values, or gives the reason why not.
 
 A record is one JSON object in UTF-8. STRING takes text, BOOLEAN true and false, whole types whole
 numbers in range, FLOAT and DOUBLE any finite number, DECIMAL a number or text that it holds without
-rounding, TIMESTAMP ISO 8601 text or what its FORMAT says, BINARY base64, ARRAY a list, MAP and
+rounding, TIMESTAMP ISO 8601 text or a value in its FORMAT, BINARY base64, ARRAY a list, MAP and
 STRUCT an object, VARIANT anything. Nothing is converted: "3" is not a BIGINT. A field that is
 missing is NULL, and one that is not declared is ignored; a NULL where NOT NULL was declared is
-refused. A column with FROM is what its path finds.
-tests/testing/test_reference_engine.py has a table of accepted and refused values.
+refused. A column with FROM is what its path finds. tests/testing/test_reference_engine.py has a
+table of accepted and refused values.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typing import Any
 from headrace.core.schema import Column, Type
 from headrace.core.time import FIRST, LAST, from_iso
 from headrace.testing.reference import Date, LocalTimestamp, Timestamp, Variant
-from headrace.testing.time_formats import moment_us
+from headrace.testing.time_formats import timestamp_us
 
 _STEP = re.compile(r"""\.?"((?:[^"\\]|\\.)*)"|\.([\w-]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 _PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,9})?", re.I | re.A)
 
 
-class NotDecoded(ValueError):
+class DecodeError(ValueError):
     """The record is a dead letter; the message says why."""
 
 
@@ -66,7 +66,7 @@ def raw_of(record: bytes) -> Any:
 
 def _part(text: str) -> int | float | Decimal:
     if len(text) > 1_000:
-        raise NotDecoded("a number is too long")
+        raise DecodeError("a number is too long")
     if "e" in text.lower() or sum(map(str.isdigit, text)) > 38:
         return float(text)
     number = Decimal(text) if "." in text else int(text)
@@ -75,7 +75,7 @@ def _part(text: str) -> int | float | Decimal:
 
 def _named_parts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if any(len(name) > 50_000 for name, _ in pairs):
-        raise NotDecoded("a name is too long")
+        raise DecodeError("a name is too long")
     return dict(pairs)
 
 
@@ -98,7 +98,7 @@ def _named(record: bytes, name: str | None, columns: Sequence[Column]) -> Any:
     column = next((c for c in columns if name and c.name.lower() == name.lower()), None)
     try:
         return _at(_object(record), _path(column) if column else [name]) if name else None
-    except NotDecoded:
+    except DecodeError:
         return None
 
 
@@ -143,21 +143,21 @@ def _object(record: bytes) -> dict[str, Any]:
     try:
         found = json.loads(record.decode(), parse_float=Decimal, parse_constant=_refused)
     except (ValueError, RecursionError) as problem:
-        raise NotDecoded(f"not JSON: {problem}") from problem
+        raise DecodeError(f"not JSON: {problem}") from problem
     if not isinstance(found, dict):
-        raise NotDecoded("not a JSON object")
+        raise DecodeError("not a JSON object")
     return found
 
 
 def _refused(constant: str) -> Any:
-    raise NotDecoded(f"{constant} is not JSON")
+    raise DecodeError(f"{constant} is not JSON")
 
 
 def _field(column: Column, value: Any) -> Any:
     if value is None and column.default is not None:
         value = json.loads(column.default, parse_float=Decimal)
     if value is None and not column.nullable:
-        raise NotDecoded(f"{column.name} is missing and is declared NOT NULL")
+        raise DecodeError(f"{column.name} is missing and is declared NOT NULL")
     if value is not None and column.format:
         return _formatted(value, column.format)
     return typed(value, column.type)
@@ -165,18 +165,18 @@ def _field(column: Column, value: Any) -> Any:
 
 def _formatted(value: Any, format: str) -> Timestamp:
     try:
-        us = moment_us(value, format)
+        us = timestamp_us(value, format)
     except (ValueError, ArithmeticError) as problem:
-        raise NotDecoded(f"{value!r} is not a time in the format {format}") from problem
+        raise DecodeError(f"{value!r} is not a time in the format {format}") from problem
     if not FIRST <= us <= LAST:
-        raise NotDecoded(f"{value!r} is not within the years 1 to 9999")
+        raise DecodeError(f"{value!r} is not within the years 1 to 9999")
     return Timestamp(us)
 
 
 def _exactly(kind: type) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if type(value) is not kind:
-            raise NotDecoded(f"{value!r} is not of type {kind.__name__}")
+            raise DecodeError(f"{value!r} is not of type {kind.__name__}")
         return value
 
     return check
@@ -186,7 +186,7 @@ def _whole(bits: int) -> Callable[[Any], int]:
     def check(value: Any) -> int:
         whole: int = _exactly(int)(value)
         if not -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1):
-            raise NotDecoded(f"{value} does not fit {bits} bits")
+            raise DecodeError(f"{value} does not fit {bits} bits")
         return whole
 
     return check
@@ -198,7 +198,7 @@ def _double(value: Any) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise NotDecoded(f"{value} does not fit a double")
+        raise DecodeError(f"{value} does not fit a double")
     return number
 
 
@@ -206,21 +206,21 @@ def _float(value: Any) -> float:
     try:
         return float(struct.unpack("f", struct.pack("f", _double(value)))[0])
     except OverflowError as problem:
-        raise NotDecoded(f"{value} does not fit a float") from problem
+        raise DecodeError(f"{value} does not fit a float") from problem
 
 
 def _decimal(value: Any, type_: Type) -> Decimal:
     """The number if it is a whole number of units of the last digit, and not too many of them."""
     if isinstance(value, bool | list | dict) or not _PLAIN_NUMBER.fullmatch(str(value)):
-        raise NotDecoded(f"{value!r} is not a number")
+        raise DecodeError(f"{value!r} is not a number")
     precision, scale = type_.size or (10, 0)
     number = Decimal(value)
     if number and not -400 < number.adjusted() < 400:
-        raise NotDecoded(f"{value} does not fit {type_.spark}")
+        raise DecodeError(f"{value} does not fit {type_.spark}")
     numerator, denominator = number.as_integer_ratio()
     units, rest = divmod(numerator * 10**scale, denominator)
     if rest or abs(units) >= 10**precision:
-        raise NotDecoded(f"{value} does not fit {type_.spark}")
+        raise DecodeError(f"{value} does not fit {type_.spark}")
     return Decimal((units < 0, tuple(map(int, str(abs(units)))), -scale))
 
 
@@ -228,7 +228,7 @@ def _binary(value: Any) -> bytes:
     try:
         return base64.b64decode(_exactly(str)(value), validate=True)
     except ValueError as problem:
-        raise NotDecoded(f"{value!r} is not base64") from problem
+        raise DecodeError(f"{value!r} is not base64") from problem
 
 
 def _variant(value: Any) -> Any:
@@ -246,12 +246,12 @@ def _date(value: Any) -> Date:
     try:
         return Date((date.fromisoformat(text) - date(1970, 1, 1)).days)
     except ValueError as problem:
-        raise NotDecoded(f"{value!r} is not a date") from problem
+        raise DecodeError(f"{value!r} is not a date") from problem
 
 
 def _local(value: Any) -> LocalTimestamp:
     if "Z" in _exactly(str)(value) or re.search(r":\d\d[+-]", value):
-        raise NotDecoded(f"{value!r} has a zone")
+        raise DecodeError(f"{value!r} has a zone")
     return LocalTimestamp(_timestamp(value).us)
 
 
@@ -259,7 +259,7 @@ def _timestamp(value: Any) -> Timestamp:
     try:
         return Timestamp(from_iso(_exactly(str)(value)))
     except ValueError as problem:
-        raise NotDecoded(f"{value!r} is not a moment") from problem
+        raise DecodeError(f"{value!r} is not a timestamp") from problem
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {

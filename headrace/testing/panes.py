@@ -1,14 +1,14 @@
-"""What a subscription must say, decided by looking at its whole past each time.
+"""The panes of a subscription, computed from all snapshots so far at each step.
 
-This is the specification of panes and shares no code with the engine: it keeps every answer that
-was looked at and tells the story of each row from the first look on. What is new in the last look
-is what the subscriber hears. Slow, and simple enough to be believed.
+This is the specification of panes and shares no code with the engine: it keeps every snapshot of
+the view and replays the history of each row from the first one on. The new panes are those of the
+last snapshot. It is slow, but simple.
 
-A row of a window has the story of its keys. A session grows and merges, so all sessions of the
-other keys have one story: a session continues those inside its window. Its pane deletes the ones
+A row of a window has the history of its keys. A session grows and merges, so all sessions of the
+other keys have one history: a session continues those inside its window. Its pane deletes the ones
 that were sent (DISCARDING: their negatives) before its own row; events and intervals of triggers
-count from what was sent and has waited inside it.
-tests/testing/test_panes.py checks it by hand, and the transcripts `emit_*` compare the engines.
+count from what was sent and has waited inside it. tests/testing/test_panes.py checks it by hand,
+and the transcripts `emit_*` compare the engines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from headrace.core.time import duration_us, from_iso
 from headrace.testing.compare import same
-from headrace.testing.declared import Declared, Query, Watch, split
+from headrace.testing.declarations import Declarations, QueryDeclaration, WatchDeclaration, split
 
 Row = dict[str, Any]
 _SUBSCRIBE = re.compile(
@@ -31,8 +31,8 @@ _FORMS = ("INSERTS", "DELETES", "RELATION")
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """One look: the answer, the watermark and the time."""
+class ViewSnapshot:
+    """A snapshot of a view: the answer, the watermark and the time."""
 
     rows: list[Row]
     watermark: int | None
@@ -40,8 +40,10 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of one row: its newest version, and what of it was sent and waits."""
+class RowState:
+    """The state of one row: its newest version, the version that was sent, and since when a change
+    waits.
+    """
 
     seen: Row
     sent: Row | None
@@ -51,8 +53,8 @@ class Known:
 
 @dataclass
 class Subscriber:
-    """Hears one subscription; `keys`, `window` and `count` name the view's columns, and `sessions`
-    says that the windows are sessions.
+    """One subscription; `keys`, `window` and `count` name the view's columns, and `sessions` says
+    that the windows are sessions.
     """
 
     text: str
@@ -60,7 +62,7 @@ class Subscriber:
     window: str | None
     count: str | None
     sessions: bool = False
-    past: list[Moment] = field(default_factory=list)
+    past: list[ViewSnapshot] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         match = _SUBSCRIBE.fullmatch(self.text)
@@ -69,52 +71,52 @@ class Subscriber:
         self.where = dict(re.findall(r"(\w+)\s*=\s*'?([^' ]*)'?", match["where"] or ""))
         self.emit = " ".join((match["emit"] or "CHANGES").upper().replace(",", " ").split())
 
-    def hears(self, rows: list[Row], watermark: int | None, now: int) -> list[Row]:
-        """The panes of one more look."""
+    def observe(self, rows: list[Row], watermark: int | None, now: int) -> list[Row]:
+        """The panes after one more snapshot."""
         kept = [r for r in rows if all(str(r[k]) == v for k, v in self.where.items())]
         before = self.past[-1].watermark if self.past else None
         known = [mark for mark in (before, watermark) if mark is not None]
-        self.past.append(Moment(kept, max(known) if known else None, now))
+        self.past.append(ViewSnapshot(kept, max(known) if known else None, now))
         subjects = dict.fromkeys(self._subject(r) for m in self.past for r in self._rows(m))
-        told = [pane for subject in subjects for pane in self._story(subject)]
-        return [pane for _, pane in sorted(told, key=lambda pair: pair[0])]
+        panes = [pane for subject in subjects for pane in self._history(subject)]
+        return [pane for _, pane in sorted(panes, key=lambda pair: pair[0])]
 
-    # The story of a row, or of the sessions that may become one
+    # The history of a row, or of the sessions that may become one
 
-    def _rows(self, moment: Moment) -> list[Row]:
+    def _rows(self, snapshot: ViewSnapshot) -> list[Row]:
         whole = self.emit == "RELATION"
-        return [{"rows": sorted(moment.rows, key=repr)}] if whole else moment.rows
+        return [{"rows": sorted(snapshot.rows, key=repr)}] if whole else snapshot.rows
 
     def _name(self, row: Row) -> str:
         return "" if self.emit == "RELATION" else repr([row[key] for key in self.keys])
 
     def _subject(self, row: Row) -> str:
-        """Rows of one subject can have to do with each other."""
+        """The key of rows that may merge."""
         if not self.sessions or self.emit == "RELATION":
             return self._name(row)
         return repr([row[key] for key in self.keys if key != self.window])
 
-    def _story(self, subject: str) -> list[tuple[tuple[str, str], Row]]:
-        """What is said of a subject in the last look, each pane with its place among the others."""
-        known: dict[str, Known] = {}
+    def _history(self, subject: str) -> list[tuple[tuple[str, str], Row]]:
+        """The panes of a subject in the last snapshot, each with its sort key."""
+        known: dict[str, RowState] = {}
         said: list[tuple[tuple[str, str], Row]] = []
         mark = None
-        for moment in self.past:
-            rows = {self._name(r): r for r in self._rows(moment) if self._subject(r) == subject}
+        for snapshot in self.past:
+            rows = {self._name(r): r for r in self._rows(snapshot) if self._subject(r) == subject}
             heirs = {n: self._inside(r, known) for n, r in rows.items()}
             inherited = {n for inside in heirs.values() for n in inside}
             heirs |= {n: {n: old} for n, old in known.items() if n not in inherited}
             said, known = [], {}
             for name, inside in heirs.items():
-                panes, left = self._chapter(name, rows.get(name), inside, mark, moment)
+                panes, left = self._step(name, rows.get(name), inside, mark, snapshot)
                 place = self._place(rows.get(name) or inside[name].seen)
                 said += [((place, name), pane) for pane in panes]
                 known |= left
-            mark = moment.watermark
+            mark = snapshot.watermark
         return said
 
-    def _inside(self, row: Row, known: dict[str, Known]) -> dict[str, Known]:
-        """What is known of the row, or of the sessions that are a part of it by now."""
+    def _inside(self, row: Row, known: dict[str, RowState]) -> dict[str, RowState]:
+        """The state of the row, or of the sessions that have merged into it."""
         if not self.sessions or self.emit == "RELATION":
             return {n: old for n, old in known.items() if n == self._name(row)}
         start, end = self._span(row)
@@ -129,10 +131,15 @@ class Subscriber:
     def _place(self, row: Row) -> str:
         return str((row.get(self.window or "") or {}).get("start", ""))
 
-    def _chapter(
-        self, name: str, row: Row | None, inside: dict[str, Known], mark: int | None, at: Moment
-    ) -> tuple[list[Row], dict[str, Known]]:
-        """What one look says of a row, and what is known of it afterwards."""
+    def _step(
+        self,
+        name: str,
+        row: Row | None,
+        inside: dict[str, RowState],
+        mark: int | None,
+        at: ViewSnapshot,
+    ) -> tuple[list[Row], dict[str, RowState]]:
+        """The panes of a row in one snapshot, and its state afterwards."""
         sent = {n: old.sent for n, old in inside.items() if old.sent is not None}
         standing = {n: inside[n] for n in sent}
         if row is None and not sent:
@@ -152,9 +159,9 @@ class Subscriber:
             panes = self._said(row, own, list(sent.values()), number, timing, last)
             if row is None:
                 return panes, {}
-            return panes, {name: Known(row, row, number + bool(panes), None)}
-        told = inside[name].number if name in inside else 0
-        return [], standing | {name: Known(row or own or {}, own, told, since)}
+            return panes, {name: RowState(row, row, number + bool(panes), None)}
+        number = inside[name].number if name in inside else 0
+        return [], standing | {name: RowState(row or own or {}, own, number, since)}
 
     def _end(self, row: Row | None) -> int | None:
         window = (row or {}).get(self.window or "") or {}
@@ -169,8 +176,8 @@ class Subscriber:
         """Whether the window is closed at this watermark."""
         allowed = re.search(r"ALLOWED LATENESS INTERVAL (.+?)(?= EARLY| ON | LATE |$)", self.emit)
         lateness = duration_us(allowed[1].replace("'", "")) if allowed else 0
-        speaks_of_ends = "ON TIME" in self.emit or allowed is not None
-        endless = not allowed and (not speaks_of_ends or "LATE EVERY" in self.emit)
+        has_ends = "ON TIME" in self.emit or allowed is not None
+        endless = not allowed and (not has_ends or "LATE EVERY" in self.emit)
         return not endless and end is not None and mark is not None and mark >= end + lateness
 
     def _events(self, row: Row | None) -> int:
@@ -215,11 +222,11 @@ class Subscriber:
             panes[-1]["last"] = last
         return panes
 
-    def _difference(self, row: Row | None, told: Row | None) -> Row:
-        new, old = row or {}, told or {}
+    def _difference(self, row: Row | None, sent: Row | None) -> Row:
+        new, old = row or {}, sent or {}
         return {
             name: value if name in self.keys else (new.get(name) or 0) - (old.get(name) or 0)
-            for name, value in (row or told or {}).items()
+            for name, value in (row or sent or {}).items()
         }
 
 
@@ -229,8 +236,8 @@ def _alike(one: Row | None, other: Row | None) -> bool:
     return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
 
 
-def subscriber_of(declared: Declared, columns: tuple[str, ...], text: str) -> Subscriber:
-    """The subscriber of a text, with what the definition's own words say of its columns."""
+def subscriber_of(declared: Declarations, columns: tuple[str, ...], text: str) -> Subscriber:
+    """The subscriber of a text, with the columns that its definition names."""
     bare = Subscriber(text, (), None, None)
     query = next(q for q in declared.queries if q.name.lower() == bare.view.lower())
     listed = re.match(r"\s*SELECT\s+(.+?)\s+FROM\s", query.text, re.I | re.S)
@@ -247,9 +254,12 @@ def subscriber_of(declared: Declared, columns: tuple[str, ...], text: str) -> Su
     )
 
 
-def streams_behind(declared: Declared, name: str) -> list[str]:
+def streams_behind(declared: Declarations, name: str) -> list[str]:
     """The streams that take in what a view or watch reads."""
-    queries: tuple[Query | Watch, ...] = (*declared.queries, *declared.watches)
+    queries: tuple[QueryDeclaration | WatchDeclaration, ...] = (
+        *declared.queries,
+        *declared.watches,
+    )
     query = next(q for q in queries if q.name.lower() == name.lower())
     found = [s.name for s in declared.streams if re.search(rf"\b{s.name}\b", query.text, re.I)]
     for inner in _behind(declared, query.text):
@@ -257,6 +267,6 @@ def streams_behind(declared: Declared, name: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _behind(declared: Declared, text: str) -> list[Query]:
+def _behind(declared: Declarations, text: str) -> list[QueryDeclaration]:
     read = re.findall(r"(?:\b(?:FROM|JOIN)|^ON)\s+(\w+)", text, re.I)
     return [q for q in declared.queries if q.name.lower() in {name.lower() for name in read}]

@@ -1,9 +1,8 @@
-"""Play a transcript on an engine: whatever the engine, the story must come true.
+"""Plays a transcript on an engine and checks its expectations.
 
-`play` sends what the transcript sends and checks each expectation where it stands. It knows
-nothing of how an engine works: one that batches, one that streams and one that crashes after each
-step are all an `Engine`. A story that does not come true raises `StoryFailed`, with every
-difference.
+`play` sends the transcript's events and checks each expectation in its place. It does not depend on
+the engine: one that batches, one that streams and one that crashes after each step are all an
+`Engine`. A failed expectation raises `TranscriptFailed`, with every difference.
 tests/transcripts/test_transcripts.py plays every transcript on every engine.
 """
 
@@ -28,7 +27,7 @@ Row = dict[str, Any]
 
 
 class Engine(Protocol):
-    """What can take a story's events and be asked about its views."""
+    """An engine that takes a transcript's events and answers its views."""
 
     def start(self, transcript: Transcript) -> None: ...
 
@@ -45,12 +44,12 @@ class Engine(Protocol):
         ...
 
     def wait(self, us: int) -> None:
-        """Time goes by, and nothing comes in."""
+        """Advance the clock without events."""
         ...
 
     def panes(self) -> list[dict[str, Any]]:
-        """What the story's subscription says since it was last asked: op, timing, pane, last and
-        the row.
+        """The panes of the transcript's subscription since the last call: op, timing, pane, last
+        and the row.
         """
         ...
 
@@ -61,8 +60,8 @@ class Engine(Protocol):
     def stop(self) -> None: ...
 
 
-class StoryFailed(AssertionError):
-    """The engine's answer is not the story's."""
+class TranscriptFailed(AssertionError):
+    """The engine's answer differs from the transcript's."""
 
 
 def play(transcript: Transcript, engine: Engine) -> None:
@@ -72,13 +71,13 @@ def play(transcript: Transcript, engine: Engine) -> None:
         for number, step in enumerate(transcript.steps, start=1):
             wrong = play_step(transcript, step, engine)
             if wrong:
-                raise StoryFailed(_sentence(transcript, number, wrong))
+                raise TranscriptFailed(_sentence(transcript, number, wrong))
     finally:
         engine.stop()
 
 
 def play_step(transcript: Transcript, step: Step, engine: Engine) -> list[str]:
-    """Do one step; what is wrong afterwards, in sentences."""
+    """Do one step; the differences afterwards, in sentences."""
     if isinstance(step, Send):
         engine.send(step.stream, list(step.records))
     if isinstance(step, Expect):
@@ -112,13 +111,13 @@ def _answer_differences(
 
 
 def _pane_differences(
-    transcript: Transcript, step: Panes, heard: list[dict[str, Any]]
+    transcript: Transcript, step: Panes, actual: list[dict[str, Any]]
 ) -> list[str]:
-    if len(step.panes) != len(heard):
-        return [f"there should be {len(step.panes)} panes, but these are heard: {heard}"]
+    if len(step.panes) != len(actual):
+        return [f"there should be {len(step.panes)} panes, but got: {actual}"]
     return [
         f"pane {number}: {sentence}"
-        for number, (wanted, found) in enumerate(zip(step.panes, heard, strict=True), start=1)
+        for number, (wanted, found) in enumerate(zip(step.panes, actual, strict=True), start=1)
         for sentence in _one_pane(wanted, found, transcript)
     ]
 
@@ -128,9 +127,9 @@ def _one_pane(wanted: Row, found: Row, transcript: Transcript) -> list[str]:
     if ("rows" in wanted) != ("rows" in found):
         return ["one side is a whole relation and the other is not"]
     plain = [{n: v for n, v in pane.items() if n != "rows"} for pane in (wanted, found)]
-    told = differences(plain[:1], plain[1:], transcript.approximate)
+    sentences = differences(plain[:1], plain[1:], transcript.approximate)
     rows = wanted.get("rows", []), found.get("rows", [])
-    return told + differences(*rows, approximate=transcript.approximate)
+    return sentences + differences(*rows, approximate=transcript.approximate)
 
 
 def _match_differences(
@@ -177,4 +176,4 @@ def _lateness_differences(step: Lateness, windows: list[dict[str, Any]]) -> list
 
 def _sentence(transcript: Transcript, number: int, wrong: list[str]) -> str:
     listed = "\n".join(f"  - {sentence}" for sentence in wrong)
-    return f"'{transcript.name}' does not come true at step {number}:\n{listed}"
+    return f"'{transcript.name}' fails at step {number}:\n{listed}"

@@ -8,8 +8,8 @@ whatever becomes of it. It is
 tried in that order. A late event counts in every view. A record without id is never a duplicate.
 All records arrive when they are sent, the first at ARRIVAL_US; one dated more than `ahead` after
 its arrival is never the newest. A stream's watermark is the delay behind the newest of the
-partition that is furthest behind, without those that have been silent for `idle` while another
-was heard; it moves after each send and each wait, and never back.
+partition that is furthest behind, without those that have been idle for `idle` while another was
+active; it moves after each send and each wait, and never back.
 tests/testing/test_reference_engine.py checks it.
 """
 
@@ -23,13 +23,18 @@ from zlib import crc32
 
 from headrace.core.errors import BadDefinition
 from headrace.core.time import from_iso
-from headrace.testing.declared import Declared, GivenTable, Stream, Watch
-from headrace.testing.decode import NotDecoded, decoded, id_of, key_of, raw_of, typed
+from headrace.testing.declarations import (
+    Declarations,
+    StreamDeclaration,
+    TableDeclaration,
+    WatchDeclaration,
+)
+from headrace.testing.decode import DecodeError, decoded, id_of, key_of, raw_of, typed
 from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
-from headrace.testing.processing import processors_of
-from headrace.testing.reference import Reference, Timestamp, Watermark
+from headrace.testing.reference import Reference, StreamWatermark, Timestamp
 from headrace.testing.reference.computed import computed
-from headrace.testing.watched import Watcher
+from headrace.testing.reference_watch import ReferenceWatch
+from headrace.testing.transcript_processors import processors_of
 
 if TYPE_CHECKING:
     from headrace.testing.transcript import Transcript
@@ -40,30 +45,30 @@ ARRIVAL_US = from_iso("2026-01-02T00:00:00Z")
 
 @dataclass
 class _Partition:
-    """How far one partition has come."""
+    """The progress of one partition."""
 
     newest_us: int | None = None
     next_offset: int = 0
-    heard_us: int = 0
+    active_us: int = 0
 
 
 @dataclass
 class _Stream:
-    """What became of the records of one stream so far."""
+    """The records of one stream so far, by their status."""
 
-    stream: Stream
+    stream: StreamDeclaration
     partitions: list[_Partition]
     events: list[dict[str, Any]] = field(default_factory=list)
     bytes_by_id: dict[Any, bytes] = field(default_factory=dict)
     watermark_us: int | None = None
 
     def take(self, record: bytes, now_us: int) -> str:
-        """Append one record and say in a word what became of it."""
+        """Append one record and return its status."""
         number = crc32(key_of(record, self.stream.key_field, self.stream.columns)) % len(
             self.partitions
         )
         partition = self.partitions[number]
-        offset, partition.heard_us = partition.next_offset, now_us
+        offset, partition.active_us = partition.next_offset, now_us
         partition.next_offset += 1
         known = id_of(record, self.stream.id_field, self.stream.columns)
         if known in self.bytes_by_id:
@@ -72,7 +77,7 @@ class _Stream:
             self.bytes_by_id[known] = record
         try:
             event = decoded(record, self.stream.columns)
-        except NotDecoded:
+        except DecodeError:
             return "dead_letters"
         late_us = self._lateness(event, partition)
         event |= {"_partition": number, "_offset": offset, "_raw": raw_of(record)}
@@ -86,17 +91,17 @@ class _Stream:
             return 0
         newest = partition.newest_us
         late_us = 0 if newest is None else max(0, newest - delay - time.us)
-        if time.us <= partition.heard_us + self.stream.ahead_us:
+        if time.us <= partition.active_us + self.stream.ahead_us:
             partition.newest_us = max(time.us, newest if newest is not None else time.us)
         return late_us
 
-    def listen(self, now_us: int) -> None:
-        """Bring the watermark as far as the partitions allow that are not silent."""
+    def advance_watermark(self, now_us: int) -> None:
+        """Advance the watermark as far as the partitions allow that are not idle."""
         timed = [part for part in self.partitions if part.newest_us is not None]
-        last_us = max((part.heard_us for part in timed), default=now_us)
+        last_us = max((part.active_us for part in timed), default=now_us)
         long_ago = now_us - self.stream.idle_us
-        heard = [part for part in timed if part.heard_us == last_us or part.heard_us >= long_ago]
-        newest = [part.newest_us for part in heard if part.newest_us is not None]
+        active = [part for part in timed if part.active_us == last_us or part.active_us >= long_ago]
+        newest = [part.newest_us for part in active if part.newest_us is not None]
         if newest and self.stream.delay_us is not None:
             mark_us = min(newest) - self.stream.delay_us
             before = self.watermark_us
@@ -104,7 +109,7 @@ class _Stream:
 
 
 class ReferenceEngine:
-    """An `Engine` without an engine.
+    """The reference interpreter as an `Engine`.
 
     >>> from headrace.testing import loads
     >>> engine = ReferenceEngine()
@@ -131,39 +136,39 @@ class ReferenceEngine:
             columns = self._reference.columns(view)
             self._subscriber = subscriber_of(self._declared, columns, transcript.subscribe)
 
-    def _watcher(self, watch: Watch) -> Watcher:
+    def _watcher(self, watch: WatchDeclaration) -> ReferenceWatch:
         [name] = streams_behind(self._declared, watch.name)
         stream = self._declared.stream(name)
-        return Watcher(watch, name, stream.time_column, self._reference)
+        return ReferenceWatch(watch, name, stream.time_column, self._reference)
 
     def wait(self, us: int) -> None:
         self._now_us += us
         for stream in self._streams.values():
-            stream.listen(self._now_us)
+            stream.advance_watermark(self._now_us)
 
     def panes(self) -> list[dict[str, Any]]:
         view = self._subscriber.view
         streams = [self._streams[name] for name in streams_behind(self._declared, view)]
         marks = [s.watermark_us for s in streams if s.watermark_us is not None]
         mark = min(marks) if marks and len(marks) == len(streams) else None
-        return self._subscriber.hears(self.answer(view), mark, self._now_us)
+        return self._subscriber.observe(self.answer(view), mark, self._now_us)
 
     def send(self, stream: str, records: list[bytes]) -> None:
         taking = self._streams[stream]
         before = len(taking.events)
         self._counts.update([taking.take(record, self._now_us) for record in records])
-        taking.listen(self._now_us)
-        for watcher in self._watchers:
-            if watcher.stream == stream:
-                watcher.take(taking.events[before:], self._now_us)
+        taking.advance_watermark(self._now_us)
+        for watch in self._watchers:
+            if watch.stream == stream:
+                watch.take(taking.events[before:], self._now_us)
 
     def answer(self, view: str) -> list[dict[str, Any]]:
-        told = {name: stream.watermark_us for name, stream in self._streams.items()}
-        return self._reference.answer(view, self._events(), told)
+        watermarks_us = {name: stream.watermark_us for name, stream in self._streams.items()}
+        return self._reference.answer(view, self._events(), watermarks_us)
 
     def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
-        for watcher in self._watchers:
-            watcher.look(self._now_us)
+        for watch in self._watchers:
+            watch.advance(self._now_us)
         return {w.watch.name: (w.matches, w.why) for w in self._watchers}
 
     def late(self, view: str) -> list[dict[str, Any]]:
@@ -176,10 +181,10 @@ class ReferenceEngine:
         return {name: self._counts[name] for name in ("late", "dead_letters", "duplicates")}
 
     def stop(self) -> None:
-        """Nothing runs."""
+        """Nothing to stop."""
 
 
-def _stream_of(stream: Stream) -> _Stream:
+def _stream_of(stream: StreamDeclaration) -> _Stream:
     if stream.partitions > 1 and stream.key_field is None:
         raise BadDefinition(
             f"stream '{stream.name}' of a story has partitions, but no key for them"
@@ -188,7 +193,7 @@ def _stream_of(stream: Stream) -> _Stream:
 
 
 def reference_of(
-    declared: Declared,
+    declared: Declarations,
     tables: Mapping[str, list[dict[str, Any]]],
     processors: str = "",
     files: Mapping[str, str] | None = None,
@@ -202,7 +207,7 @@ def reference_of(
         | {name: text for watch in declared.watches for name, text in watch.queries().items()},
         table_columns={t.name: [c.name for c in t.columns] for t in declared.tables},
         watermarks={
-            s.name: Watermark(s.time_column, s.delay_us)
+            s.name: StreamWatermark(s.time_column, s.delay_us)
             for s in declared.streams
             if s.time_column is not None and s.delay_us is not None
         },
@@ -212,8 +217,8 @@ def reference_of(
     )
 
 
-def _rows(table: GivenTable, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rows(table: TableDeclaration, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     try:
         return [{c.name: typed(row.get(c.name), c.type) for c in table.columns} for row in rows]
-    except NotDecoded as problem:
-        raise BadDefinition(f"a row of table '{table.name}' is wrong: {problem}") from problem
+    except DecodeError as problem:
+        raise BadDefinition(f"a row of table '{table.name}' is not valid: {problem}") from problem

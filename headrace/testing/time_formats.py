@@ -1,7 +1,7 @@
-"""What a FORMAT says of a time, read with Python's own strptime and fractions.
+"""Parses times by a FORMAT, with Python's own strptime and fractions.
 
 The engine has a reader of its own for both; this one shares nothing with it.
-tests/testing/test_time_formats.py compares the two.
+tests/core/test_time_format.py compares the two.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _PIECE = re.compile(r"'([^']*)'|(([A-Za-z])\3*)|(.)", re.S)
 _ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment_us(value: Any, format: str) -> int:
+def timestamp_us(value: Any, format: str) -> int:
     """Microseconds since 1970 of a value in a format; ValueError if it is not in that format.
 
-    >>> moment_us("1.5", "epoch_s"), moment_us("2 Jan 1970", "d MMM yyyy")
+    >>> timestamp_us("1.5", "epoch_s"), timestamp_us("2 Jan 1970", "d MMM yyyy")
     (1500000, 86400000000)
     """
     if format in _UNITS_US:

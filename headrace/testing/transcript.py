@@ -1,4 +1,4 @@
-"""A transcript is a story about a view, in YAML: what was sent, and what the answer then was.
+"""A transcript is a test of a view in YAML: the events that are sent, and the expected answers.
 
     name: a late event updates its closed window
     view: SELECT window(ts, '10 seconds') AS w, count(*) AS n FROM clicks GROUP BY 1
@@ -15,7 +15,8 @@ is not created in `definitions` gets columns after its rows. `subscribe` is the 
 subscription.
 
 A step has any of these, done in this order:
-  events        a list of moments (7s after 2026-01-01T00:00:00Z), maps ({at: 7s, user: a, id: x})
+  events        a list of timestamps (7s after 2026-01-01T00:00:00Z), maps ({at: 7s, user: a, id:
+  x})
                 or {raw: text}; `stream` says where they go, if not to the first stream
   boundary      true: here the log could be cut between batch and speed
   expect        the answer of `view` (if not said, the last one): a list of rows; or a map from key
@@ -26,19 +27,18 @@ A step has any of these, done in this order:
   late          also a map from key to numbers, for the windows of `view`, such as
                 {"[0s, 10s)": {on_time: 2, late: 1, late_by_max: 5s, late_by_mean: 5s}};
                 no other window may have late events
-  wait          so long nothing comes in; the clock of intervals goes on, and partitions become idle
+  wait          no events for that long; the clock of intervals advances, and partitions become idle
   matches       a map from each watch of `definitions` to all that it has found so far, in order
   ended         a map from the watches that have ended so far to why
-  panes         what the subscription of `subscribe` says since it was last asked, in order; a pane
+  panes         the panes of the subscription of `subscribe` since the last check, in order; a pane
                 is a row with op, timing, pane and last, if not insert, early, 0 and false
 
 A stream has one partition, or as many as its definition says; then it has a key. The watermark of
-several moves with each send and wait, so what waits for it is asked before the next one.
+several moves with each send and wait, so what waits for it is checked before the next one.
 `processors` is Python text: the classes under @processor(…) that `definitions` call. `files` maps
 the path of any other file beside the definitions, such as a decision table, to its text.
 `approximate` maps a column to the relative error that an engine may have in it. `steps_max` is the
-setting pattern.steps_max.
-tests/testing/test_transcript.py checks the format.
+setting pattern.steps_max. tests/testing/test_transcript.py checks the format.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headrace.testing.declared import Declared
+from headrace.testing.declarations import Declarations
 
 CLICKS = (
     "user STRING, url STRING, ts TIMESTAMP, ms BIGINT, price DOUBLE, ok BOOLEAN, tags ARRAY<STRING>"
@@ -58,7 +58,7 @@ CLICKS = (
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """These records come in, in this order, as a producer would send them."""
+    """Send these records, in this order, as a producer would."""
 
     stream: str
     records: tuple[bytes, ...]
@@ -95,14 +95,14 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing comes in for so long."""
+    """No events for that long."""
 
     us: int
 
 
 @dataclass(frozen=True, slots=True)
 class Panes:
-    """What the subscription says here."""
+    """The expected panes of the subscription here."""
 
     panes: tuple[dict[str, Any], ...]
 
@@ -120,7 +120,7 @@ Step = Send | Boundary | Expect | Counts | Lateness | Wait | Panes | Matches
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A story, ready to be played.
+    """A parsed transcript.
 
     `definitions_sql` is everything that must be defined, in Headrace's dialect; the files of
     `table_files` belong beside it, under the names that its LOCATIONs say, and those of `files`.
@@ -128,7 +128,7 @@ class Transcript:
 
     name: str
     definitions_sql: str
-    declared: Declared
+    declared: Declarations
     steps: tuple[Step, ...]
     tables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     approximate: Mapping[str, float] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class Transcript:
         return [step for step in self.steps if isinstance(step, Send)]
 
     def boundaries(self) -> list[int]:
-        """How many of `batches` lie before each boundary that the story hints at."""
+        """How many of `batches` lie before each boundary."""
         found, sent = [], 0
         for step in self.steps:
             sent += isinstance(step, Send)
@@ -165,19 +165,19 @@ class Transcript:
         return found
 
     def views(self) -> list[str]:
-        """The views that the story asks, each once."""
+        """The views with expectations, each once."""
         return list(dict.fromkeys(step.view for step in self.steps if isinstance(step, Expect)))
 
 
 def load(path: str | Path) -> Transcript:
     """Read a transcript from its file."""
-    from headrace.testing.reading import transcript_of, yaml_of  # it needs these nouns
+    from headrace.testing.transcript_parser import transcript_of, yaml_of  # it imports this module
 
     return transcript_of(yaml_of(Path(path).read_text()), str(path))
 
 
 def loads(text: str) -> Transcript:
     """Read a transcript from its text."""
-    from headrace.testing.reading import transcript_of, yaml_of
+    from headrace.testing.transcript_parser import transcript_of, yaml_of
 
     return transcript_of(yaml_of(text), "transcript")

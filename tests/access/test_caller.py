@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.access.caller import Allowance, Caller
+from headrace.access.caller import Caller, Permission
 from headrace.access.object import EVERYTHING, Object, object_of, read_object
 from headrace.access.operation import Operation, operations_of
 from headrace.core.errors import BadRequest, Forbidden
@@ -15,7 +15,7 @@ VIEW = object_of("view", "clicks")
 
 def caller(*granted: tuple[str, str], may: str = "", on: str = "") -> Caller:
     return Caller(
-        "ada", "t", "shop", tuple(Allowance.of(*grant) for grant in granted),
+        "ada", "t", "shop", tuple(Permission.of(*grant) for grant in granted),
         operations_of(may) if may else frozenset(), (read_object(on),) if on else (),
     )  # fmt: skip
 

@@ -16,59 +16,60 @@ from headrace.access.access import Access
 from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object, object_of
 from headrace.api.client import Remote
-from headrace.api.observed.about import About
-from headrace.api.observed.asking import QueryPlan
-from headrace.api.observed.balance import BalanceReport
-from headrace.api.observed.catalog import Catalog, CatalogColumn, CatalogStream, FunctionShape
-from headrace.api.observed.epochs import Epochs, GenerationShape
-from headrace.api.observed.events import (
-    CountedIn,
+from headrace.api.get_request import A, GetRequest, response_type
+from headrace.api.resources.balance import BalanceReport
+from headrace.api.resources.catalog import Catalog, CatalogColumn, CatalogStream, FunctionShape
+from headrace.api.resources.dead_letters import DeadLetter, DeadLetters
+from headrace.api.resources.epochs import Epochs, GenerationShape
+from headrace.api.resources.events import (
+    AffectedRow,
+    CommitRecord,
+    EventPage,
     EventRecord,
-    Events,
-    EventsWanted,
     EventTrace,
-    TakenBy,
 )
-from headrace.api.observed.quality import LatenessBucket, NullShare, Quality, StreamQuality
-from headrace.api.observed.system import (
+from headrace.api.resources.quality import LatenessBucket, NullShare, Quality, StreamQuality
+from headrace.api.resources.query import QueryPlan
+from headrace.api.resources.rules import RuleHistory, RuleList
+from headrace.api.resources.system import (
     DiskShape,
     ProcessShape,
     SettingShape,
     SparkShape,
     System,
 )
-from headrace.api.observed.topology import Edge, Node, Topology
-from headrace.api.rulebook import RuleStatus
+from headrace.api.resources.topology import Edge, Node, Topology
+from headrace.api.resources.view_detail import ViewDetail
+from headrace.api.resources.watches import WatchList
+from headrace.api.rule_service import RuleStatus
 from headrace.api.server import HttpServer
 from headrace.api.service import (
     Balance,
-    DeadLetter,
-    DeadLetters,
-    Rebuilt,
-    Status,
+    ProjectStatus,
+    RebuildResult,
     StreamStatus,
     ViewStatus,
 )
-from headrace.audit.trace import LISTED, LeftOut, Replay, Seen, Step, Why
+from headrace.audit.trace import LISTED, OmittedRecords, Replay, ReplayStep, TracedRecord, Why
 from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
 from headrace.core.errors import NotFound
 from headrace.core.origin import Origin
 from headrace.core.position import Interval
 from headrace.core.schema import Column, Schema, Type
 from headrace.define.definitions import StreamDefinition
-from headrace.define.following import subscribed_name
 from headrace.define.settings import HttpSettings, LogSettings, Settings
+from headrace.define.stream_subscription import subscribed_name
 from headrace.ingest.intake import Intake, Receipt
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.hearer import Heard, Hearer, Hearing
 from headrace.serving.late import LateAnswer, LateWindow
-from headrace.serving.ledger import Alert, AlertGroup, Alerts, Numbers, Wanted
+from headrace.serving.ledger import Alert, AlertCounts, AlertGroup, Alerts, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
 from headrace.serving.watches import WatchStatus
-from tests.access.people import bearer, open_access
+from tests.access.users import bearer, open_access
 
 BODY_BYTES_MAX, EVENT_BYTES_MAX = 1 << 20, 64 << 10
 EVENTS = "/v1/streams/clicks/events"
@@ -84,7 +85,7 @@ LATENESS = LateAnswer(
     [LateWindow({"url": "/home", "hour": None}, 5, 2, 61_000.0, 40_000.5, 1, 3, 1)],
     ANSWER.as_of,
 )
-STATUS = Status(
+STATUS = ProjectStatus(
     name="shop", state="running", reason="", started_at="2026-01-01T00:00:00Z", url=None,
     streams=[
         StreamStatus(
@@ -95,18 +96,18 @@ STATUS = Status(
     views=[ViewStatus("visitors", "mergeable", "live", "clicks", 12, 3, 0)],
 )  # fmt: skip
 DEAD_LETTERS = DeadLetters([DeadLetter(1, 7, "2026-01-01T00:00:00Z", "not JSON", "{oops")], 9)
-REBUILT = Rebuilt("visitors", 4, 12, 0)
+REBUILT = RebuildResult("visitors", 4, 12, 0)
 AUDITS = [AuditResult("visitors", 12, 1, ("/home: 2 is not 3",), "up to [7, 8]")]
-SEEN = Seen("clicks", 0, 3, None, "2026-01-01T00:00:00Z", "{}", True, "why not")
+SEEN = TracedRecord("clicks", 0, 3, None, "2026-01-01T00:00:00Z", "{}", True, "why not")
 WHY = Why(
-    "visitors", {"url": "/home"}, None, 1, [SEEN], [LeftOut("duplicate", 2, [])], True, "yes",
-    ANSWER.as_of,
+    "visitors", {"url": "/home"}, None, 1, [SEEN], [OmittedRecords("duplicate", 2, [])], True,
+    "yes", ANSWER.as_of,
 )  # fmt: skip
-STEP = Step("epoch", 1, "2026-01-01T00:00:00Z", [7, 8], [5, 6], 1, 0, 0, {"n": 1})
+STEP = ReplayStep("epoch", 1, "2026-01-01T00:00:00Z", [7, 8], [5, 6], 1, 0, 0, {"n": 1})
 REPLAY = Replay("visitors", {}, {"n": 1}, [STEP], 4, False, "no", ANSWER.as_of)
 RULE = RuleStatus(
     "slow", 1, "enabled", "high", False, "2026-01-01T00:00:00Z", "ann", "CREATE RULE slow AS …",
-    Numbers(3, 2),
+    AlertCounts(3, 2),
 )  # fmt: skip
 VERSION = RuleVersion(
     "slow", 1, "CREATE RULE slow AS …", "enabled", False, "2026-01-01T00:00:00Z", "ann"
@@ -139,10 +140,10 @@ RECORD = EventRecord(
     0, 3, "2026-01-01T00:00:00Z", "event", None, "2026-01-01T00:00:00Z", True, 1.5, "e1", "ada",
     {"user": "ada"}, "{}",
 )  # fmt: skip
-FOUND = Events([RECORD], "3,0", 12)
+FOUND = EventPage([RECORD], "3,0", 12)
 TRACE = EventTrace(
-    RECORD, TakenBy(1, "2026-01-01T00:00:00Z"), True, None,
-    [CountedIn("visitors", {"url": "/home"}, None)], [ALERT],
+    RECORD, CommitRecord(1, "2026-01-01T00:00:00Z"), True, None,
+    [AffectedRow("visitors", {"url": "/home"}, None)], [ALERT],
 )  # fmt: skip
 QUALITY = Quality(
     "2026-01-01T00:00:00Z",
@@ -155,7 +156,7 @@ QUALITY = Quality(
     ],
 )  # fmt: skip
 EPOCHS = Epochs([], [GenerationShape("clicks", 1, [5, 6], 11, "2026-01-01T00:00:00Z", [])])
-ABOUT = About(
+ABOUT = ViewDetail(
     "visitors", "mergeable", "SELECT 1", "shop.sql:9", "why", [], [], [], AUDITS[0], None, None,
     ["clicks"], [],
 )  # fmt: skip
@@ -167,6 +168,10 @@ SYSTEM = System(
     {"headrace": "0.1.0"},
     [SettingShape("http.port", "8080", "8080", "port", False)],
 )
+ANSWERS: list[Any] = [
+    TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT, SYSTEM, FOUND, TRACE, DEAD_LETTERS,
+    RuleList([RULE]), RULE, RuleHistory([VERSION]), WatchList([WATCH]), WATCH,
+]  # fmt: skip
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
 
 
@@ -175,84 +180,14 @@ def definition(**changes: Any) -> StreamDefinition:
     return replace(StreamDefinition("clicks", Schema(columns), Origin("shop.sql", 1)), **changes)
 
 
-class Rulebook:
-    """Answers as it was told; tests/api/test_ruling.py has one with a store."""
-
-    def rules(self) -> list[RuleStatus]:
-        return [RULE]
-
-    def rule(self, name: str) -> RuleStatus:
-        return RULE
-
-    def history(self, name: str) -> list[RuleVersion]:
-        return [VERSION]
+class FakeRuleService:
+    """Answers as it was told; tests/api/test_rule_handlers.py has one with a store."""
 
     def alerts(self, wanted: Wanted) -> Alerts:
         return FOUND_ALERTS
 
     def alert(self, id: str) -> Alert:
         return ALERT
-
-
-class Watchbook:
-    """Answers as it was told; tests/api/test_watches.py has one with a store."""
-
-    def watches(self, state: str | None = None) -> list[WatchStatus]:
-        return [WATCH]
-
-    def watch(self, name: str) -> WatchStatus:
-        return WATCH
-
-
-class Observatory:
-    """Answers as it was told; tests/run/test_observatory.py has one with a store."""
-
-    def __init__(self, asked: Callable[..., None]) -> None:
-        self._asked = asked
-
-    def topology(self) -> Topology:
-        self._asked("topology")
-        return TOPOLOGY
-
-    def catalog(self) -> Catalog:
-        self._asked("catalog")
-        return CATALOG
-
-    def lineage(self) -> Lineage:
-        self._asked("lineage")
-        return LINEAGE
-
-    def events(self, stream: str, wanted: EventsWanted) -> Events:
-        self._asked("events", stream, wanted)
-        return FOUND
-
-    def event(self, stream: str, partition: int, offset: int) -> EventTrace:
-        self._asked("event", stream, partition, offset)
-        return TRACE
-
-    def quality(self) -> Quality:
-        self._asked("quality")
-        return QUALITY
-
-    def epochs(self, stream: str | None = None, limit: int = 100) -> Epochs:
-        self._asked("epochs", stream, limit)
-        return EPOCHS
-
-    def about(self, view: str) -> About:
-        self._asked("about", view)
-        return ABOUT
-
-    def system(self) -> System:
-        self._asked("system")
-        return SYSTEM
-
-    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
-        self._asked("live", list(topics))
-        hearer = Hearer(10, news, lambda hearer: None)
-        raw = msgspec.Raw(b'{"state":"running"}')
-        last = Heard("end", {"reason": "the project is stopping"})
-        hearer.offer([Heard("status", raw, "7"), Heard("view:visitors", {"rows": []}, "8"), last])
-        return hearer
 
 
 @dataclass
@@ -265,8 +200,7 @@ class Shop:
     fail: Exception | None = None
     during_submit: Callable[[Future[Receipt]], Future[Receipt]] = lambda future: future
     able: tuple[bool, str] = (True, "")
-    rulebook: Rulebook = field(default_factory=Rulebook)
-    watchbook: Watchbook = field(default_factory=Watchbook)
+    rule_service: FakeRuleService = field(default_factory=FakeRuleService)
 
     def _asked(self, *call: Any) -> None:
         self.calls.append(call)
@@ -292,6 +226,9 @@ class Shop:
     ) -> Answer:
         self._asked("view", name, keys, since, until, limit, *([order] if order else []))
         return ANSWER
+
+    def row(self, name: str, keys: Mapping[str, str | None]) -> Answer | None:
+        return None
 
     def late(
         self,
@@ -319,9 +256,18 @@ class Shop:
         self._asked("query_plan", text)
         return PLANNED
 
-    @property
-    def observatory(self) -> Observatory:
-        return Observatory(self._asked)
+    def ask(self, question: GetRequest[A]) -> A:
+        """Answers as it was told; tests/run/test_observatory.py asks a store."""
+        self._asked(question)
+        return next(answer for answer in ANSWERS if type(answer) is response_type(type(question)))
+
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+        self._asked("live", list(topics))
+        hearer = Hearer(10, news, lambda hearer: None)
+        raw = msgspec.Raw(b'{"state":"running"}')
+        last = Heard("end", {"reason": "the project is stopping"})
+        hearer.offer([Heard("status", raw, "7"), Heard("view:visitors", {"rows": []}, "8"), last])
+        return hearer
 
     def subscribed(self, text: str, caller: Caller) -> Object:
         return object_of("view", subscribed_name(text))
@@ -332,7 +278,7 @@ class Shop:
         self._asked("subscribe", text, after)
         raise NotFound("there is no view")
 
-    def status(self) -> Status:
+    def status(self) -> ProjectStatus:
         self._asked("status")
         return STATUS
 
@@ -340,11 +286,7 @@ class Shop:
         self._asked("ready")
         return self.able
 
-    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
-        self._asked("dead_letters", stream, limit)
-        return DEAD_LETTERS
-
-    def rebuild(self, view: str) -> Rebuilt:
+    def rebuild(self, view: str) -> RebuildResult:
         self._asked("rebuild", view)
         return REBUILT
 
@@ -390,21 +332,21 @@ class Shop:
 
 
 @pytest.fixture(scope="session")
-def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Access, str]]:
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Access, str]]:
     """The shop's users, and the token of ann, who may do everything."""
-    access, token = open_access(tmp_path_factory.mktemp("people"))
+    access, token = open_access(tmp_path_factory.mktemp("admin"))
     yield access, token
     access.close()
 
 
 @pytest.fixture(scope="session")
-def access(people: tuple[Access, str]) -> Access:
-    return people[0]
+def access(admin: tuple[Access, str]) -> Access:
+    return admin[0]
 
 
 @pytest.fixture(scope="session")
-def token(people: tuple[Access, str]) -> str:
-    return people[1]
+def token(admin: tuple[Access, str]) -> str:
+    return admin[1]
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -17,9 +18,11 @@ import pytest
 
 from headrace.access.access import Access
 from headrace.api.connections import connections_max
+from headrace.api.protocol import HEAD_BYTES_MAX
 from headrace.api.server import HttpServer
 from headrace.core.time import MILLISECOND, SECOND
 from headrace.define.settings import HttpSettings
+from headrace.ingest.intake import Receipt
 
 from .conftest import EVENTS, Shop
 from .test_tls import CERT, KEY
@@ -127,7 +130,7 @@ def test_who_is_known_stays_and_who_comes_after_is_told(serve: Serve, token: str
             said = answered(refused)
         assert said.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: 1\r\n" in said
-        assert b"the server has as many connections as it takes" in said
+        assert b"the server has reached its limit of connections" in said
 
 
 def test_a_head_that_does_not_come_is_given_up(serve: Serve) -> None:
@@ -135,7 +138,7 @@ def test_a_head_that_does_not_come_is_given_up(serve: Serve) -> None:
     with closing(connected(url, sent=HALF)) as half, closing(connected(url)) as silent:
         said = answered(half)
         assert said.startswith(b"HTTP/1.1 408 ")
-        assert b"the request's head did not come within 0.2 seconds" in said
+        assert b"the request's head was not received within 0.2 seconds" in said
         assert answered(silent) == b"", "there is no request that could be answered"
 
 
@@ -157,16 +160,48 @@ def test_a_head_that_drips_is_given_up_too_and_so_is_the_next_one(serve: Serve) 
     assert said.startswith(b"HTTP/1.1 408 ")
 
 
+def test_a_head_without_end_is_refused(serve: Serve) -> None:
+    with closing(connected(serve().url, sent=HALF + b"X: ")) as made:
+        made.sendall(b"x" * HEAD_BYTES_MAX)
+        said = answered(made)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b"the request's head has more than 65,536 bytes" in said
+
+
+def test_what_is_not_http_is_told_so(serve: Serve) -> None:
+    with closing(connected(serve().url, sent=b"\x16\x03\x01 hello\r\n\r\n")) as made:
+        said = answered(made)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b"the request is not valid HTTP/1.1" in said
+
+
+def test_a_request_that_was_sent_early_waits_for_its_time(
+    serve: Serve, shop: Shop, token: str
+) -> None:
+    """Its time begins when the one before it is answered, which is answered whole."""
+    url = serve(header_timeout_us=200 * MILLISECOND).url
+    accepted, answer = list[Future[Receipt]](), Future[Receipt]()
+    shop.during_submit = lambda future: (accepted.append(future), answer)[1]
+    head = f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+    sent = f"{head}Content-Length: 2\r\n\r\n{{}}".encode() + HALF
+    with closing(connected(url, sent=sent)) as made:
+        time.sleep(0.5)  # longer than a head may take
+        answer.set_result(accepted[0].result(20))
+        said = answered(made)
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert said.count(b"HTTP/1.1 408 ") == 1
+
+
 @pytest.mark.parametrize("path", ["/v1/session", EVENTS])
 def test_a_body_that_does_not_come_is_given_up(serve: Serve, token: str, path: str) -> None:
     url = serve(body_timeout_us=200 * MILLISECOND).url
-    known = f"Authorization: Bearer {token}\r\n" if path == EVENTS else ""
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{known}Content-Length: 9\r\n\r\n{{"
+    authenticated = f"Authorization: Bearer {token}\r\n" if path == EVENTS else ""
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{authenticated}Content-Length: 9\r\n\r\n{{"
     with closing(connected(url, sent=head.encode())) as made:
         said = answered(made)
     assert said.startswith(b"HTTP/1.1 408 ")
     assert b'"condition":"TooSlow"' in said
-    assert b"the request's body did not come within 0.2 seconds" in said
+    assert b"the request's body was not received within 0.2 seconds" in said
 
 
 def test_a_body_that_nobody_reads_does_not_keep_the_connection(serve: Serve) -> None:

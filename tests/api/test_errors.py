@@ -64,7 +64,7 @@ def test_a_wrong_method_is_told_which_is_right(client: httpx.Client, method: str
     response = client.request(method, EVENTS)
     assert (response.status_code, condition(response)) == (405, "MethodNotAllowed")
     assert response.headers["allow"] == "POST"
-    assert response.json()["message"] == f"{EVENTS} does not take {method}"
+    assert response.json()["message"] == f"{EVENTS} does not allow {method}"
 
 
 def test_a_defect_is_logged_under_the_id_that_the_client_is_told(
@@ -87,6 +87,6 @@ def test_a_defect_is_logged_under_the_id_that_the_client_is_told(
 def test_the_new_conditions_read_as_sentences() -> None:
     overloaded = Overloaded("more than 256 requests are in progress", hint="wait.")
     assert str(overloaded) == "Overloaded: more than 256 requests are in progress\n  hint: wait."
-    wrong = MethodNotAllowed("/v1/sql does not take GET", hint="use POST.")
-    assert str(wrong) == "MethodNotAllowed: /v1/sql does not take GET\n  hint: use POST."
+    wrong = MethodNotAllowed("/v1/sql does not allow GET", hint="use POST.")
+    assert str(wrong) == "MethodNotAllowed: /v1/sql does not allow GET\n  hint: use POST."
     assert (overloaded.http_status, overloaded.exit_code, wrong.http_status) == (429, 5, 405)

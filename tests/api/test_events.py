@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,12 @@ from headrace.api.client import Remote
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadQuery, Forbidden, NotFound, Overloaded, Unavailable
 from headrace.core.time import SECOND
-from headrace.define.following import subscribed_name
 from headrace.define.settings import HttpSettings, SubscribeSettings
+from headrace.define.stream_subscription import subscribed_name
 from headrace.run.reading import object_named
 from headrace.serving.hearer import Hearing
 from headrace.serving.hub import Hub
-from headrace.serving.streams import Streams
-from tests.access.people import TEST, bearer, open_access, token_of
+from tests.access.users import TEST, bearer, open_access, token_of
 from tests.serving.bench import Bench, Click
 from tests.serving.streams_bench import Held
 
@@ -64,17 +64,17 @@ class Place:
 
     def start(self, port: int = 0) -> None:
         settings = SubscribeSettings(connections_max=3, waiting_max=500)
-        streams = Streams(lambda known: self.clicks, turn_s=0.01)
-        self.hub = Hub(self.bench.store.db, settings, streams, self.bench.clock)
+        self.hub = Hub(self.bench.store.db, settings, lambda known: self.clicks, self.bench.clock)
+        self.clicks.appended = partial(self.hub.broadcast.tell, "clicks")
         self.server = HttpServer(Telling(hub=self.hub), HttpSettings(port=port), self.access)
         self.server.start()
 
     def stop(self) -> None:
-        self.hub.stop()
+        self.hub.broadcast.stop()
         self.server.stop()
 
     def open(self) -> int:
-        return self.hub.hearers
+        return self.hub.broadcast.subscribers
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_subscribe_comes_back_after_a_restart_and_says_so(place: Place) -> None:
     port = int(place.server.url.rpartition(":")[2])
 
     def restart(_: float) -> None:
-        if place.hub._stop.is_set():
+        if place.hub.broadcast._stop.is_set():
             place.start(port)
 
     heard = headrace.subscribe(HITS, place.server.url, place.token, sleep=restart)
@@ -180,7 +180,7 @@ def test_subscribe_goes_on_with_a_stream_after_a_restart(place: Place) -> None:
     port = int(place.server.url.rpartition(":")[2])
 
     def restart(_: float) -> None:
-        if place.hub._stop.is_set():
+        if place.hub.broadcast._stop.is_set():
             place.start(port)
 
     heard = headrace.subscribe("SUBSCRIBE TO clicks", place.server.url, place.token, sleep=restart)
@@ -204,7 +204,7 @@ def test_a_stream_is_heard_by_those_who_may_read_it(place: Place) -> None:
         for text in (HITS, "SUBSCRIBE TO nothing"):
             with pytest.raises(Forbidden, match="eve may not read"):
                 remote.subscribe(text)
-        place.access.take_back("eve", "read", "stream:clicks", TEST)
+        place.access.remove_grant("eve", "read", "stream:clicks", TEST)
         place.clicks.send(0, 1)
         assert hearing.take()[0].event == "failed"
         hearing.close()
@@ -277,7 +277,7 @@ def test_a_subscription_ends_when_its_grant_is_taken_back(place: Place) -> None:
     with Remote(place.server.url, secret) as remote:
         hearing = remote.subscribe(HITS)
         assert hearing.take()[0].event == "relation"
-        place.access.take_back("ada", "read", "view:hits", TEST)
+        place.access.remove_grant("ada", "read", "view:hits", TEST)
         place.bench.send(Click("/a", "ann", 5))
         (last,) = hearing.take()
         assert (last.event, last.data["condition"], hearing.ended) == ("failed", "Forbidden", True)

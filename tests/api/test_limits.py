@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from headrace.access.access import Access
-from headrace.api.limits import Limits
+from headrace.api.limits import UserLimits
 from headrace.api.server import HttpServer
 from headrace.core.errors import Overloaded
 from headrace.define.settings import AccessSettings, HttpSettings
-from tests.access.people import bearer
+from tests.access.users import bearer
 
 from .conftest import EVENTS, Shop
 
@@ -25,7 +25,7 @@ class HeldTime:
 
 def test_bytes_are_let_through_at_the_stated_rate() -> None:
     time = HeldTime()
-    limits = Limits(AccessSettings(bytes_per_second_max=100), time)
+    limits = UserLimits(AccessSettings(bytes_per_second_max=100), time)
     sent = 0
     for tenth in range(1_000):
         time.now = tenth / 10
@@ -39,7 +39,7 @@ def test_bytes_are_let_through_at_the_stated_rate() -> None:
 
 def test_a_request_that_is_larger_than_the_rate_is_let_through_and_paid_back() -> None:
     time = HeldTime()
-    limits = Limits(AccessSettings(bytes_per_second_max=100), time)
+    limits = UserLimits(AccessSettings(bytes_per_second_max=100), time)
     limits.take_bytes("ada", 450)
     with pytest.raises(Overloaded) as raised:
         limits.take_bytes("ada", 1)
@@ -51,9 +51,12 @@ def test_a_request_that_is_larger_than_the_rate_is_let_through_and_paid_back() -
 
 
 def test_a_user_has_so_many_queries_at_a_time() -> None:
-    limits = Limits(AccessSettings(queries_max=1))
+    limits = UserLimits(AccessSettings(queries_max=1))
     with limits.query("ada"):
-        with pytest.raises(Overloaded, match="ada has 1 queries in progress"), limits.query("ada"):
+        with (
+            pytest.raises(Overloaded, match="ada already has 1 queries in progress"),
+            limits.query("ada"),
+        ):
             pass
         with limits.query("bob"):
             pass

@@ -14,7 +14,7 @@ from headrace.api.live import ReadableHearing
 from headrace.api.shapes import StatusReport
 from headrace.core.errors import Unauthenticated
 from headrace.serving.hearer import Heard, Hearer
-from tests.access.people import TEST, bearer, token_of
+from tests.access.users import TEST, bearer, token_of
 
 from .conftest import STATUS, TOPOLOGY, Shop, condition
 
@@ -47,7 +47,7 @@ def test_a_view_and_alerts_are_heard_by_those_who_may_read_them(
 
 
 def test_status_and_topology_are_cut(access: Access, ada: str) -> None:
-    caller = access.who(ada)
+    caller = access.authenticate_token(ada)
     status, topology = heard_by(
         caller,
         Heard("status", raw(StatusReport.of(STATUS)), "1"),
@@ -63,7 +63,9 @@ def test_a_change_of_what_is_cut_off_is_not_told(access: Access, ada: str) -> No
     before = StatusReport.of(STATUS)
     after = msgspec.structs.replace(before, reason="'foreign' broke", streams=[])
     heard = heard_by(
-        access.who(ada), Heard("status", raw(before), "1"), Heard("status", raw(after), "2")
+        access.authenticate_token(ada),
+        Heard("status", raw(before), "1"),
+        Heard("status", raw(after), "2"),
     )
     assert [event.id for event in heard] == ["1"]
 
@@ -72,7 +74,7 @@ def test_an_error_is_told_without_what_it_may_name_and_the_end_as_it_is(
     access: Access, ada: str
 ) -> None:
     named = Heard("status", raw({"error": {"message": "'foreign' broke"}}), "1")
-    error, end = heard_by(access.who(ada), named, Heard("end", {}))
+    error, end = heard_by(access.authenticate_token(ada), named, Heard("end", {}))
     assert msgspec.json.decode(msgspec.json.encode(error.data))["error"]["message"] == (
         "the status cannot be told now"
     )
@@ -82,9 +84,9 @@ def test_an_error_is_told_without_what_it_may_name_and_the_end_as_it_is(
 def test_who_is_not_known_any_more_hears_nothing_more(
     stranger: httpx.Client, shop: Shop, access: Access, ada: str
 ) -> None:
-    caller = access.who(ada)
+    caller = access.authenticate_token(ada)
     access.revoke_token(caller.token, TEST)
     hearer = Hearer(10, lambda: None, lambda hearer: None)
     hearer.offer([Heard("status", raw(StatusReport.of(STATUS)), "1")])
     with pytest.raises(Unauthenticated):
-        ReadableHearing(hearer, lambda: access.who(ada)).take()
+        ReadableHearing(hearer, lambda: access.authenticate_token(ada)).take()

@@ -10,8 +10,10 @@ import pytest
 
 from headrace.access.access import Access
 from headrace.access.caller import Caller
+from headrace.api.resources.rules import RuleList, RulesRequest
+from headrace.api.resources.watches import WatchesRequest, WatchList
 from headrace.serving.ledger import Alerts, Wanted
-from tests.access.people import TEST, bearer, token_of
+from tests.access.users import TEST, bearer, token_of
 
 from .conftest import ALERT, ANSWER, PLANNED, RULE, STATUS, WATCH, WHY, Shop
 
@@ -21,7 +23,7 @@ def ada(access: Access) -> dict[str, str]:
     """Reads and audits one view and reads one rule of each kind."""
     secret = token_of(access, "ada-named", "read", "audit", on="view:visitors")
     for on in ("rule:slow", "rule:cheap"):
-        access.grant("ada-named", "read", on, TEST)
+        access.add_grant("ada-named", "read", on, TEST)
     return bearer(secret)
 
 
@@ -30,10 +32,11 @@ def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A foreign one of each kind."""
     changed = msgspec.structs.replace
     foreign = changed(RULE, name="foreign")
-    monkeypatch.setattr(shop.rulebook, "rules", lambda: [RULE, foreign])
-    monkeypatch.setattr(
-        shop.watchbook, "watches", lambda state=None: [WATCH, changed(WATCH, name="foreign_too")]
-    )
+    listed = {
+        RulesRequest: RuleList([RULE, foreign]),
+        WatchesRequest: WatchList([WATCH, changed(WATCH, name="foreign_too")]),
+    }
+    monkeypatch.setattr(shop, "ask", lambda question: listed[type(question)])
     alerts = [changed(ALERT, id=name, rule=name) for name in ("slow", "foreign", "cheap")]
 
     def found(wanted: Wanted) -> Alerts:
@@ -41,7 +44,7 @@ def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
         kept = [alert for alert in alerts if rules is None or alert.rule in rules]
         return Alerts(kept, len(kept), [])
 
-    monkeypatch.setattr(shop.rulebook, "alerts", found)
+    monkeypatch.setattr(shop.rule_service, "alerts", found)
     monkeypatch.setattr(
         shop, "status", lambda: changed(STATUS, reason="'foreign' broke", rules=[RULE, foreign])
     )
@@ -94,10 +97,10 @@ def test_whole_events_are_for_those_who_read_the_stream(
 ) -> None:
     assert stranger.get("/v1/views/visitors/why", headers=ada).status_code == 403
     assert stranger.get("/v1/views/visitors/replay", headers=ada).status_code == 200
-    access.grant("ada-named", "read", "stream:clicks", TEST)
+    access.add_grant("ada-named", "read", "stream:clicks", TEST)
     response = stranger.get("/v1/views/visitors/why", headers=ada)
     assert response.json() == msgspec.to_builtins(WHY)
-    access.take_back("ada-named", "read", "stream:clicks", TEST)
+    access.remove_grant("ada-named", "read", "stream:clicks", TEST)
 
 
 def test_the_service_is_told_who_asks_a_query(

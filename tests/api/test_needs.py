@@ -20,10 +20,10 @@ import pytest
 from starlette.responses import Response
 
 from headrace.access.access import Access
-from headrace.access.audit_log import Wanted
+from headrace.access.audit_log import AuditLogFilter
 from headrace.access.operation import OPERATIONS, Operation, Role
 from headrace.access.policy import AccessPolicy
-from headrace.access.token import TokenAsked
+from headrace.access.token import TokenRequest
 from headrace.api import app as app_module
 from headrace.api.route import Route
 from headrace.api.routes import ROUTES
@@ -32,7 +32,7 @@ from headrace.core.errors import NotFound
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
 from headrace.serving.ledger import Alert
-from tests.access.people import TEST, bearer, token_of
+from tests.access.users import TEST, bearer, token_of
 
 from .conftest import ALERT
 
@@ -58,12 +58,12 @@ NEEDS = {
     "event": "read stream", "alive": "-", "ready": "-",
     "metrics": "read job", "openapi": "-", "console": "-", "asset": "-",
 }  # fmt: skip
-ALL = Wanted(limit=10_000)
+ALL = AuditLogFilter(limit=10_000)
 OWN = {"stream": "stream:own", "view": "view:own", "rule": "rule:own", "job": "job:shop"}
 LOGGED = {"rebuild", "define", "mute", "acknowledge", "audit"}
 
 
-class Rulebook:
+class FakeRuleService:
     def alert(self, id: str) -> Alert:
         """An alert is its rule's, and has the rule's name for an id here."""
         if id == "missing":
@@ -72,11 +72,11 @@ class Rulebook:
 
 
 class Service:
-    rulebook = Rulebook()
+    rule_service = FakeRuleService()
 
 
-class Place:
-    """The routes with handlers that do nothing, and all kinds of people."""
+class Site:
+    """The routes with handlers that do nothing, and tokens of all roles."""
 
     def __init__(self, folder: Path) -> None:
         # Each of hundreds of tests is asked with tokens that are not valid.
@@ -85,7 +85,7 @@ class Place:
         self.server = HttpServer(Service(), HttpSettings(port=0), self.access)  # type: ignore[arg-type]
         self.server.start()
         self.client = httpx.Client(base_url=self.server.url, trust_env=False, verify=False)
-        self.people = {
+        self.tokens = {
             (role, on): token_of(self.access, f"{role}-{on.replace(':', '.').replace('*', 'all')}",
                                  role, on=on)
             for role in Role
@@ -93,10 +93,10 @@ class Place:
         }  # fmt: skip
         self.nobody = token_of(self.access, "newcomer")
         self.revoked = token_of(self.access, "revoked", "admin")
-        self.access.revoke_token(self.access.who(self.revoked).token, TEST)
+        self.access.revoke_token(self.access.authenticate_token(self.revoked).token, TEST)
         past = Access(folder / "access.db", "shop", lambda: now_us() - 10_000_000)
         past.add_user("expired", "admin", TEST)
-        self.expired = past.create_token(TokenAsked("expired", life="5s"), TEST).secret
+        self.expired = past.create_token(TokenRequest("expired", life="5s"), TEST).secret
         past.close()
 
     def asks(self, route: Route, token: str | None, name: str = "own") -> int:
@@ -110,11 +110,11 @@ async def nothing(api: Any, request: Any) -> Response:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     routes = tuple(replace(route, handler=nothing) for route in ROUTES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app_module, "ROUTES", routes)
-        made = Place(tmp_path_factory.mktemp("needs"))
+        made = Site(tmp_path_factory.mktemp("needs"))
         yield made
         made.client.close()
         made.server.stop()
@@ -133,44 +133,44 @@ def test_every_route_has_a_row_here() -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_each_role_is_let_in_where_its_grant_covers_it(place: Place, route: Route) -> None:
+def test_each_role_is_let_in_where_its_grant_covers_it(site: Site, route: Route) -> None:
     operation, _, wanted = NEEDS[route.name].partition(" ")
-    for (role, on), token in place.people.items():
+    for (role, on), token in site.tokens.items():
         allowed = not wanted or (
             Operation(operation) in OPERATIONS[role] and covers(on, wanted)
         )  # fmt: skip
-        assert place.asks(route, token) == (200 if allowed else 403), (role, on)
+        assert site.asks(route, token) == (200 if allowed else 403), (role, on)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_who_is_not_known_is_told_so(place: Place, route: Route) -> None:
+def test_who_is_not_known_is_told_so(site: Site, route: Route) -> None:
     known = 200 if NEEDS[route.name] == "-" else 401
-    for token in (None, place.revoked, place.expired, "hr_guessed", ""):
-        assert place.asks(route, token) == known
+    for token in (None, site.revoked, site.expired, "hr_guessed", ""):
+        assert site.asks(route, token) == known
     has_grants_only = 200 if NEEDS[route.name] in ("-", "known") else 403
-    assert place.asks(route, place.nobody) == has_grants_only
+    assert site.asks(route, site.nobody) == has_grants_only
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_changes_and_refusals_are_logged_and_reads_are_not(place: Place, route: Route) -> None:
-    before = len(place.access.audit_log(ALL))
-    place.asks(route, place.people[Role.ADMIN, "*"])
+def test_changes_and_refusals_are_logged_and_reads_are_not(site: Site, route: Route) -> None:
+    before = len(site.access.audit_log(ALL))
+    site.asks(route, site.tokens[Role.ADMIN, "*"])
     operation = NEEDS[route.name].split()[0]
-    logged = place.access.audit_log(ALL)[: -before or None]
+    logged = site.access.audit_log(ALL)[: -before or None]
     expected = operation in LOGGED and not NEEDS[route.name].endswith("*")
     assert [(entry.what, entry.decision) for entry in logged] == (
         [(route.name, "allowed")] if expected else []
     )
-    if place.asks(route, place.nobody) == 403:
-        entry = place.access.audit_log(Wanted(limit=1))[0]
+    if site.asks(route, site.nobody) == 403:
+        entry = site.access.audit_log(AuditLogFilter(limit=1))[0]
         assert (entry.user, entry.what, entry.decision) == ("newcomer", route.name, "refused")
         assert entry.request
 
 
-def test_an_alert_that_is_not_there_is_told_to_those_who_see_all(place: Place) -> None:
+def test_an_alert_that_is_not_there_is_told_to_those_who_see_all(site: Site) -> None:
     route = next(route for route in ROUTES if route.name == "alert")
-    assert place.asks(route, place.people[Role.VIEWER, "rule:own"], "missing") == 403
-    assert place.asks(route, place.people[Role.VIEWER, "*"], "missing") == 200
+    assert site.asks(route, site.tokens[Role.VIEWER, "rule:own"], "missing") == 403
+    assert site.asks(route, site.tokens[Role.VIEWER, "*"], "missing") == 200
 
 
 def test_a_route_that_says_nothing_is_closed() -> None:

@@ -88,7 +88,7 @@ def test_a_field_is_required_where_it_is_always_sent(said: dict[str, Any]) -> No
     assert "rules" in schemas["StatusReport"]["required"]
     assert "examples" in schemas["AuditResult"]["required"]
     assert "sampled" not in schemas["AsOf"]["required"]
-    assert "limit" not in schemas["SqlQuestion"]["required"]
+    assert "limit" not in schemas["SqlRequest"]["required"]
 
 
 def test_no_two_types_of_a_project_and_a_server_have_one_name() -> None:

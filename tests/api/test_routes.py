@@ -11,6 +11,7 @@ import httpx
 import msgspec
 import pytest
 
+from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
 
@@ -31,6 +32,18 @@ def test_a_view_is_asked_by_keys_window_and_limit(client: httpx.Client, shop: Sh
     assert msgspec.json.decode(response.content, type=Answer) == ANSWER
     keys = {"url": "/a b&c", "section": ""}
     assert shop.calls == [("view", "visitors", keys, "2026-01-01", "2026-01-02", 5)]
+
+
+def test_a_row_in_memory_is_answered_at_once(
+    client: httpx.Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shop, "row", lambda name, keys: ANSWER if keys == {"url": "/a"} else None)
+    found = client.get("/v1/views/visitors?url=/a")
+    assert msgspec.json.decode(found.content, type=Answer) == ANSWER
+    assert shop.calls == []
+    for asked in ("url=/b", "url=/a&limit=5", "url=/a&from=2026-01-01", "url=/a&order=url", ""):
+        assert client.get(f"/v1/views/visitors?{asked}").status_code == 200
+    assert len(shop.calls) == 5, "the rest is asked of the view"
 
 
 def test_lateness_is_asked_like_the_view(client: httpx.Client, shop: Shop) -> None:
@@ -87,7 +100,7 @@ def test_dead_letters_are_listed(client: httpx.Client, shop: Shop) -> None:
     letters = client.get("/v1/streams/clicks/dead-letters").json()["dead_letters"]
     assert [letter["raw"] for letter in letters] == ["{oops"]
     client.get("/v1/streams/clicks/dead-letters?limit=3")
-    assert shop.calls == [("dead_letters", "clicks", 100), ("dead_letters", "clicks", 3)]
+    assert shop.calls == [(DeadLettersRequest("clicks"),), (DeadLettersRequest("clicks", 3),)]
 
 
 def test_a_view_is_rebuilt(client: httpx.Client, shop: Shop) -> None:

@@ -15,7 +15,7 @@ from headrace.api.server import HttpServer, bind
 from headrace.core.errors import PortInUse, Unavailable
 from headrace.define.settings import HttpSettings
 from headrace.serving.answer import Answer
-from tests.access.people import bearer
+from tests.access.users import bearer
 
 from .conftest import ANSWER, EVENTS, Shop
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from headrace.access.access import Access
-from tests.access.people import bearer, token_of
+from tests.access.users import bearer, token_of
 
 from .conftest import EVENTS, condition
 

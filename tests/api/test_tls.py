@@ -10,7 +10,7 @@ import pytest
 from headrace.access.access import Access
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
-from headrace.api.tls import check_tls, exposed, trusting
+from headrace.api.tls import check_tls, trusting_context, unencrypted
 from headrace.core.errors import BadSetting, Unavailable
 from headrace.define.settings import HttpSettings
 
@@ -25,7 +25,7 @@ def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, to
     server.start()
     try:
         assert server.url.startswith("https://")
-        with Remote(server.url, token, verify=trusting(CERT)) as remote:
+        with Remote(server.url, token, verify=trusting_context(CERT)) as remote:
             assert remote.status() == STATUS
             opened = remote._http.post("/v1/session", json={"token": token})
             said = opened.headers["set-cookie"]
@@ -57,7 +57,7 @@ def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, to
     [
         (CERT, "", "http.tls_key is missing"),
         ("", KEY, "http.tls_cert is missing"),
-        ("none.pem", KEY, "http.tls_cert names a file that is not there: none.pem"),
+        ("none.pem", KEY, "the file of http.tls_cert does not exist: none.pem"),
         (KEY, KEY, "the certificate and key of http.tls_cert and http.tls_key cannot be used"),
     ],
 )
@@ -75,4 +75,4 @@ def test_what_is_wrong_is_one_sentence(cert: str, key: str, sentence: str) -> No
     ],
 )  # fmt: skip
 def test_a_network_without_tls_is_warned_of(host: str, cert: str, warned: bool) -> None:
-    assert exposed(HttpSettings(host=host, tls_cert=cert)) == warned
+    assert unencrypted(HttpSettings(host=host, tls_cert=cert)) == warned

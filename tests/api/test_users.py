@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from headrace.access.access import Access
-from headrace.access.audit_log import Wanted
-from headrace.access.token import TokenAsked
+from headrace.access.audit_log import AuditLogFilter
+from headrace.access.token import TokenRequest
 from headrace.api.client import Remote
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadRequest, Forbidden, NotFound, Unauthenticated
-from tests.access.people import TEST, token_of
+from tests.access.users import TEST, token_of
 
 
 @pytest.fixture
@@ -25,18 +25,18 @@ def bob(access: Access) -> Iterator[str]:
 def test_each_method_goes_there_and_back(remote: Remote, access: Access) -> None:
     book: Any = remote.access
     assert book.add_user("cid", "viewer", TEST) in book.users() == access.users()
-    assert book.grant("cid", "send", "stream:Clicks", TEST).on == "stream:clicks"
+    assert book.add_grant("cid", "send", "stream:Clicks", TEST).on == "stream:clicks"
     assert book.grants("cid") == access.grants("cid")
     assert len(book.grants()) == len(access.grants())
-    book.take_back("cid", "send", "stream:clicks", TEST)
+    book.remove_grant("cid", "send", "stream:clicks", TEST)
     assert [grant.may for grant in book.grants("cid")] == ["viewer"]
-    made = book.create_token(TokenAsked("cid", "x", ["read"], ["view:v"], "1 day"), TEST)
+    made = book.create_token(TokenRequest("cid", "x", ["read"], ["view:v"], "1 day"), TEST)
     assert made.token in book.tokens()
     assert book.tokens("cid") == [made.token]
-    assert access.who(made.secret).user == "cid"
+    assert access.authenticate_token(made.secret).user == "cid"
     assert book.revoke_token(made.token.id, TEST).revoked_at is not None
     book.remove_user("cid", TEST)
-    entries = book.audit_log(Wanted(limit=6))
+    entries = book.audit_log(AuditLogFilter(limit=6))
     assert [(entry.what, entry.user) for entry in reversed(entries)] == [
         ("add_grant", "ann"), ("add_grant", "ann"), ("remove_grant", "ann"),
         ("create_token", "ann"), ("revoke_token", "ann"), ("remove_user", "ann"),
@@ -50,7 +50,7 @@ def test_each_method_goes_there_and_back(remote: Remote, access: Access) -> None
 
 def test_ones_own_tokens_are_ones_own_affair(server: HttpServer, access: Access, bob: str) -> None:
     with Remote(server.url, bob) as remote:
-        made = remote.access.create_token(TokenAsked(), TEST)
+        made = remote.access.create_token(TokenRequest(), TEST)
         assert made.token.user == "bob"
         assert {token.user for token in remote.access.tokens()} == {"bob"}
         remote.access.revoke_token(made.token.id, TEST)
@@ -65,8 +65,8 @@ def test_foreign_tokens_are_not(server: HttpServer, access: Access, bob: str, to
         book = remote.access
         for ask in (
             lambda: book.tokens("ann"),
-            lambda: book.create_token(TokenAsked("ann"), TEST),
-            lambda: book.revoke_token(access.who(token).token, TEST),
+            lambda: book.create_token(TokenRequest("ann"), TEST),
+            lambda: book.revoke_token(access.authenticate_token(token).token, TEST),
             lambda: book.revoke_token("nothing", TEST),
         ):
             with pytest.raises(Forbidden, match="may not manage these tokens"):
@@ -74,8 +74,8 @@ def test_foreign_tokens_are_not(server: HttpServer, access: Access, bob: str, to
 
 
 def test_a_token_that_carries_less_makes_none(server: HttpServer, access: Access, bob: str) -> None:
-    narrow = access.create_token(TokenAsked("bob", may=["read"]), TEST).secret
+    narrow = access.create_token(TokenRequest("bob", may=["read"]), TEST).secret
     with Remote(server.url, narrow) as remote:
         with pytest.raises(Forbidden):
-            remote.access.create_token(TokenAsked(), TEST)
+            remote.access.create_token(TokenRequest(), TEST)
         assert remote.status().name == "shop"

@@ -6,28 +6,29 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from headrace.api.client import Remote
+from headrace.api.resources.watches import WatchesRequest, WatchRequest
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadDefinition, NotFound
 from headrace.define.settings import HttpSettings
 from headrace.run.watchbook import StoreWatchbook
-from tests.access.people import open_access
+from tests.access.users import open_access
+from tests.run.answering import Answering
 from tests.run.test_watchbook import ENDLESS, WatchDeployer
 from tests.serving.watch_bench import WatchBench, watch
 
 
 @dataclass
-class Service:
-    watchbook: StoreWatchbook
+class Service(Answering):
+    watch_service: StoreWatchbook
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Any, StoreWatchbook, httpx.Client]]:
+def served(tmp_path: Path) -> Iterator[tuple[Remote, StoreWatchbook, httpx.Client]]:
     bench = WatchBench(tmp_path / "serving.db", said=watch("said", 10, "AFTER 9 MATCHES"))
     bench.build()
     book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench), threading.Lock())
@@ -35,21 +36,22 @@ def served(tmp_path: Path) -> Iterator[tuple[Any, StoreWatchbook, httpx.Client]]
     server = HttpServer(Service(book), HttpSettings(port=0), access)  # type: ignore[arg-type]
     server.start()
     with Remote(server.url, token) as remote:
-        yield remote.watchbook, book, remote._http
+        yield remote, book, remote._http
     server.stop()
     access.close()
     bench.close()
 
 
-def test_watches_go_there_and_back(served: tuple[Any, StoreWatchbook, httpx.Client]) -> None:
-    remote, book, http = served
-    assert remote.watches() == book.watches()
+def test_watches_go_there_and_back(served: tuple[Remote, StoreWatchbook, httpx.Client]) -> None:
+    asked, book, http = served
+    remote = asked.watch_service
+    assert asked.ask(WatchesRequest()).watches == book.watches()
     (added,) = remote.add(watch("more", 50, ENDLESS), "bob")
-    assert added == book.watch("more") == remote.watch("more")
-    assert (added.added_by, remote.watches("ended")) == ("ann", [])
+    assert added == book.watch("more") == asked.ask(WatchRequest("more"))
+    assert (added.added_by, asked.ask(WatchesRequest("ended")).watches) == ("ann", [])
     assert remote.remove("more", "bob") == added
     with pytest.raises(NotFound):
-        remote.watch("more")
+        asked.ask(WatchRequest("more"))
     with pytest.raises(BadDefinition):
         remote.remove("said", "bob")
     wrong = http.get("/v1/watches?state=late").json()

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from headrace.audit.compare import alike, compare
+from headrace.audit.compare import compare, values_equal
 from headrace.compile.plan import OutputPlan, ViewPlan
-from headrace.core.aggregate import Estimate
+from headrace.core.aggregate import Approximation
 from headrace.serving.store import AuditResult
 
-SPEED, ALWAYS = Estimate("speed", 0.01), Estimate("always", 0.01)
-RANK = Estimate("always", 0.01, of="rank")
+SPEED, ALWAYS = Approximation("speed", 0.01), Approximation("always", 0.01)
+RANK = Approximation("always", 0.01, of="rank")
 
 
 def found(
-    type: str, ours: Any, theirs: Any, estimate: Estimate | None = None, fresh: int = 1
+    type: str, ours: Any, theirs: Any, estimate: Approximation | None = None, fresh: int = 1
 ) -> int:
     key = OutputPlan("k", "STRING", "k0", key="k0")
     outputs = (key, OutputPlan("x", type, "p0", estimate=estimate))
@@ -39,7 +39,7 @@ def found(
     ],
 )
 def test_an_estimate_may_be_off_by_six_errors(
-    estimate: Estimate | None, fresh: int, ours: int, differences: int
+    estimate: Approximation | None, fresh: int, ours: int, differences: int
 ) -> None:
     assert found("BIGINT", ours, 1_000, estimate, fresh) == differences
 
@@ -165,7 +165,7 @@ def test_a_finite_double_is_not_infinite() -> None:
 def test_a_decimal_and_a_double_are_alike_to_the_last_digit(
     ours: str, theirs: float, same: bool
 ) -> None:
-    assert alike(Decimal(ours), theirs) == same
+    assert values_equal(Decimal(ours), theirs) == same
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.api.resources.events import EventRequest
 from headrace.run.offline import Offline
 
 from .traced import Traced, event
@@ -28,7 +29,7 @@ def offline(tmp_path: Path) -> Iterator[Offline]:
 
 @pytest.mark.parametrize("offset", range(5))
 def test_the_rows_of_an_event_have_it_behind_them(offline: Offline, offset: int) -> None:
-    found = offline.observatory.event("clicks", 0, offset)
+    found = offline.ask(EventRequest("clicks", 0, offset))
     counted = {(one.view, str(one.key)) for one in found.views if one.key is not None}
     behind = set()
     for view in ("slow", "known", "quick_pages", "total"):

@@ -9,7 +9,7 @@ from typing import Any
 from engines import Parts, compile_sql
 
 from headrace.audit.oracle import audit_view
-from headrace.audit.tracing import ask, tracing
+from headrace.audit.row_trace import open_trace, read_row
 from headrace.audit.why import explain_row
 
 # The distance between a card's terminal and its owner's telephone, by the haversine formula.
@@ -42,8 +42,8 @@ def test_keys_and_rows_of_rules_may_differ_in_their_last_bits(spark: Any, tmp_pa
         assert (found.differences, found.examples, found.compared) == (0, (), 499), view
     # Each row has its event, though DuckDB computes another key for some.
     for row in parts.reader.view("waves").rows[:40]:
-        asked = ask(parts.store, "waves", {"wave": row["wave"]}, None)
-        with tracing(asked, parts.plan, parts.layout, project.folder, (), 60) as traced:
+        asked = read_row(parts.store, "waves", {"wave": row["wave"]}, None)
+        with open_trace(asked, parts.plan, parts.layout, project.folder, (), 60) as traced:
             told = explain_row(traced, 0, 1)
         assert (told.events, told.agrees) == (1, True), row
     parts.close()

@@ -19,15 +19,16 @@ import pyarrow.parquet as pq
 import pytest
 from chance import PROVE, drawn
 from engines import ARRIVAL_US, Parts, compile_sql
+from tampered import change_rows
 
 from headrace.audit.oracle import audit_view
-from headrace.audit.tracing import ask, tracing
+from headrace.audit.row_trace import open_trace, read_row
 from headrace.audit.why import explain_row
 from headrace.compile.plan import WINDOW, ViewPlan
 from headrace.core.aggregate import AGGREGATES
 from headrace.core.time import iso
 from headrace.define.functions import MARK, FunctionDefinition, function
-from headrace.serving.catalog import tables_of
+from headrace.serving.runs import Layer
 from headrace.serving.store import AuditResult
 
 # PySpark's advice to whoever registers the function, which is headrace/spark/functions.py and not
@@ -200,24 +201,10 @@ def test_it_finds_nothing_when_all_is_well(parts: Parts, view: str) -> None:
     assert found.compared > 0
 
 
-def _change(parts: Parts, view: str, sql: str) -> Callable[[], None]:
-    """Change the store behind everybody's back; the answer puts it back."""
+def _change(parts: Parts, view: str, layer: Layer, sql: str) -> Callable[[], None]:
     plan = parts.plan.view(view)
     assert plan is not None
-    generation, speed, _ = tables_of(plan)
-    with parts.store.write() as db:
-        saved = [(t, db.execute(f"SELECT * FROM {t}").fetchall()) for t in (generation, speed)]
-        db.execute(sql.format(generation=generation, speed=speed))
-        assert db.execute("SELECT changes()").fetchone()[0] > 0
-
-    def restore() -> None:
-        with parts.store.write() as db:
-            for table, rows in saved:
-                db.execute(f"DELETE FROM {table}")
-                places = ", ".join("?" * len(rows[0]))
-                db.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
-
-    return restore
+    return change_rows(parts.store, plan, layer, sql)
 
 
 # Partials by their place in the plan: counts has p0 count(*), p2 and p3 the halves of sum(n), p5
@@ -225,62 +212,86 @@ def _change(parts: Parts, view: str, sql: str) -> Callable[[], None]:
 TAMPERED = {
     "a count that is one too high": (
         "counts",
-        "UPDATE {generation} SET p0 = p0 + 1 WHERE k0 = 'a'",
+        Layer.GENERATION,
+        "UPDATE rows SET p0 = p0 + 1 WHERE k0 = 'a'",
         1,
     ),
-    "a count of speed that is lost": ("counts", "UPDATE {speed} SET p0 = 0 WHERE k0 = 'a'", 1),
+    "a count of speed that is lost": (
+        "counts",
+        Layer.SPEED,
+        "UPDATE rows SET p0 = 0 WHERE k0 = 'a'",
+        1,
+    ),
     "a sum that is one too low": (
         "counts",
-        "UPDATE {generation} SET p4 = p4 - 1 WHERE k0 = 'b'",
+        Layer.GENERATION,
+        "UPDATE rows SET p4 = p4 - 1 WHERE k0 = 'b'",
         1,
     ),
     "a double beyond rounding": (
         "counts",
-        "UPDATE {generation} SET p5 = p5 * 1.0001 WHERE k0 = 'a'",
+        Layer.GENERATION,
+        "UPDATE rows SET p5 = p5 * 1.0001 WHERE k0 = 'a'",
         1,
     ),
-    "a missing row": ("counts", "DELETE FROM {generation} WHERE k0 = 'a'", 1),
+    "a missing row": ("counts", Layer.GENERATION, "DELETE FROM rows WHERE k0 = 'a'", 1),
     "an extra row": (
         "counts",
-        "INSERT INTO {generation} "
-        "SELECT 'new', 'new', p0, p1, p2, p3, p4, p5, p6, p7 FROM {generation} LIMIT 1",
+        Layer.GENERATION,
+        "INSERT INTO rows SELECT 'new', 'new', p0, p1, p2, p3, p4, p5, p6, p7, 0 FROM rows LIMIT 1",
         1,
     ),
-    "a wrong window": ("minutes", "UPDATE {speed} SET k0 = k0 + 60000000 WHERE rowid = 1", 2),
-    "a pane that is lost": ("sliding", "DELETE FROM {generation} WHERE rowid = 3", 2),
+    "a wrong window": (
+        "minutes",
+        Layer.SPEED,
+        "UPDATE rows SET k0 = k0 + 60000000 WHERE rowid = 0",
+        2,
+    ),
+    "a pane that is lost": ("sliding", Layer.GENERATION, "DELETE FROM rows WHERE rowid = 2", 2),
     "a session that ends too late": (
         "session_whole",
-        "UPDATE {generation} SET k0_end = k0_end + 1",
+        Layer.GENERATION,
+        "UPDATE rows SET k0_end = k0_end + 1",
         1,
     ),
-    "a session that is lost": ("sessions", "DELETE FROM {generation} WHERE rowid = 2", 1),
-    "a lost row without keys": ("whole", "DELETE FROM {generation}", 1),
+    "a session that is lost": ("sessions", Layer.GENERATION, "DELETE FROM rows WHERE rowid = 2", 1),
+    "a lost row without keys": ("whole", Layer.GENERATION, "DELETE FROM rows", 1),
     "a row of a view that shows no key": (
         "hidden",
-        "DELETE FROM {generation} WHERE k0 = 'a' AND k1 = 1",
+        Layer.GENERATION,
+        "DELETE FROM rows WHERE k0 = 'a' AND k1 = 1",
         1,
     ),
     "an estimate that has lost a sketch": (
         "distincts",
-        "UPDATE {generation} SET p2 = NULL WHERE k0 = 'a'",
+        Layer.GENERATION,
+        "UPDATE rows SET p2 = NULL WHERE k0 = 'a'",
         1,
     ),
     "a list that has lost its beginning": (
         "lists",
-        "UPDATE {generation} SET p0 = NULL WHERE k0 = 'a'",
+        Layer.GENERATION,
+        "UPDATE rows SET p0 = NULL WHERE k0 = 'a'",
         1,
     ),
-    "a set of ids that has lost some": ("lists", "UPDATE {generation} SET p18 = NULL", 1),
-    "a correlation of fewer pairs": ("shapes", "UPDATE {speed} SET p0 = NULL", 1),
+    "a set of ids that has lost some": ("lists", Layer.GENERATION, "UPDATE rows SET p18 = NULL", 1),
+    "a correlation of fewer pairs": ("shapes", Layer.SPEED, "UPDATE rows SET p0 = NULL", 1),
     "a lost latest value": (
         "latest",
-        "UPDATE {generation} SET p0_0 = -1.0, p0_1 = p0_1 + 900000000 WHERE k0 = 'a'",
+        Layer.GENERATION,
+        "UPDATE rows SET p0_0 = -1.0, p0_1 = p0_1 + 900000000 WHERE k0 = 'a'",
         1,
     ),
-    "a value that turned NULL": ("extremes", "UPDATE {generation} SET p2 = -1.0 WHERE k0 = 'a'", 1),
+    "a value that turned NULL": (
+        "extremes",
+        Layer.GENERATION,
+        "UPDATE rows SET p2 = -1.0 WHERE k0 = 'a'",
+        1,
+    ),
     "a row that HAVING should hide": (
         "busy",
-        "UPDATE {generation} SET p0 = -100 WHERE k0 = 'a'",
+        Layer.GENERATION,
+        "UPDATE rows SET p0 = -100 WHERE k0 = 'a'",
         1,
     ),
 }
@@ -288,8 +299,8 @@ TAMPERED = {
 
 @pytest.mark.parametrize("defect", TAMPERED)
 def test_it_finds(parts: Parts, defect: str) -> None:
-    view, sql, least = TAMPERED[defect]
-    restore = _change(parts, view, sql)
+    view, layer, sql, least = TAMPERED[defect]
+    restore = _change(parts, view, layer, sql)
     try:
         found = audit(parts, view)
     finally:
@@ -303,9 +314,8 @@ def test_it_finds(parts: Parts, defect: str) -> None:
 def test_doubles_may_differ_by_rounding_and_no_more(
     parts: Parts, factor: float, differences: int
 ) -> None:
-    restore = _change(
-        parts, "counts", f"UPDATE {{generation}} SET p5 = p5 * {factor!r} WHERE k0 = 'a'"
-    )
+    sql = f"UPDATE rows SET p5 = p5 * {factor!r} WHERE k0 = 'a'"
+    restore = _change(parts, "counts", Layer.GENERATION, sql)
     try:
         assert audit(parts, "counts").differences == differences
     finally:
@@ -335,9 +345,9 @@ def test_every_row_is_made_again_of_the_events_that_why_names(parts: Parts, view
         keys, window = _named(plan, row)
         if None in keys.values():
             continue  # a text that is NULL cannot be asked for
-        asked = ask(parts.store, view, {name: str(v) for name, v in keys.items()}, window)
+        asked = read_row(parts.store, view, {name: str(v) for name, v in keys.items()}, window)
         folder = parts.compiled.project.folder
-        with tracing(asked, parts.plan, parts.layout, folder, FUNCTIONS, 60.0) as traced:
+        with open_trace(asked, parts.plan, parts.layout, folder, FUNCTIONS, 60.0) as traced:
             why = explain_row(traced, 0, 5)
         assert (why.agrees, why.row) == (True, row), why.sentence
         assert why.events + sum(left.events for left in why.left_out) == accepted

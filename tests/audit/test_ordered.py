@@ -10,7 +10,7 @@ import pytest
 from headrace.audit.duck import oracle_sql
 from headrace.audit.ordered import NotComparable
 from headrace.compile.plan import CarryPlan, OutputPlan, ProcessorPlan, ViewPlan
-from headrace.testing.reference import Reference, Timestamp, Watermark
+from headrace.testing.reference import Reference, StreamWatermark, Timestamp
 
 # user, second, value, whether it ends a window; two events are of the same second.
 EVENTS = [
@@ -49,7 +49,7 @@ def in_reference(queries: dict[str, str]) -> list[tuple[Any, ...]]:
         {"clicks": ["user", "ts", "ms", "ends"]},
         {},
         queries,
-        watermarks={"clicks": Watermark("ts", 0)},
+        watermarks={"clicks": StreamWatermark("ts", 0)},
     )
     events = [
         {

@@ -6,24 +6,26 @@ from typing import Any
 
 import msgspec
 import pytest
+from tampered import change_rows
 
 from headrace.audit import why as reasons
 from headrace.audit.oracle import live_view
 from headrace.audit.ordered import NotComparable
-from headrace.audit.trace import Seen, Why
+from headrace.audit.trace import TracedRecord, Why
 from headrace.compile.plan import CarryPlan, JoinPlan, MatchPlan, ProcessorPlan
 from headrace.core.errors import BadRequest, LimitReached, NotFound, NotReady, Unsupported
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.pattern import Threshold
 from headrace.core.shedding import Shedding
 from headrace.run.offline import Offline
+from headrace.serving.runs import Layer
 
 from .traced import Traced, event
 
 FIRST = "2026-01-01T00:00:00Z"
 
 
-def places(seen: list[Seen]) -> list[tuple[int, int]]:
+def places(seen: list[TracedRecord]) -> list[tuple[int, int]]:
     return [(record.partition, record.offset) for record in seen]
 
 
@@ -43,8 +45,8 @@ def fill(traced: Traced) -> None:
     traced.send(event("/a", 4, 70), event("/a", 61), partition=1)
     traced.epoch()
     traced.archive.step(100)
-    traced.send(event("/a", 1), status=Status.DUPLICATE)
-    traced.send(event("/b", 3), status=Status.DUPLICATE)
+    traced.send(event("/a", 1), status=EventStatus.DUPLICATE)
+    traced.send(event("/b", 3), status=EventStatus.DUPLICATE)
     traced.send(event("/c", 5), event("/a", 5, 8), b"\xff", event("/a", 200), event("/a", 5, None))
     traced.epoch()
 
@@ -201,7 +203,7 @@ def test_what_speed_has_passed_over_is_named_until_a_generation_has_it(
     assert not set(places(why.listed)) & set(places(shed.listed))
     assert why.as_of["clicks"].sampled is not None
     (audit,) = offline.audit("often")
-    sampled = f"sampled: without {shed.events} events that speed has passed over"
+    sampled = f"sampled: without {shed.events} events that speed has shed"
     assert (audit.differences, audit.note) == (0, sampled)
     traced.generation()
     after = offline.why("often", {"page": "/a"})
@@ -212,11 +214,10 @@ def test_what_speed_has_passed_over_is_named_until_a_generation_has_it(
 def test_a_wrong_answer_is_said_to_be_wrong(traced: Traced, offline: Offline) -> None:
     traced.send(event("/a", 1), event("/a", 2))
     traced.epoch()
-    with traced.store.write() as db:
-        (table,) = db.execute(
-            "SELECT name FROM sqlite_master WHERE name LIKE '_speed_often%' AND type = 'table'"
-        ).fetchone()
-        db.execute(f'UPDATE "{table}" SET p0 = 5')
+    plan = traced.store.deployed()
+    often = plan.view("often") if plan else None
+    assert often is not None
+    change_rows(traced.store, often, Layer.SPEED, "UPDATE rows SET p0 = 5")
     why = offline.why("often", {"page": "/a"})
     assert (why.agrees, why.events) == (False, 2)
     assert why.sentence == (
@@ -244,7 +245,7 @@ def test_a_row_must_be_named_by_all_of_its_keys(traced: Traced, offline: Offline
         offline.why("slow", {"page": "/nowhere"})
     with pytest.raises(BadRequest, match="'user' is not a key of view 'slow'"):
         offline.why("slow", {"user": "ann"})
-    with pytest.raises(BadRequest, match="'noon' is not a moment"):
+    with pytest.raises(BadRequest, match="'noon' is not a timestamp"):
         offline.why("slow", {"page": "/a"}, window="noon")
     assert offline.why("slow", {"page": "/b"}).events == 1
 
@@ -266,7 +267,7 @@ def test_a_view_that_hides_a_key_has_no_row_that_could_be_named(
     with pytest.raises(Unsupported) as caught:
         offline.why("unnamed")
     assert (caught.value.message, caught.value.hint) == (
-        "a row of 'unnamed' cannot be named: it does not show all that it is grouped by",
+        "a row of 'unnamed' cannot be traced: it does not show all that it is grouped by",
         "add to its SELECT: page.",
     )
 
@@ -278,7 +279,7 @@ def test_what_only_spark_knows_is_said_in_a_sentence(traced: Traced, offline: Of
     assert caught.value.message == "DuckDB cannot follow the definition of view 'often'"
     assert "soundex_of_spark" in (caught.value.detail or "")
     _redefine(traced, "often", "soundex_of_spark(page)", "session_window(ts, '5 minutes')")
-    with pytest.raises(Unsupported, match="cannot be named: it has a session_window"):
+    with pytest.raises(Unsupported, match="cannot be traced: it has a session_window"):
         offline.why("often", {"page": "/a"})
 
 
@@ -305,7 +306,7 @@ def test_rows_whose_events_do_not_count_by_themselves_are_refused(
         with pytest.raises(Unsupported) as caught:
             ask("often", {"page": "/a"})
         assert caught.value.message == (
-            f"the events behind a row of 'often' cannot be named: {reason}"
+            f"the events behind a row of 'often' cannot be traced: {reason}"
         )
         assert caught.value.hint
 

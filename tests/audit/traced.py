@@ -17,7 +17,7 @@ from master.bench import InProcess
 from serving.bench import HeldAnalyser
 
 from headrace.compile.passes import compile_project
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.time import MINUTE, SECOND, from_iso, iso
@@ -28,7 +28,8 @@ from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 from headrace.run.offline import Offline
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.store import Epoch, Row
+from headrace.serving.store import Epoch
+from tests.serving.bench import Row, as_lifted
 
 SETTINGS = 'name = "traced"\n[log]\nfree_bytes_min = 0\n'
 DEFINITIONS = """
@@ -134,7 +135,7 @@ class Traced:
         stream = self.plan.stream("clicks")
         self.archive = Archive(InProcess(), stream, address, self.layout.master("clicks"))
 
-    def send(self, *records: bytes, partition: int = 0, status: Status = Status.EVENT) -> None:
+    def send(self, *records: bytes, partition: int = 0, status: int = EventStatus.EVENT) -> None:
         self.topic.append(partition, records, bytes([status] * len(records))).result(20)
 
     def events(self, range: PositionRange, shedding: Shedding | None = None) -> list[Event]:
@@ -145,7 +146,7 @@ class Traced:
             for block in reader.blocks(partition, interval):
                 rows = zip(block.records(), block.statuses, strict=True)
                 for offset, (record, status) in enumerate(rows, block.first_offset):
-                    if status == Status.EVENT and offset not in gone and record[:1] == b"{":
+                    if status == EventStatus.EVENT and offset not in gone and record[:1] == b"{":
                         found.append(json.loads(record))
         return found
 
@@ -156,7 +157,9 @@ class Traced:
         taken, whole = self.events(range, shedding), self.events(range)
         counts = {"events": len(taken), "late": 0, "duplicates": 0, "dead_letters": 0}
         counts["dead_letters"] = len(range) - len(whole)
-        rows = {v.id: lifted(v.name, taken) for v in self.store.versions("clicks")}
+        rows = {
+            v.id: as_lifted(v.plan, lifted(v.name, taken)) for v in self.store.versions("clicks")
+        }
         at = self.clock()
         reached = state.after(end, state.reached.highs, at)
         base = (state.generation, range.lower, reached)
@@ -170,7 +173,7 @@ class Traced:
         events = self.events(PositionRange(start, end))
         group = max((group.number for group in self.store.closed_groups("clicks")), default=0)
         staged = [
-            self.store.stage(v, True, lifted(v.name, events), [])
+            self.store.stage(v, True, as_lifted(v.plan, lifted(v.name, events)), {})
             for v in self.store.versions("clicks")
         ]
         state = self.store.stream("clicks")

@@ -15,11 +15,13 @@ from serving.bench import (
     Click,
     after,
     alike,
+    as_lifted,
     definitions,
     lifted,
     plan_of,
     values_of,
 )
+from tampered import change_rows
 
 from headrace.batch.build import Builder, Promoted
 from headrace.compile.flow import FlowPlan
@@ -27,6 +29,7 @@ from headrace.core.address import LogAddress
 from headrace.core.position import Position
 from headrace.core.shedding import Shedding
 from headrace.core.time import MINUTE, SECOND
+from headrace.serving.runs import Layer
 from headrace.serving.store import Staged, Version
 from headrace.serving.watermark import Reached, Times
 from headrace.spark.feed import Feed
@@ -64,7 +67,8 @@ class HandBuilder(Builder):
         kept = after(self.feeds[0].table.clicks, list(lower.offsets))[: reached.position - lower]
         if "ms > 5" in version.plan.map_sql:
             kept = [click for click in kept if (click.ms or 0) > 5]
-        return self.store.stage(version, full, lifted(version.name, kept), values_of(version, kept))
+        rows = as_lifted(version.plan, lifted(version.name, kept))
+        return self.store.stage(version, full, rows, values_of(version, kept))
 
 
 @pytest.fixture
@@ -169,11 +173,8 @@ def test_a_stream_that_has_fallen_silent_is_built_to_its_end(bench: Bench) -> No
 
 def test_a_view_asked_for_is_built_from_the_beginning_without_news(bench: Bench) -> None:
     build(bench, 4)
-    with bench.store.write() as db:
-        (table,) = db.execute(
-            "SELECT name FROM sqlite_master WHERE name LIKE '_generation_total%' AND type = 'table'"
-        ).fetchone()
-        db.execute(f'UPDATE "{table}" SET p0 = 77')
+    (total,) = [v.plan for v in bench.store.versions("clicks") if v.name == "total"]
+    change_rows(bench.store, total, Layer.GENERATION, "UPDATE rows SET p0 = 77")
     assert bench.rows("total")[0]["n"] == 77
     made = build(bench, 4, full="total")
     assert made is not None
@@ -204,7 +205,9 @@ def test_a_changed_view_waits_until_batch_has_come_to_where_it_began(bench: Benc
 def test_what_speed_has_shed_is_no_difference(bench: Bench) -> None:
     bench.build()
     epoch = bench.epoch(*CLICKS[:4])
-    rows = {v.id: lifted(v.name, CLICKS[:1]) for v in bench.store.versions("clicks")}
+    rows = {
+        v.id: as_lifted(v.plan, lifted(v.name, CLICKS[:1])) for v in bench.store.versions("clicks")
+    }
     shedding, counts = Shedding("random", 0.25), epoch.counts | {"events": 1}
     bench.store.commit_epoch(replace(epoch, rows=rows, counts=counts, shedding=shedding))
     bench.store.close_group("clicks")

@@ -31,13 +31,13 @@ from headrace.core.event import (
 )
 from headrace.core.pattern import (
     SET_ASIDE,
-    Aggregate,
-    Call,
     Choice,
     Constant,
+    FunctionCall,
+    MatchAggregate,
     Pattern,
-    Place,
     Repeat,
+    RowNavigation,
     Value,
     Variable,
 )
@@ -48,8 +48,8 @@ PLAN = MatchPlan(
     Pattern(
         Steps((Variable("A"), Repeat(Variable("B"), 1, None))),
         ("c0", "c1", "c2"),
-        (("A", Value("c0", Place())), ("B", Value("c1", Place()))),
-        (("m0", Aggregate("collect_list", "c2")),),
+        (("A", Value("c0", RowNavigation())), ("B", Value("c1", RowNavigation()))),
+        (("m0", MatchAggregate("collect_list", "c2")),),
     ),
     (),
     (("m0", "ARRAY<BIGINT>"),),
@@ -60,17 +60,20 @@ EXPONENTIAL = MatchPlan(
         Steps((Repeat(Choice((Variable("A"), Variable("C"))), 1, None), Variable("B"))),
         ("c0", "c1", "c2"),
         (
-            ("A", Value("c0", Place())),
-            ("C", Value("c0", Place())),
+            ("A", Value("c0", RowNavigation())),
+            ("C", Value("c0", RowNavigation())),
             (
                 "B",
-                Call(
+                FunctionCall(
                     "and",
-                    (Value("c1", Place()), Call("<", (Aggregate("count", None), Constant(4)))),
+                    (
+                        Value("c1", RowNavigation()),
+                        FunctionCall("<", (MatchAggregate("count", None), Constant(4))),
+                    ),
                 ),
             ),
         ),
-        (("m0", Aggregate("collect_list", "c2")),),
+        (("m0", MatchAggregate("collect_list", "c2")),),
         within_us=15,
         steps_max=500,
     ),

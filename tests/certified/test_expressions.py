@@ -14,7 +14,7 @@ from chance import PROVE, drawn
 from certified.calls import NESTED, calls, combinations, operations
 from certified.edges import RELATION, duck, edges, same
 from certified.edges import in_spark as relation_in_spark
-from headrace.certified.select import Compiled, compile_query
+from headrace.certified.select import CompiledQuery, compile_query
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.core.schema import Type
@@ -33,7 +33,7 @@ AS_NUMBERS = {
 Record = Callable[[str, object], None]
 
 
-def compiled(expression: str) -> Compiled | None:
+def compiled(expression: str) -> CompiledQuery | None:
     """None if it is refused."""
     query = parse_query(f"SELECT {expression} AS x, row FROM edges ORDER BY row", Origin("test", 1))
     try:
@@ -66,7 +66,7 @@ def refused_by_spark(spark: Any, expression: str) -> bool:
     return False
 
 
-def in_duck(connection: Any, found: Compiled) -> list[Any]:
+def in_duck(connection: Any, found: CompiledQuery) -> list[Any]:
     column = connection.sql(found.sql).to_arrow_table().column(0)
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())

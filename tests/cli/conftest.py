@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from headrace.api.get_request import GetRequest
+from headrace.api.resources.dead_letters import DeadLetter, DeadLetters, DeadLettersRequest
 from headrace.api.service import (
     Balance,
-    DeadLetter,
-    DeadLetters,
     IdlePartition,
-    Rebuilt,
-    Status,
+    ProjectStatus,
+    RebuildResult,
     StreamStatus,
     ViewStatus,
 )
@@ -31,7 +31,7 @@ from headrace.serving.late import LateAnswer, LateWindow
 from headrace.serving.store import AuditResult
 
 BALANCE = Balance(1203, 1180, 12, 11, 0)
-STATUS = Status(
+STATUS = ProjectStatus(
     "shop",
     "running",
     "",
@@ -95,7 +95,7 @@ class Told:
 
     answer: Answer = ANSWER
     lateness: LateAnswer = LATENESS
-    found: Status = STATUS
+    found: ProjectStatus = STATUS
     audits: list[AuditResult] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
     reason: Any = None
@@ -122,13 +122,13 @@ class Told:
         self.asked.append((name, keys, said))
         return self.lateness
 
-    def status(self) -> Status:
+    def status(self) -> ProjectStatus:
         return self.found
 
-    def rebuild(self, view: str) -> Rebuilt:
+    def rebuild(self, view: str) -> RebuildResult:
         if view != "visitors":
             raise NotFound(f"there is no view '{view}' that is kept")
-        return Rebuilt(view, 4, 42, 0)
+        return RebuildResult(view, 4, 42, 0)
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         return [a for a in self.audits if view in (None, a.view)]
@@ -141,8 +141,9 @@ class Told:
         self.asked.append((view, keys, window, limit))
         return self.story
 
-    def dead_letters(self, stream: str, limit: int = 100) -> DeadLetters:
-        return DeadLetters(self.letters[:limit], len(self.letters))
+    def ask(self, question: GetRequest[Any]) -> Any:
+        assert isinstance(question, DeadLettersRequest)
+        return DeadLetters(self.letters[: question.limit], len(self.letters))
 
     def close(self) -> None:
         self.closed = True

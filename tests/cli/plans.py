@@ -15,10 +15,11 @@ from headrace.compile.plan import (
     TablePlan,
     ViewPlan,
 )
-from headrace.compile.windows import WindowPlan
-from headrace.core.aggregate import Estimate
-from headrace.core.subscription import Guarantee, Shape, Subscription
+from headrace.compile.windows import SlidingWindow
+from headrace.core.aggregate import Approximation
+from headrace.core.subscription import Guarantee, Subscription, ViewShape
 from headrace.core.time import HOUR
+from headrace.destination.file import FileDestination
 
 CLICKS = StreamPlan(
     "clicks",
@@ -37,14 +38,14 @@ VISITORS = ViewPlan(
         OutputPlan("url", "STRING", "k0", key="k0"),
         OutputPlan("hour", WINDOW, "k1", key="k1"),
         OutputPlan("hits", "BIGINT", "c0"),
-        OutputPlan("visitors", "BIGINT", "c1", estimate=Estimate("speed", 0.0163)),
+        OutputPlan("visitors", "BIGINT", "c1", estimate=Approximation("speed", 0.0163)),
     ),
     stream="clicks",
     tables=("sections",),
     map_sql="SELECT url AS k0, ts AS k1, 1 AS a0, user AS a1 FROM clicks",
     keys=(
         KeyPlan("k0", "url", "STRING", "url"),
-        KeyPlan("k1", "hour", WINDOW, "ts", WindowPlan("sliding", HOUR, HOUR)),
+        KeyPlan("k1", "hour", WINDOW, "ts", SlidingWindow(HOUR, HOUR)),
     ),
     partials=(
         PartialPlan("sum", ("p0",), ("INTEGER",), ("count(a0)",)),
@@ -82,8 +83,7 @@ PLAN = Plan("shop", (CLICKS,), (TABLE,), (), (VISITORS, TOTALS, BUSIEST))
 SINK = SinkPlan(
     "hourly",
     Subscription("visitors", early=None, on_time=True, late=None, lateness_us=0),
-    Shape("visitors", ("url", "hour"), None, "hour", None, ("clicks",)),
-    "file",
-    "out/hourly.jsonl",
+    ViewShape("visitors", ("url", "hour"), None, "hour", None, ("clicks",)),
+    FileDestination("out/hourly.jsonl"),
     Guarantee.EXACTLY_ONCE,
 )

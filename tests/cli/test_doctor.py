@@ -65,9 +65,9 @@ def test_the_exit_code_is_1_only_for_a_fail() -> None:
     fine, poor, broken = (
         Finding("x", state, "found", "do this") for state in ("ok", "warn", "fail")
     )
-    assert doctor.reported([fine, poor]).exit_code == 0
-    assert doctor.reported([fine, broken]).exit_code == 1
-    assert doctor.reported([broken]).document["ok"] is False
+    assert doctor.report_findings([fine, poor]).exit_code == 0
+    assert doctor.report_findings([fine, broken]).exit_code == 1
+    assert doctor.report_findings([broken]).document["ok"] is False
 
 
 def test_an_old_python_fails() -> None:
@@ -92,7 +92,7 @@ def test_java_tells_its_version_and_home(monkeypatch: pytest.MonkeyPatch) -> Non
     ("available", "state"), [(5 * GIB, "ok"), (3 * GIB, "warn"), (GIB, "fail"), (None, "warn")]
 )
 def test_memory_is_compared_with_what_spark_is_given(available: int | None, state: str) -> None:
-    assert checkups.memory(available, checkups.memory_wanted("2g", "1g")).state == state
+    assert checkups.memory(available, checkups.memory_needed("2g", "1g")).state == state
 
 
 def test_memory_that_the_system_does_not_tell_is_unknown(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_state_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
 
 def test_a_state_folder_to_be_made_is_ok(tmp_path: Path) -> None:
     found = checkups.writable(tmp_path / ".headrace", tmp_path)
-    assert found.found.endswith("(made by the first run)")
+    assert found.found.endswith("(created by the first run)")
     assert checkups.writable(tmp_path, tmp_path).found == str(tmp_path)
     assert os.listdir(tmp_path) == []
 

@@ -12,7 +12,7 @@ from headrace.compile.resolve import resolve
 from headrace.core.time import SECOND, now_us
 from headrace.define.functions import load_functions
 from headrace.define.project import load_project
-from headrace.define.sigma.script import Script, translated
+from headrace.define.sigma.script import SigmaScript, translate
 from headrace.define.statements import read_statements
 from headrace.ingest.connector import check_options
 from headrace.ingest.generator import generate
@@ -75,9 +75,9 @@ def test_the_webhooks_can_be_read_and_their_month_is_made_of_a_seed() -> None:
     assert texts != [[line.text for line in lines] for lines in other.values()]
 
 
-def sigma_of_intrusion() -> Script:
+def sigma_of_intrusion() -> SigmaScript:
     files = sorted((INTRUSION / "sigma").glob("*.yml"))
-    return translated([(str(p), p.read_text("utf-8")) for p in files], stream="traffic")
+    return translate([(str(p), p.read_text("utf-8")) for p in files], stream="traffic")
 
 
 def test_the_sigma_rules_say_what_the_rules_of_the_project_say() -> None:

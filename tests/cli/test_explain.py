@@ -22,7 +22,7 @@ from headrace.compile.plan import (
     ViewPlan,
     digest,
 )
-from headrace.compile.windows import WindowPlan
+from headrace.compile.windows import CountWindow, SessionWindow, SlidingWindow, WindowPlan
 from headrace.core.aggregate import Merge
 from headrace.core.errors import NotFound
 from headrace.core.pattern import Threshold
@@ -34,7 +34,7 @@ from .plans import BUSIEST, PLAN, SINK, TOTALS, VISITORS
 def test_an_explanation_at_a_terminal_is_broken_between_words(
     shop: Path, call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "compiled", lambda project: PLAN)
+    monkeypatch.setattr(planning, "compile_plan", lambda project: PLAN)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     said = Text.from_ansi(call("explain", "visitors").stdout).plain
@@ -121,17 +121,17 @@ def test_a_carried_view_says_what_goes_from_event_to_event(
     ("window", "kept", "read"),
     [
         (
-            WindowPlan("sliding", HOUR, HOUR // 4),
+            SlidingWindow(HOUR, HOUR // 4),
             "hour (windows of 1h every 15m, kept as panes of 15m)",
             "when read, each window is put together of the panes that lie in it",
         ),
         (
-            WindowPlan("count", 10, 4),
+            CountWindow(10, 4),
             "hour (windows of 10 events every 4 events, kept as panes of 2 events)",
             "when read, each window is put together of the panes that lie in it",
         ),
         (
-            WindowPlan("session", ends="x"),
+            SessionWindow(ends="x"),
             "hour (sessions)",
             "when read, intervals that touch are joined to one session",
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from headrace.cli.failure import guarded
+from headrace.cli.failure import run_command
 from headrace.core.errors import NotFound, PortInUse, UnknownColumn
 
 from .conftest import Told, document
@@ -51,7 +51,7 @@ def test_an_error_in_json_is_one_document_on_stdout(
     ("error", "code"), [(ERROR, 1), (NotFound("no"), 3), (PortInUse("no"), 5), (KeyError("x"), 1)]
 )
 def test_the_exit_code_is_that_of_the_condition(error: Exception, code: int) -> None:
-    assert guarded(_raising(error), json=True) == code
+    assert run_command(_raising(error), json=True) == code
 
 
 def test_what_nobody_expected_is_one_sentence_and_the_path_of_a_crash_log(
@@ -62,7 +62,7 @@ def test_what_nobody_expected_is_one_sentence_and_the_path_of_a_crash_log(
     result = call("status")
     assert result.exit_code == 1
     assert "Traceback" not in result.output
-    assert "something happened that headrace does not expect: KeyError: 'lost'" in result.stderr
+    assert "unexpected error: KeyError: 'lost'" in result.stderr
     (log,) = (shop / ".headrace").glob("crash-*.log")
     assert f"detail: the crash log is {log}" in result.stderr
     assert "Traceback" in log.read_text()
@@ -73,7 +73,7 @@ def test_without_a_project_the_crash_log_is_in_the_temporary_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert guarded(_raising(ValueError("x")), json=False) == 1
+    assert run_command(_raising(ValueError("x")), json=False) == 1
     assert len(list(tmp_path.glob("crash-*.log"))) == 1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from headrace.cli.folder import near
+from headrace.cli.folder import name_hint
 from headrace.server import client
 
 from .conftest import Told, document
@@ -57,6 +57,6 @@ def test_a_job_that_is_named_is_asked_through_its_server_and_no_project_is_neede
 
 
 def test_a_wrong_name_gets_the_nearest_or_all() -> None:
-    assert near("click", ["clicks", "orders"]) == "did you mean 'clicks'?"
-    assert near("x", ["clicks", "orders"]) == "there are: clicks, orders."
-    assert near("x", []) == "there are: none."
+    assert name_hint("click", ["clicks", "orders"]) == "did you mean 'clicks'?"
+    assert name_hint("x", ["clicks", "orders"]) == "there are: clicks, orders."
+    assert name_hint("x", []) == "there are: none."

@@ -60,13 +60,15 @@ def test_a_file_is_written_again_only_if_it_was_made_by_this_command(
     result = call("import", "sigma", "root.yml", "--output", "rules.sql", "--json")
     assert result.exit_code == 1
     assert document(result)["message"] == (
-        "rules.sql was not made by this command, and is not overwritten"
+        "rules.sql was not created by this command, and is not overwritten"
     )
 
 
 def test_wrong_names_and_files_are_refused(call: Callable[..., Result]) -> None:
     said = document(call("import", "sigma", "root.yml", "--stream", "a b", "--json"))
-    assert said["message"] == "'a b' is no name: letters, digits and '_', a letter first"
+    assert (
+        said["message"] == "'a b' is not a valid name: use letters, digits and '_', a letter first"
+    )
     said = document(call("import", "sigma", "gone.yml", "--json"))
     assert said["message"].startswith("gone.yml cannot be read: ")
 

@@ -14,21 +14,20 @@ from headrace.run.job import Names
 from headrace.server import client
 from headrace.server.commands import CommandResult
 from headrace.server.package import unpack
-from headrace.server.place import Place
-from headrace.server.records import RUNNING, Job, Version
+from headrace.server.records import RUNNING, Job, JobVersion
+from headrace.server.resources import JobResources, ResourceRequest
 from headrace.server.settings import SubmitSettings
-from headrace.server.shapes import Jobs, JobStatus, Versions
-from headrace.server.wish import Wish
+from headrace.server.shapes import JobList, JobStatus, VersionList
 
 from .conftest import document
 
 AT = "2026-11-15T19:00:00Z"
-JOB = Job("shop", "ada", RUNNING, 2, 3, Place(2, "1g", tags=["ssd"]), AT, AT)
+JOB = Job("shop", "ada", RUNNING, 2, 3, JobResources(2, "1g", tags=["ssd"]), AT, AT)
 STATUS = JobStatus("shop", "running", "", "running", 2, "ada", JOB.place, AT, AT, 7)
-FAILED = JobStatus("bank", "failed", "it died 8 times", "running", 1, "bob", Place(), AT, AT)
-VERSIONS = Versions(2, [
-    Version(2, "d2", Names(["clicks"], ["visitors"], ["rule"]), "bob", AT),
-    Version(1, "d1", Names(["clicks"], ["visitors"]), "ada", AT),
+FAILED = JobStatus("bank", "failed", "it died 8 times", "running", 1, "bob", JobResources(), AT, AT)
+VERSIONS = VersionList(2, [
+    JobVersion(2, "d2", Names(["clicks"], ["visitors"], ["rule"]), "bob", AT),
+    JobVersion(1, "d1", Names(["clicks"], ["visitors"]), "ada", AT),
 ])  # fmt: skip
 
 
@@ -45,22 +44,26 @@ class Server:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def jobs(self) -> Jobs:
-        return Jobs([STATUS, FAILED])
+    def jobs(self) -> JobList:
+        return JobList([STATUS, FAILED])
 
     def job(self, job: str) -> JobStatus:
         return STATUS
 
-    def versions(self, job: str) -> Versions:
+    def versions(self, job: str) -> VersionList:
         return VERSIONS
 
     def logs(self, job: str, lines: int) -> list[str]:
         return ["one", "two"][-lines:]
 
-    def submit_job(self, job: str, project: bytes, wish: Wish, id: str | None) -> CommandResult:
+    def submit_job(
+        self, job: str, project: bytes, wish: ResourceRequest, id: str | None
+    ) -> CommandResult:
         return self._done("submit", job, project, wish, id)
 
-    def apply(self, job: str, project: bytes, wish: Wish, id: str | None) -> CommandResult:
+    def apply(
+        self, job: str, project: bytes, wish: ResourceRequest, id: str | None
+    ) -> CommandResult:
         return self._done("apply", job, project, wish, id)
 
     def rollback(self, job: str, version: int | None, id: str | None) -> CommandResult:
@@ -113,17 +116,17 @@ def test_a_project_is_sent_with_its_place_and_its_name(
     folder = str(tmp_path)
     result = call("submit", folder, "--cores", "2", "--memory", "1g", "--tag", "ssd", "--id", "x")
     assert result.stdout.splitlines() == [
-        "submit shop: version 2 is to be running",
-        "  command x; look: headrace job show shop",
+        "submit shop: version 2, desired state running",
+        "  command x; see: headrace job show shop",
     ]
     verb, url, job, project, wish, id = asked[0]
     assert (verb, url, job, id) == ("submit", "http://team:8080", "shop", "x")
-    assert wish == Wish(2, "1g", None, ["ssd"])
+    assert wish == ResourceRequest(2, "1g", None, ["ssd"])
     assert set(unpack(project, SubmitSettings())) == {"headrace.toml"}
     call("submit", folder, "--name", "other", "--server", "http://here:1")
     assert asked[1][1:3] == ("http://here:1", "other")
     call("apply", folder, "shop")
-    assert asked[2][2:] == ("shop", project, Wish(), None)
+    assert asked[2][2:] == ("shop", project, ResourceRequest(), None)
 
 
 def test_a_folder_that_is_no_project_is_not_sent(
@@ -158,4 +161,4 @@ def test_without_a_server_it_is_told_how_to_start_one(
 ) -> None:
     result = call("jobs", "--home", str(tmp_path))
     assert result.exit_code == 5
-    assert f"Unavailable: no server runs in {tmp_path}" in result.stderr
+    assert f"Unavailable: the server in {tmp_path}" in result.stderr

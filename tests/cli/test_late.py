@@ -54,4 +54,4 @@ def test_a_view_without_windows_yet_and_one_that_was_cut_say_so(
 def test_a_condition_without_a_value_is_refused(told: Told, call: Callable[..., Result]) -> None:
     result = call("late", "visitors", "--where", "url", "--json")
     assert result.exit_code == 1
-    assert document(result)["message"] == "'url' is not of the form key=value"
+    assert document(result)["message"] == "expected key=value, got 'url'"

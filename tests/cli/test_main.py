@@ -112,4 +112,4 @@ def test_a_wrong_use_exits_with_2_and_in_json_has_the_five_fields(
     said = document(result)
     assert list(said) == ["condition", "message", "detail", "hint", "origin"]
     assert said["condition"] == "Usage"
-    assert "--help` shows" in said["hint"]
+    assert "--help`." in said["hint"]

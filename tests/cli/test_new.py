@@ -60,7 +60,7 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path, call: Callable[..
     result = call("new", str(tmp_path))
     assert result.exit_code == 1
     assert f"BadProject: the folder {tmp_path} is not empty" in result.stderr
-    assert "detail: it has, among others: mine.txt." in result.stderr
+    assert "detail: it contains mine.txt." in result.stderr
     assert document(call("new", str(tmp_path), "--json"))["condition"] == "BadProject"
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 

@@ -105,12 +105,11 @@ def test_check_warns_of_patterns_that_may_be_given_up(
     result = call("check")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "Warning: the pattern of 'rises' may have more ways through the rows of a key than can be "
-        "tried",
-        "  detail: a key that needs more than 200,000 steps (pattern.steps_max) is set aside: its "
-        "events are kept, but none of its matches is found.",
-        "  hint: let variables that are repeated exclude each other and compare no rows, or bound "
-        "them with WITHIN.",
+        "Warning: the search for the pattern of 'rises' may exceed the limit of steps for a key",
+        "  detail: a key that needs more than 200,000 steps (pattern.steps_max) is skipped: its "
+        "events are kept, but its matches are not found.",
+        "  hint: make repeated variables exclude each other without comparing rows, or bound them "
+        "with WITHIN.",
         "  at shop.sql:5",
         "ok: 2 streams, 0 tables, 3 views",
     ]
@@ -187,13 +186,13 @@ def test_plan_tells_each_kind_of_change(shop: Path) -> None:
             replace(TOTALS, name="old"),
         ),
     )
-    report = planning.planned(planning.loaded(shop), PLAN, deployed)
+    report = planning.plan_report(planning.load(shop), PLAN, deployed)
     views = {view["name"]: view["change"] for view in report.document["views"]}
     assert views == {"visitors": "reread", "totals": "rebuild", "busiest": "unchanged"}
     assert report.document["removed"] == ["old"]
     assert report.document["streams"][0]["change"] == "changed"
     assert report.document["streams"][0]["columns"] == {"user": "STRING", "ts": "TIMESTAMP"}
-    unchanged = planning.planned(planning.loaded(shop), PLAN, PLAN).document
+    unchanged = planning.plan_report(planning.load(shop), PLAN, PLAN).document
     assert {each["change"] for each in (*unchanged["streams"], *unchanged["views"])} == {
         "unchanged"
     }
@@ -203,7 +202,7 @@ def test_plan_shows_sinks(shop: Path) -> None:
     from headrace.define.project import load_project
 
     made = msgspec.structs.replace(PLAN, sinks=(SINK,))
-    report = planning.planned(load_project(shop), made, None)
+    report = planning.plan_report(load_project(shop), made, None)
     assert report.document["sinks"] == [
         {
             "name": "hourly",
@@ -213,7 +212,7 @@ def test_plan_shows_sinks(shop: Path) -> None:
             "emit": "ON TIME ACCUMULATING",
         }
     ]
-    assert len(report.parts) == len(planning.planned(load_project(shop), PLAN, None).parts) + 2
+    assert len(report.parts) == len(planning.plan_report(load_project(shop), PLAN, None).parts) + 2
 
 
 def test_explain_tells_an_unknown_view_without_starting_spark(

@@ -68,7 +68,7 @@ def test_a_cut_answer_says_so(told: Told, call: Callable[..., Result]) -> None:
 def test_a_provisional_answer_is_not_called_exact(told: Told, call: Callable[..., Result]) -> None:
     as_of = {"clicks": msgspec.structs.replace(ANSWER.as_of["clicks"], provisional=True)}
     told.answer = msgspec.structs.replace(ANSWER, as_of=as_of)
-    why = "provisional: an event came that only batch can place, in the next generation"
+    why = "provisional: an out-of-order event waits for the next generation of batch"
     last = call("query", "SELECT 1").stdout.splitlines()[-1]
     assert last == f"2 rows; estimated: visitors (± 1.6%); {why}"
     told.answer = Answer([], as_of, {"n": ANSWER.columns["hits"]})
@@ -80,7 +80,7 @@ def test_a_sample_is_said_to_be_one(told: Told, call: Callable[..., Result]) -> 
     columns = ANSWER.columns | {"hits": ColumnInfo("BIGINT", False)}
     told.answer = msgspec.structs.replace(ANSWER, as_of={"clicks": as_of}, columns=columns)
     shown = call("query", "SELECT 1").stdout
-    assert "sampled: 42.0% of the newest events, 123,456 events passed over" in shown
+    assert "sampled: 42.0% of the newest events, 123,456 events skipped" in shown
     assert "estimated: hits, visitors (± 1.6%)" in shown
     assert document(call("query", "SELECT 1", "--json"))["as_of"]["clicks"]["sampled"] == {
         "share": 0.42,

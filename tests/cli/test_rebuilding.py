@@ -11,8 +11,9 @@ import pytest
 from rich.text import Text
 from typer.testing import Result
 
-from headrace.api.observed.about import Rebuild
-from headrace.api.service import Rebuilt
+from headrace.api.get_request import GetRequest
+from headrace.api.resources.view_detail import RebuildProgress
+from headrace.api.service import RebuildResult
 from headrace.cli import rebuilding
 from headrace.cli.rebuilding import progress
 from headrace.core.errors import NotReady
@@ -23,9 +24,9 @@ from .conftest import Told, document
 AT = "2026-11-15T19:00:00Z"
 
 
-def rebuild(started_at: str | None = AT, expected_ms: int | None = 10_000) -> Rebuild:
+def rebuild(started_at: str | None = AT, expected_ms: int | None = 10_000) -> RebuildProgress:
     state = "running" if started_at else "waiting"
-    return Rebuild(state, AT, started_at, 1_203, expected_ms)  # type: ignore[arg-type]
+    return RebuildProgress(state, AT, started_at, 1_203, expected_ms)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def rebuild(started_at: str | None = AT, expected_ms: int | None = 10_000) -> Re
     ],
 )
 def test_progress_is_the_time_that_has_passed_of_the_time_expected(
-    found: Rebuild, after_s: float, completed: int | None, total: int | None, state: str
+    found: RebuildProgress, after_s: float, completed: int | None, total: int | None, state: str
 ) -> None:
     said = progress(found, from_iso(AT) + int(after_s * SECOND))
     assert (said.get("completed"), said["total"], said["state"]) == (completed, total, state)
@@ -58,18 +59,14 @@ class Slow(Told):
     times: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     many: int = 0
 
-    @property
-    def observatory(self) -> Slow:
-        return self
-
-    def about(self, view: str) -> Any:
+    def ask(self, question: GetRequest[Any]) -> Any:
         self.times.release()
         self.many += 1
         if self.many == 1:
             raise NotReady("the project is still starting")
         return type("About", (), {"rebuild": rebuild()})
 
-    def rebuild(self, view: str) -> Rebuilt:
+    def rebuild(self, view: str) -> RebuildResult:
         for _ in range(3):
             assert self.times.acquire(timeout=20)
         return super().rebuild(view)

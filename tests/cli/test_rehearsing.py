@@ -98,7 +98,10 @@ def test_unknown_rules_are_not_found(asked: list[Any], call: Callable[..., Resul
 
 def test_a_wrong_moment_is_told(asked: list[Any], call: Callable[..., Result]) -> None:
     result = call("rules", "test", "pages", "--since", "yesterday", "--json")
-    assert document(result)["message"] == "'yesterday' is not a moment such as 2026-11-15T19:00:00Z"
+    assert (
+        document(result)["message"]
+        == "'yesterday' is not a valid timestamp such as 2026-11-15T19:00:00Z"
+    )
 
 
 def test_the_group_alone_shows_its_help(call: Callable[..., Result]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import Result
 
 from headrace.run.rulebook import StoreRulebook
+from tests.run.answering import Answering
 from tests.run.test_rulebook import OTHER, Deployer, fail
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, RuleBench, rule_project
@@ -22,8 +23,8 @@ Call = Callable[..., Result]
 
 
 @dataclass
-class Service:
-    rulebook: StoreRulebook
+class Service(Answering):
+    rule_service: StoreRulebook
 
 
 @pytest.fixture
@@ -80,20 +81,18 @@ def test_alerts_are_listed_acknowledged_and_muted(bench: RuleBench, call: Call) 
     seen = lines(call("alerts", "ack", alert.id[:8], "--note", "on it"))
     assert f"acknowledged by {getpass.getuser()}: on it" in seen
     said = lines(call("alerts", "mute", "slow", "--for", "1h", "--where", "user=ann"))
-    assert said == ["slow (user=ann): nobody is notified until 2026-01-01 02:00 UTC"]
+    assert said == ["slow (user=ann): muted until 2026-01-01 02:00 UTC"]
     assert "muted (user=ann) until 2026-01-01 02:00 UTC" in lines(call("rule", "show", "slow"))
     unmuted = lines(call("alerts", "unmute", "slow", "--where", "user=ann"))
-    assert unmuted == ["slow (user=ann): notified again"]
+    assert unmuted == ["slow (user=ann): not muted any more"]
     assert call("alerts", "unmute", "slow").exit_code == 3
     assert call("alerts", "show", "zz").exit_code == 3
 
 
 def test_failed_notifications_are_tried_again(bench: RuleBench, call: Call) -> None:
-    assert lines(call("alerts", "retry")) == ["0 notifications are tried again"]
+    assert lines(call("alerts", "retry")) == ["retrying 0 notifications"]
     fail(bench)
-    assert lines(call("alerts", "retry", bench.alerts()[0].id[:8])) == [
-        "1 notification is tried again"
-    ]
+    assert lines(call("alerts", "retry", bench.alerts()[0].id[:8])) == ["retrying 1 notification"]
     fail(bench)
     said = document(call("alerts", "retry", "--rule", "slow", "--json"))
     assert said == {"notifications": 1}

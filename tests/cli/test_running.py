@@ -11,7 +11,7 @@ import pytest
 from typer.testing import Result
 
 from headrace.api.service import Balance
-from headrace.cli.running import line_of, progress_words, seconds_of
+from headrace.cli.running import progress_text, report_line, seconds_of
 from headrace.core.errors import AlreadyRunning, HeadraceError
 from headrace.define.project import Project
 from headrace.run.loop import Summary
@@ -68,13 +68,13 @@ def test_a_run_tells_what_happens_and_sums_up(play: Play, call: Callable[..., Re
     assert result.stdout.splitlines() == [
         "starting shop",
         "serving at http://127.0.0.1:8080",
-        "  open, once and soon: http://127.0.0.1:8080/#login=x",
+        "  login link, for one use: http://127.0.0.1:8080/#login=x",
         "  the first user is admin; the token is not shown again:",
         "  export HEADRACE_TOKEN=hr_x",
-        "warning: 0.0.0.0 is no loopback address and there is no TLS, so tokens and events can be "
-        "read on the way; set http.tls_cert and http.tls_key",
+        "warning: 0.0.0.0 is not a loopback address and there is no TLS, so tokens and "
+        "events are not encrypted; set http.tls_cert and http.tls_key",
         "ready after 4.2 s; stop with Ctrl-C",
-        "  look: headrace query 'SELECT * FROM visitors'",
+        "  try: headrace query 'SELECT * FROM visitors'",
         '  or: curl -H "Authorization: Bearer $HEADRACE_TOKEN" '
         "http://127.0.0.1:8080/v1/views/visitors",
         "  views: visitors, busiest",
@@ -132,7 +132,7 @@ def test_a_run_that_computed_nothing_is_not_ok(play: Play, call: Callable[..., R
     assert result.exit_code == 1
     assert "not ok: " in result.stdout
     assert result.stdout.splitlines()[-1] == (
-        "  31,600 events had not been computed when the run was to end"
+        "  31,600 events had not been processed when the run ended"
     )
 
 
@@ -144,8 +144,8 @@ def test_a_run_that_does_not_add_up_exits_with_1(play: Play, call: Callable[...,
     assert "(off by 1)" in result.stdout
     assert "not ok: 1 balance off; " in result.stdout
     assert result.stdout.splitlines()[-2:] == [
-        "  totals: 1 difference; look: headrace audit totals",
-        "  rule visits: 2 differences; look: headrace audit visits",
+        "  totals: 1 difference; see: headrace audit totals",
+        "  rule visits: 2 differences; see: headrace audit visits",
     ]
 
 
@@ -166,16 +166,18 @@ def test_time_may_be_given_in_any_unit() -> None:
 
 
 def test_a_run_with_an_end_says_when_it_ends() -> None:
-    said = line_of("ready", {"seconds": 18.24, "for": 60.0, "views": []})
+    said = report_line("ready", {"seconds": 18.24, "for": 60.0, "views": []})
     assert said.plain == "ready after 18.2 s; stops after 60 s, or with Ctrl-C"
 
 
 def test_a_difference_is_counted_and_unknown_reports_are_told_by_their_names() -> None:
     fields = {"stream": "clicks", "generation": 2, "boundary": "5,6", "differences": 3}
-    assert line_of("generation", fields).plain == "clicks: generation 2 up to 5,6, 3 differences"
-    assert line_of("generation", fields | {"differing": {"totals": 1, "visits": 2}}).plain == (
-        "clicks: generation 2 up to 5,6, 3 differences (totals 1, visits 2); "
-        "look: headrace audit totals"
+    assert (
+        report_line("generation", fields).plain == "clicks: generation 2 up to 5,6, 3 differences"
     )
-    assert line_of("compacted", {"files_before": 40}).plain == "compacted files before 40"
-    assert progress_words({"lag_events": 0, "uptime": 3, "x": None}) == "0 behind · uptime 3"
+    assert report_line("generation", fields | {"differing": {"totals": 1, "visits": 2}}).plain == (
+        "clicks: generation 2 up to 5,6, 3 differences (totals 1, visits 2); "
+        "see: headrace audit totals"
+    )
+    assert report_line("compacted", {"files_before": 40}).plain == "compacted files before 40"
+    assert progress_text({"lag_events": 0, "uptime": 3, "x": None}) == "0 behind · uptime 3"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from headrace.cli.send import Taking, _kind
+from headrace.cli.send import SendTarget, _kind
 from headrace.core.errors import BadRequest, Unavailable
 from headrace.core.schema import Schema
 from headrace.log.embedded.reader import EmbeddedReader
@@ -48,9 +48,9 @@ def test_json_tells_what_was_accepted_and_a_second_send_is_all_duplicates(
 
 
 def test_a_csv_whose_columns_are_not_shown_is_refused() -> None:
-    hidden = Taking("clicks", "json", Schema(()))
+    hidden = SendTarget("clicks", "json", Schema(()))
     assert _kind(hidden, "events.ndjson", None) == "ndjson"
-    with pytest.raises(BadRequest, match="shows you no stream 'clicks'"):
+    with pytest.raises(BadRequest, match="the columns of stream 'clicks' are not known"):
         _kind(hidden, "events.csv", None)
 
 
@@ -74,7 +74,7 @@ def test_json_is_not_sent_to_a_stream_that_takes_csv(
     (shop / "more.sql").write_text("CREATE STREAM rows (a STRING) WITH (format = 'csv');")
     result = call("send", "rows", "events.ndjson")
     assert result.exit_code == 1
-    assert "BadRequest: stream 'rows' takes CSV, not JSON" in result.stderr
+    assert "BadRequest: stream 'rows' requires CSV, not JSON" in result.stderr
     (shop / "rows").write_text("a\n1\n2\n")
     assert document(call("send", "rows", "rows", "--json"))["accepted"] == 2
 
@@ -104,7 +104,7 @@ def test_a_send_that_fails_midway_tells_what_was_acknowledged(
     result = call("send", "clicks", "many.ndjson")
     assert result.exit_code == 1
     assert "HeadraceError: the log is gone" in result.stdout
-    assert "before that: 10,000 events accepted by clicks, 2 duplicates" in result.stdout
+    assert "acknowledged before: 10,000 events accepted by clicks, 2 duplicates" in result.stdout
     assert [many for _, many in told.asked] == [5_000, 5_000, 2_000]
     assert told.closed
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
-from headrace.api.service import Balance, IdlePartition, Problem, SinkStatus, Status, TableStatus
+from headrace.api.service import Balance, IdlePartition, ProjectStatus, SinkStatus, TableStatus
+from headrace.core.problems import Problem
 from headrace.serving.watches import WatchNumbers
 
 from .conftest import STATUS, Told, document
@@ -67,10 +68,10 @@ def test_json_says_also_what_each_balance_is_off_by(
 
 def test_a_problem_and_a_reason_are_shown(told: Told, call: Callable[..., Result]) -> None:
     problems = [
-        Problem("log:clicks", "the disk is full", "bad"),
-        Problem("speed:clicks", "events of 'clicks' have waited for speed", "warn"),
+        Problem("log", "clicks", "balance", "the disk is full"),
+        Problem("speed", "clicks", "waiting", "events of 'clicks' have waited for speed", "warn"),
     ]
-    told.found = Status(
+    told.found = ProjectStatus(
         "shop", "degraded", "the disk is full", None, None, [], [], problems=problems
     )
     lines = call("status").stdout.splitlines()
@@ -79,7 +80,7 @@ def test_a_problem_and_a_reason_are_shown(told: Told, call: Callable[..., Result
         "problem: the disk is full",
         "warning: events of 'clicks' have waited for speed",
     ]
-    told.found = Status("shop", "starting", "Spark is starting", None, None, [], [])
+    told.found = ProjectStatus("shop", "starting", "Spark is starting", None, None, [], [])
     assert call("status").stdout.splitlines() == ["shop: starting (Spark is starting)"]
 
 
@@ -112,7 +113,7 @@ def test_what_speed_has_passed_over_is_told(told: Told, call: Callable[..., Resu
     assert "passed over" not in call("status").stdout
     stream = msgspec.structs.replace(STATUS.streams[0], shed=1203)
     told.found = msgspec.structs.replace(STATUS, streams=[stream])
-    assert "clicks: speed has passed over 1,203 events\n" in call("status").stdout
+    assert "clicks: speed has skipped 1,203 events\n" in call("status").stdout
 
 
 def test_sinks_are_shown_with_how_far_they_are(told: Told, call: Callable[..., Result]) -> None:

@@ -62,7 +62,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     from contextlib import nullcontext
 
     made = Service(Hearing(EVENTS))
-    monkeypatch.setattr(body, "asked", lambda folder: nullcontext(made))
+    monkeypatch.setattr(body, "open_service", lambda folder: nullcontext(made))
     return made
 
 
@@ -80,7 +80,7 @@ def test_each_thing_heard_is_a_line(service: Service, capsys: pytest.CaptureFixt
             "on_time + page=/a  n=3  last",
             "late    - page=/a  n=3",
             "the project is stopping",
-            "--after 9 goes on from here",
+            "resume with --after 9",
         ],
     )
     assert service.hearing.closed
@@ -96,7 +96,7 @@ def test_each_row_of_a_stream_is_a_line(
             "user=ann  ms=910",
             "user=bob  ms=null",
             "user=cid  ms=1",
-            "--after 6,9 goes on from here",
+            "resume with --after 6,9",
         ],
     )
 
@@ -110,7 +110,7 @@ def test_limit_counts_rows_and_the_next_tail_continues_with_the_row_after_them(
 ) -> None:
     service.hearing.events = list(ROWS)
     _, shown = told(capsys, limit=limit)
-    assert (len(shown), shown[-1]) == (lines + 1, f"--after {after} goes on from here")
+    assert (len(shown), shown[-1]) == (lines + 1, f"resume with --after {after}")
 
 
 def test_the_rows_of_one_event_are_not_cut_because_there_is_no_position_between_them(
@@ -118,7 +118,7 @@ def test_the_rows_of_one_event_are_not_cut_because_there_is_no_position_between_
 ) -> None:
     rows, ends = [{"n": n} for n in range(4)], ["1,0", "2,0", "2,0", "3,0"]
     service.hearing.events = [Heard("rows", {"rows": rows, "ends": ends}, "3,0")]
-    assert told(capsys, limit=2)[1] == ["n=0", "n=1", "n=2", "--after 2,0 goes on from here"]
+    assert told(capsys, limit=2)[1] == ["n=0", "n=1", "n=2", "resume with --after 2,0"]
 
 
 def test_it_says_how_to_go_on_when_it_is_interrupted(
@@ -133,7 +133,7 @@ def test_it_says_how_to_go_on_when_it_is_interrupted(
     monkeypatch.setattr(service.hearing, "take", interrupted)
     with pytest.raises(KeyboardInterrupt):
         told(capsys)
-    assert capsys.readouterr().out.strip() == "--after 3,4 goes on from here"
+    assert capsys.readouterr().out.strip() == "resume with --after 3,4"
     assert service.hearing.closed
 
 
@@ -145,7 +145,7 @@ def test_json_is_one_document_a_line(service: Service, capsys: pytest.CaptureFix
 
 def test_limit_counts_panes(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     lines = told(capsys, limit=1)[1]
-    assert lines == ["page=/b  n=1", "on_time + page=/a  n=3  last", "--after 8 goes on from here"]
+    assert lines == ["page=/b  n=1", "on_time + page=/a  n=3  last", "resume with --after 8"]
 
 
 def test_failure_is_an_exit_code(service: Service, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,19 +16,27 @@ import pytest
 from rich.console import Console
 from typer.testing import Result
 
-from headrace.api.rulebook import RuleStatus
-from headrace.api.service import Balance, Status
+from headrace.api.rule_service import RuleStatus
+from headrace.api.service import Balance, ProjectStatus
 from headrace.cli import top as body
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.core.errors import Unavailable
-from headrace.serving.ledger import Alert, Alerts, Numbers, Wanted
+from headrace.serving.ledger import Alert, AlertCounts, Alerts, Wanted
 
 from .conftest import STATUS, Told, document
 
 AT = "2026-11-15T19:00:00Z"
 RULE = RuleStatus(
-    "break_in", 1, "enabled", "critical", False, AT, "ann", "CREATE RULE", Numbers(7, 4, failed=1)
+    "break_in",
+    1,
+    "enabled",
+    "critical",
+    False,
+    AT,
+    "ann",
+    "CREATE RULE",
+    AlertCounts(7, 4, failed=1),
 )
 ALERT = Alert("9c1f", "break_in", 1, "critical", "open", {"user": "ann"}, AT, AT, "speed")
 STREAM = msgspec.structs.replace(
@@ -38,7 +46,7 @@ BUSY = msgspec.structs.replace(STATUS, streams=[STREAM], rules=[RULE])
 
 
 def text_of(
-    found: Status, width: int, alerts: list[Alert], rates: Rates | None = None
+    found: ProjectStatus, width: int, alerts: list[Alert], rates: Rates | None = None
 ) -> list[str]:
     screen = Console(file=StringIO(), width=width, highlight=False, markup=False)
     screen.print(frame(found, alerts, rates or seen(found), width))
@@ -46,12 +54,12 @@ def text_of(
     return [line.rstrip() for line in screen.file.getvalue().splitlines()]
 
 
-def seen(found: Status) -> Rates:
+def seen(found: ProjectStatus) -> Rates:
     """Two looks a second apart, between which each stream has got a hundred events a partition."""
     rates = Rates(iter([0.0, 1.0]).__next__)
     before = [msgspec.structs.replace(s, end=[end - 100 for end in s.end]) for s in found.streams]
-    rates.see(before)
-    rates.see(found.streams)
+    rates.sample(before)
+    rates.sample(found.streams)
     return rates
 
 
@@ -73,7 +81,7 @@ def test_a_narrow_frame_has_what_decides_whether_to_worry() -> None:
         "newest alerts",
         "2026-11-15 19:00  critical break_in  user=ann",
         "",
-        "clicks: 1,000 events passed over by speed",
+        "clicks: 1,000 events skipped by speed",
     ]
 
 
@@ -111,7 +119,7 @@ def test_rates_are_of_the_newest_seconds() -> None:
     rates = Rates(iter([0.0, 10.0, 11.0]).__next__)
     found = []
     for end in (0, 1_000, 1_010):
-        rates.see([msgspec.structs.replace(STREAM, end=[end])])
+        rates.sample([msgspec.structs.replace(STREAM, end=[end])])
         found.append(rates.rate("clicks"))
     assert found == [None, None, 10.0]
 
@@ -119,7 +127,7 @@ def test_rates_are_of_the_newest_seconds() -> None:
 def test_once_prints_one_frame_with_rates(
     told: Told, call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body, "LOOK_S", 0.0)
+    monkeypatch.setattr(body, "POLL_S", 0.0)
     result = call("top", "--once")
     assert result.exit_code == 0
     assert "\x1b" not in result.stdout
@@ -139,14 +147,14 @@ class Going:
     def __call__(self, project: Any) -> Any:
         self.looks += 1
         if self.looks == 2:
-            raise Unavailable("nothing answers at http://127.0.0.1:1")
+            raise Unavailable("nothing is listening at http://127.0.0.1:1")
         return self
 
-    def status(self) -> Status:
+    def status(self) -> ProjectStatus:
         return msgspec.structs.replace(BUSY, name=f"look{self.looks}")
 
     @property
-    def rulebook(self) -> Any:
+    def rule_service(self) -> Any:
         return self
 
     def alerts(self, wanted: Wanted) -> Alerts:
@@ -164,7 +172,7 @@ def test_a_project_that_goes_away_is_waited_for(
     view = body.Screen(shop)
 
     def press(seconds: float) -> str:
-        assert seconds <= body.LOOK_S
+        assert seconds <= body.POLL_S
         with screen.capture() as captured:
             screen.print(*view.shown(80), sep="\n")
         shown.append(captured.get().splitlines())
@@ -174,7 +182,7 @@ def test_a_project_that_goes_away_is_waited_for(
     assert [lines[0].split()[0] for lines in shown] == ["look1", "look1", "look3"]
     assert [lines[-1] for lines in shown] == [
         "q quits",
-        "nothing answers at http://127.0.0.1:1; these are its last numbers",
+        "nothing is listening at http://127.0.0.1:1; these are its last numbers",
         "q quits",
     ]
 

@@ -7,22 +7,24 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
-from headrace.audit.trace import LeftOut, Replay, Seen, Step, Why
+from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
 
 from .conftest import ANSWER, Told, document
 
 HOUR = {"start": "2026-11-15T19:00:00Z", "end": "2026-11-15T20:00:00Z"}
 KEY = {"url": "/home", "hour": HOUR}
 RAW = '{"url": "/home"}'
-EVENT = Seen("clicks", 0, 7, "2026-11-15T19:00:05Z", "2026-11-15T19:00:06Z", RAW, True)
-LETTER = Seen("clicks", 1, 9, None, "2026-11-15T19:00:07Z", "/home [oops]", False, "not JSON")
+EVENT = TracedRecord("clicks", 0, 7, "2026-11-15T19:00:05Z", "2026-11-15T19:00:06Z", RAW, True)
+LETTER = TracedRecord(
+    "clicks", 1, 9, None, "2026-11-15T19:00:07Z", "/home [oops]", False, "not JSON"
+)
 WHY = Why(
     "visitors",
     KEY,
     KEY | {"hits": 2},
     2,
     [EVENT],
-    [LeftOut("dead letter", 1, [LETTER]), LeftOut("counts in other rows", 1203, [])],
+    [OmittedRecords("dead letter", 1, [LETTER]), OmittedRecords("counts in other rows", 1203, [])],
     True,
     "these 2 events give the answer's row: yes",
     ANSWER.as_of,
@@ -32,8 +34,10 @@ REPLAY = Replay(
     KEY,
     KEY | {"hits": 2},
     [
-        Step("epoch", 41, "2026-11-15T19:00:07Z", [8, 9], [5, 5], 3, 1, 2, None),
-        Step("generation", 4, "2026-11-15T19:01:00Z", [8, 9], [8, 9], 3, 1, 2, KEY | {"hits": 2}),
+        ReplayStep("epoch", 41, "2026-11-15T19:00:07Z", [8, 9], [5, 5], 3, 1, 2, None),
+        ReplayStep(
+            "generation", 4, "2026-11-15T19:01:00Z", [8, 9], [8, 9], 3, 1, 2, KEY | {"hits": 2}
+        ),
     ],
     1,
     True,
@@ -102,4 +106,4 @@ def test_a_key_without_a_value_or_given_twice_is_wrong_usage(
     for where in (["--where", "url"], ["--where", "url=1", "--where", "url=2"]):
         result = call("why", "visitors", *where)
         assert result.exit_code == 2
-        assert "is not KEY=VALUE, each key once" in result.output
+        assert "expected KEY=VALUE with each key once" in result.output

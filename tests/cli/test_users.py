@@ -14,17 +14,17 @@ import pytest
 from typer.testing import Result
 
 from headrace.access.access import Access
-from headrace.access.audit_log import Wanted
+from headrace.access.audit_log import AuditLogFilter
 from headrace.access.run import begin_run
 from headrace.api.server import HttpServer
-from headrace.cli.users import Whose, follow_audit_log
+from headrace.cli.users import AccessTarget, follow_audit_log
 from headrace.core.user import os_user
 from headrace.define.layout import Layout
 from headrace.define.project import load_project
 from headrace.define.settings import HttpSettings
 from headrace.run.journal import keep_no_journal
 from headrace.run.lock import RunLock
-from tests.access.people import open_access
+from tests.access.users import open_access
 
 from .conftest import document
 
@@ -51,7 +51,7 @@ def running(shop: Path) -> Iterator[Access]:
 def _walk(call: Call) -> list[Any]:
     """Everything once; what the audit log has of it."""
     assert call("user", "add", "ada").stdout == (
-        "user ada may do: nothing yet; headrace grant add says what\n"
+        "user ada added, with grants: none; add some with `headrace grant add`\n"
     )
     assert call("user", "add", "bob", "--role", "viewer").exit_code == 0
     assert call("grant", "add", "ada", "send", "stream:clicks").stdout == (
@@ -60,15 +60,15 @@ def _walk(call: Call) -> list[Any]:
     made = document(call("token", "create", "--user", "ada", "--for", "1d", "--json"))
     assert made["secret"].startswith("hr_")
     listed = call("token", "list", "--user", "ada").stdout.splitlines()
-    assert listed[0].split() == ["token", "user", "name", "carries", "made", "valid", "until"]
+    assert listed[0].split() == ["token", "user", "name", "scope", "created", "valid", "until"]
     assert made["secret"] not in call("token", "list", "--json").stdout
     assert "send on stream:clicks" in call("user", "list").stdout
     grants = document(call("grant", "list", "--user", "bob", "--json"))["grants"]
     assert [(grant["may"], grant["on"]) for grant in grants] == [("viewer", "*")]
     id = made["token"]["id"]
-    assert call("token", "revoke", id).stdout == f"token {id} of ada is revoked\n"
+    assert call("token", "revoke", id).stdout == f"token {id} of ada revoked\n"
     assert call("grant", "remove", "ada", "send", "stream:clicks").exit_code == 0
-    assert call("user", "remove", "ada").stdout == "user ada is removed\n"
+    assert call("user", "remove", "ada").stdout == "user ada removed\n"
     assert call("user", "remove", "ada").exit_code == 3
     return list(document(call("audit-log", "--limit", "4", "--json"))["entries"])
 
@@ -129,7 +129,7 @@ def test_the_audit_log_is_verified(shop: Path, call: Call) -> None:
     head = document(call("audit-log", "--json"))["entries"][0]["chain"]
     said = call("audit-log", "--verify")
     assert (said.exit_code, said.stdout) == (
-        0, f"all 1 entries are as they were appended\nthe newest is {head}\n",
+        0, f"all 1 entries are unchanged\nthe newest is {head}\n",
     )  # fmt: skip
     with sqlite3.connect(Layout.of(load_project(shop)).access) as db:
         db.execute("DROP TRIGGER audit_log_stays")
@@ -137,7 +137,7 @@ def test_the_audit_log_is_verified(shop: Path, call: Call) -> None:
     db.close()
     broken = call("audit-log", "--verify")
     assert (broken.exit_code, broken.stdout) == (
-        1, "entry 1 is missing or is not what was appended\n",
+        1, "entry 1 is missing or was changed\n",
     )  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def test_the_audit_log_is_followed_elsewhere(
         call("user", "add", "bob")
         return next(turns)
 
-    assert follow_audit_log(Whose(shop), Wanted(after=0), enough) == 0
+    assert follow_audit_log(AccessTarget(shop), AuditLogFilter(after=0), enough) == 0
     entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [entry["object"] for entry in entries] == ["user:ada", "user:bob"]
     assert entries[0]["chain"] != entries[1]["chain"]

@@ -14,14 +14,15 @@ import pytest
 from headrace.cli import watches as pages
 from headrace.core.errors import BadRequest
 from headrace.run.watchbook import StoreWatchbook
+from tests.run.answering import Answering
 from tests.run.test_watchbook import ENDLESS, WatchDeployer
 from tests.serving.bench import Click
 from tests.serving.watch_bench import WatchBench, watch
 
 
 @dataclass
-class Service:
-    watchbook: StoreWatchbook
+class Service(Answering):
+    watch_service: StoreWatchbook
 
 
 @pytest.fixture
@@ -36,13 +37,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     def asked(_: Any) -> Iterator[Service]:
         yield Service(book)
 
-    monkeypatch.setattr(pages, "asked", asked)
+    monkeypatch.setattr(pages, "open_service", asked)
     yield tmp_path
     bench.close()
 
 
 def said(report: Any, capsys: pytest.CaptureFixture[str]) -> str:
-    assert report.say(False) == 0
+    assert report.print(False) == 0
     return capsys.readouterr().out
 
 
@@ -50,17 +51,17 @@ def test_watches_are_listed_added_shown_and_removed(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    listed = said(pages.listed(folder, None), capsys)
+    listed = said(pages.list_watches(folder, None), capsys)
     assert "said" in listed
     assert "1 of 1" in listed
     assert "it had 1 match" in listed
     (folder / "more.sql").write_text(watch("more", 50, ENDLESS))
     assert "more: active" in said(pages.add(folder, folder / "more.sql"), capsys)
-    shown = said(pages.shown(folder, "more"), capsys)
+    shown = said(pages.show_watch(folder, "more"), capsys)
     assert "CREATE WATCH more AS" in shown
-    assert "added while it ran" in shown
-    assert "said" not in said(pages.listed(folder, "active"), capsys)
+    assert "added at run time" in shown
+    assert "said" not in said(pages.list_watches(folder, "active"), capsys)
     assert "more: removed" in said(pages.remove(folder, "more"), capsys)
     with pytest.raises(BadRequest) as wrong:
-        pages.listed(folder, "late")
-    assert wrong.value.message == "a watch is active or ended, not 'late'"
+        pages.list_watches(folder, "late")
+    assert wrong.value.message == "the state of a watch must be active or ended, not 'late'"

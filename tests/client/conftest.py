@@ -10,9 +10,9 @@ import headrace
 from headrace.api.server import HttpServer
 from headrace.client.client import Client
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
-from tests.api.conftest import Shop, access, people, server, shop, standing, token
+from tests.api.conftest import Shop, access, admin, server, shop, standing, token
 
-__all__ = ["Shop", "access", "people", "server", "shop", "standing", "token"]
+__all__ = ["Shop", "access", "admin", "server", "shop", "standing", "token"]
 MOMENT, LATER = "2026-11-15T19:00:00Z", "2026-11-15T20:00:00Z"
 ANSWER = Answer(
     [

@@ -80,7 +80,7 @@ def test_a_folder_is_found_as_the_command_line_finds_it(
     (tmp_path / "headrace.toml").write_text('name = "shop"\n', "utf-8")
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path / "inner")
-    with pytest.raises(Unavailable, match="does not run") as raised:
+    with pytest.raises(Unavailable, match="is not running") as raised:
         headrace.connect()
     assert "headrace run" in (raised.value.hint or "")
     lock = RunLock(Layout.of(Project(tmp_path, Settings("shop"), ())))

@@ -78,4 +78,4 @@ def test_an_error_in_the_middle_says_what_was_accepted(monkeypatch: pytest.Monke
 def test_what_has_no_json_is_told_with_its_number(client: Client) -> None:
     with pytest.raises(BadRequest) as raised:
         client.send("clicks", [{}, {"user": object()}])
-    assert raised.value.message == ("event 2 cannot be written as JSON: object has no form in JSON")
+    assert raised.value.message == ("event 2 cannot be written as JSON: object is not a JSON type")

@@ -32,6 +32,6 @@ def test_without_pandas_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(Unavailable, match="to_pandas needs pandas") as raised:
+    with pytest.raises(Unavailable, match="to_pandas requires pandas") as raised:
         pandas_frame(ANSWER)
     assert "to_arrow()" in (raised.value.hint or "")

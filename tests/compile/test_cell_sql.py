@@ -7,13 +7,13 @@ import pytest
 from headrace.compile.cell_sql import cell_sql
 from headrace.core.origin import Origin
 from headrace.define.cells import read_test
-from headrace.define.rules import Cell, Sql
+from headrace.define.rules import CellTest, SqlFragment
 
 
 def written(text: str, type: str) -> str:
     at = Origin("d.csv", 1)
-    cell = read_test(text, Sql("x", at, "column 'x'"), at, "row 2")
-    assert isinstance(cell, Cell)
+    cell = read_test(text, SqlFragment("x", at, "column 'x'"), at, "row 2")
+    assert isinstance(cell, CellTest)
     return cell_sql(cell, "x", type)
 
 

@@ -138,8 +138,8 @@ def test_a_table_means_the_same_as_its_sql(analyser: SparkAnalyser, tmp_path: Pa
         ),
         (
             "rule,type,SET _late\na,1,true\n",
-            "BadDefinition: rule 'a', row 2, column 'SET _late': fields that begin with '_' are "
-            "kept for Headrace itself: '_late'\n  at d.csv:2",
+            "BadDefinition: rule 'a', row 2, column 'SET _late': field names that begin with "
+            "'_' are reserved: '_late'\n  at d.csv:2",
         ),
         (
             "rule,type,SET ts\na,1,x\n",

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.compile.follow import Followed, followed, is_stream, placed
 from headrace.core.errors import HeadraceError, NotFound, Unsupported
-from headrace.define.following import read_stream_subscription
+from headrace.define.stream_subscription import read_stream_subscription
 from tests.serving.bench import STREAM, VIEWS, definitions, plan_of
 
 PLAN = plan_of(

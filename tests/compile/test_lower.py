@@ -17,8 +17,8 @@ from headrace.compile.lower import (
 )
 from headrace.compile.plan import WINDOW, CallPlan, OutputPlan, PartialPlan
 from headrace.compile.split import Split, split
-from headrace.compile.windows import WindowPlan
-from headrace.core.aggregate import Estimate
+from headrace.compile.windows import SlidingWindow
+from headrace.core.aggregate import Approximation
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.time import HOUR
@@ -103,7 +103,7 @@ def test_window_is_kept_by_its_start_and_without_time_there_is_none() -> None:
         "SELECT window(ts, '1 hour') AS w, count(*) AS n FROM clicks GROUP BY window(ts, '1 hour')"
     )
     (key,) = mapped.keys
-    assert (key.name, key.type, key.window) == ("w", WINDOW, WindowPlan("sliding", HOUR, HOUR))
+    assert (key.name, key.type, key.window) == ("w", WINDOW, SlidingWindow(HOUR, HOUR))
     assert key.sql == "(unix_micros(ts) - pmod(unix_micros(ts), 3600000000))"
     assert mapped.sql.endswith(") WHERE k0 IS NOT NULL")
 
@@ -139,7 +139,7 @@ def test_an_argument_has_a_column_for_each_form_that_is_asked_for() -> None:
         ("count(url)", ["sum"], ["INTEGER"], "coalesce(p0, 0)", "BIGINT"),
         ("sum(ms)", ["sum"], ["INTEGER"], "p0", "BIGINT"),
         ("sum(price)", ["sum"], ["REAL"], "p0", "DOUBLE"),
-        ("avg(ms)", ["sum", "sum"], ["INTEGER", "INTEGER"], "p0 * 1.0 / nullif(p1, 0)", "DOUBLE"),
+        ("avg(ms)", ["sum", "sum"], ["INTEGER", "INTEGER"], "p0 * 1e0 / nullif(p1, 0)", "DOUBLE"),
         ("max(url)", ["max"], ["TEXT"], "p0", "STRING"),
         ("min(ts)", ["min"], ["INTEGER"], "p0", "TIMESTAMP"),
         ("bool_or(ok)", ["max"], ["INTEGER"], "p0 <> 0", "BOOLEAN"),
@@ -172,7 +172,7 @@ def test_aggregates_share_the_partials_that_are_the_same() -> None:
     parts, mapped = lowered("SELECT avg(ms) AS a, sum(ms) AS s, count(ms) AS n FROM clicks")
     found, calls = lower_partials(parts, mapped)
     assert [partial.lifts for partial in found] == [("sum(a0)",), ("count(a0)",)]
-    finishes = ["p0 * 1.0 / nullif(p1, 0)", "p0", "coalesce(p1, 0)"]
+    finishes = ["p0 * 1e0 / nullif(p1, 0)", "p0", "coalesce(p1, 0)"]
     assert [call.finish for call in calls] == finishes
 
 
@@ -223,11 +223,11 @@ def test_finish_speaks_of_keys_and_calls_only() -> None:
         ("count(*)", OutputPlan("x", "", "c0")),
         (
             "count(DISTINCT user) + 1",
-            OutputPlan("x", "", "c0 + 1", estimate=Estimate("speed", 0.0163)),
+            OutputPlan("x", "", "c0 + 1", estimate=Approximation("speed", 0.0163)),
         ),
         (
             "approx_count_distinct(user) / count(DISTINCT user)",
-            OutputPlan("x", "", "c0 / c1", estimate=Estimate("always", 0.0163)),
+            OutputPlan("x", "", "c0 / c1", estimate=Approximation("always", 0.0163)),
         ),
     ],
 )

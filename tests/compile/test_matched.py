@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from headrace.compile.plan import MatchPlan
-from headrace.core.pattern import Aggregate, Call, Constant, Pattern, Place, Threshold, Value
+from headrace.core.pattern import (
+    Constant,
+    FunctionCall,
+    MatchAggregate,
+    Pattern,
+    RowNavigation,
+    Threshold,
+    Value,
+)
 
 from .conftest import Compile
 
@@ -32,7 +40,10 @@ def test_a_condition_of_one_row_is_a_column_of_spark(compiled: Compile) -> None:
     sql, match, pattern = matched(
         compiled, "ORDER BY ts PATTERN (a b) DEFINE a AS upper(url) = '/X', b AS b.ms > 3"
     )
-    assert pattern.conditions == (("A", Value("c0", Place())), ("B", Value("c1", Place())))
+    assert pattern.conditions == (
+        ("A", Value("c0", RowNavigation())),
+        ("B", Value("c1", RowNavigation())),
+    )
     assert "coalesce(upper(clicks.url) = '/X', FALSE) AS c0" in sql
     assert match.starts == "c0"
 
@@ -42,8 +53,10 @@ def test_what_compares_rows_is_the_matchers(compiled: Compile) -> None:
         compiled, "ORDER BY ts PATTERN (a b) DEFINE b AS ms * 2 > last(a.ms, 1) + 3"
     )
     [(name, condition)] = pattern.conditions
-    last = Value("c1", Place("A", offset=1))
-    expected = Call(">", (Value("c0", Place()), Call("+", (last, Constant(3)))))
+    last = Value("c1", RowNavigation("A", offset=1))
+    expected = FunctionCall(
+        ">", (Value("c0", RowNavigation()), FunctionCall("+", (last, Constant(3))))
+    )
     assert (name, condition) == ("B", expected)
     assert match.starts is None  # any row may be an a
 
@@ -66,7 +79,10 @@ def test_operations_of_measures_are_sparks_and_their_leaves_the_matchers(
     assert carry.match is not None
     pattern = carry.match.pattern
     assert isinstance(pattern, Pattern)
-    assert [e for _, e in pattern.measures] == [Aggregate("sum", "c1", "A"), Value("c2", Place())]
+    assert [e for _, e in pattern.measures] == [
+        MatchAggregate("sum", "c1", "A"),
+        Value("c2", RowNavigation()),
+    ]
     assert carry.match.measured == (("m0", "BIGINT"), ("m1", "BIGINT"))
     assert "coalesce(m0, 0) + 1 AS `n`" in plan.derived[0].sql
     assert "timestamp_micros(m1) AS `ended`" in plan.derived[0].sql

@@ -9,14 +9,14 @@ import pytest
 
 from headrace.compile.plan import Plan
 from headrace.core.errors import HeadraceError
-from headrace.define.project import repeats
+from headrace.define.project import duplicate_definitions
 from tests.serving.rule_bench import BUSY, SLOW, TOLD, VISITS, rule_plan, rule_project
 
 from .conftest import Compile
 
 
 def checked_plan(sql: str, folder: Path) -> Plan:
-    for mistake in repeats(rule_project(folder, sql).definitions):
+    for mistake in duplicate_definitions(rule_project(folder, sql).definitions):
         raise mistake
     return rule_plan(sql, folder)
 
@@ -142,7 +142,7 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
         ),
         (
             f"{SLOW} NOTIFY FILE '../next.sql'",
-            "rule 'slow' writes to '../next.sql', which is no file of the project's output folder",
+            "rule 'slow' writes to '../next.sql', which is not in the project's output folder",
         ),
         (
             f"CREATE STREAM Alerts (page STRING); {SLOW}",

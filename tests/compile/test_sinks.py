@@ -6,6 +6,8 @@ import pytest
 
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownName, Unsupported
 from headrace.core.subscription import Guarantee, Mode
+from headrace.destination.file import FileDestination
+from headrace.destination.stream import StreamDestination
 from tests.serving.bench import DEFINITIONS, plan_of
 
 STREAMS = (
@@ -19,10 +21,10 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
         Unsupported, "sink 's': column 'users' of view 'users' cannot be told DISCARDING",
     ),
     "CREATE SINK s FROM hits INTO STREAM hits": (
-        UnknownName, "sink 's' goes into 'hits', which is no stream that takes events",
+        UnknownName, "sink 's' goes into stream 'hits', which takes no events",
     ),
     "CREATE SINK s FROM hits INTO STREAM bare": (
-        Unsupported, "sink 's' is exactly once into stream 'bare', which has no id",
+        Unsupported, "sink 's' goes into stream 'bare', which has no id",
     ),
     "CREATE SINK s FROM hits INTO STREAM clicks WITH (guarantee = 'at_least_once')": (
         BadDefinition,
@@ -34,15 +36,15 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
         "sink 's' goes round in a circle: its view reads events that come from stream 'told'",
     ),
     "CREATE SINK s FROM hits INTO FILE 'x'; CREATE SINK t FROM total INTO FILE './x'": (
-        BadDefinition, "sinks 's' and 't' go into the same file './x'",
+        BadDefinition, "sink 't' and sink 's' go into the same file './x'",
     ),
     "CREATE SINK s FROM hits INTO FILE 'out/../../x'": (
         BadDefinition,
-        "sink 's' writes to 'out/../../x', which is no file of the project's output folder",
+        "sink 's' writes to 'out/../../x', which is not in the project's output folder",
     ),
     "CREATE SINK s FROM hits INTO FILE '/tmp/x'": (
         BadDefinition,
-        "sink 's' writes to '/tmp/x', which is no file of the project's output folder",
+        "sink 's' writes to '/tmp/x', which is not in the project's output folder",
     ),
     "CREATE SINK s FROM hits INTO KAFKA 'x'": (
         BadDefinition, "a sink goes INTO FILE or INTO STREAM, not kafka",
@@ -65,13 +67,12 @@ def test_sink_is_in_the_plan() -> None:
         "CREATE SINK s FROM hits WHERE page = '/a' INTO FILE 'out/x.jsonl' EMIT ON TIME RETRACTING"
     )
     (sink,) = plan_of(DEFINITIONS + text).sinks
-    assert (sink.into, sink.target, sink.guarantee) == (
-        "file", "out/x.jsonl", Guarantee.EXACTLY_ONCE,
-    )  # fmt: skip
+    assert sink.destination == FileDestination("out/x.jsonl")
+    assert sink.guarantee is Guarantee.EXACTLY_ONCE
     assert (sink.subscription.where, sink.subscription.mode) == (
         (("page", "/a"),), Mode.RETRACTING,
     )  # fmt: skip
-    assert (sink.shape.window, sink.id) == ("minute", None)
+    assert sink.shape.window == "minute"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,8 @@ def test_sink_is_in_the_plan() -> None:
 )
 def test_only_exactly_once_needs_the_id_of_the_stream(guarantee: str, id: str | None) -> None:
     text = f"CREATE SINK s FROM hits INTO STREAM told WITH (guarantee = '{guarantee}')"
-    assert plan_of(DEFINITIONS + STREAMS + text).sinks[0].id == id
+    destination = plan_of(DEFINITIONS + STREAMS + text).sinks[0].destination
+    assert destination == StreamDestination("told", id)
 
 
 @pytest.mark.parametrize("text", REFUSED)

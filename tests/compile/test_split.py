@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.compile.split import AGGREGATE_NAMES, Call, Group, Split, split
-from headrace.compile.windows import WindowPlan
+from headrace.compile.windows import SlidingWindow
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
@@ -15,7 +15,7 @@ from headrace.define.dialect import parse_query, sql_of
 AT = Origin("shop.sql", 3)
 COLUMNS = {"user", "url", "ms", "ok", "ts"}
 N = Call("count", ("1",), None)
-BY_HOUR = Group("window", "ts", WindowPlan("sliding", HOUR, HOUR))
+BY_HOUR = Group("window", "ts", SlidingWindow(HOUR, HOUR))
 
 
 def parts(sql: str) -> Split:
@@ -56,9 +56,9 @@ def test_select_is_split_where_the_layers_meet() -> None:
         (
             "window(ts, '1 hour')",
             "window(ts, '1 hour') AS h",
-            Group("h", "ts", WindowPlan("sliding", HOUR, HOUR)),
+            Group("h", "ts", SlidingWindow(HOUR, HOUR)),
         ),
-        ("h", "window(ts, '60 minutes') AS h", Group("h", "ts", WindowPlan("sliding", HOUR, HOUR))),
+        ("h", "window(ts, '60 minutes') AS h", Group("h", "ts", SlidingWindow(HOUR, HOUR))),
     ],
 )
 def test_group_is_meant_by_expression_name_or_place(

@@ -12,8 +12,8 @@ from headrace.core.errors import (
     UnknownColumn,
     Unsupported,
 )
-from headrace.core.subscription import Shape
-from headrace.define.subscribing import read_subscription
+from headrace.core.subscription import ViewShape
+from headrace.define.view_subscription import read_subscription
 from tests.serving.bench import STREAM, VIEWS, definitions, plan_of
 
 MORE = VIEWS | {
@@ -81,12 +81,12 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
 }  # fmt: skip
 
 
-def shape(text: str) -> Shape:
+def shape(text: str) -> ViewShape:
     return shape_of(PLAN, read_subscription(f"SUBSCRIBE TO {text}"))
 
 
 def test_row_is_known_by_its_keys() -> None:
-    assert shape("hits") == Shape(
+    assert shape("hits") == ViewShape(
         "hits", ("page", "minute", "n", "slowest"), ("page", "minute"), "minute", "n", ("clicks",)
     )
     assert shape("total").keys == ()

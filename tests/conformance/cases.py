@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.testing.reading import yaml_of
-from headrace.testing.short import expected_value
+from headrace.testing.short_forms import expected_value
+from headrace.testing.transcript_parser import yaml_of
 
 COLUMNS = ("k", "t", "v", "x")
 _KNOWN = {

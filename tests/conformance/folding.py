@@ -26,7 +26,7 @@ from headrace.core.time import SECOND, iso
 from headrace.define.definitions import QueryDefinition
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.statements import read_statements
-from headrace.testing.short import ORIGIN_US
+from headrace.testing.short_forms import ORIGIN_US
 
 DDL = f"k STRING, t TIMESTAMP, v STRING, x BIGINT, {HIDDEN_DDL}"
 Answer = list[list[Any]]

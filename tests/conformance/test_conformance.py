@@ -21,8 +21,8 @@ from conformance.cases import COLUMNS, Case, cases_of
 from conformance.folding import DDL, Folding, Part, Rows
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, Unsupported
 from headrace.core.time import SECOND
-from headrace.testing.reference import Reference, Timestamp, Watermark
-from headrace.testing.short import ORIGIN_US
+from headrace.testing.reference import Reference, StreamWatermark, Timestamp
+from headrace.testing.short_forms import ORIGIN_US
 
 Answer = list[list[Any]]
 CASES = [case for path in sorted(Path(__file__).parent.glob("*.yaml")) for case in cases_of(path)]
@@ -36,7 +36,11 @@ def reference(case: Case, rows: Iterable[tuple[Any, ...]], *, closed: bool) -> A
         for i, row in enumerate(rows)
     ]
     found = Reference(
-        {"s": COLUMNS}, {}, {"m": case.query}, watermarks={"s": Watermark("t", 0)}, closed=closed
+        {"s": COLUMNS},
+        {},
+        {"m": case.query},
+        watermarks={"s": StreamWatermark("t", 0)},
+        closed=closed,
     )
     return [list(row.values()) for row in found.answer("m", {"s": events})]
 

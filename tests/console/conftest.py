@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
 from headrace.define.layout import Layout
 from headrace.run.lock import running_token
-from tests.access.people import bearer
+from tests.access.users import bearer
 from tests.run.process import Running
 from tests.run.waiting import wait
 

@@ -20,11 +20,11 @@ from headrace.api.server import HttpServer
 from headrace.api.shapes import StatusReport
 from headrace.define.settings import HttpSettings
 from headrace.serving.hearer import Heard, Hearer, Hearing
-from tests.access.people import open_access
-from tests.api.conftest import STATUS, TOPOLOGY, Observatory, Shop
+from tests.access.users import open_access
+from tests.api.conftest import STATUS, TOPOLOGY, Shop
 
 
-class Open(Observatory):
+class Canned(Shop):
     """Is heard until the server ends."""
 
     def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
@@ -33,12 +33,6 @@ class Open(Observatory):
         told = {"status": msgspec.Raw(status), "topology": TOPOLOGY}
         hearer.offer([Heard(topic, told[topic], "1") for topic in topics if topic in told])
         return hearer
-
-
-class Canned(Shop):
-    @property
-    def observatory(self) -> Observatory:
-        return Open(self._asked)
 
 
 @dataclass

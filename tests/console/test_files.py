@@ -11,7 +11,7 @@ import pytest
 from headrace.api.server import HttpServer
 from headrace.console import NOT_BUILT, STATIC, load
 from headrace.define.settings import HttpSettings
-from tests.access.people import open_access
+from tests.access.users import open_access
 
 
 class Nobody:

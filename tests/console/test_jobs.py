@@ -17,14 +17,14 @@ from headrace.api.server import AppServer
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
 from headrace.server.app import make_server_app
-from headrace.server.database import Database
+from headrace.server.database import DomainDatabase
 from headrace.server.home import Home
-from headrace.server.line import Line
-from headrace.server.office import Office
-from headrace.server.place import Room
+from headrace.server.job_supervisor import SupervisorContext
+from headrace.server.proxy import JobProxy
+from headrace.server.resources import ServerCapacity
+from headrace.server.service import ServerService
 from headrace.server.settings import ServerSettings
-from headrace.server.watcher import Tools
-from tests.access.people import token_of
+from tests.access.users import token_of
 from tests.run.waiting import wait
 from tests.server.conftest import QUICK, SHOP, Site, stand_in
 
@@ -43,16 +43,18 @@ class Yard:
     viewer: str
 
     def state(self, job: str) -> str:
-        return self.site.seen(job).state
+        return self.site.snapshot(job).state
 
 
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     folder = tmp_path_factory.mktemp("yard")
-    line, home, access = Line(), Home(folder / "home"), Access(folder / "access.db", "")
-    room = Room(8, 16 << 30, ["ssd"], {})
-    site = Site(Tools(home, Database(home.database), QUICK, room, stand_in, line), folder)
-    office = Office(site.domain, site.supervisor, line)
+    line, home, access = JobProxy(), Home(folder / "home"), Access(folder / "access.db", "")
+    room = ServerCapacity(8, 16 << 30, ["ssd"], {})
+    site = Site(
+        SupervisorContext(home, DomainDatabase(home.database), QUICK, room, stand_in, line), folder
+    )
+    office = ServerService(site.domain, site.supervisor, line)
     server = AppServer(make_server_app(office, SETTINGS, access), SETTINGS.http)
     server.start()
     people = token_of(access, "ada", "admin"), token_of(access, "vera", "viewer")
@@ -68,8 +70,8 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 
 def _submit_all(yard: Yard) -> None:
-    room = msgspec.json.encode(yard.site.tools.room).decode()
-    with yard.site.tools.database.write() as db:
+    room = msgspec.json.encode(yard.site.context.capacity).decode()
+    with yard.site.context.database.write() as db:
         server = "yard", yard.url, os.getpid(), room, now_us()
         db.execute("INSERT INTO instances VALUES (?, ?, ?, ?, ?)", server)
     for name in ("shop", "bank"):
@@ -105,7 +107,7 @@ def test_the_screens_are_drawn_without_a_serious_finding(visiting: Visiting, the
         for name, fragment, text in (
             ("jobs", "", "Cores given out"),
             ("job", "#/jobs/shop", "each as it was submitted"),
-            ("job-failed", "#/jobs/mill", "mill was given up"),
+            ("job-failed", "#/jobs/mill", "mill has failed"),
         ):
             visit.go(fragment)
             visit.see(text)
@@ -119,7 +121,7 @@ def test_narrow_screens_are_not_cut_off(visiting: Visiting) -> None:
     with visiting(width=390, height=844) as visit:
         for name, fragment, text in (
             ("jobs", "#/jobs", "press one for its log"),
-            ("job-failed", "#/jobs/mill", "mill was given up"),
+            ("job-failed", "#/jobs/mill", "mill has failed"),
         ):
             visit.go(fragment)
             visit.see(text)
@@ -132,7 +134,7 @@ def test_the_root_of_a_server_shows_its_jobs_and_no_page_of_a_project(visit: Vis
     rows = visit.page.locator("tbody tr")
     expect(rows).to_have_count(3)
     expect(rows.nth(0)).to_contain_text("paused")
-    expect(rows.nth(1)).to_contain_text("it died 3 times")
+    expect(rows.nth(1)).to_contain_text("its process died 3 times")
     expect(rows.nth(2)).to_contain_text("running")
     expect(visit.page.locator(".nav a.item")).to_have_text(["Jobs", "Users"])
     visit.page.keyboard.press("g")
@@ -143,11 +145,11 @@ def test_the_root_of_a_server_shows_its_jobs_and_no_page_of_a_project(visit: Vis
 def test_a_job_that_was_given_up_says_why_and_what_to_do(visit: Visit) -> None:
     visit.go("#/jobs/mill")
     said = visit.page.get_by_role("alert")
-    expect(said).to_contain_text("mill was given up")
-    expect(said).to_contain_text("exit code 7")
+    expect(said).to_contain_text("mill has failed")
+    expect(said).to_contain_text("exited with code 7")
     expect(said).to_contain_text("headrace apply DIR mill")
     deaths = visit.page.locator(".stat", has_text="Deaths")
-    expect(deaths).to_contain_text("exit code 7")
+    expect(deaths).to_contain_text("exited with code 7")
     assert deaths.locator("dd").evaluate("(value) => value.firstChild.textContent") == "3"
 
 
@@ -157,10 +159,10 @@ def test_commands_are_asked_about_and_then_carried_out(visit: Visit, yard: Yard)
     wait(lambda: yard.state("shop") == "paused")
     _tell(visit, "Resume")
     wait(lambda: yard.state("shop") == "running")
-    process = yard.site.seen("shop").pid
+    process = yard.site.snapshot("shop").pid
     _tell(visit, "Restart")
-    wait(lambda: yard.state("shop") == "running" and yard.site.seen("shop").pid != process)
-    visit.see(str(yard.site.seen("shop").pid))
+    wait(lambda: yard.state("shop") == "running" and yard.site.snapshot("shop").pid != process)
+    visit.see(str(yard.site.snapshot("shop").pid))
 
 
 def _tell(visit: Visit, verb: str) -> None:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.access.people import bearer
+from tests.access.users import bearer
 
 from . import synthetic
 from .conftest import THEMES, Harbour, Visit, Visiting

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.access.people import bearer
+from tests.access.users import bearer
 
 from .conftest import Harbour, Visit, Visiting
 

@@ -79,8 +79,8 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             400,
         ),
         (
-            errors.BadQuery("a SELECT is expected here", origin="query:1"),
-            "BadQuery: a SELECT is expected here\n  at query:1",
+            errors.BadQuery("expected a SELECT", origin="query:1"),
+            "BadQuery: expected a SELECT\n  at query:1",
             1,
             400,
         ),
@@ -109,23 +109,23 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             400,
         ),
         (
-            errors.TooSlow("the request's body did not come within 60 seconds"),
-            "TooSlow: the request's body did not come within 60 seconds",
+            errors.TooSlow("the request's body was not received within 60 seconds"),
+            "TooSlow: the request's body was not received within 60 seconds",
             1,
             408,
         ),
         (
-            errors.Overfull("the server has as many connections as it takes", hint="try again."),
-            "Overfull: the server has as many connections as it takes\n  hint: try again.",
+            errors.Overfull("the server has reached its limit of connections", hint="try again."),
+            "Overfull: the server has reached its limit of connections\n  hint: try again.",
             5,
             503,
         ),
         (
             errors.Unauthenticated(
-                "it is not known who asks: there is no token",
+                "the request has no token",
                 hint="send the header 'Authorization: Bearer TOKEN'.",
             ),
-            "Unauthenticated: it is not known who asks: there is no token\n"
+            "Unauthenticated: the request has no token\n"
             "  hint: send the header 'Authorization: Bearer TOKEN'.",
             1,
             401,
@@ -191,10 +191,8 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             503,
         ),
         (
-            errors.Conflict(
-                "job 'shop' is paused", hint="`headrace job resume shop` goes on with it."
-            ),
-            "Conflict: job 'shop' is paused\n  hint: `headrace job resume shop` goes on with it.",
+            errors.Conflict("job 'shop' is paused", hint="`headrace job resume shop` resumes it."),
+            "Conflict: job 'shop' is paused\n  hint: `headrace job resume shop` resumes it.",
             1,
             409,
         ),
@@ -219,6 +217,19 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
         (
             errors.CorruptMaster("a file is missing", hint="restore a backup."),
             "CorruptMaster: a file is missing\n  hint: restore a backup.",
+            1,
+            500,
+        ),
+        (
+            errors.UnsupportedFormat(
+                "the log at clicks has version 2 of its format, and Headrace 0.1.0 reads version 1",
+                detail="a newer Headrace wrote it; nothing was changed.",
+                hint="use the Headrace that wrote it, or a newer one.",
+            ),
+            "UnsupportedFormat: the log at clicks has version 2 of its format, and Headrace 0.1.0 "
+            "reads version 1\n"
+            "  detail: a newer Headrace wrote it; nothing was changed.\n"
+            "  hint: use the Headrace that wrote it, or a newer one.",
             1,
             500,
         ),

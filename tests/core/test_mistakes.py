@@ -31,6 +31,16 @@ def test_nothing_is_raised_where_nothing_is_wrong() -> None:
     mistakes.end()
 
 
+def test_the_parts_that_are_wrong_are_known_by_name() -> None:
+    mistakes = Mistakes()
+    with mistakes.noted("a"):
+        pass
+    for name in ("b", "c"):
+        with mistakes.noted(name):
+            raise BadDefinition("the same mistake in two parts")
+    assert mistakes.wrong == {"b", "c"}
+
+
 def test_what_is_no_fault_of_the_user_is_raised_at_once() -> None:
     with pytest.raises(HeadraceError, match="no Java"), Mistakes().noted():
         raise NoJava("no Java was found")

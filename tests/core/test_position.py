@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.errors import BadQuery
-from headrace.core.position import Interval, Position, PositionRange, position_of
+from headrace.core.position import Interval, Position, PositionRange, parse_position
 
 OFFSETS = st.integers(0, 1_000)
 
@@ -152,12 +152,12 @@ def test_position_after_an_event_parts_a_range_that_is_read_in_order(
 @pytest.mark.parametrize("text", ["", "3", "1,2,3", "1,-2", "1,x", " 1,2", "1,2,", "1," + "9" * 19])
 def test_what_is_no_position_of_the_stream_gets_a_sentence(text: str) -> None:
     with pytest.raises(BadQuery) as refused:
-        position_of(text, "clicks", 2)
+        parse_position(text, "clicks", 2)
     assert refused.value.message == f"'{text}' is not a position of 'clicks'"
     assert refused.value.hint == (
         "write one offset for each of its 2 partitions, such as '120,98'."
     )
-    assert position_of("120,98", "clicks", 2) == Position((120, 98))
+    assert parse_position("120,98", "clicks", 2) == Position((120, 98))
 
 
 @pytest.mark.parametrize(

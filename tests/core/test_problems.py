@@ -10,21 +10,65 @@ import structlog
 
 from headrace.core.errors import DiskFull
 from headrace.core.paths import hide_paths
-from headrace.core.problems import Problems, reason_of
+from headrace.core.problems import Problem, ProblemKey, Problems, deduplicated, reason_of
+
+ARCHIVE = ProblemKey("flow", "clicks", "archive")
+AT, LATER = "1970-01-01T00:00:00Z", "1970-01-01T00:00:01Z"
 
 
 def test_a_problem_is_reported_once_until_its_sentence_changes_or_it_is_over() -> None:
     told = list[str]()
     problems = Problems("schedule", lambda kind, fields: told.append(f"{kind}: {fields}"))
     for sentence in ("no room", "no room", "no network"):
-        problems.note("archive clicks", sentence)
-    problems.over("archive clicks")
-    problems.over("archive clicks")
-    assert problems == {}
-    problems.note("archive clicks", "no room")
+        problems.note(ARCHIVE, sentence)
+    problems.over(ARCHIVE)
+    problems.over(ARCHIVE)
+    assert list(problems) == []
+    problems.note(ARCHIVE, "no room")
     assert told == [
         f"problem: {{'message': '{said}'}}" for said in ("no room", "no network", "no room")
     ]
+
+
+def test_a_problem_has_lasted_since_its_subject_first_failed_at_that() -> None:
+    now = 0
+    problems = Problems("schedule", clock=lambda: now)
+    problems.note(ARCHIVE, "no room")
+    now = 1_000_000
+    problems.note(ARCHIVE, "no network")
+    assert list(problems) == [Problem(*ARCHIVE, "no network", "bad", AT)]
+    problems.over(ARCHIVE)
+    problems.note(ARCHIVE, "no room")
+    assert [one.since for one in problems] == [LATER]
+
+
+def test_a_subject_that_is_gone_takes_its_problems_along_and_no_others() -> None:
+    problems = Problems("schedule")
+    stay = (
+        ProblemKey("action", "stream clicks", "delivery"),
+        ProblemKey("table", "clicks", "reload"),
+    )
+    for key in (ARCHIVE, ProblemKey("flow", "clicks", "tidy"), *stay):
+        problems.note(key, "no room")
+    problems.forget("flow", "clicks")
+    assert [one.key for one in problems] == list(stay)
+
+
+def test_a_warning_is_not_reported_as_a_failure() -> None:
+    told = list[str]()
+    problems = Problems("source", lambda kind, fields: told.append(kind))
+    problems.note(ARCHIVE, "a line is too long", level="warn")
+    assert (told, [one.level for one in problems]) == ([], ["warn"])
+
+
+def test_of_two_problems_with_one_key_the_last_counts() -> None:
+    first, last = Problem(*ARCHIVE, "failed"), Problem(*ARCHIVE, "hangs")
+    assert deduplicated([first], [last]) == [last]
+
+
+def test_a_problem_is_about_a_place_or_a_part_of_the_run() -> None:
+    assert Problem("speed", "clicks", "waiting", "").about == "speed:clicks"
+    assert Problem("part", "schedule", "worker", "").about == "schedule"
 
 
 def test_a_problem_is_kept_though_neither_log_nor_terminal_can_be_written() -> None:
@@ -39,10 +83,10 @@ def test_a_problem_is_kept_though_neither_log_nor_terminal_can_be_written() -> N
     structlog.configure(logger_factory=lambda *args: Full())
     try:
         problems = Problems("schedule", full)
-        problems.note("archive clicks", "no room", OSError(errno.ENOSPC, "no room"))
+        problems.note(ARCHIVE, "no room", OSError(errno.ENOSPC, "no room"))
     finally:
         structlog.configure(**before)
-    assert problems == {"archive clicks": "no room"}
+    assert [(one.key, one.message) for one in problems] == [(ARCHIVE, "no room")]
 
 
 def test_the_reason_of_a_trace_is_its_cause() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.aggregate.nouns import BIGINT, DOUBLE
+from headrace.core.aggregate.model import BIGINT, DOUBLE
 from headrace.core.errors import BadDefinition
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.type_text import DEPTH_MAX, SUPPORTED, SYNONYMS

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.position import Interval, Position, PositionRange
-from headrace.core.shedding import Shedding, decided
+from headrace.core.shedding import Shedding, decide_shedding
 
 RANGE = PositionRange(Position((10, 0)), Position((1_010, 3_000)))
 
@@ -19,9 +19,9 @@ def taken(shedding: Shedding, partition: int, lower: int, upper: int) -> list[in
 
 
 def test_nothing_is_decided_up_to_the_lag_and_a_share_above_it() -> None:
-    assert decided(RANGE, "random", 4_000, 10) is None
-    assert decided(RANGE, "random", 1_000, 5_000) == Shedding("random", 0.25)
-    assert decided(RANGE, "oldest", 3_999, 400) == Shedding("oldest", 0.1)
+    assert decide_shedding(RANGE, "random", 4_000, 10) is None
+    assert decide_shedding(RANGE, "random", 1_000, 5_000) == Shedding("random", 0.25)
+    assert decide_shedding(RANGE, "oldest", 3_999, 400) == Shedding("oldest", 0.1)
 
 
 @pytest.mark.parametrize("how", ["random", "oldest"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.steps import ORDINAL, PUNCTUATION, STEPS, Step
+from headrace.core.steps import ORDINAL, PUNCTUATION, STEPS, CarriedStep
 
 ALL = [*STEPS.values(), ORDINAL, PUNCTUATION]
 PARAMETERS: dict[str, tuple[Any, ...]] = {"ewma": (0.3,), "punctuation": (3, 10)}
@@ -18,7 +18,7 @@ VALUES = st.one_of(st.none(), BIGINTS, st.floats(-1e9, 1e9))
 rows = pytest.mark.parametrize("step", ALL, ids=lambda step: step.name)
 
 
-def run(step: Step, state: Any, events: list[tuple[int, Any]]) -> tuple[Any, list[Any]]:
+def run(step: CarriedStep, state: Any, events: list[tuple[int, Any]]) -> tuple[Any, list[Any]]:
     times = [time for time, _ in events]
     columns = [[value for _, value in events]] * step.columns
     return step.run(state, times, *columns, *PARAMETERS.get(step.name, ()))
@@ -36,7 +36,7 @@ def stored(state: Any) -> Any:
     data=st.data(),
 )
 def test_a_run_may_be_cut_anywhere(
-    step: Step, events: list[tuple[int, Any]], data: st.DataObject
+    step: CarriedStep, events: list[tuple[int, Any]], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(events)))
     _, whole = run(step, step.zero, events)
@@ -49,7 +49,7 @@ def test_a_run_may_be_cut_anywhere(
 
 
 @rows
-def test_a_run_leaves_the_zero_as_it_is(step: Step) -> None:
+def test_a_run_leaves_the_zero_as_it_is(step: CarriedStep) -> None:
     before = msgspec.msgpack.encode(step.zero)
     run(step, step.zero, [(0, 1), (1, None), (2, 3)])
     assert msgspec.msgpack.encode(step.zero) == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.schema import Type
-from headrace.core.storage import Storage, decimal_text, storage_of, without_nan
+from headrace.core.storage import Storage, decimal_text, storage_of
 
 SIZES = st.tuples(st.integers(1, 38), st.integers(0, 38)).filter(lambda size: size[1] <= size[0])
 
@@ -38,18 +37,6 @@ def test_a_decimal_is_a_text_of_the_same_order(
     texts = [decimal_text(number, *size) for number in numbers]
     assert [storage.read(text) for text in texts] == numbers
     assert sorted(texts) == [decimal_text(number, *size) for number in sorted(numbers)]
-
-
-@given(st.lists(st.floats(), min_size=1, max_size=6))
-def test_sqlite_orders_doubles_as_spark_does(doubles: list[float]) -> None:
-    db = sqlite3.connect(":memory:")
-    db.execute("CREATE TABLE t (x REAL)")
-    db.executemany("INSERT INTO t VALUES (?)", [(without_nan(value),) for value in doubles])
-    stored = [row[0] for row in db.execute("SELECT x FROM t ORDER BY x")]
-    db.close()
-    read = [Storage(Type("DOUBLE")).read(value) for value in stored]
-    wanted = sorted(doubles, key=lambda value: (math.isnan(value), value))
-    assert [repr(value + 0.0) for value in read] == [repr(value + 0.0) for value in wanted]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.core.time import FIRST, LAST, from_iso
 from headrace.core.time_format import TimeFormat
-from headrace.testing.time_formats import moment_us
+from headrace.testing.time_formats import timestamp_us
 
 EPOCHS = ["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"]
 PATTERNS = [
@@ -42,7 +42,7 @@ def test_an_epoch_is_cut_towards_the_past(format: str, value: int | str, us: int
 @example("epoch_s", Decimal("1763373600.1234569"))
 def test_an_epoch_is_what_fractions_say(format: str, number: Decimal) -> None:
     text = f"{number:f}"
-    expected = moment_us(text, format)
+    expected = timestamp_us(text, format)
     if FIRST <= expected <= LAST:
         assert TimeFormat.parse(format).read(text) == expected
         return
@@ -79,7 +79,7 @@ def test_what_is_written_is_read_again_and_as_strptime_reads_it(
     format = TimeFormat.parse(pattern)
     text = format.write(us)
     assert format.write(format.read(text)) == text
-    assert format.read(text) == moment_us(text, pattern)
+    assert format.read(text) == timestamp_us(text, pattern)
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,11 @@ def test_a_turn_that_fails_is_a_problem_and_is_tried_again_until_it_is_well(
     turns.error = error
     turns.more()
     assert turns.worker.alive
-    assert (turns.worker.problem or "").startswith("schedule failed: ")
-    assert problems_of([turns.worker]) == {"schedule": turns.worker.problem}
+    (problem,) = problems_of([turns.worker])
+    assert (problem.about, problem.message[:17]) == ("schedule", "schedule failed: ")
     turns.error = None
     turns.more()
-    assert problems_of([turns.worker]) == {}
+    assert problems_of([turns.worker]) == []
     turns.stop.set()
     turns.worker.join(10)
     assert not turns.worker.alive
@@ -72,7 +72,9 @@ def test_a_replaced_process_works_no_more_and_says_why() -> None:
     turns.worker.start()
     turns.worker.join(10)
     assert not turns.worker.alive
-    assert turns.worker.problem == "schedule failed: another process has taken over this project"
+    problem = turns.worker.problem
+    assert problem is not None
+    assert problem.message == "schedule failed: another process has taken over this project"
 
 
 def test_a_long_turn_is_well_when_it_has_run_for_a_while() -> None:

@@ -26,6 +26,6 @@ def test_rule_that_calls_what_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName) as refused:
         check_without_spark(rule_project(tmp_path, f"{SLOW} NOTIFY CALL page_you"))
     assert refused.value.message == (
-        "rule 'slow' calls 'page_you', which functions.py does not give as an action"
+        "rule 'slow' calls 'page_you', but functions.py has no such action"
     )
     assert refused.value.hint == ("there are: page_me. An action is a function with @action.")

@@ -6,13 +6,13 @@ import pytest
 
 from headrace.core.origin import Origin
 from headrace.define.cells import read_results, read_test
-from headrace.define.rules import Cell, Sql
+from headrace.define.rules import CellTest, SqlFragment
 
 AT = Origin("d.csv", 2)
-TYPE = Sql("type", Origin("d.csv", 1), "column 'type'")
+TYPE = SqlFragment("type", Origin("d.csv", 1), "column 'type'")
 
 
-def read(text: str) -> Sql | Cell | None:
+def read(text: str) -> SqlFragment | CellTest | None:
     return read_test(text, TYPE, AT, "rule 'a', row 2, column 'type'")
 
 
@@ -40,7 +40,7 @@ def read(text: str) -> Sql | Cell | None:
     ],
 )
 def test_a_test_is_read(text: str, operator: str, values: tuple[str, ...]) -> None:
-    assert read(text) == Cell(TYPE, operator, values, AT, "rule 'a', row 2, column 'type'")
+    assert read(text) == CellTest(TYPE, operator, values, AT, "rule 'a', row 2, column 'type'")
 
 
 def test_any_value_will_do_where_nothing_is_said() -> None:
@@ -49,7 +49,7 @@ def test_any_value_will_do_where_nothing_is_said() -> None:
 
 def test_a_cell_may_be_a_condition_of_its_own() -> None:
     found = read("= type > 3 OR ok")
-    assert isinstance(found, Sql)
+    assert isinstance(found, SqlFragment)
     assert (found.text, found.origin) == ("type > 3 OR ok", AT)
 
 
@@ -59,7 +59,7 @@ def test_a_cell_may_be_a_condition_of_its_own() -> None:
         ("1||3", "in '1||3' a value is missing"),
         (">=", "in '' a value is missing"),
         ("10..", "in '10..' a value is missing"),
-        ("1..2..3", "'1..2..3' is no range such as 10..20"),
+        ("1..2..3", "'1..2..3' is not a range such as 10..20"),
         ("> 1|2", "'> 1|2' compares with several values"),
         ("=", "there is nothing after '='"),
     ],

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
-from headrace.core.schema import Column, Generated, Schema, Type
+from headrace.core.schema import Column, ComputedExpression, Schema, Type
 from headrace.define.definitions import StreamDefinition
 from headrace.define.statements import read_statements
 from headrace.log.block import Block
@@ -113,17 +113,17 @@ def test_a_path_is_kept_in_one_spelling() -> None:
         ("x BLOB", "column 'x': the type BLOB is not supported"),
         ("x ARRAY<VARIANT>", "column 'x': the type ARRAY<VARIANT> has VARIANT as a part"),
         ("x MAP<INT, INT>", "column 'x': the type MAP<INT, INT> has keys of type INT"),
-        ("x INT FORMAT 'epoch_s'", "column 'x': FORMAT is for a TIMESTAMP, and it is INT"),
+        ("x INT FORMAT 'epoch_s'", "column 'x': FORMAT requires a TIMESTAMP, got INT"),
         ("x TIMESTAMP FORMAT 'HH:mm'", "column 'x': the format 'HH:mm' has no year; write yyyy"),
         ("x INT FROM 'a.b'", "column 'x': the path 'a.b' does not begin with '$'"),
-        ("x INT FROM a.b", "a text in quotes is expected"),
+        ("x INT FROM a.b", "expected a text in quotes"),
         ("x INT NOT NULL NOT NULL", "column 'x' has NOT twice"),
         ("x INT FROM '$.a' FROM '$.b'", "column 'x' has FROM twice"),
-        ("x INT DEFAULT", "DEFAULT is followed by a text in quotes, a number, TRUE, FALSE or NULL"),
-        ("x INT DEFAULT now()", "DEFAULT is followed by a text in quotes, a number, TRUE"),
+        ("x INT DEFAULT", "DEFAULT requires a text in quotes, a number, TRUE, FALSE or NULL"),
+        ("x INT DEFAULT now()", "DEFAULT requires a text in quotes, a number, TRUE"),
         ("x INT DEFAULT 1 DEFAULT 2", "column 'x' has DEFAULT twice"),
         ("x INT DEFAULT 'a'", "column 'x': the default \"a\" is not of type INT"),
-        ("_x INT", "columns that begin with '_' are kept for Headrace itself"),
+        ("_x INT", "column names that begin with '_' are reserved"),
     ],
 )
 def test_a_mistake_is_named(text: str, sentence: str) -> None:
@@ -169,7 +169,7 @@ def test_a_table_has_no_paths_and_no_formats() -> None:
 )  # fmt: skip
 def test_a_generated_column_has_its_expression_as_it_is_written(clause: str, sql: str) -> None:
     found = column(f"a DECIMAL(5,2) {clause}")
-    assert found == Column("a", Type.parse("DECIMAL(5,2)"), generated=Generated(sql))
+    assert found == Column("a", Type.parse("DECIMAL(5,2)"), generated=ComputedExpression(sql))
     assert found.clauses == f"GENERATED ALWAYS AS ({sql})"
 
 

@@ -9,12 +9,12 @@ import pytest
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.define.decision_table import read_table
-from headrace.define.rules import Cell, Rule, Sql
+from headrace.define.rules import CellTest, DecisionRule, SqlFragment
 
 SAID = Origin("calls.sql", 4)
 
 
-def read(folder: Path, text: str | bytes) -> tuple[tuple[Rule, ...], Rule | None]:
+def read(folder: Path, text: str | bytes) -> tuple[tuple[DecisionRule, ...], DecisionRule | None]:
     (folder / "d.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_table(folder, "d.csv", "directions", SAID)
 
@@ -27,11 +27,11 @@ def test_a_line_is_a_rule_with_its_row(tmp_path: Path) -> None:
     )
     assert (outgoing.name, outgoing.origin, free.origin.line) == ("outgoing", Origin("d.csv", 3), 6)
     (test,) = outgoing.tests
-    assert isinstance(test, Cell)
+    assert isinstance(test, CellTest)
     assert (test.subject.text, test.subject.origin) == ("type", Origin("d.csv", 2))
     assert test.where == "rule 'outgoing', row 3, column 'type'"
     assert [(name, sql.text) for name, sql in outgoing.sets] == [("direction", "'O'")]
-    assert [type(test) for test in free.tests] == [Sql]
+    assert [type(test) for test in free.tests] == [SqlFragment]
     assert [(name, sql.text) for name, sql in free.sets] == [
         ("direction", "'F'"),
         ("zone", "r.zone"),

@@ -70,7 +70,7 @@ def test_one_line_is_read_as_itself() -> None:
         ),
         (
             "SELECT\n  a b c\nFROM d",
-            "BadDefinition: 'c' is not expected here\n  at shop.sql:6:7",
+            "BadDefinition: unexpected 'c'\n  at shop.sql:6:7",
         ),
         (
             "SELECT a FROM c WHERE",
@@ -78,31 +78,31 @@ def test_one_line_is_read_as_itself() -> None:
         ),
         (
             "INSERT INTO x VALUES (1)",
-            "BadDefinition: a SELECT is expected here, but 'INSERT' stands there\n"
+            "BadDefinition: expected a SELECT, got 'INSERT'\n"
             "  hint: write … AS SELECT … FROM …\n"
             "  at shop.sql:5",
         ),
         (
             "SELEC a, b FROM c",
-            "BadDefinition: a SELECT is expected here, but 'SELEC' stands there\n"
+            "BadDefinition: expected a SELECT, got 'SELEC'\n"
             "  hint: did you mean SELECT?\n"
             "  at shop.sql:5",
         ),
         (
             "SELECT a FRM c",
-            "BadDefinition: 'c' is not expected here\n"
+            "BadDefinition: unexpected 'c'\n"
             "  hint: did you mean FROM instead of 'FRM'?\n"
             "  at shop.sql:5",
         ),
         (
             "SELECT a FROM c\nCREATE VIEW d AS SELECT 1 FROM e",
-            "BadDefinition: 'CREATE' is not expected here\n"
+            "BadDefinition: unexpected 'CREATE'\n"
             "  hint: is a ';' missing before CREATE?\n"
             "  at shop.sql:6:6",
         ),
         (
             "SELECT a FROM c; SELECT b FROM c",
-            "BadDefinition: a SELECT is expected here, and nothing else\n  at shop.sql:5",
+            "BadDefinition: expected a single SELECT\n  at shop.sql:5",
         ),
     ],
 )
@@ -120,7 +120,7 @@ def test_mistake_is_told_at_the_line_of_the_file(text: str, sentence: str) -> No
         ("SELECT a\n/* b", "a comment that begins here is never closed\n  at shop.sql:6"),
         (
             "SELECT 'x' AS a,\n 'y AS b\nFROM c\nWHERE d = 'z'",
-            "a text that begins here goes on in the next line, and a later one is never closed\n"
+            "a text that begins here continues in the next line, and a later one is never closed\n"
             "  hint: is a quote missing at the end of this one?\n"
             "  at shop.sql:6",
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.define.folder import found_folder
+from headrace.define.folder import find_project_folder
 
 
 @pytest.fixture
@@ -19,19 +19,19 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_given_folder_is_taken_as_it_is(shop: Path) -> None:
-    assert found_folder(Path("elsewhere")) == Path("elsewhere")
+    assert find_project_folder(Path("elsewhere")) == Path("elsewhere")
 
 
 def test_the_nearest_folder_above_with_a_headrace_toml_is_taken(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert found_folder(None) == shop
+    assert find_project_folder(None) == shop
     monkeypatch.chdir(shop / "lookups")
-    assert found_folder(None) == shop
+    assert find_project_folder(None) == shop
 
 
 def test_without_any_it_is_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert found_folder(None) == tmp_path
+    assert find_project_folder(None) == tmp_path

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from headrace import define
+from headrace import define, destination
 from headrace.core.errors import HeadraceError
 from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.embedded import embedded_queries
-from headrace.define.following import read_stream_subscription
 from headrace.define.statements import read_statements
-from headrace.define.subscribing import read_subscription
+from headrace.define.stream_subscription import read_stream_subscription
+from headrace.define.view_subscription import read_subscription
 
 OTHER = "zZqX"
 SIGNS = ("(", ")", ",", "-", "*", "=", "|", "{", "}", "$", ">", "<", ">=", "( )", ";", "--", "/*")
@@ -69,9 +69,9 @@ FOLLOWED = (
 
 def keywords() -> list[str]:
     """All words in capitals of the readers, whether they stand in a call, a table or a set."""
-    folder = Path(str(define.__file__)).parent
+    folders = [Path(str(room.__file__)).parent for room in (define, destination)]
     found: set[str] = set()
-    for path in folder.glob("*.py"):
+    for path in (path for folder in folders for path in folder.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found |= set(node.value.split()) if _WORDS.fullmatch(node.value) else set()
@@ -134,7 +134,8 @@ def _as_usual(found: str, word: str) -> str:
 
 def test_the_keywords_are_found() -> None:
     assert {"NOTIFY", "SUPPRESS", "SEVERITY", "UNTIL", "MATCH_RECOGNIZE", "DEFINE", "ORDER BY",
-            "PER", "EMIT", "WHEN", "THEN", "INTO", "WATERMARK"} <= set(keywords())  # fmt: skip
+            "PER", "EMIT", "WHEN", "THEN", "INTO", "WATERMARK", "FILE", "CALL",
+    } <= set(keywords())  # fmt: skip
 
 
 @pytest.mark.parametrize(("reader", "template", "hole"), list(cases()))

@@ -6,13 +6,13 @@ import pytest
 
 from headrace.core.errors import BadDefinition
 from headrace.core.time import MILLISECOND
-from headrace.define.definitions import Pace, StreamDefinition
-from headrace.define.pace import paced
+from headrace.define.definitions import PaceDefinition, StreamDefinition
+from headrace.define.pace import with_pace
 from headrace.define.settings import SpeedSettings
 from headrace.define.statements import read_statements
 
 
-def pace_of(options: str) -> Pace:
+def pace_of(options: str) -> PaceDefinition:
     (stream,) = read_statements(f"CREATE STREAM a (x INT) WITH ({options})", "a.sql")
     assert isinstance(stream, StreamDefinition)
     assert stream.options == {}
@@ -21,14 +21,14 @@ def pace_of(options: str) -> Pace:
 
 def test_a_stream_that_says_nothing_goes_at_the_pace_of_the_settings() -> None:
     settings = SpeedSettings()
-    assert pace_of("source = 'http'") == Pace()
-    assert paced(settings, Pace()) == settings
+    assert pace_of("source = 'http'") == PaceDefinition()
+    assert with_pace(settings, PaceDefinition()) == settings
 
 
 def test_a_stream_may_go_at_its_own_pace() -> None:
     pace = pace_of("trigger = '50 milliseconds', epoch_events_max = '10', lag_events_max = 500")
-    assert pace == Pace(50 * MILLISECOND, 10, "slow", 500)
-    own = paced(SpeedSettings(), pace)
+    assert pace == PaceDefinition(50 * MILLISECOND, 10, "slow", 500)
+    own = with_pace(SpeedSettings(), pace)
     assert (own.trigger_us, own.epoch_events_max) == (50 * MILLISECOND, 10)
     assert own.group_us == SpeedSettings().group_us
 
@@ -47,7 +47,7 @@ def test_a_stream_may_shed(text: str, sheds: str) -> None:
         ),
         (
             "overload = 'shed random'",
-            "overload = 'shed random' needs lag_events_max, above which it begins",
+            "overload = 'shed random' requires lag_events_max, above which it begins",
         ),
         ("trigger = 'often'", "trigger is a duration such as '500 ms', not 'often'"),
         ("lag_events_max = '0'", "lag_events_max is a whole number from 1 on, not '0'"),

@@ -52,7 +52,7 @@ def test_no_way_leads_out_of_the_output_folder(folder: Path, target: str) -> Non
     with pytest.raises(BadDefinition) as refused:
         output_file(load_project(folder), target, "rule 'r'")
     assert refused.value.message == (
-        f"rule 'r' writes to '{target[:100]}', which is no file of the project's output folder"
+        f"rule 'r' writes to '{target[:100]}', which is not in the project's output folder"
     )
     assert refused.value.hint == "the path is relative to out/, such as 'alerts.ndjson'."
 

@@ -65,5 +65,5 @@ def test_a_call_says_the_stream_and_its_keys(keys: str) -> None:
 
 
 def test_a_call_without_keys_is_refused() -> None:
-    with pytest.raises(BadDefinition, match="PARTITION BY is expected"):
+    with pytest.raises(BadDefinition, match="expected PARTITION BY"):
         read_statements("CREATE STREAM s AS SELECT * FROM Count(TABLE(clicks))", "a.sql")

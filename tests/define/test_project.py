@@ -87,7 +87,7 @@ def test_reading_a_project_changes_nothing(tmp_path: Path) -> None:
         (
             {"a.sql": CLICKS, "b.sql": "\n\nCREATE STREAM x y"},
             BadDefinition,
-            "BadDefinition: ( is expected, but 'y' stands there\n  at b.sql:3",
+            "BadDefinition: expected (, got 'y'\n  at b.sql:3",
         ),
     ],
 )

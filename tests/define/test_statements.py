@@ -11,7 +11,7 @@ from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.time import MINUTE
 from headrace.define.definitions import (
-    Pace,
+    PaceDefinition,
     QueryDefinition,
     StreamDefinition,
     TableDefinition,
@@ -74,7 +74,10 @@ def test_stream_that_says_only_its_columns_has_the_defaults() -> None:
 
 
 def test_every_option_of_a_stream_is_one_of_its_fields() -> None:
-    fields = {*StreamDefinition.__slots__, *(f.removesuffix("_us") for f in Pace.__slots__)}
+    fields = {
+        *StreamDefinition.__slots__,
+        *(f.removesuffix("_us") for f in PaceDefinition.__slots__),
+    }
     plain = [name for name in _STREAM_OPTIONS if name not in _WATERMARK_OPTIONS]
     assert [name for name in plain if name not in fields] == []
 
@@ -172,9 +175,9 @@ def test_statement_that_ends_anywhere_is_refused_at_its_line(end: int) -> None:
         ("CREATE STREAM a (x INT,\n y BLOB)", "column 'y': the type BLOB is not supported"),
         (
             "CREATE STREAM a (x INT)\nWITH (key = 'x'\nid = 'y')",
-            ") is expected, but 'id' stands there",
+            "expected ), got 'id'",
         ),
-        ("CREATE VIEW v\n\nSELECT 1", "AS is expected, but 'SELECT' stands there"),
+        ("CREATE VIEW v\n\nSELECT 1", "expected AS, got 'SELECT'"),
     ],
 )
 def test_mistake_is_told_at_the_line_of_its_word(text: str, sentence: str) -> None:

@@ -34,13 +34,13 @@ def test_more_than_is_one_more() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("count(name) >= 2 WITHIN INTERVAL 1 MINUTE FROM s", "DISTINCT is expected, but 'name'"),
-        ("count(*) = 2 WITHIN INTERVAL 1 MINUTE FROM s", ">= is expected, but '='"),
+        ("count(name) >= 2 WITHIN INTERVAL 1 MINUTE FROM s", "expected DISTINCT, got 'name'"),
+        ("count(*) = 2 WITHIN INTERVAL 1 MINUTE FROM s", "expected >=, got '='"),
         ("count(*) >= 0 WITHIN INTERVAL 1 MINUTE FROM s", "a threshold is a whole number from 1"),
         ("count(*) >= x WITHIN INTERVAL 1 MINUTE FROM s", "a threshold is a whole number from 1"),
         ("count(*) >= 2 WITHIN INTERVAL 0 SECONDS FROM s", "an interval must be longer"),
-        ("count(*) >= 2 WITHIN INTERVAL 1 MINUTE PER a", "FROM is expected"),
-        ("count(DISTINCT ) >= 2 WITHIN INTERVAL 1 MINUTE FROM s", "DISTINCT needs a column"),
+        ("count(*) >= 2 WITHIN INTERVAL 1 MINUTE PER a", "expected FROM"),
+        ("count(DISTINCT ) >= 2 WITHIN INTERVAL 1 MINUTE FROM s", "DISTINCT requires a column"),
     ],
 )
 def test_a_mistake_is_told_where_it_is(text: str, message: str) -> None:

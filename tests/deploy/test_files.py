@@ -11,7 +11,7 @@ import pytest
 import typer.main
 import yaml
 
-from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
+from headrace.api.service import Balance, ProjectStatus, StreamStatus, ViewStatus
 from headrace.cli.main import app
 from headrace.core.meters import REGISTRY
 from headrace.run.metrics import exposition
@@ -31,7 +31,7 @@ def exposed() -> set[str]:
     """Every series of our exposition, the parts of histograms included."""
     stream = StreamStatus("s", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance(0, 0, 0, 0, 0))
     view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
-    status = Status("p", "running", "", None, None, [stream], [view])
+    status = ProjectStatus("p", "running", "", None, None, [stream], [view])
     text = exposition(status, Tally({}, {}), ROOT).decode() + server_exposition([]).decode()
     kinds = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
     parts = {

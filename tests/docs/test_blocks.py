@@ -17,11 +17,11 @@ from typer._click.exceptions import ClickException
 from headrace.api.routes import ROUTES
 from headrace.cli.main import app
 from headrace.core.origin import Origin
-from headrace.define.following import read_stream_subscription
 from headrace.define.setting import read_into
 from headrace.define.settings import read_settings
 from headrace.define.statements import read_statements
-from headrace.define.subscribing import read_subscription
+from headrace.define.stream_subscription import read_stream_subscription
+from headrace.define.view_subscription import read_subscription
 from headrace.server.routes import ROUTES as SERVER_ROUTES
 from headrace.server.settings import ServerSettings
 from headrace.testing import load

@@ -11,22 +11,22 @@ from pathlib import Path
 import typer.main
 
 import headrace
-from headrace.api.needs import ANYBODY, KNOWN, SERVER, Need
+from headrace.api.needs import AUTHENTICATED, PUBLIC, SERVER, Need
 from headrace.api.routes import ROUTES
-from headrace.api.service import Balance, Status, StreamStatus, ViewStatus
+from headrace.api.service import Balance, ProjectStatus, StreamStatus, ViewStatus
 from headrace.cli.main import app
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import HeadraceError, InternalError
 from headrace.core.meters import REGISTRY
 from headrace.core.time import duration_us
-from headrace.define.definitions import Pace, StreamDefinition, Watermark
+from headrace.define.definitions import PaceDefinition, StreamDefinition, Watermark
 from headrace.define.layout import Layout
 from headrace.define.settings import documented
 from headrace.define.statements import _STREAM_OPTIONS
 from headrace.ingest.connector import documented_options
 from headrace.run.metrics import exposition
 from headrace.server.meters import REGISTRY as SERVER_REGISTRY
-from headrace.server.metrics import Watched
+from headrace.server.metrics import JobMetrics
 from headrace.server.metrics import exposition as server_exposition
 from headrace.server.routes import ROUTES as SERVER_ROUTES
 from headrace.server.settings import documented as server_documented
@@ -67,8 +67,8 @@ def test_every_route_of_a_server_is_documented() -> None:
 
 def needed(need: Need) -> str:
     """What a route needs, as a page says it."""
-    if need.on in (ANYBODY, KNOWN):
-        return {ANYBODY: "nothing", KNOWN: "a token"}[need.on]
+    if need.on in (PUBLIC, AUTHENTICATED):
+        return {PUBLIC: "nothing", AUTHENTICATED: "a token"}[need.on]
     return f"`{need.operation}` on {'everything' if need.on == SERVER else f'the {need.on}'}"
 
 
@@ -156,7 +156,7 @@ def test_aggregates_that_estimate_say_their_error() -> None:
 
 def test_every_option_of_a_stream_is_documented() -> None:
     assert [code(row[0]) for row in table("docs/sql.md", "option")] == list(_STREAM_OPTIONS)
-    said = (*fields(StreamDefinition), *fields(Pace))
+    said = (*fields(StreamDefinition), *fields(PaceDefinition))
     defaults = {item.name.removesuffix("_us"): item.default for item in said}
     for name, default, _ in table("docs/sql.md", "option"):
         if isinstance(defaults.get(code(name)), str):
@@ -184,7 +184,7 @@ def test_every_option_of_a_connector_is_documented() -> None:
 def test_every_metric_is_documented_with_its_kind_and_meaning(tmp_path: Path) -> None:
     stream = StreamStatus("s", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance(0, 0, 0, 0, 0))
     view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
-    status = Status("p", "running", "", None, None, [stream], [view])
+    status = ProjectStatus("p", "running", "", None, None, [stream], [view])
     text = exposition(status, Tally({("r", "low"): 0}, {"file": Sent()}), tmp_path).decode()
     exposed = dict(re.findall(r"^# HELP (headrace_\w+) (.+)$", text, re.MULTILINE))
     kinds = dict(re.findall(r"^# TYPE (headrace_\w+) (.+)$", text, re.MULTILINE))
@@ -194,7 +194,7 @@ def test_every_metric_is_documented_with_its_kind_and_meaning(tmp_path: Path) ->
 
 
 def test_every_metric_of_a_server_is_documented() -> None:
-    text = server_exposition([Watched("shop", "running", 0.5)]).decode()
+    text = server_exposition([JobMetrics("shop", "running", 0.5)]).decode()
     exposed = dict(re.findall(r"^# HELP (headrace_\w+) (.+)$", text, re.MULTILINE))
     kinds = dict(re.findall(r"^# TYPE (headrace_\w+) (.+)$", text, re.MULTILINE))
     shared = {code(row[0]) for row in table("docs/metrics.md", "metric")}
@@ -245,6 +245,6 @@ def test_the_rooms_of_the_architecture_are_in_the_layers_of_the_import_contract(
     rooms = [
         (room, str(number))
         for number, layer in zip(range(len(layers), 0, -1), layers, strict=True)
-        for room in layer.split(" | ")
+        for room in re.split(r" [|:] ", layer)
     ]
     assert [(code(row[0]), row[1]) for row in table("ARCHITECTURE.md", "room")] == rooms

@@ -26,6 +26,16 @@ def test_paths_that_are_named_exist(path: Path) -> None:
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
+def test_tests_that_modules_name_exist() -> None:
+    gone = {
+        (str(path.relative_to(ROOT)), name)
+        for path in (ROOT / "headrace").rglob("*.py")
+        for name in re.findall(r"\btests/[\w/]+\.py\b", path.read_text("utf-8"))
+        if not (ROOT / name).exists()
+    }
+    assert gone == set()
+
+
 @every_page
 def test_make_targets_that_are_named_exist(path: Path) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")

@@ -22,12 +22,12 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
-from headrace.define.following import read_stream_subscription
 from headrace.define.functions import FunctionDefinition, load_functions
-from headrace.define.project import Project, repeats
+from headrace.define.project import Project, duplicate_definitions
 from headrace.define.settings import Settings, read_settings
 from headrace.define.statements import read_statements
-from headrace.define.subscribing import read_subscription
+from headrace.define.stream_subscription import read_stream_subscription
+from headrace.define.view_subscription import read_subscription
 from headrace.ingest.connector import check_options
 from headrace.run.compiling import processors_of
 from headrace.run.questions import _as_of_query, _in_our_words, _names
@@ -67,7 +67,7 @@ def compiled(spark: Any, page: str, folder: Path, more: str = "") -> Plan:
     write_files(page, folder)
     statements = list(read_statements(definitions(page) + more, page, folder))
     statements = needed(statements, more) if more else statements
-    for mistake in repeats(statements):
+    for mistake in duplicate_definitions(statements):
         raise mistake
     project = Project(folder, settings(page), tuple(statements))
     for stream in project.streams.values():

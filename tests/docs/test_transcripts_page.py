@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.testing.reading import yaml_of
+from headrace.testing.transcript_parser import yaml_of
 
 from .pages import ROOT, code, table
 

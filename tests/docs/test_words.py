@@ -1,10 +1,14 @@
-"""The pages are written in the words of the field, which a newcomer who knows Kafka, Flink and
-Spark can guess. Tables are left out: what they quote from the code is compared elsewhere.
+"""The pages, and the docstrings and comments of rooms, are written in the words of the field, which
+a newcomer who knows Kafka, Flink and Spark can guess. Tables are left out: what they quote from the
+code is compared elsewhere.
 """
 
 from __future__ import annotations
 
 import re
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +34,10 @@ WORDS = {
 }
 WRITTEN = [path for path in PAGES if path.name not in NAMES or path.name == "README.md"]
 WRITTEN.append(ROOT / "CONTRIBUTING.md")
+ROOMS = (
+    "access", "audit", "carry", "certified", "cli", "client", "console", "core", "define",
+    "ingest", "log", "pattern", "server", "testing",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
@@ -37,9 +45,37 @@ def test_a_page_has_the_words_of_the_field(path: Path) -> None:
     text = prose(path.read_text("utf-8"))
     lines = [line for line in text.splitlines() if not line.startswith(("|", "    "))]
     plain = re.sub(r"`[^`]*`", "", " ".join(lines))
-    found = {
+    assert found_words(plain) == {}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_has_the_words_of_the_field(room: str) -> None:
+    paths = sorted((ROOT / "headrace" / room).rglob("*.py"))
+    found = {str(path): found_words(" ".join(sentences(path))) for path in paths}
+    assert {path: words for path, words in found.items() if words} == {}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    found = defaultdict[str, list[str]](list)
+    for path in sorted((ROOT / "headrace").rglob("*.py")):
+        for name in re.findall(r"^class ([A-Z]\w*)", path.read_text("utf-8"), re.MULTILINE):
+            found[name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+def sentences(path: Path) -> Iterator[str]:
+    """The docstrings and comments of a module, without what stands in backticks."""
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            docstring = token.type == tokenize.STRING and token.string.startswith('"""')
+            if token.type == tokenize.COMMENT or docstring:
+                yield re.sub(r"`[^`]*`", "", " ".join(token.string.replace("#", "").split()))
+
+
+def found_words(text: str) -> dict[str, str]:
+    """The words to avoid in a text, each with a better one."""
+    return {
         match[0]: better
         for word, better in WORDS.items()
-        for match in re.finditer(rf"\b(?:{word})\b", plain, re.IGNORECASE)
+        for match in re.finditer(rf"\b(?:{word})\b", text, re.IGNORECASE)
     }
-    assert found == {}

@@ -19,7 +19,7 @@ from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import DedupSettings, LogSettings, Settings
 from headrace.ingest.connector import Connector
 from headrace.ingest.intake import Intake
-from headrace.ingest.remember import History, no_history
+from headrace.ingest.load_ids import History, no_history
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
 

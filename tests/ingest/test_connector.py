@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import BadDefinition
+from headrace.core.problems import Problems
 from headrace.ingest.connector import check_options, connectors, documented_options
 from headrace.ingest.files import FilesConnector
 from headrace.ingest.generator import GeneratorConnector
@@ -28,9 +29,9 @@ def test_good_options_pass_and_nothing_is_opened(source: str) -> None:
 
 
 def test_each_source_but_http_has_a_connector(bench: Bench, tmp_path: Path) -> None:
-    intake = bench.intake()
+    given = bench.intake(), tmp_path, tmp_path, Problems("source")
     made = {
-        source: type(make(stream(source=source, options=GOOD[source]), intake, tmp_path, tmp_path))
+        source: type(make(stream(source=source, options=GOOD[source]), *given))
         for source, make in connectors.items()
     }
     assert made == {"tcp": TcpConnector, "files": FilesConnector, "generator": GeneratorConnector}
@@ -69,7 +70,7 @@ def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
 
 def test_a_required_option_is_asked_for() -> None:
     assert refusal("files") == (
-        "BadDefinition: the source 'files' of stream 'clicks' needs the option 'path'\n"
+        "BadDefinition: the source 'files' of stream 'clicks' requires the option 'path'\n"
         "  hint: its meaning: pattern of files in the project, such as 'inbox/*.ndjson'.\n"
         "  at shop.sql:3"
     )

@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import BadProject
+from headrace.core.event import DAMAGED, OVERLONG
+from headrace.core.problems import Problems
 from headrace.ingest import files
+from headrace.ingest.file_cursors import FileCursor, FileCursors
 from headrace.ingest.files import FilesConnector
 from headrace.ingest.intake import Intake
-from headrace.ingest.progress import Mark, Progress
 
 from .conftest import Bench, running, stream, wait_for
 
 GO = threading.Event()  # never set: a look that is not to be stopped
+PROBLEMS = Problems("source")
 
 
 def connect(
@@ -27,8 +30,17 @@ def connect(
     (bench.folder / "inbox").mkdir(exist_ok=True)
     options = {"path": path, "poll": "20 ms", **options}
     definition = stream(source="files", options=options, **(said or {}))
+    given = definition, intake, bench.folder, bench.folder / "state", PROBLEMS
+    for problem in PROBLEMS:
+        PROBLEMS.over(problem.key)
     # The clock is the files' own time, so that no file is old enough to be taken at first sight.
-    return FilesConnector(definition, intake, bench.folder, bench.folder / "state", clock=lambda: 0)
+    return FilesConnector(*given, clock=lambda: 0)
+
+
+def told() -> list[tuple[str, str]]:
+    """What is wrong with the source, worst first."""
+    assert {one.about for one in PROBLEMS} <= {"source:clicks"}
+    return sorted((one.level, one.message) for one in PROBLEMS)
 
 
 def put(bench: Bench, name: str, body: bytes) -> Path:
@@ -45,8 +57,8 @@ def add(path: Path, body: bytes) -> None:
 
 def look_twice(connector: FilesConnector) -> None:
     """An import takes a file at the second look, when it has been still."""
-    connector.look(GO)
-    connector.look(GO)
+    connector.scan(GO)
+    connector.scan(GO)
 
 
 def test_import_takes_each_file_once_and_new_ones_when_they_come(bench: Bench) -> None:
@@ -62,11 +74,11 @@ def test_import_takes_each_file_once_and_new_ones_when_they_come(bench: Bench) -
 def test_import_waits_until_a_file_is_still(bench: Bench) -> None:
     path = put(bench, "a.ndjson", b'{"n"')
     connector = connect(bench, bench.intake(partitions=1), "inbox/*")
-    connector.look(GO)
+    connector.scan(GO)
     add(path, b":1}\n")
-    connector.look(GO)
+    connector.scan(GO)
     assert bench.records() == []
-    connector.look(GO)
+    connector.scan(GO)
     assert bench.records() == [b'{"n":1}']
 
 
@@ -74,7 +86,8 @@ def test_import_takes_an_old_file_at_first_sight(bench: Bench) -> None:
     path = put(bench, "a.ndjson", b"1\n")
     os.utime(path, (1, 1))
     definition = stream(source="files", options={"path": "inbox/*"})
-    FilesConnector(definition, bench.intake(), bench.folder, bench.folder / "state").look(GO)
+    state = bench.folder / "state"
+    FilesConnector(definition, bench.intake(), bench.folder, state, PROBLEMS).scan(GO)
     assert bench.records() == [b"1"]
 
 
@@ -95,16 +108,16 @@ def test_a_stop_at_any_chunk_loses_nothing_and_repeats_are_recognised(
     lines = [b'{"event_id":%d}' % n for n in range(12_000)]
     put(bench, "a.ndjson", b"\n".join(lines))
     crash_at, saves = 0, 0
-    save = Progress.save
+    save = FileCursors.save
 
-    def crashing_save(progress: Progress, *args: Any) -> None:
+    def crashing_save(progress: FileCursors, *args: Any) -> None:
         nonlocal saves
         saves += 1
         if saves == crash_at:
             raise KeyboardInterrupt
         save(progress, *args)
 
-    monkeypatch.setattr(Progress, "save", crashing_save)
+    monkeypatch.setattr(FileCursors, "save", crashing_save)
     for crash_at in (1, 2, 3, 4, 0):
         saves = 0
         connector = connect(bench, bench.intake(partitions=1, id="event_id"), "inbox/*")
@@ -234,12 +247,18 @@ def test_of_a_cut_off_packed_file_the_readable_part_is_taken(
     put(bench, "a.gz", packed[: len(packed) // 2])
     connector = connect(bench, bench.intake(partitions=1), "inbox/*")
     for _ in range(4):
-        connector.look(GO)
-    records = bench.records()
+        connector.scan(GO)
+    *records, rest = bench.logged()
     assert len(records) > 10_000
-    assert records == lines[: len(records)]
-    assert len(connector.problems) == 1
-    assert connector.problems[0].startswith("inbox/a.gz: it cannot be read beyond byte")
+    assert [record for _, record, _ in records] == lines[: len(records)]
+    assert rest[2] == DAMAGED
+    assert lines[len(records)].startswith(rest[1]), "as far as it was read"
+    ((level, message),) = told()
+    assert level == "warn"
+    assert message.startswith("stream 'clicks', file inbox/a.gz: it cannot be read beyond byte")
+    (bench.folder / "inbox" / "a.gz").unlink()
+    connector.scan(GO)
+    assert told() == [], "a file that is gone warns of nothing"
 
 
 def test_a_json_array_is_imported(bench: Bench) -> None:
@@ -248,17 +267,24 @@ def test_a_json_array_is_imported(bench: Bench) -> None:
     assert bench.records() == [b'{"n":1}', b'{"n":2}']
 
 
-def test_a_line_above_the_limit_is_passed_over_and_kept_as_a_problem(bench: Bench) -> None:
+def test_a_line_above_the_limit_is_a_dead_letter_with_its_beginning(bench: Bench) -> None:
     put(bench, "a.ndjson", b"1\n" + b"x" * 100 + b"\n2\n")
     put(bench, "b.csv", b"a_long_name\nvalue\n")
-    intake = bench.intake(partitions=1, changes={"event_bytes_max": 20})
-    connector = connect(bench, intake, "inbox/*")
-    look_twice(connector)
-    assert bench.records() == [b"1", b"2"]
-    assert list(connector.problems) == [
-        "inbox/a.ndjson: the line at byte 2 has 101 bytes, above the limit of 20",
-        "inbox/b.csv: 1 records before byte 18 are above the limit of 20 bytes",
-    ]
+    intake = bench.intake(partitions=1, id="event_id", changes={"event_bytes_max": 20})
+    look_twice(connect(bench, intake, "inbox/*"))
+    begun = b'{"a_long_name":"valu'
+    found = [(record, status) for _, record, status in bench.logged()]
+    assert found == [(b"1", 0), (b"2", 0), (b"x" * 20, OVERLONG), (begun, OVERLONG)]
+    assert intake.counters.accepted == 4
+    last = "stream 'clicks', file inbox/b.csv: a record before byte 18 has 23 bytes"
+    assert told() == [("warn", f"{last}, above the limit of 20 (and 1 other files)")]
+
+
+def test_the_id_in_the_beginning_of_a_long_line_is_not_taken(bench: Bench) -> None:
+    put(bench, "a.ndjson", b'{"event_id":1}' + b" " * 20 + b'\n{"event_id":1}\n')
+    intake = bench.intake(partitions=1, id="event_id", changes={"event_bytes_max": 20})
+    look_twice(connect(bench, intake, "inbox/*"))
+    assert [status for _, _, status in bench.logged()] == [0, OVERLONG]
 
 
 def test_names_of_files_are_not_paths_in_the_state_folder(bench: Bench) -> None:
@@ -305,12 +331,14 @@ def test_a_folder_that_was_away_is_not_imported_again(bench: Bench) -> None:
     assert bench.records() == [b"1"]
 
 
-def test_of_very_many_marks_those_of_gone_files_are_forgotten_oldest_first(tmp_path: Path) -> None:
-    progress = Progress(tmp_path, "clicks")
+def test_of_very_many_cursors_those_of_gone_files_are_forgotten_oldest_first(
+    tmp_path: Path,
+) -> None:
+    progress = FileCursors(tmp_path, "clicks")
     for name in ("old", "here", "older", "old"):
-        progress.save(name, Mark.of(tmp_path.stat()))
-    progress.forget_gone({"here"}, marks_max=2)
-    assert [name for name in ("old", "here", "older") if progress.mark(name)] == ["old", "here"]
+        progress.save(name, FileCursor.of(tmp_path.stat()))
+    progress.forget_gone({"here"}, cursors_max=2)
+    assert [name for name in ("old", "here", "older") if progress.cursor(name)] == ["old", "here"]
 
 
 def test_progress_is_saved_until_it_works(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,11 +348,14 @@ def test_progress_is_saved_until_it_works(bench: Bench, monkeypatch: pytest.Monk
     place = bench.folder / "state" / "files-clicks.json"
     place.mkdir(parents=True)  # a folder where the file is to be
     with running(connector):
-        wait_for(lambda: connector.problems)
+        wait_for(told)
+        ((level, message),) = told()
         place.rmdir()
         wait_for(place.is_file)
+        wait_for(lambda: not told())
     assert bench.records() == [b"1"]
-    assert "its progress cannot be saved" in connector.problems[0]
+    assert level == "bad"
+    assert "file inbox/a.ndjson: its progress cannot be saved" in message
 
 
 def test_a_touched_file_is_not_imported_again(bench: Bench) -> None:
@@ -341,7 +372,8 @@ def test_a_packed_file_is_not_followed(bench: Bench) -> None:
     put(bench, "a.gz", gzip.compress(b"1\n"))
     connector = connect(bench, bench.intake(), "inbox/*", mode="tail")
     look_twice(connector)
-    assert list(connector.problems) == ["inbox/a.gz: a packed file cannot be followed; import it"]
+    said = "stream 'clicks', file inbox/a.gz: a packed file cannot be followed; import it"
+    assert told() == [("warn", said)]
 
 
 def test_damaged_progress_is_refused_rather_than_counted_twice(bench: Bench) -> None:

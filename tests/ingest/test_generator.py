@@ -12,10 +12,10 @@ import pytest
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.time import MINUTE, from_iso
 from headrace.define.definitions import StreamDefinition
+from headrace.ingest.event_factory import EventFactory
 from headrace.ingest.fields import csv_row
-from headrace.ingest.generator import Generator, GeneratorConnector, generate
-from headrace.ingest.invent import Inventor
-from headrace.ingest.spoil import encoder, spoiled
+from headrace.ingest.generator import Generator, GeneratorConnector, generate, sample
+from headrace.ingest.malformed import encoder, malformed
 from headrace.log.block import Block
 from headrace.log.decode import Decoder
 
@@ -142,6 +142,23 @@ def test_events_of_any_schema_are_accepted_by_its_decoder() -> None:
     assert table["ms"].to_pylist()[-1] == table["log"].to_pylist()[-1]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"schema": MORE_TYPES, "id": "who"},
+        {"schema": MORE_TYPES, "id": "event_id"},
+        {"schema": Schema(EVERY_TYPE.columns[:-1]), "id": None, "format": "csv"},
+    ],
+)
+def test_a_sample_is_taken_by_its_stream_and_is_no_duplicate(said: dict[str, Any]) -> None:
+    definition = stream(**said)
+    records = [sample(definition, NOW + n).encode() for n in range(2)]
+    decoder = Decoder(definition.schema, definition.format)
+    table = decoder.decode([Block.of(0, NOW, records, bytes(2))], 0, None, raw=False).table
+    assert table["_reason"].to_pylist() == [None, None]
+    assert len(set(records)) == (1 if definition.id is None else 2)
+
+
 def test_every_way_of_breaking_an_event_breaks_it_whatever_its_schema() -> None:
     columns = (
         Column("who", Type("STRING"), False, path="$.actor.id"),
@@ -151,7 +168,7 @@ def test_every_way_of_breaking_an_event_breaks_it_whatever_its_schema() -> None:
     )
     definition = stream(schema=Schema(columns), id=None, source="generator")
     event = one_event(definition)
-    records = [spoiled(event, definition, turn) for turn in range(4)]
+    records = [malformed(event, definition, turn) for turn in range(4)]
     block = Block.of(0, NOW, records, bytes(4))
     table = Decoder(definition.schema).decode([block], 0, None, raw=False).table
     assert None not in table["_reason"].to_pylist()
@@ -159,7 +176,7 @@ def test_every_way_of_breaking_an_event_breaks_it_whatever_its_schema() -> None:
 
 def one_event(definition: StreamDefinition) -> dict[str, Any]:
     generator = Generator(definition, Random(1), run="r")
-    return Inventor(definition, Random(1), "r", generator.options).events(1, NOW)[0]
+    return EventFactory(definition, Random(1), "r", generator.options).events(1, NOW)[0]
 
 
 def test_the_four_ways_to_break_an_event_take_turns() -> None:
@@ -167,14 +184,14 @@ def test_the_four_ways_to_break_an_event_take_turns() -> None:
     event = one_event(definition)
     whole = encoder(definition)(event)
     assert sound(whole)
-    cut, wrong, missing, bad = (spoiled(event, definition, turn) for turn in range(4))
+    cut, wrong, missing, bad = (malformed(event, definition, turn) for turn in range(4))
     assert whole.startswith(cut)
     assert json.loads(wrong)["ts"] == "no timestamp"
     assert "user" not in json.loads(missing)
     with pytest.raises(UnicodeDecodeError):
         bad.decode()
     assert not any(map(sound, (cut, wrong, missing, bad)))
-    assert spoiled(event, definition, 4) == cut
+    assert malformed(event, definition, 4) == cut
 
 
 def test_an_id_that_is_a_declared_number_is_a_number() -> None:

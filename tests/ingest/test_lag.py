@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from headrace.core.errors import Overloaded
-from headrace.define.definitions import Pace
+from headrace.define.definitions import PaceDefinition
 from headrace.ingest.intake import Intake
-from headrace.ingest.lag import ASK_US
-from headrace.ingest.patience import accept_patiently
+from headrace.ingest.lag import CHECK_US
+from headrace.ingest.retry import accept_with_retry
 from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import Bench, settings, stream
@@ -27,17 +27,17 @@ class Speed:
         return self.lag
 
 
-def intake_of(bench: Bench, speed: Speed, pace: Pace) -> Intake:
+def intake_of(bench: Bench, speed: Speed, pace: PaceDefinition) -> Intake:
     bench.topic = EmbeddedWriter.open(bench.folder / "topic", 1, segment_bytes_max=1 << 20)
     return Intake(stream(pace=pace), bench.topic, settings=settings(), clock=bench.clock, lag=speed)
 
 
 def test_above_the_lag_nothing_is_accepted_and_below_it_again(bench: Bench) -> None:
     speed = Speed(10)
-    intake = intake_of(bench, speed, Pace(lag_events_max=10))
+    intake = intake_of(bench, speed, PaceDefinition(lag_events_max=10))
     intake.accept([b"1"])
     speed.lag = 11
-    bench.clock.now_us += ASK_US
+    bench.clock.now_us += CHECK_US
     with pytest.raises(Overloaded) as caught:
         intake.accept([b"2"])
     assert caught.value.message == (
@@ -46,14 +46,14 @@ def test_above_the_lag_nothing_is_accepted_and_below_it_again(bench: Bench) -> N
     assert caught.value.http_status == 429
     assert bench.records() == [b"1"]
     speed.lag = 3
-    bench.clock.now_us += ASK_US
+    bench.clock.now_us += CHECK_US
     intake.accept([b"2"])
     assert bench.records() == [b"1", b"2"]
 
 
 def test_what_is_taken_between_two_questions_counts(bench: Bench) -> None:
     speed = Speed()
-    intake = intake_of(bench, speed, Pace(lag_events_max=3))
+    intake = intake_of(bench, speed, PaceDefinition(lag_events_max=3))
     intake.accept([b"1", b"2", b"3"])
     intake.accept([b"4"])
     with pytest.raises(Overloaded):
@@ -61,8 +61,12 @@ def test_what_is_taken_between_two_questions_counts(bench: Bench) -> None:
     assert speed.asked == 1
 
 
-@pytest.mark.parametrize("pace", [Pace(), Pace(overload="shed random", lag_events_max=1)])
-def test_a_stream_without_a_limit_or_that_sheds_is_never_slowed(bench: Bench, pace: Pace) -> None:
+@pytest.mark.parametrize(
+    "pace", [PaceDefinition(), PaceDefinition(overload="shed random", lag_events_max=1)]
+)
+def test_a_stream_without_a_limit_or_that_sheds_is_never_slowed(
+    bench: Bench, pace: PaceDefinition
+) -> None:
     speed = Speed(1_000_000)
     assert intake_of(bench, speed, pace).accept([b"1"]).accepted == 1
     assert speed.asked == 0
@@ -70,14 +74,14 @@ def test_a_stream_without_a_limit_or_that_sheds_is_never_slowed(bench: Bench, pa
 
 def test_a_connector_waits_until_there_is_room(bench: Bench) -> None:
     speed = Speed(11)
-    intake = intake_of(bench, speed, Pace(lag_events_max=10))
+    intake = intake_of(bench, speed, PaceDefinition(lag_events_max=10))
 
     class Stop(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             speed.lag = 0
-            bench.clock.now_us += ASK_US
+            bench.clock.now_us += CHECK_US
             return False
 
-    receipt = accept_patiently(intake, [b"1"], Stop())
+    receipt = accept_with_retry(intake, [b"1"], Stop())
     assert receipt is not None
     assert receipt.accepted == 1

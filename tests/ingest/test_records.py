@@ -9,9 +9,10 @@ from typing import BinaryIO, cast
 import pytest
 
 from headrace.core.errors import LimitReached
+from headrace.core.event import DAMAGED, OVERLONG
 from headrace.core.schema import Column, Schema, Type
 from headrace.ingest.csv_json import csv_to_json
-from headrace.ingest.lines import Lines
+from headrace.ingest.lines import Lines, UnreadableRecord
 from headrace.ingest.records import ARRAY_BYTES_MAX, Kind, read_chunks, read_records
 
 SCHEMA = Schema(
@@ -116,7 +117,8 @@ def test_a_line_above_the_limit_is_passed_over_and_told() -> None:
     chunk = list(read_chunks(lines(b"a\n" + b"x" * 50 + b"\nb\n"), "ndjson", SCHEMA))[-1]
     assert chunk.records == [b"a", b"b"]
     assert chunk.taken == 55
-    assert chunk.problems == ("the line at byte 2 has 51 bytes, above the limit of 10",)
+    why = "the line at byte 2 has 51 bytes, above the limit of 10"
+    assert chunk.unread == (UnreadableRecord(b"x" * 10, OVERLONG, why),)
 
 
 @pytest.mark.parametrize("size", [9, 10, 11, 12, 13, 24, 25])
@@ -124,13 +126,13 @@ def test_a_line_above_the_limit_is_passed_over_and_told() -> None:
 def test_the_limit_of_a_line_is_exact(size: int, end: bytes) -> None:
     chunk = list(read_chunks(lines(b"x" * size + end + b"b\n"), "ndjson", SCHEMA))[-1]
     assert chunk.records == ([b"x" * size, b"b"] if size <= 10 else [b"b"])
-    assert len(chunk.problems) == (size > 10)
+    assert len(chunk.unread) == (size > 10)
 
 
 def test_an_unfinished_line_waits_where_the_file_may_grow() -> None:
     assert list(read_chunks(lines(b"a\nhalf", whole=False), "ndjson", SCHEMA))[-1].taken == 2
     too_long = list(read_chunks(lines(b"a\n" + b"x" * 40, whole=False), "ndjson", SCHEMA))[-1]
-    assert (too_long.records, too_long.taken, too_long.problems) == ([b"a"], 2, ())
+    assert (too_long.records, too_long.taken, too_long.unread) == ([b"a"], 2, ())
 
 
 def test_an_unfinished_quoted_row_waits_where_the_file_may_grow() -> None:
@@ -144,6 +146,9 @@ def test_of_a_cut_off_gzip_what_could_be_read_is_taken() -> None:
     stream = cast(BinaryIO, gzip.GzipFile(fileobj=io.BytesIO(whole[: len(whole) // 2])))
     chunks = list(read_chunks(Lines(stream, line_bytes_max=100), "ndjson", SCHEMA))
     taken = [record for chunk in chunks for record in chunk.records]
-    assert chunks[-1].problems[0].startswith("it cannot be read beyond byte")
+    (rest,) = chunks[-1].unread
+    assert (rest.mark, rest.why[:29]) == (DAMAGED, "it cannot be read beyond byte")
     assert len(taken) > 5_000
     assert taken == [b'{"n":%d}' % n for n in range(len(taken))]
+    assert (b'{"n":%d}' % len(taken)).startswith(rest.raw), "what could be read of the next one"
+    assert chunks[-1].taken == sum(len(record) + 1 for record in taken)

@@ -5,25 +5,28 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
 from headrace.core.errors import DiskFull, PortInUse, Unavailable
-from headrace.ingest import patience
+from headrace.core.problems import Problems
+from headrace.ingest import retry
 from headrace.ingest.disk import DiskGuard
-from headrace.ingest.intake import Intake
+from headrace.ingest.intake import Intake, Receipt
 from headrace.ingest.tcp import TcpConnector
 
 from .conftest import Bench, running, stream, wait_for
 
 
 @contextmanager
-def listening(intake: Intake, **options: str) -> Iterator[socket.socket]:
+def listening(
+    intake: Intake, problems: Problems | None = None, **options: str
+) -> Iterator[socket.socket]:
     """A connection to a connector at work."""
     said = stream(source="tcp", options={"port": "0", **options})
-    connector = TcpConnector(said, intake)
+    connector = TcpConnector(said, intake, problems or Problems("source"))
     with running(connector):
         wait_for(connector.listening.is_set)
         with socket.create_connection(("127.0.0.1", connector.port), timeout=10) as client:
@@ -37,6 +40,32 @@ def answer(client: socket.socket) -> bytes:
 
 def holds(bench: Bench, records: list[bytes]) -> Callable[[], bool]:
     return lambda: bench.records() == records
+
+
+def test_a_connection_that_fails_on_our_side_is_a_problem_of_the_source_until_one_is_well(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems, intake = Problems("source"), bench.intake(partitions=1)
+    accept, fail = intake.accept, [True]
+
+    def accept_or_fail(records: Sequence[bytes], marks: bytes = b"") -> Receipt:
+        if fail.pop() if fail else False:
+            raise ValueError("not an error of ours")
+        return accept(records, marks)
+
+    monkeypatch.setattr(intake, "accept", accept_or_fail)
+    with listening(intake, problems) as client:
+        client.sendall(b'{"n":1}\n')
+        assert answer(client) == b""
+        (problem,) = problems
+        assert problem.about == "source:clicks"
+        assert problem.message == (
+            "a connection to stream 'clicks' failed: ValueError: not an error of ours"
+        )
+        with socket.create_connection(client.getpeername(), timeout=10) as again:
+            again.sendall(b'{"n":2}\n')
+            wait_for(holds(bench, [b'{"n":2}']))
+        wait_for(lambda: not list(problems))
 
 
 def test_each_line_is_an_event(bench: Bench) -> None:
@@ -128,9 +157,9 @@ def test_a_stop_ends_the_wait_for_a_full_disk(
 ) -> None:
     intake = bench.intake(changes={"free_bytes_min": 1 << 60})
     stop = threading.Event()
-    monkeypatch.setattr(patience, "_FIRST_WAIT_S", 60.0)
+    monkeypatch.setattr(retry, "_FIRST_WAIT_S", 60.0)
     threading.Timer(0.1, stop.set).start()
-    assert patience.accept_patiently(intake, [b"x"], stop) is None
+    assert retry.accept_with_retry(intake, [b"x"], stop) is None
 
 
 def test_a_port_in_use_is_told_with_a_hint(bench: Bench) -> None:
@@ -138,7 +167,7 @@ def test_a_port_in_use_is_told_with_a_hint(bench: Bench) -> None:
         port = other.getsockname()[1]
         said = stream(source="tcp", options={"port": str(port)})
         with pytest.raises(PortInUse) as refused:
-            TcpConnector(said, bench.intake()).run(threading.Event())
+            TcpConnector(said, bench.intake(), Problems("source")).run(threading.Event())
     assert str(refused.value) == (
         f"PortInUse: stream 'clicks' cannot listen on 127.0.0.1:{port}: "
         "another process listens there\n"
@@ -149,4 +178,4 @@ def test_a_port_in_use_is_told_with_a_hint(bench: Bench) -> None:
 def test_an_address_that_is_not_ours_is_told(bench: Bench) -> None:
     said = stream(source="tcp", options={"port": "0", "host": "203.0.113.1"})
     with pytest.raises(Unavailable, match=r"cannot listen on 203\.0\.113\.1:0"):
-        TcpConnector(said, bench.intake()).run(threading.Event())
+        TcpConnector(said, bench.intake(), Problems("source")).run(threading.Event())

@@ -18,6 +18,7 @@ from engines import Compiled, Parts, compile_sql
 from headrace.core.aggregate import HLL_ERROR
 from headrace.core.position import Position
 from headrace.serving.store import Epoch
+from tests.serving.bench import as_lifted
 
 DEFINITIONS = """
 CREATE STREAM clicks (user STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 10 SECONDS);
@@ -51,8 +52,8 @@ def _epoch(parts: Parts) -> Epoch:
     hits = parts.plan.view("hits")
     assert hits is not None
     reached = state.after(upper, (0,), 0)
-    nothing: dict[str, list[Any]] = {v.id: [] for v in parts.store.versions("clicks")}
-    rows = nothing | {hits.recompute: [(1,)]}
+    nothing = {v.id: as_lifted(v.plan, []) for v in parts.store.versions("clicks")}
+    rows = nothing | {hits.recompute: as_lifted(hits, [(1,)])}
     return Epoch("clicks", state.generation, lower, reached, COUNTS, rows, 0)
 
 
@@ -62,7 +63,9 @@ def _promote(parts: Parts) -> None:
     parts.store.close_group("clicks")
     group = max(group.number for group in parts.store.closed_groups("clicks"))
     version = next(v for v in parts.store.versions("clicks") if v.name == "hits")
-    staged = parts.store.stage(version, True, [(state.position.offsets[0],)], [])
+    staged = parts.store.stage(
+        version, True, as_lifted(version.plan, [(state.position.offsets[0],)]), {}
+    )
     parts.store.promote("clicks", state.generation, state.reached, group, [staged], [])
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
@@ -49,14 +49,16 @@ from headrace.compile.plan import SinkPlan, StreamPlan
 from headrace.compile.subscribe import shape_of
 from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
-from headrace.core.event import OFFSET, STATUS, Status
+from headrace.core.event import OFFSET, STATUS, EventStatus
 from headrace.core.position import Position, PositionRange
 from headrace.core.subscription import Guarantee
 from headrace.core.time import from_iso
-from headrace.define.settings import SpeedSettings
-from headrace.define.subscribing import read_subscription
+from headrace.define.settings import NotifySettings, SpeedSettings
+from headrace.define.view_subscription import read_subscription
+from headrace.destination.file import FileDestination
+from headrace.destination.protocol import DestinationWriter, Message
+from headrace.run.delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
-from headrace.serving.outbox import Waiting
 from headrace.serving.raising import Lookout
 from headrace.serving.read import Reader
 from headrace.serving.retention import Retention
@@ -64,9 +66,9 @@ from headrace.serving.sqlite import Sqlite
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.speed import carry as speed_carry
 from headrace.speed import epoch as speed_epoch
-from headrace.speed.query import SpeedQuery
+from headrace.speed.runner import EpochRunner
 from headrace.testing import ReferenceEngine, Transcript, differences
-from headrace.testing.declared import declared
+from headrace.testing.declarations import read_declarations
 
 STREAMS = """
 CREATE STREAM clicks (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
@@ -118,7 +120,7 @@ def records(seconds: tuple[int, ...]) -> list[bytes]:
 def expected(sql: str, batches: int) -> dict[str, list[dict[str, Any]]]:
     """What each view answers after so many batches, by the reference."""
     reference = ReferenceEngine()
-    reference.start(Transcript("interleavings", sql, declared(sql), ()))
+    reference.start(Transcript("interleavings", sql, read_declarations(sql), ()))
     for seconds in BATCHES[:batches]:
         reference.send("clicks", records(seconds))
     return {view: reference.answer(view) for view in NAMES}
@@ -189,15 +191,23 @@ class Events:
         times = [from_iso(time_of(second)) for second in SECONDS[: self.archived]]
         return (max(times, default=None),)
 
-    def archived_events(self, session: Session, range: PositionRange) -> Frame:
+    def events(self, session: Session, range: PositionRange) -> Frame:
         whole = PositionRange(Position.start(1), range.upper)
-        since = f"{OFFSET} >= {range.lower.offsets[0]} AND {STATUS} = {int(Status.EVENT)}"
+        since = f"{OFFSET} >= {range.lower.offsets[0]} AND {STATUS} = {int(EventStatus.EVENT)}"
         return self.logged(session, whole, (None,)).where(since)
 
     def logged_events(self, session: Session, range: PositionRange, highs: Any) -> Frame:
         if range.lower.offsets[0] < self.removed:
             raise NotFound("the log begins later")
-        return self.logged(session, range, highs).where(f"{STATUS} = {int(Status.EVENT)}")
+        return self.logged(session, range, highs).where(f"{STATUS} = {int(EventStatus.EVENT)}")
+
+    def end(self) -> Position:
+        return Position((self.arrived,))
+
+    def records(
+        self, session: Session, range: PositionRange, highs: Any, shedding: None = None
+    ) -> Frame:
+        return self.logged(session, range, highs)
 
     def logged(self, session: Session, range: PositionRange, highs: Any) -> Frame:
         def make() -> Any:
@@ -206,35 +216,18 @@ class Events:
         return session.frame(("log", range, highs), make)
 
 
-class Speed(SpeedQuery):
-    """The speed layer, handed its micro-batches by us instead of by Spark."""
+class Sent(DestinationWriter):
+    """A writer that keeps what its panes add up to."""
 
-    feeds: tuple[Events, ...]  # type: ignore[assignment]
-
-    def _end_of(self, batch: int, position: Position) -> tuple[Position, None]:
-        return Position((batch,)), None
-
-    def turn(self) -> None:
-        """One micro-batch: what has arrived since the store's position."""
-        [events], end = self.feeds, self.feeds[0].arrived
-        state = self.store.stream("clicks")
-        range = PositionRange(state.position, Position((end,)))
-        self._epoch(events.logged(self.spark, range, state.reached.highs), end)
-
-
-class Sent:
-    """A target that keeps what its panes add up to."""
+    at_once = 1_000
 
     def __init__(self) -> None:
         self.rows, self.numbers = Counter[str](), list[int]()
 
-    def resume(self) -> int:
-        return 0
-
-    def write(self, panes: Waiting, begun: str = "") -> None:
-        for number, encoded in panes:
-            pane = json.loads(encoded)
-            self.numbers.append(number)
+    def deliver(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            pane = message.document
+            self.numbers.append(pane["sequence"])
             self.rows[json.dumps(pane["row"])] += 1 if pane["op"] == "insert" else -1
 
 
@@ -261,14 +254,19 @@ class Order:
             Session(layer, scene.memory) for layer in (scene.before.batch, scene.before.speed)
         ]
         self.builder = Builder(sessions[0], flow, feeds, stepped, clock=self.clock)
-        self.speed = Speed(sessions[1], flow, feeds, stepped, folder, SpeedSettings(), self.clock)
+        self.speed = EpochRunner(
+            sessions[1], flow, feeds, stepped, SpeedSettings(trigger_us=0), self.clock
+        )
         self.stepped, self.newest = stepped, 0
         self.sent, self.numbers = Sent(), dict[str, int]()
         asked = read_subscription(SUBSCRIPTION)
         shape = shape_of(scene.before.plan, asked)
-        plan = SinkPlan("sink", asked, shape, "file", "", Guarantee.AT_LEAST_ONCE)
+        plan = SinkPlan("sink", asked, shape, FileDestination(""), Guarantee.AT_LEAST_ONCE)
         stepped_reader: Any = Reader(self.stepping("subscriber"), clock=self.clock)
-        self.sink = Sink(plan, "", stepped_reader, self.sent)
+        self.sink = Sink(plan, "", stepped_reader)
+        self.delivery = QueueDelivery(
+            DeliveryRoute.of_sink(plan), self.sent, stepped_reader.db, NotifySettings(), self.clock
+        )
 
     def stepping(self, actor: str) -> Any:
         return SteppedDatabase(self.databases[actor])
@@ -294,15 +292,15 @@ class Order:
             self.turn()
 
     def turn(self) -> None:
-        """One epoch; a query that finds the log removed before it could read it fails, and its next
-        start begins with what the store holds then.
+        """One epoch; one that finds the log removed before it could read it fails, and the next
+        begins with what the store holds then.
         """
         while self._failed():
             step("start again")
 
     def _failed(self) -> bool:
         try:
-            self.speed.turn()
+            self.speed.step()
         except NotFound:
             return True
         return False
@@ -321,7 +319,13 @@ class Order:
 
     def subscribe(self) -> None:
         for _ in BATCHES:
-            self.sink.step()
+            self.emit()
+
+    def emit(self) -> None:
+        self.sink.look()
+        while self.delivery.step():
+            pass
+        assert self.delivery.problem is None
 
     def retain(self) -> None:
         """Remove from the log what batch has taken, as `Pipeline.tidy` does, and old alerts."""
@@ -340,7 +344,7 @@ class Order:
             self.events.archived = self.events.arrived
             self.builder.build(speed_runs=True)
         self.look()
-        self.sink.step()
+        self.emit()
 
     def problems(self, *, provisional: bool = True) -> list[str]:
         """What answers say that is wrong."""

@@ -22,7 +22,7 @@ from headrace.core.time import DAY, SECOND, iso
 from headrace.master.balance import balance
 from headrace.master.compact import compact
 from headrace.testing import ReferenceEngine, Transcript, differences
-from headrace.testing.declared import declared
+from headrace.testing.declarations import read_declarations
 
 # A view that is merged, one that is carried and one that waits for the watermark.
 DEFINITIONS = """
@@ -129,7 +129,7 @@ def test_a_kill_at_each_point_loses_nothing_and_counts_nothing_twice(
     record_property: Callable[[str, object], None],
 ) -> None:
     reference = ReferenceEngine()
-    reference.start(Transcript("kills", DEFINITIONS, declared(DEFINITIONS), ()))
+    reference.start(Transcript("kills", DEFINITIONS, read_declarations(DEFINITIONS), ()))
     life = Life(compiled, tmp_path, monkeypatch)
     life.parts.catch_up()
     for number in range(ROUNDS):

@@ -60,6 +60,7 @@ AFTER = [
     "max_by(l, ts)", "size(max_by(l, ts))", "max_by(l, ts)[0]", "max_by(p, ts)['b']",
     "array_contains(max_by(l, ts), 'a')", "count(DISTINCT r)", "count(DISTINCT p)",
     "count(DISTINCT f)", "count(DISTINCT x)", "max_by(r, ts) = min_by(r, ts)", "count(l)",
+    "sum(sqrt(i))", "avg(sqrt(i))", "var_samp(sqrt(i))", "max(sqrt(i))", "min(sqrt(i))",
 ]  # fmt: skip
 HAVING = [
     "max(ts) > '2026-02-01'", "max(ts) > TIMESTAMP '2026-02-01 00:00:00'", "max(y) < '2025-01-01'",

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from headrace.core.aggregate import AGGREGATES, HLL_ERROR
 from headrace.core.time import HOUR, iso
 from headrace.testing import differences
-from headrace.testing.declared import declared
+from headrace.testing.declarations import read_declarations
 from headrace.testing.decode import decoded
 from headrace.testing.reference_engine import reference_of
 
@@ -246,7 +246,7 @@ class Log:
 
     def __init__(self, parts: Parts, half: str) -> None:
         self.parts, self.views = parts, views_of(half)
-        self.declared = declared(definitions(half))
+        self.declared = read_declarations(definitions(half))
         self.events: list[dict[str, Any]] = []
         self.ends = [0, 0]
         self.in_speed = rough(half, "approx_count_distinct", "count_distinct")

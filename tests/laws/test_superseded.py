@@ -1,9 +1,9 @@
-"""A running query computes an epoch again if a generation was promoted before its commit.
+"""A runner computes an epoch again if a generation was promoted before its commit.
 
 An epoch that meets events out of order is folded again from the boundary. If a generation is
 promoted before it is committed, the boundary has moved, and its rows would count twice what the
 generation has counted too. tests/laws/test_interleavings.py checks that this holds in every order
-of store calls, without Spark's own query.
+of store calls, without Spark.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from engines import Compiled, Parts, compile_sql
 from headrace.core import failpoint as failpoints
 from headrace.core.time import SECOND
 from headrace.define.settings import SpeedSettings
-from headrace.speed.query import SpeedQuery
+from headrace.speed.runner import EpochRunner
 from headrace.testing import ReferenceEngine, Transcript, differences
-from headrace.testing.declared import declared
+from headrace.testing.declarations import read_declarations
 
 DEFINITIONS = """
 CREATE STREAM clicks (n BIGINT NOT NULL, page STRING NOT NULL, ts TIMESTAMP NOT NULL,
@@ -50,7 +50,9 @@ class Story:
         self.parts = Parts(compiled, folder)
         self.parts.catch_up()
         self.reference = ReferenceEngine()
-        self.reference.start(Transcript("superseded", DEFINITIONS, declared(DEFINITIONS), ()))
+        self.reference.start(
+            Transcript("superseded", DEFINITIONS, read_declarations(DEFINITIONS), ())
+        )
 
     def send(self, *seconds: int) -> None:
         said = [{"n": s, "page": "a", "ts": f"2026-01-01T00:00:{s:02}Z"} for s in seconds]
@@ -84,7 +86,7 @@ class Story:
 
 
 @pytest.mark.prove
-def test_a_running_query_computes_it_again(
+def test_a_runner_computes_it_again(
     compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story(compiled, tmp_path / "state")
@@ -96,12 +98,9 @@ def test_a_running_query_computes_it_again(
     monkeypatch.setattr(failpoints, "_kill", story.promote)
     failpoints._passed.clear()
     parts = story.parts
-    query = SpeedQuery(
-        compiled.speed, parts.flows["clicks"], parts.feeds("clicks"), parts.store,
-        tmp_path / "work", SpeedSettings(), parts.clock,
-    )  # fmt: skip
-    assert query.start(available_now=True).awaitTermination(300)
-    query.stop()
+    flow, feeds = parts.flows["clicks"], parts.feeds("clicks")
+    runner = EpochRunner(compiled.speed, flow, feeds, parts.store, SpeedSettings(), parts.clock)
+    assert runner.step()
     assert parts.store.stream("clicks").generation == 2
     assert parts.store.stream("clicks").position == parts.topics["clicks"].end()
     assert story.differences() == []

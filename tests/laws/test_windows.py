@@ -1,22 +1,22 @@
 """Windows are their definition: panes spread over windows, and intervals joined into sessions.
 
-The SQL runs in SQLite, as it does when a view is read, against a few lines of Python that say what
+The SQL runs in DuckDB, as it does when a view is read, against a few lines of Python that say what
 a window is. The seam with Spark is tests/laws/test_seam.py.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 
+import duckdb
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.compile.windows import WindowPlan, coalesced, spread
+from headrace.compile.windows import SlidingWindow, coalesced
 
 WINDOWS = st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(-40, 40)).map(
-    lambda t: WindowPlan("sliding", max(t[:2]), min(t[:2]), t[2] % min(t[:2]))
+    lambda t: SlidingWindow(max(t[:2]), min(t[:2]), t[2] % min(t[:2]))
 )
 AXIS = st.lists(st.integers(-60, 60), max_size=12)
 # (key, start, length): starts that meet, touch and miss each other by one.
@@ -27,7 +27,7 @@ INTERVALS = st.lists(
 
 def select(rows: Sequence[tuple[object, ...]], names: str) -> str:
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
-    columns = ", ".join(f"column{n + 1} AS {name}" for n, name in enumerate(names.split()))
+    columns = ", ".join(f"col{n} AS {name}" for n, name in enumerate(names.split()))
     return f"SELECT {columns} FROM (VALUES {values})"
 
 
@@ -35,7 +35,7 @@ def _literal(value: object) -> str:
     return "NULL" if value is None else repr(value)
 
 
-def windows_of(moment: int, window: WindowPlan) -> list[int]:
+def windows_of(moment: int, window: SlidingWindow) -> list[int]:
     return [
         start
         for start in range(moment - window.size + 1, moment + 1)
@@ -44,36 +44,40 @@ def windows_of(moment: int, window: WindowPlan) -> list[int]:
 
 
 @given(window=WINDOWS, moments=AXIS.filter(bool))
-@example(window=WindowPlan("sliding", 600, 1), moments=[5])
-@example(window=WindowPlan("sliding", 10, 4, 3), moments=[-1, 0, 9])
-def test_every_event_is_in_the_windows_that_hold_it(window: WindowPlan, moments: list[int]) -> None:
+@example(window=SlidingWindow(600, 1), moments=[5])
+@example(window=SlidingWindow(10, 4, 3), moments=[-1, 0, 9])
+def test_every_event_is_in_the_windows_that_hold_it(
+    window: SlidingWindow, moments: list[int]
+) -> None:
     shift = window.offset % window.pane
     panes = Counter(m - (m - shift) % window.pane for m in moments)
     rows = select(sorted(panes.items()), "w n")
-    found = sqlite3.connect(":memory:").execute(
-        f"SELECT w, sum(n) FROM ({spread(rows, 'w', window, ['w', 'n'])}) GROUP BY w"
+    found = duckdb.connect().execute(
+        f"SELECT w, sum(n) FROM ({window.regrouped(rows, 'w', ['w', 'n'], [])}) GROUP BY w"
     )
-    assert dict(found) == Counter(start for m in moments for start in windows_of(m, window))
+    assert dict(found.fetchall()) == Counter(
+        start for m in moments for start in windows_of(m, window)
+    )
 
 
 @given(
     window=WINDOWS, moments=AXIS.filter(bool), first=st.integers(-70, 70), more=st.integers(0, 50)
 )
 def test_windows_of_a_span_are_those_that_begin_in_it(
-    window: WindowPlan, moments: list[int], first: int, more: int
+    window: SlidingWindow, moments: list[int], first: int, more: int
 ) -> None:
     shift = window.offset % window.pane
     panes = Counter(m - (m - shift) % window.pane for m in moments)
     rows, span = select(sorted(panes.items()), "w n"), (first, first + more)
-    found = sqlite3.connect(":memory:").execute(
-        f"SELECT w, sum(n) FROM ({spread(rows, 'w', window, ['w', 'n'], span)}) GROUP BY w"
+    found = duckdb.connect().execute(
+        f"SELECT w, sum(n) FROM ({window.regrouped(rows, 'w', ['w', 'n'], [], span)}) GROUP BY w"
     )
     starts = Counter(start for m in moments for start in windows_of(m, window))
-    assert dict(found) == {w: n for w, n in starts.items() if first <= w <= first + more}
+    assert dict(found.fetchall()) == {w: n for w, n in starts.items() if first <= w <= first + more}
 
 
 @given(window=WINDOWS)
-def test_a_window_is_made_of_whole_panes(window: WindowPlan) -> None:
+def test_a_window_is_made_of_whole_panes(window: SlidingWindow) -> None:
     for start in windows_of(100, window):
         assert (start - window.offset % window.pane) % window.pane == 0
         assert window.size % window.pane == 0
@@ -108,6 +112,6 @@ def test_intervals_that_touch_are_one_session_in_whatever_parts_they_come(
         if part:
             rows = select([(k, at, at + length, 1) for k, at, length in part], "k w_from w_end n")
             parts.append(f"SELECT k, w AS w_from, w_end, n FROM ({joined(rows)})")
-    found = sqlite3.connect(":memory:").execute(joined(" UNION ALL ".join(parts))).fetchall()
+    found = duckdb.connect().execute(joined(" UNION ALL ".join(parts))).fetchall()
     assert set(found) == sessions_of(intervals)
     assert len(found) == len(set(found))

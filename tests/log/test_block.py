@@ -64,5 +64,5 @@ def test_a_damaged_record_is_named_by_its_offset() -> None:
 
 
 def test_a_block_of_other_offsets_is_refused() -> None:
-    with pytest.raises(BlockError, match="holds offset 5 where 6 was to come"):
+    with pytest.raises(BlockError, match="expected offset 6, got 5"):
         decoded(encode_block(5, 1, [b"a"], bytes(1)), 6)

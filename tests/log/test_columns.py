@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headrace.core.schema import Type
 from headrace.core.time import from_iso
-from headrace.log.columns import convert, refused
+from headrace.log.columns import convert, unconvertible
 
 TIMESTAMP, DATE = Type("TIMESTAMP"), Type("DATE")
 NEW_YEAR = from_iso("2026-01-01T00:00:00Z")
@@ -63,7 +63,7 @@ SOME_TIMES = st.lists(
 
 @given(SOME_TIMES)
 def test_a_column_of_times_means_what_they_mean_alone(texts: list[str | None]) -> None:
-    bad = refused(TIMESTAMP, texts)
+    bad = unconvertible(TIMESTAMP, texts)
     assert bad == [i for i, text in enumerate(texts) if text is not None and alone(text) is None]
     good = [text for i, text in enumerate(texts) if i not in bad]
     numbers = convert(TIMESTAMP, good).view(pa.int64()).to_pylist()
@@ -75,10 +75,10 @@ def test_times_in_arrays_are_read_and_refused_as_a_whole() -> None:
     values = [["2026-01-01T00:00:00Z", None], None, [], ["2026-01-01T00:00:00"]]
     numbers = convert(array, values).cast(pa.list_(pa.int64())).to_pylist()
     assert numbers == [[NEW_YEAR, None], None, [], [NEW_YEAR]]
-    assert refused(array, [*values, ["soon"], ["2026-01-01T00:00:00Z", "x"]]) == [4, 5]
+    assert unconvertible(array, [*values, ["soon"], ["2026-01-01T00:00:00Z", "x"]]) == [4, 5]
 
 
 def test_dates_are_read() -> None:
     texts = ["2026-01-31", None, "2024-02-29", "2026-1-1", "2026-02-29", "0000-01-01", "20260101"]
-    assert refused(DATE, texts) == [3, 4, 5, 6]
+    assert unconvertible(DATE, texts) == [3, 4, 5, 6]
     assert [str(day) for day in convert(DATE, texts[:3])] == ["2026-01-31", "None", "2024-02-29"]

@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
-from headrace.core.event import Status
+from headrace.core.event import DAMAGED, OVERLONG, EventStatus
 from headrace.core.position import Interval
 from headrace.core.schema import Column, Schema, Type
 from headrace.core.time import from_iso
 from headrace.define.definitions import Watermark
 from headrace.log.block import Block
-from headrace.log.decode import CONFLICT, Decoder
-from headrace.log.refusals import kind_of
+from headrace.log.decode import MARKED, Decoder
+from headrace.log.decode_errors import kind_of
 
 SCHEMA = Schema(
     (
@@ -83,7 +83,7 @@ GOOD: list[tuple[bytes, str, Any]] = [
 @pytest.mark.parametrize(("record", "name", "value"), GOOD)
 def test_an_event_decodes(record: bytes, name: str, value: Any) -> None:
     (row,) = rows(JSON, record)
-    assert (row["_status"], row["_reason"], row["_raw"]) == (Status.EVENT, None, record)
+    assert (row["_status"], row["_reason"], row["_raw"]) == (EventStatus.EVENT, None, record)
     assert row[name] == value
 
 
@@ -118,7 +118,7 @@ BAD: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize(("record", "reason"), BAD)
 def test_a_bad_event_is_a_dead_letter_with_a_plain_reason(record: bytes, reason: str) -> None:
     (row,) = rows(JSON, record)
-    assert (row["_reason"], row["_status"]) == (reason, Status.DEAD_LETTER)
+    assert (row["_reason"], row["_status"]) == (reason, EventStatus.DEAD_LETTER)
     assert row["_raw"] == record
     assert all(row[name] is None for name in SCHEMA.names)
 
@@ -126,8 +126,8 @@ def test_a_bad_event_is_a_dead_letter_with_a_plain_reason(record: bytes, reason:
 def test_good_neighbours_of_a_bad_event_are_unaffected() -> None:
     for record, _ in BAD:
         before, bad, after = rows(JSON, event(ms=1), record, event(ms=3))
-        assert (before["ms"], bad["_status"], after["ms"]) == (1, Status.DEAD_LETTER, 3)
-        assert before["_status"] == after["_status"] == Status.EVENT
+        assert (before["ms"], bad["_status"], after["ms"]) == (1, EventStatus.DEAD_LETTER, 3)
+        assert before["_status"] == after["_status"] == EventStatus.EVENT
 
 
 ANY_RECORD = st.sampled_from([r for r, *_ in GOOD] + [r for r, _ in BAD]) | st.binary(max_size=9)
@@ -183,11 +183,11 @@ def test_a_late_event_is_marked_and_kept() -> None:
 
 
 def test_duplicates_and_conflicts_keep_their_status() -> None:
-    statuses = [Status.EVENT, Status.DUPLICATE, Status.DEAD_LETTER]
+    statuses = [EventStatus.EVENT, EventStatus.DUPLICATE, EventStatus.DEAD_LETTER]
     records = [event(), event(), b"a\nb"]
     table = JSON.decode([block(records, 7, statuses)], 2, None, raw=True).table
     assert table["user"].to_pylist() == ["ada", None, None]
-    assert table["_reason"].to_pylist() == [None, None, CONFLICT]
+    assert table["_reason"].to_pylist() == [None, None, MARKED[2]]
     assert table["_status"].to_pylist() == statuses
     assert table["_raw"].to_pylist() == records
     assert table["_offset"].to_pylist() == [7, 8, 9]
@@ -195,14 +195,12 @@ def test_duplicates_and_conflicts_keep_their_status() -> None:
     assert table["_arrived_at"].to_pylist() == [datetime(2026, 1, 1, tzinfo=UTC)] * 3
 
 
-@pytest.mark.parametrize("columns", [None, ["ms"], ["day", "USER"], []])
-@pytest.mark.parametrize("raw", [True, False])
-def test_fewer_columns_are_the_same_dead_letters(columns: list[str] | None, raw: bool) -> None:
+def test_without_their_bytes_the_rows_are_the_same() -> None:
     records = [record for record, *_ in GOOD] + [record for record, _ in BAD]
-    table = JSON.decode([block(records)], 0, None, raw=raw, columns=columns).table
-    whole = JSON.decode([block(records)], 0, None, raw=raw).table
-    assert table.schema == JSON.arrow_schema(raw, columns)
-    assert table.to_pylist() == whole.select(table.column_names).to_pylist()
+    table = JSON.decode([block(records)], 0, None, raw=False).table
+    whole = JSON.decode([block(records)], 0, None, raw=True).table
+    assert table.schema == JSON.arrow_schema(raw=False)
+    assert table.to_pylist() == whole.drop_columns("_raw").to_pylist()
 
 
 def test_no_blocks_make_an_empty_table() -> None:
@@ -241,7 +239,7 @@ def test_csv_events_decode_in_declared_order() -> None:
 @pytest.mark.parametrize(("line", "reason"), CSV_BAD.items())
 def test_a_bad_csv_line_is_a_dead_letter(line: bytes, reason: str) -> None:
     (row,) = rows(CSV, line)
-    assert (row["_reason"], row["_status"]) == (reason, Status.DEAD_LETTER)
+    assert (row["_reason"], row["_status"]) == (reason, EventStatus.DEAD_LETTER)
 
 
 def test_decoders_that_cannot_be_are_refused() -> None:
@@ -260,8 +258,20 @@ def test_a_decoder_is_pickled_as_what_it_was_made_from() -> None:
     assert rows(again, event(ms=4)) == rows(TIMED, event(ms=4))
 
 
+@pytest.mark.parametrize("mark", [OVERLONG, DAMAGED])
+def test_a_record_that_was_not_read_whole_is_a_dead_letter_whatever_its_bytes_say(
+    mark: int,
+) -> None:
+    records = [event(), event(), b"", event()]
+    table = JSON.decode([block(records, 0, [0, mark, mark, 0])], 0, None, raw=True).table
+    assert table["_status"].to_pylist() == [0, 2, 2, 0]
+    assert table["_reason"].to_pylist() == [None, MARKED[mark], MARKED[mark], None]
+    assert table["user"].to_pylist() == ["ada", None, None, "ada"]
+    assert table["_raw"].to_pylist() == records
+
+
 def test_every_reason_has_a_kind() -> None:
-    reasons = [reason for _, reason in BAD] + list(CSV_BAD.values()) + [CONFLICT]
+    reasons = [reason for _, reason in BAD] + list(CSV_BAD.values()) + [*MARKED.values()]
     assert "other" not in {kind_of(reason) for reason in reasons}
-    assert kind_of(CONFLICT) == "conflict"
+    assert [kind_of(reason) for reason in MARKED.values()] == ["conflict", "too_long", "damaged"]
     assert kind_of("field 'ts' should be a time, not 'it is missing'") == "wrong_type"

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Interval, Position
 from headrace.core.time import HOUR, MINUTE, SECOND
 from headrace.log.opening import open_reader, open_writer
@@ -80,7 +80,7 @@ def test_what_is_acknowledged_is_read_exactly(bench: Bench) -> None:
 
 
 def test_status_and_arrival_are_kept(bench: Bench) -> None:
-    statuses = [Status.EVENT, Status.DUPLICATE, Status.DEAD_LETTER]
+    statuses = [EventStatus.EVENT, EventStatus.DUPLICATE, EventStatus.DEAD_LETTER]
     bench.writer.append(0, [b"a", b"b\nc", b""], statuses).result(30)
     [block] = bench.reader.blocks(0, Interval(0, 3))
     assert (block.records(), list(block.statuses)) == ([b"a", b"b\nc", b""], statuses)

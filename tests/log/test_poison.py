@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.schema import Column, Schema, Type
 from headrace.log.block import Block
 from headrace.log.decode import Decoder
@@ -69,7 +69,11 @@ def test_poison_is_a_dead_letter_and_its_neighbours_are_well(poison: bytes) -> N
     records = [b'{"user":"before"}', poison, b'{"user":"after"}']
     table = DECODER.decode([Block.of(0, 0, records, bytes(3))], 0, None, raw=True).table
     assert table["user"].to_pylist() == ["before", None, "after"]
-    assert table["_status"].to_pylist() == [Status.EVENT, Status.DEAD_LETTER, Status.EVENT]
+    assert table["_status"].to_pylist() == [
+        EventStatus.EVENT,
+        EventStatus.DEAD_LETTER,
+        EventStatus.EVENT,
+    ]
     assert table["_raw"].to_pylist() == records
     (reason,) = filter(None, table["_reason"].to_pylist())
     assert 5 < len(reason) < 200
@@ -92,7 +96,7 @@ def test_nesting_is_judged_the_same_however_deep_the_caller_is(depth: int) -> No
         block = Block.of(0, 0, [nested(depth)], bytes(1))
         return DECODER.decode([block], 0, None, raw=False).table["_status"][0].as_py()
 
-    expected = Status.EVENT if depth + 1 <= 128 else Status.DEAD_LETTER
+    expected = EventStatus.EVENT if depth + 1 <= 128 else EventStatus.DEAD_LETTER
     assert status() == expected
     frames = len(_stack())
     room = sys.getrecursionlimit() - frames - 350
@@ -110,4 +114,4 @@ def _stack() -> list[object]:
 def test_brackets_in_strings_are_not_depth() -> None:
     record = json.dumps({"user": "[{" * 5_000 + '\\"'}).encode()
     table = DECODER.decode([Block.of(0, 0, [record], bytes(1))], 0, None, raw=False).table
-    assert table["_status"].to_pylist() == [Status.EVENT]
+    assert table["_status"].to_pylist() == [EventStatus.EVENT]

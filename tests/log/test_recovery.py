@@ -10,7 +10,7 @@ import pytest
 from headrace.core.errors import CorruptLog, Unavailable
 from headrace.core.position import Interval
 from headrace.log.block import encode_block
-from headrace.log.embedded.mark import Mark, load_mark
+from headrace.log.embedded.mark import DurableMark, load_mark
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.recover import recover
 from headrace.log.embedded.segment import list_segments
@@ -32,7 +32,7 @@ def segment_of(folder: Path) -> Path:
     return list_segments(folder)[-1].path
 
 
-def back_to(folder: Path, mark: Mark) -> None:
+def back_to(folder: Path, mark: DurableMark) -> None:
     (folder / "durable").write_bytes(mark.encoded())
 
 
@@ -112,7 +112,7 @@ def test_a_lost_mark_is_rebuilt(open_topic: OpenTopic, mark: bytes | None) -> No
         (folder / "durable").unlink()
     else:
         (folder / "durable").write_bytes(mark)
-    with pytest.raises(Unavailable, match="does not say how far it may be read"):
+    with pytest.raises(Unavailable, match="has no valid durable mark"):
         EmbeddedReader(folder.parent).end()
     assert put(open_topic(), b"c") == Interval(2, 3)
     assert read_all(folder.parent) == [b"a", b"b", b"c"]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import AlreadyRunning, BadDefinition, BadProject, NotFound, Unavailable
-from headrace.core.event import Status
+from headrace.core.errors import (
+    AlreadyRunning,
+    BadDefinition,
+    NotFound,
+    Unavailable,
+    UnsupportedFormat,
+)
+from headrace.core.event import EventStatus
 from headrace.core.position import Interval, Position
+from headrace.core.version import __version__
 from headrace.log.embedded.files import OsFiles
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.segment import list_segments
@@ -21,9 +29,9 @@ from .faulty_files import HalvingFiles
 
 def test_events_come_back_in_order_with_their_statuses(open_topic: OpenTopic) -> None:
     topic = open_topic(2)
-    statuses = [Status.EVENT, Status.DUPLICATE, Status.DEAD_LETTER]
+    statuses = [EventStatus.EVENT, EventStatus.DUPLICATE, EventStatus.DEAD_LETTER]
     assert topic.append(1, [b"a", b"b\n", b""], statuses).result() == Interval(0, 3)
-    assert topic.append(1, [b"d"], [Status.EVENT]).result() == Interval(3, 4)
+    assert topic.append(1, [b"d"], [EventStatus.EVENT]).result() == Interval(3, 4)
     blocks = list(EmbeddedReader(topic.path).blocks(1, Interval(0, 4)))
     assert [r for b in blocks for r in b.records()] == [b"a", b"b\n", b"", b"d"]
     assert [s for b in blocks for s in b.statuses.tolist()] == [0, 1, 2, 0]
@@ -147,11 +155,31 @@ def test_statuses_must_match_the_records(open_topic: OpenTopic) -> None:
         open_topic().append(0, [b"a", b"b"], bytes(1))
 
 
-def test_a_newer_format_is_refused(open_topic: OpenTopic) -> None:
+@pytest.mark.parametrize(
+    ("version", "who", "hint"),
+    [
+        (2, "a newer", "use the Headrace that wrote it, or a newer one."),
+        (0, "an earlier", "open it first with a Headrace that was released between the two."),
+    ],
+)
+def test_another_format_is_refused_by_readers_and_writers(
+    open_topic: OpenTopic, version: int, who: str, hint: str
+) -> None:
     topic = open_topic()
-    (topic.path / "topic.json").write_text('{"partitions": 1, "version": 9}')
-    with pytest.raises(BadProject, match="has format 9, and this Headrace reads format 1"):
-        EmbeddedReader(topic.path)
+    put(topic, b"a")
+    topic.close()
+    (topic.path / "topic.json").write_text(json.dumps({"partitions": 1, "version": version}))
+    before = {path: path.read_bytes() for path in topic.path.rglob("*") if path.is_file()}
+    for open_again in (lambda: EmbeddedReader(topic.path), open_topic):
+        with pytest.raises(UnsupportedFormat) as refused:
+            open_again()
+        assert refused.value.message == (
+            f"the log at {topic.path} has version {version} of its format, and Headrace "
+            f"{__version__} reads version 1"
+        )
+        assert refused.value.detail == f"{who} Headrace wrote it; nothing was changed."
+        assert refused.value.hint == hint
+    assert {path: path.read_bytes() for path in topic.path.rglob("*") if path.is_file()} == before
 
 
 class TestRetention:

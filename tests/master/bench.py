@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from headrace.compile.plan import ColumnPlan, StreamPlan
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.time import SECOND, from_iso, iso
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
@@ -84,7 +84,9 @@ class Bench:
     def table(self) -> MasterTable:
         return self.archive.table
 
-    def send(self, partition: int, *records: bytes, status: Status = Status.EVENT) -> None:
+    def send(
+        self, partition: int, *records: bytes, status: EventStatus = EventStatus.EVENT
+    ) -> None:
         marks = bytes([int(status)]) * len(records)
         self.topic.append(partition, list(records), marks).result()
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.meters import REGISTRY
 from headrace.core.position import Position
 from headrace.core.time import DAY
-from headrace.master import archive
+from headrace.log import interval
 
 from .bench import Bench, InProcess, click
 
@@ -40,8 +40,8 @@ def archived(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
     bench.archive.step(100)
     bench.clock.now_us += DAY
     bench.send(0, click("gil", 89), *STRANGE)
-    bench.send(0, click("ann", 100), status=Status.DUPLICATE)
-    bench.send(1, click("eve", 1, ms=2), status=Status.DEAD_LETTER)
+    bench.send(0, click("ann", 100), status=EventStatus.DUPLICATE)
+    bench.send(1, click("eve", 1, ms=2), status=EventStatus.DEAD_LETTER)
     bench.archive.step_to_end(100)
     yield bench
     bench.topic.close()
@@ -103,12 +103,12 @@ def test_files_lie_by_status_and_day_of_arrival(archived: Bench) -> None:
 def test_the_size_of_steps_and_chunks_changes_nothing(
     tmp_path: Path, archived: Bench, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "CHUNK_EVENTS", step)
+    monkeypatch.setattr(interval, "PART_EVENTS", step)
     bench = Bench(tmp_path, InProcess())
     for row in archived.rows():
         bench.clock.now_us = int(row["_arrived_at"].timestamp()) * 1_000_000
-        written = Status[row["_status"].upper()]
-        status = Status.EVENT if row["_raw"] in STRANGE else written
+        written = EventStatus[row["_status"].upper()]
+        status = EventStatus.EVENT if row["_raw"] in STRANGE else written
         bench.send(row["_partition"], row["_raw"], status=status)
     bench.archive.step_to_end(step)
     assert bench.rows() == archived.rows()

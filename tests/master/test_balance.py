@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Position
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.master.balance import balance, letters
@@ -24,7 +24,7 @@ def _probe(bench: Bench, end: Position | None = None) -> dict[str, int]:
 
 def test_each_event_is_in_one_place(bench: Bench) -> None:
     bench.send(0, click("ann"), b"?", click("bob"))
-    bench.send(1, click("ann"), status=Status.DUPLICATE)
+    bench.send(1, click("ann"), status=EventStatus.DUPLICATE)
     expected = {"accepted": 4, "events": 0, "duplicates": 0, "dead_letters": 0, "in_log": 4}
     assert _probe(bench) == expected
     bench.archive.step(2)

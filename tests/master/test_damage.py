@@ -13,14 +13,14 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.audit.events import every, register_records
+from headrace.audit.events import records_name, register_records
 from headrace.core.errors import CorruptMaster
 from headrace.core.position import Position, PositionRange
 from headrace.define.layout import Layout
 from headrace.log.opening import open_reader
 from headrace.master.balance import letters
 from headrace.master.decoding import decoder_of
-from headrace.master.range_reader import RangeReader
+from headrace.master.event_range import RangeReader
 from headrace.master.version import MasterFile
 
 from .bench import CLICKS, Bench, click
@@ -70,7 +70,7 @@ def by_range(bench: Bench, state: Path) -> object:
 def by_duckdb(bench: Bench, state: Path) -> object:
     with duckdb.connect(":memory:") as connection:
         register_records(connection, CLICKS, WHOLE.upper, Layout(state))
-        return connection.execute(f"SELECT sum(ms) FROM {every('clicks')}").fetchall()
+        return connection.execute(f"SELECT sum(ms) FROM {records_name('clicks')}").fetchall()
 
 
 def by_compaction(bench: Bench, state: Path) -> object:

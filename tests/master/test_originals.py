@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.core.errors import CorruptMaster
-from headrace.core.event import Status
+from headrace.core.event import OVERLONG, EventStatus
 from headrace.core.position import Interval
 from headrace.master.originals import originals
 
@@ -17,14 +17,15 @@ def test_events_and_unreadable_ones_are_originals_and_duplicates_and_conflicts_a
 ) -> None:
     for step in range(3):
         bench.send(0, click(f"a{step}"), b"no json")
-        bench.send(0, click("again"), status=Status.DUPLICATE)
-        bench.send(0, click("conflict"), status=Status.DEAD_LETTER)
+        bench.send(0, click("again"), status=EventStatus.DUPLICATE)
+        bench.send(0, click("conflict"), status=EventStatus.DEAD_LETTER)
+        bench.send(0, click("begun"), status=OVERLONG)
         bench.send(1, click("other"))
         bench.archive.step(100)
-    found = list(originals(bench.table.path, 2, 0, Interval(1, 9)))
+    found = list(originals(bench.table.path, 2, 0, Interval(1, 11)))
     records = sorted(record for batch, _ in found for record in batch)
     assert records == sorted([b"no json", click("a1"), b"no json", click("a2")])
-    assert found[-1] == ([], 9)
+    assert found[-1] == ([], 11)
     assert all(after == 1 for _, after in found[:-1])
 
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from headrace.compile.plan import ColumnPlan
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Position, PositionRange
 from headrace.master.decoding import declared_schema
 from headrace.master.table import CHECKPOINT_COMMITS, KEPT_HOURS, MasterTable, counts, event_files
@@ -119,7 +119,7 @@ def test_a_file_is_measured_by_its_own_partition(bench: Bench) -> None:
 
 def test_counts_are_told_by_status(bench: Bench) -> None:
     bench.send(0, click("ann"), click("bob"), b"{")
-    bench.send(1, click("ann"), status=Status.DUPLICATE)
+    bench.send(1, click("ann"), status=EventStatus.DUPLICATE)
     bench.archive.step(100)
     assert counts(bench.table.newest().files) == {"event": 2, "duplicate": 1, "dead_letter": 1}
 

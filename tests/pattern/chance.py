@@ -8,21 +8,21 @@ from typing import Any
 from headrace.core.errors import Unsupported
 from headrace.core.pattern import (
     Absent,
-    Aggregate,
-    Call,
     Choice,
     Classifier,
     Constant,
     End,
     Exclude,
     Expression,
+    FunctionCall,
+    MatchAggregate,
     MatchNumber,
     Node,
     Pattern,
     Permute,
-    Place,
     Repeat,
-    Rows,
+    RowNavigation,
+    RowsPerMatch,
     Selection,
     Sequence,
     Skip,
@@ -76,7 +76,7 @@ def _anything(chance: Random) -> Pattern:
         conditions,
         tuple((f"m{i}", _measure(chance, asked)) for i in range(chance.randint(0, 3))),
         subsets,
-        chance.choice([*Rows]),
+        chance.choice([*RowsPerMatch]),
         Skip("to next row") if selection is Selection.ANY else skip,
         selection,
         chance.choice([2, 4, 8]) if chance.random() < 0.6 or selection is Selection.ANY else None,
@@ -123,27 +123,35 @@ def _leaf(chance: Random) -> Node:
 
 
 def _condition(chance: Random, asked: list[str | None], name: str, simple: bool) -> Expression:
-    own = Value("c", Place(chance.choice([None, name])))
-    letter = Call("=", (own, Constant(name.lower())))
-    other = Call("<>", (own, Constant(chance.choice("abcd"))))
-    column = Value("x", Place())
+    own = Value("c", RowNavigation(chance.choice([None, name])))
+    letter = FunctionCall("=", (own, Constant(name.lower())))
+    other = FunctionCall("<>", (own, Constant(chance.choice("abcd"))))
+    column = Value("x", RowNavigation())
     if simple:
-        near = Place(chance.choice([None, name]), shift=chance.choice([-1, -1, -2, 0, 1]))
-        compared = Call(chance.choice(["<", "<=", ">"]), (Value("x", near), column))
+        near = RowNavigation(chance.choice([None, name]), shift=chance.choice([-1, -1, -2, 0, 1]))
+        compared = FunctionCall(chance.choice(["<", "<=", ">"]), (Value("x", near), column))
         return chance.choice([letter, letter, letter, other, compared])
-    hard = Call(chance.choice(["<", "<=", ">", "="]), (column, _number(chance, asked, False)))
-    few = Call("<", (_aggregate(chance, asked, False, "count"), Constant(chance.randint(1, 3))))
-    before = Classifier(Place(chance.choice(asked), False, chance.choice([0, 0, 1]), -1))
-    called = Call("=", (before, Constant(chance.choice(NAMES))))
-    early = Call("<=", (MatchNumber(), Constant(1)))
-    one = chance.choice([letter, other, hard, hard, few, called, early, Call("is_null", (column,))])
-    return Call("and", (chance.choice([letter, other]), one)) if chance.random() < 0.4 else one
+    hard = FunctionCall(
+        chance.choice(["<", "<=", ">", "="]), (column, _number(chance, asked, False))
+    )
+    few = FunctionCall(
+        "<", (_aggregate(chance, asked, False, "count"), Constant(chance.randint(1, 3)))
+    )
+    before = Classifier(RowNavigation(chance.choice(asked), False, chance.choice([0, 0, 1]), -1))
+    called = FunctionCall("=", (before, Constant(chance.choice(NAMES))))
+    early = FunctionCall("<=", (MatchNumber(), Constant(1)))
+    one = chance.choice(
+        [letter, other, hard, hard, few, called, early, FunctionCall("is_null", (column,))]
+    )
+    return (
+        FunctionCall("and", (chance.choice([letter, other]), one)) if chance.random() < 0.4 else one
+    )
 
 
-def _place(chance: Random, asked: list[str | None], final: bool) -> Place:
+def _place(chance: Random, asked: list[str | None], final: bool) -> RowNavigation:
     shift = chance.choice([0, 0, 0, -1, -2, 1])
     offset = chance.choice([0, 0, 1])
-    return Place(chance.choice(asked), chance.random() < 0.5, offset, shift, final)
+    return RowNavigation(chance.choice(asked), chance.random() < 0.5, offset, shift, final)
 
 
 def _number(chance: Random, asked: list[str | None], final: bool) -> Expression:
@@ -155,7 +163,7 @@ def _number(chance: Random, asked: list[str | None], final: bool) -> Expression:
 def _aggregate(chance: Random, asked: list[str | None], final: bool, function: str) -> Expression:
     column = None if function == "count" and chance.random() < 0.5 else "x"
     distinct = column is not None and chance.random() < 0.2
-    return Aggregate(function, column, chance.choice(asked), distinct, final)
+    return MatchAggregate(function, column, chance.choice(asked), distinct, final)
 
 
 def _measure(chance: Random, asked: list[str | None]) -> Expression:
@@ -163,7 +171,7 @@ def _measure(chance: Random, asked: list[str | None]) -> Expression:
     return chance.choice(
         [
             _number(chance, asked, final),
-            Call("+", (_number(chance, asked, False), _number(chance, asked, final))),
+            FunctionCall("+", (_number(chance, asked, False), _number(chance, asked, final))),
             _aggregate(chance, asked, final, "collect_list"),
             Classifier(_place(chance, asked, final)),
             MatchNumber(),

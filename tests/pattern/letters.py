@@ -12,20 +12,20 @@ from typing import Any
 
 from headrace.core.pattern import (
     Absent,
-    Call,
     Choice,
     Classifier,
     Constant,
     End,
     Exclude,
     Expression,
+    FunctionCall,
     MatchNumber,
     Node,
     Pattern,
     Permute,
-    Place,
     Repeat,
-    Rows,
+    RowNavigation,
+    RowsPerMatch,
     Selection,
     Sequence,
     Skip,
@@ -97,12 +97,12 @@ def _primary(tokens: list[str]) -> Node:
 
 
 def letter(name: str) -> Expression:
-    return Call("=", (Value("letter", Place()), Constant(name.lower())))
+    return FunctionCall("=", (Value("letter", RowNavigation()), Constant(name.lower())))
 
 
 def pattern(
     text: str,
-    rows: Rows = Rows.SHOW_EMPTY,
+    rows: RowsPerMatch = RowsPerMatch.SHOW_EMPTY,
     skip: Skip | None = None,
     selection: Selection = Selection.STRICT,
     within: int | None = None,
@@ -136,7 +136,7 @@ def lettered(letters: str, numbers: list[Any] | None = None) -> list[Any]:
 
 def found(text: str, letters: str, mark: int | None = None, **more: Any) -> str:
     """The matches in the letters; with a mark, the input goes on after them."""
-    measures = {"number": MatchNumber(), "variable": Classifier(Place())}
+    measures = {"number": MatchNumber(), "variable": Classifier(RowNavigation())}
     searched = pattern(text, measures=measures, **more)
     check(searched, closed=True)
     search = Matcher(searched).begin()
@@ -152,7 +152,7 @@ def found(text: str, letters: str, mark: int | None = None, **more: Any) -> str:
 def measured(expression: Expression, text: str, letters: str, **more: Any) -> list[Any]:
     """A measure's values, one for each match, or for each row if `rows` says so."""
     numbers = more.pop("numbers", None)
-    searched = pattern(text, **{"rows": Rows.ONE, "measures": {"it": expression}, **more})
+    searched = pattern(text, **{"rows": RowsPerMatch.ONE, "measures": {"it": expression}, **more})
     check(searched, closed=True)
     search = Matcher(searched).begin()
     search.take(lettered(letters, numbers))

@@ -13,22 +13,22 @@ from typing import Any
 
 from headrace.core.pattern import (
     Absent,
-    Aggregate,
-    Call,
     Choice,
     Classifier,
     Constant,
     End,
     Exclude,
     Expression,
+    FunctionCall,
+    MatchAggregate,
     MatchId,
     MatchNumber,
     Node,
     Pattern,
     Permute,
-    Place,
     Repeat,
-    Rows,
+    RowNavigation,
+    RowsPerMatch,
     Selection,
     Sequence,
     Start,
@@ -108,7 +108,7 @@ class Oracle:
                 self.left = min(self.pattern.steps_max, self.left - self.steps + back)
             after = self.after(ways[0].path) if ways else self.start + 1
             for at in range(self.start, after):
-                if self.pattern.rows is Rows.UNMATCHED and at not in taken:
+                if self.pattern.rows is RowsPerMatch.UNMATCHED and at not in taken:
                     time, place, _ = self.rows[at]
                     out.append((place, (None,) * len(self.pattern.measures), time))
             self.start = after
@@ -275,8 +275,8 @@ class Oracle:
     ) -> list[tuple[Any, tuple[Any, ...], int]]:
         path = [(at, label) for at, label, _ in taken]
         time, place, _ = self.rows[path[-1][0] if path else self.start]
-        if not path or self.pattern.rows is Rows.ONE:
-            omitted = self.pattern.rows is Rows.OMIT_EMPTY
+        if not path or self.pattern.rows is RowsPerMatch.ONE:
+            omitted = self.pattern.rows is RowsPerMatch.OMIT_EMPTY
             return [] if omitted else [(place, self.measures(path, path, number), time)]
         return [
             (self.rows[at][1], self.measures(path[: i + 1], path, number), time)
@@ -305,9 +305,9 @@ class Oracle:
                 return self.rows[at][2][self.pattern.columns.index(column)]
             case Classifier(place):
                 return dict(whole).get(self.located(place, path, whole))
-            case Aggregate():
+            case MatchAggregate():
                 return self.aggregate(e, whole if e.final else path)
-            case Call(function, arguments):
+            case FunctionCall(function, arguments):
                 values = [self.value(a, path, whole, number) for a in arguments]
                 return _called(function, values)
         raise TypeError(e)
@@ -315,13 +315,13 @@ class Oracle:
     def rows_of(self, name: str | None, path: list[Any]) -> list[int]:
         return [at for at, label in path if name is None or label in self.members(name)]
 
-    def located(self, place: Place, path: list[Any], whole: list[Any]) -> int | None:
+    def located(self, place: RowNavigation, path: list[Any], whole: list[Any]) -> int | None:
         rows = self.rows_of(place.name, whole if place.final else path)
         if len(rows) <= place.offset:
             return None
         return rows[place.offset if place.first else -1 - place.offset] + place.shift
 
-    def aggregate(self, e: Aggregate, path: list[Any]) -> Any:
+    def aggregate(self, e: MatchAggregate, path: list[Any]) -> Any:
         rows = [self.rows[at][2] for at in self.rows_of(e.name, path)]
         if e.column is None:
             return len(rows)

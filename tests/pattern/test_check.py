@@ -8,12 +8,12 @@ import pytest
 
 from headrace.core.errors import Unsupported
 from headrace.core.pattern import (
-    Aggregate,
-    Call,
     Constant,
+    FunctionCall,
+    MatchAggregate,
     MatchId,
-    Place,
-    Rows,
+    RowNavigation,
+    RowsPerMatch,
     Selection,
     Skip,
     Value,
@@ -21,7 +21,7 @@ from headrace.core.pattern import (
 from headrace.pattern.check import check
 from tests.pattern.letters import pattern
 
-X = Value("x", Place())
+X = Value("x", RowNavigation())
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ X = Value("x", Place())
         ("A? NOT C B", {}, "a pattern cannot begin with NOT"),
         ("A NOT B NOT C D", {}, "NOT cannot stand next to another NOT"),
         ("A NOT B D? NOT C D", {}, "NOT cannot stand next to another NOT"),
-        ("A NOT C", {}, "NOT at the end of a pattern needs WITHIN"),
+        ("A NOT C", {}, "NOT at the end of a pattern requires WITHIN"),
         ("A", {"within": 0}, "WITHIN must be longer than nothing"),
         (
             "A {- B -}",
-            {"rows": Rows.UNMATCHED},
+            {"rows": RowsPerMatch.UNMATCHED},
             "WITH UNMATCHED ROWS cannot be used together with {- … -}",
         ),
-        ("A B", {"selection": Selection.ANY}, "SKIP TILL ANY needs WITHIN"),
+        ("A B", {"selection": Selection.ANY}, "SKIP TILL ANY requires WITHIN"),
         (
             "A B",
             {"selection": Selection.ANY, "within": 5, "skip": Skip()},
@@ -71,30 +71,38 @@ X = Value("x", Place())
         (
             "A B",
             {"subsets": {"A": "B"}},
-            "A is a variable of the pattern, and cannot be a SUBSET too",
+            "A is a variable of the pattern, which cannot be a SUBSET too",
         ),
         (
             "A",
-            {"A": Aggregate("sum", "x", final=True)},
+            {"A": MatchAggregate("sum", "x", final=True)},
             "the condition of A asks for FINAL, and the match is not whole then",
         ),
         (
             "A",
-            {"A": Call("=", (MatchId(), Constant("")))},
+            {"A": FunctionCall("=", (MatchId(), Constant("")))},
             "the condition of A asks for MATCH_ID(), and the match is not whole then",
         ),
         (
             "A",
-            {"measures": {"total": Value("x", Place("Z"))}},
+            {"measures": {"total": Value("x", RowNavigation("Z"))}},
             "total asks for Z, which the pattern does not have",
         ),
         (
             "A",
-            {"measures": {"total": Call("sqrt", (X,))}},
+            {"measures": {"total": FunctionCall("sqrt", (X,))}},
             "a pattern's expressions have no function 'sqrt'",
         ),
-        ("A", {"measures": {"total": Call("neg", (X, X))}}, "'neg' does not take 2 arguments"),
-        ("A", {"measures": {"m": Aggregate("mode", "x")}}, "a pattern has no aggregate 'mode'"),
+        (
+            "A",
+            {"measures": {"total": FunctionCall("neg", (X, X))}},
+            "'neg' does not take 2 arguments",
+        ),
+        (
+            "A",
+            {"measures": {"m": MatchAggregate("mode", "x")}},
+            "a pattern has no aggregate 'mode'",
+        ),
     ],
 )
 def test_refused_pattern_gets_its_sentence(text: str, more: dict[str, Any], sentence: str) -> None:

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.pattern import (
-    Call,
     Constant,
+    FunctionCall,
     MatchId,
     MatchNumber,
     Pattern,
-    Place,
-    Rows,
+    RowNavigation,
+    RowsPerMatch,
     Selection,
     Skip,
     Value,
@@ -27,17 +27,19 @@ from headrace.pattern.matcher import Matcher
 from tests.pattern.chance import pattern_by, rows_by
 from tests.pattern.letters import lettered, pattern
 
-FALLING = Call("<", (Value("x", Place()), Value("x", Place(shift=-1))))
+FALLING = FunctionCall("<", (Value("x", RowNavigation()), Value("x", RowNavigation(shift=-1))))
 NUMBERED = {"number": MatchNumber(), "id": MatchId()}
 PATTERNS = [
     pattern("A B+ C", measures=NUMBERED),
     pattern("^ A+ | B", measures=NUMBERED),
-    pattern("A B*", Rows.UNMATCHED, Skip("to next row"), within=4, measures=NUMBERED),
+    pattern("A B*", RowsPerMatch.UNMATCHED, Skip("to next row"), within=4, measures=NUMBERED),
     pattern("A B C", selection=Selection.ANY, within=5, measures=NUMBERED),
     pattern("A NOT C", within=4, measures=NUMBERED),
-    pattern("A B+", measures={"before": Value("x", Place(first=True, shift=-2))}, A=FALLING),
-    pattern("A B", measures={"next": Value("x", Place(shift=2))}),
-    pattern("A B", B=Call("=", (Value("letter", Place(shift=1)), Constant("c")))),
+    pattern(
+        "A B+", measures={"before": Value("x", RowNavigation(first=True, shift=-2))}, A=FALLING
+    ),
+    pattern("A B", measures={"next": Value("x", RowNavigation(shift=2))}),
+    pattern("A B", B=FunctionCall("=", (Value("letter", RowNavigation(shift=1)), Constant("c")))),
 ]
 
 

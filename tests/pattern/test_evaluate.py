@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 
-from headrace.core.pattern import Aggregate, Call, Classifier, Constant, Place, Value
-from headrace.pattern.evaluate import FUNCTIONS, Scope
-from headrace.pattern.trail import Needs, NotRipe, Trail
+from headrace.core.pattern import (
+    Classifier,
+    Constant,
+    FunctionCall,
+    MatchAggregate,
+    RowNavigation,
+    Value,
+)
+from headrace.pattern.evaluate import FUNCTIONS, ExpressionCompiler
+from headrace.pattern.trail import RowPending, Trail, TrailSlots
 from tests.pattern.letters import lettered
 
 NAN, LARGEST = math.nan, 2**63 - 1
@@ -128,8 +135,8 @@ CALLS = [
 
 @pytest.mark.parametrize(("function", "arguments", "expected"), CALLS)
 def test_function_gives(function: str, arguments: list[Any], expected: Any) -> None:
-    call = Call(function, tuple(map(Constant, arguments)))
-    value = Scope({}, Needs({})).closure(call)(Trail(Needs({}), (), {}))
+    call = FunctionCall(function, tuple(map(Constant, arguments)))
+    value = ExpressionCompiler({}, TrailSlots({})).closure(call)(Trail(TrailSlots({}), (), {}))
     assert value == expected
     assert type(value) is type(expected)
 
@@ -142,8 +149,8 @@ class Told:
     """A trail of "abbca" taken as in A B B C, with x = 10, NULL, 30, 20, 50, and expressions."""
 
     def __init__(self, *expressions: Any, ended: bool = True) -> None:
-        needs, columns = Needs({"U": ("A", "B")}), {"letter": 0, "x": 1}
-        scope = Scope(columns, needs)
+        needs, columns = TrailSlots({"U": ("A", "B")}), {"letter": 0, "x": 1}
+        scope = ExpressionCompiler(columns, needs)
         self.closures = [scope.closure(expression) for expression in expressions]
         self.trail = Trail(needs, "ABC", columns)
         self.trail.begin(lettered("abbca", [10, None, 30, 20, 50]), 1, ended)
@@ -157,59 +164,73 @@ class Told:
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (Place(), 20),
-        (Place(first=True), 10),
-        (Place(offset=1), 30),
-        (Place("A"), 10),
-        (Place("B"), 30),
-        (Place("B", first=True), None),
-        (Place("B", first=True, offset=1), 30),
-        (Place("B", offset=2), None),
-        (Place("U"), 30),
-        (Place("B", shift=1), 20),
-        (Place("A", shift=-1), None),
-        (Place(shift=1), 50),
-        (Place(shift=2), None),
+        (RowNavigation(), 20),
+        (RowNavigation(first=True), 10),
+        (RowNavigation(offset=1), 30),
+        (RowNavigation("A"), 10),
+        (RowNavigation("B"), 30),
+        (RowNavigation("B", first=True), None),
+        (RowNavigation("B", first=True, offset=1), 30),
+        (RowNavigation("B", offset=2), None),
+        (RowNavigation("U"), 30),
+        (RowNavigation("B", shift=1), 20),
+        (RowNavigation("A", shift=-1), None),
+        (RowNavigation(shift=1), 50),
+        (RowNavigation(shift=2), None),
     ],
 )
-def test_place_is_counted_from_the_rows_of_its_variable(place: Place, expected: Any) -> None:
+def test_place_is_counted_from_the_rows_of_its_variable(
+    place: RowNavigation, expected: Any
+) -> None:
     assert Told(Value("x", place)).values() == [expected]
 
 
 @pytest.mark.parametrize(
     ("aggregate", "expected"),
     [
-        (Aggregate("count", None), 4),
-        (Aggregate("count", None, "B"), 2),
-        (Aggregate("count", "x", "B"), 1),
-        (Aggregate("sum", "x"), 60),
-        (Aggregate("sum", "x", "U"), 40),
-        (Aggregate("avg", "x"), 20.0),
-        (Aggregate("min", "x"), 10),
-        (Aggregate("max", "x"), 30),
-        (Aggregate("collect_list", "x"), [10, 30, 20]),
-        (Aggregate("count", "letter", distinct=True), 3),
-        (Aggregate("collect_list", "letter", distinct=True), ["a", "b", "c"]),
+        (MatchAggregate("count", None), 4),
+        (MatchAggregate("count", None, "B"), 2),
+        (MatchAggregate("count", "x", "B"), 1),
+        (MatchAggregate("sum", "x"), 60),
+        (MatchAggregate("sum", "x", "U"), 40),
+        (MatchAggregate("avg", "x"), 20.0),
+        (MatchAggregate("min", "x"), 10),
+        (MatchAggregate("max", "x"), 30),
+        (MatchAggregate("collect_list", "x"), [10, 30, 20]),
+        (MatchAggregate("count", "letter", distinct=True), 3),
+        (MatchAggregate("collect_list", "letter", distinct=True), ["a", "b", "c"]),
     ],
 )
-def test_aggregate_is_over_the_rows_of_its_variable(aggregate: Aggregate, expected: Any) -> None:
+def test_aggregate_is_over_the_rows_of_its_variable(
+    aggregate: MatchAggregate, expected: Any
+) -> None:
     assert Told(aggregate).values() == [expected]
 
 
 def test_aggregates_of_no_rows() -> None:
     functions = ["count", "sum", "avg", "min", "max", "collect_list"]
-    told = Told(*(Aggregate(function, "x") for function in functions))
+    told = Told(*(MatchAggregate(function, "x") for function in functions))
     told.trail.cut(0)
     assert told.values() == [0, None, None, None, None, []]
 
 
 def test_classifier_is_the_variable_that_took_the_row() -> None:
-    places = [Place(), Place(shift=-1), Place("U"), Place(first=True), Place(shift=1)]
+    places = [
+        RowNavigation(),
+        RowNavigation(shift=-1),
+        RowNavigation("U"),
+        RowNavigation(first=True),
+        RowNavigation(shift=1),
+    ]
     assert Told(*map(Classifier, places)).values() == ["C", "B", "B", "A", None]
 
 
 def test_cut_undoes_a_push() -> None:
-    told = Told(Value("x", Place("B")), Aggregate("sum", "x"), Aggregate("collect_list", "x", "U"))
+    told = Told(
+        Value("x", RowNavigation("B")),
+        MatchAggregate("sum", "x"),
+        MatchAggregate("collect_list", "x", "U"),
+    )
     before = told.values()
     told.trail.push(4, "B")
     assert told.values() == [50, 110, [10, 30, 50]]
@@ -218,7 +239,7 @@ def test_cut_undoes_a_push() -> None:
 
 
 def test_next_row_that_may_still_come_is_waited_for_whatever_the_rest_says() -> None:
-    ahead = Call("=", (Value("x", Place(shift=2)), Constant(1)))
-    told = Told(Call("and", (Constant(False), ahead)), ended=False)
-    with pytest.raises(NotRipe):
+    ahead = FunctionCall("=", (Value("x", RowNavigation(shift=2)), Constant(1)))
+    told = Told(FunctionCall("and", (Constant(False), ahead)), ended=False)
+    with pytest.raises(RowPending):
         told.values()

@@ -7,14 +7,14 @@ import time
 import pytest
 
 from headrace.core.pattern import (
-    Aggregate,
-    Call,
     Classifier,
     Constant,
+    FunctionCall,
+    MatchAggregate,
     MatchId,
     MatchNumber,
-    Place,
-    Rows,
+    RowNavigation,
+    RowsPerMatch,
     Selection,
     Skip,
     Value,
@@ -22,12 +22,12 @@ from headrace.core.pattern import (
 from headrace.pattern.matcher import Matcher
 from tests.pattern.letters import found, lettered, measured, pattern
 
-X = Value("x", Place())
+X = Value("x", RowNavigation())
 NEXT, ANY = Selection.NEXT, Selection.ANY
 
 
-def in_letters(letters: str) -> Call:
-    return Call("in", (Value("letter", Place()), *map(Constant, letters)))
+def in_letters(letters: str) -> FunctionCall:
+    return FunctionCall("in", (Value("letter", RowNavigation()), *map(Constant, letters)))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_search_that_waits_for_nothing_has_no_state() -> None:
 
 
 def test_state_has_the_rows_that_are_needed_and_no_others() -> None:
-    falling = Call("<", (X, Value("x", Place(shift=-1))))
+    falling = FunctionCall("<", (X, Value("x", RowNavigation(shift=-1))))
     search = Matcher(pattern("A B", A=falling)).begin()
     search.take(lettered("xxab", [3, 2, 5, 1]))
     search.matches(4)
@@ -172,32 +172,35 @@ def test_state_has_the_rows_that_are_needed_and_no_others() -> None:
 
 
 def test_empty_matches_may_be_shown_or_omitted() -> None:
-    assert found("A*", "ba", rows=Rows.SHOW_EMPTY) == "()0, A1"
-    assert found("A*", "ba", rows=Rows.OMIT_EMPTY) == "A1"
-    assert found("A*", "ba", rows=Rows.ONE) == "()0, A1"
+    assert found("A*", "ba", rows=RowsPerMatch.SHOW_EMPTY) == "()0, A1"
+    assert found("A*", "ba", rows=RowsPerMatch.OMIT_EMPTY) == "A1"
+    assert found("A*", "ba", rows=RowsPerMatch.ONE) == "()0, A1"
 
 
 def test_rows_of_no_match_are_given_if_asked_for() -> None:
-    assert found("A NOT C B", "xaxbx", rows=Rows.UNMATCHED) == "-0, A1 B3, -2, -4"
+    assert found("A NOT C B", "xaxbx", rows=RowsPerMatch.UNMATCHED) == "-0, A1 B3, -2, -4"
     skip = Skip("to next row")
-    assert found("A B", "xab", rows=Rows.UNMATCHED, skip=skip) == "-0, A1 B2"
+    assert found("A B", "xab", rows=RowsPerMatch.UNMATCHED, skip=skip) == "-0, A1 B2"
 
 
 def test_measures_of_a_match_are_final_when_it_gives_one_row() -> None:
-    count = Aggregate("count", None, "B")
+    count = MatchAggregate("count", None, "B")
     assert measured(count, "A B*", "abba") == [2, 0]
-    assert measured(Value("x", Place("B", first=True, offset=1)), "A B*", "abba") == [2, None]
+    assert measured(Value("x", RowNavigation("B", first=True, offset=1)), "A B*", "abba") == [
+        2,
+        None,
+    ]
 
 
 def test_measures_of_all_rows_run_unless_final() -> None:
-    running = Aggregate("sum", "x")
-    final = Aggregate("sum", "x", final=True)
-    assert measured(running, "A B*", "abb", rows=Rows.SHOW_EMPTY) == [0, 1, 3]
-    assert measured(final, "A B*", "abb", rows=Rows.SHOW_EMPTY) == [3, 3, 3]
+    running = MatchAggregate("sum", "x")
+    final = MatchAggregate("sum", "x", final=True)
+    assert measured(running, "A B*", "abb", rows=RowsPerMatch.SHOW_EMPTY) == [0, 1, 3]
+    assert measured(final, "A B*", "abb", rows=RowsPerMatch.SHOW_EMPTY) == [3, 3, 3]
 
 
 def test_measures_of_an_empty_match_are_of_no_rows() -> None:
-    count, label, number = Aggregate("count", None), Classifier(Place()), MatchNumber()
+    count, label, number = MatchAggregate("count", None), Classifier(RowNavigation()), MatchNumber()
     assert measured(count, "A*", "b") == [0]
     assert measured(label, "A*", "b") == [None]
     assert measured(X, "A*", "b") == [None]
@@ -205,13 +208,13 @@ def test_measures_of_an_empty_match_are_of_no_rows() -> None:
 
 
 def test_excluded_rows_count_in_measures() -> None:
-    count = Aggregate("count", None)
-    assert measured(count, "A {- B -} C", "abc", rows=Rows.SHOW_EMPTY) == [1, 3]
+    count = MatchAggregate("count", None)
+    assert measured(count, "A {- B -} C", "abc", rows=RowsPerMatch.SHOW_EMPTY) == [1, 3]
 
 
 def test_next_in_a_measure_waits_for_its_row() -> None:
     search = Matcher(
-        pattern("A B", Rows.ONE, measures={"next": Value("x", Place(shift=1))})
+        pattern("A B", RowsPerMatch.ONE, measures={"next": Value("x", RowNavigation(shift=1))})
     ).begin()
     search.take(lettered("ab"))
     assert search.matches(100) == []
@@ -229,16 +232,16 @@ def test_match_id_does_not_depend_on_how_the_match_was_found() -> None:
 
 
 def test_conditions_may_ask_for_the_match_so_far() -> None:
-    above = Call(">", (X, Value("x", Place("A"))))
+    above = FunctionCall(">", (X, Value("x", RowNavigation("A"))))
     assert found("A B+", "axxx", B=above) == "A0 B1 B2 B3"
-    few = Call("<=", (Aggregate("count", None, "B"), Constant(2)))
+    few = FunctionCall("<=", (MatchAggregate("count", None, "B"), Constant(2)))
     assert found("A B+", "axxx", B=few) == "A0 B1 B2"
 
 
 def test_match_may_be_very_long() -> None:
     letters = "a" + "b" * 100_000 + "c"
-    count = Aggregate("count", None)
-    above = Call(">", (X, Value("x", Place("A"))))
+    count = MatchAggregate("count", None)
+    above = FunctionCall(">", (X, Value("x", RowNavigation("A"))))
     assert measured(count, "A B* C", letters) == [100_002]
     assert measured(count, "A (B | B)*? C", letters) == [100_002]
     assert measured(count, "A B* C", letters, B=above) == [100_002]

@@ -7,17 +7,17 @@ from itertools import islice
 import pytest
 
 from headrace.core.errors import Unsupported
-from headrace.core.pattern import Permute, Place, Repeat, Rows, Value, Variable
-from headrace.pattern.instructions import Accept, Program, Split, Take, after
-from headrace.pattern.program import INSTRUCTIONS_MAX, compiled
+from headrace.core.pattern import Permute, Repeat, RowNavigation, RowsPerMatch, Value, Variable
+from headrace.pattern.instructions import Accept, Fork, Program, Take, after
+from headrace.pattern.program import INSTRUCTIONS_MAX, compile_pattern
 from headrace.pattern.reach import reach, starts
-from headrace.pattern.selection import selecting
+from headrace.pattern.selection import compile_selection
 from tests.pattern.letters import node, pattern
 
 
 def ways(text: str, count: int = 8) -> list[str]:
     """The first ways through the program, in order of preference, whatever the rows are."""
-    program = compiled(node(text))
+    program = compile_pattern(node(text))
 
     def walk(at: int, taken: str):
         step = program.instructions[at]
@@ -49,7 +49,7 @@ def test_ways_are_in_order_of_preference(text: str, expected: list[str]) -> None
 
 @pytest.mark.parametrize("text", ["(A*)*", "(A* | B*)*", "((A?)* B?)*", "(A{0,2}){2,}", "(()|A)+"])
 def test_no_loop_goes_round_without_a_row(text: str) -> None:
-    program = compiled(node(text))
+    program = compile_pattern(node(text))
     for at in range(len(program.instructions)):
         later = [i for then in after(program.instructions[at]) for i in reached(program, then)]
         assert isinstance(program.instructions[at], Take) or at not in later
@@ -77,7 +77,7 @@ def test_iteration_that_takes_no_row_leaves_the_repetition() -> None:
     ],
 )
 def test_what_is_said_of_b(text: str, always: bool, first: bool, only_first: bool) -> None:
-    program = compiled(node(text))
+    program = compile_pattern(node(text))
     assert program.always_takes({"B"}) is always
     assert program.may_be_first({"B"}) is first
     assert program.may_be_only_first({"B"}) is only_first
@@ -101,40 +101,40 @@ def test_starts_are_the_variables_that_can_begin_a_match(
 
 
 def test_every_row_matters_if_it_may_be_given_out_or_seen_later() -> None:
-    before = {"before": Value("x", Place("A", shift=-1))}
-    assert starts(pattern("A B", Rows.UNMATCHED)) is None
+    before = {"before": Value("x", RowNavigation("A", shift=-1))}
+    assert starts(pattern("A B", RowsPerMatch.UNMATCHED)) is None
     assert starts(pattern("A B", measures=before)) is None
 
 
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (Place(), 0),
-        (Place(shift=-2), 2),
-        (Place("A", shift=-2), 2),
-        (Place("B", shift=-2), 1),
-        (Place("B", first=True, offset=1, shift=-2), 0),
-        (Place("C", shift=-1), 0),
-        (Place(shift=3), 0),
+        (RowNavigation(), 0),
+        (RowNavigation(shift=-2), 2),
+        (RowNavigation("A", shift=-2), 2),
+        (RowNavigation("B", shift=-2), 1),
+        (RowNavigation("B", first=True, offset=1, shift=-2), 0),
+        (RowNavigation("C", shift=-1), 0),
+        (RowNavigation(shift=3), 0),
     ],
 )
-def test_reach_is_counted_from_the_first_row(place: Place, expected: int) -> None:
+def test_reach_is_counted_from_the_first_row(place: RowNavigation, expected: int) -> None:
     one = pattern("A B* C", measures={"it": Value("x", place)})
-    assert reach(one, compiled(one.node)) == expected
+    assert reach(one, compile_pattern(one.node)) == expected
 
 
 def test_repetitions_are_written_out_up_to_a_limit() -> None:
     with pytest.raises(Unsupported, match=f"more than {INSTRUCTIONS_MAX} instructions"):
-        compiled(Repeat(Repeat(Variable("A"), 1_000, 1_000), 1_000, 1_000))
+        compile_pattern(Repeat(Repeat(Variable("A"), 1_000, 1_000), 1_000, 1_000))
 
 
 def test_permute_has_at_most_eight_parts() -> None:
-    compiled(Permute(tuple(map(Variable, "ABCDEFGH"))))
+    compile_pattern(Permute(tuple(map(Variable, "ABCDEFGH"))))
     with pytest.raises(Unsupported, match="PERMUTE of 9 parts has too many orders"):
-        compiled(Permute(tuple(map(Variable, "ABCDEFGHI"))))
+        compile_pattern(Permute(tuple(map(Variable, "ABCDEFGHI"))))
 
 
 def test_strict_selection_adds_nothing() -> None:
     one = pattern("A B+ (C | D)")
-    program = selecting(one.node, one.selection)
-    assert sum(isinstance(step, Split) for step in program.instructions) == 2
+    program = compile_selection(one.node, one.selection)
+    assert sum(isinstance(step, Fork) for step in program.instructions) == 2

@@ -16,17 +16,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headrace.core.pattern import (
-    Aggregate,
-    Call,
     Constant,
     Expression,
+    FunctionCall,
+    MatchAggregate,
     Pattern,
     Permute,
-    Place,
+    RowNavigation,
     Selection,
     Value,
 )
-from headrace.pattern.ambiguity import ways
+from headrace.pattern.ambiguity import count_ways
 from headrace.pattern.check import parts
 from headrace.pattern.matcher import Matcher
 from tests.pattern.chance import pattern_by, rows_by
@@ -35,10 +35,10 @@ from tests.pattern.oracle import Oracle
 
 
 def total(name: str) -> Expression:
-    return Call("coalesce", (Aggregate("sum", "x", name), Constant(0)))
+    return FunctionCall("coalesce", (MatchAggregate("sum", "x", name), Constant(0)))
 
 
-MORE = Call(">", (Value("x", Place()), Call("+", (total("A"), total("B")))))
+MORE = FunctionCall(">", (Value("x", RowNavigation()), FunctionCall("+", (total("A"), total("B")))))
 
 
 def summed(text: str, steps_max: int | None = 10_000, **more: Any) -> Pattern:
@@ -130,7 +130,7 @@ def test_what_is_set_aside_is_decided_by_the_rows(
     ],
 )
 def test_patterns_with_exponentially_many_ways_are_known(text: str, more: dict[str, Any]) -> None:
-    assert ways(summed(text, **more)) > 1e9
+    assert count_ways(summed(text, **more)) > 1e9
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_patterns_with_exponentially_many_ways_are_known(text: str, more: dict[s
     ],
 )
 def test_patterns_with_few_ways_are_known(text: str, more: dict[str, Any]) -> None:
-    assert ways(summed(text, **more)) < 1e6
+    assert count_ways(summed(text, **more)) < 1e6
 
 
 def test_a_pattern_whose_conditions_are_of_the_row_has_one_way() -> None:
-    assert ways(pattern("(A | B)+ C")) == 1
+    assert count_ways(pattern("(A | B)+ C")) == 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.pattern import Threshold
-from headrace.pattern.threshold import Row, Thresholds
+from headrace.pattern.threshold import Row, ThresholdMatcher
 
 Found = list[tuple[Any, ...]]
 events = st.lists(
@@ -31,7 +31,7 @@ def rows_of(found: list[tuple[int, Any]]) -> list[Row]:
 
 def reached(threshold: Threshold, parts: list[list[Row]]) -> Found:
     """What the parts reach, each resumed from what the one before has left."""
-    made, state, searches = [], None, Thresholds(threshold)
+    made, state, searches = [], None, ThresholdMatcher(threshold)
     for part in parts:
         search = searches.begin() if state is None else searches.resume(state)
         search.take(part)
@@ -70,7 +70,7 @@ def test_it_is_reached_as_counting_says_wherever_the_rows_are_cut(
 @pytest.mark.parametrize("counts", [None, "value"])
 def test_what_is_kept_of_a_key_has_a_bound(counts: str | None) -> None:
     threshold = Threshold(("value",), 3, 1_000_000, counts)
-    search = Thresholds(threshold).begin()
+    search = ThresholdMatcher(threshold).begin()
     search.take([(time, time, (time % 50,)) for time in range(10_000)])
     list(search.matches(None, ended=False))
     state = search.state()
@@ -79,7 +79,7 @@ def test_what_is_kept_of_a_key_has_a_bound(counts: str | None) -> None:
 
 
 def test_a_key_is_forgotten_when_the_watermark_has_passed_its_interval() -> None:
-    search = Thresholds(Threshold((), 2, 10)).begin()
+    search = ThresholdMatcher(Threshold((), 2, 10)).begin()
     search.take([(5, 0, ())])
     assert list(search.matches(14, ended=False)) == []
     assert (search.state(), search.due_us()) == ([5], 15)

@@ -12,13 +12,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Interval
 from headrace.define.settings import LogSettings, Settings
 from headrace.ingest.intake import Intake, Receipt
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
-from headrace.run.alerts import Alerts
+from headrace.run.alerts import RuleEvaluator
+from headrace.run.deliveries import Deliveries
 from tests.killed import run_module
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, TOLD, RuleBench, rule_project
@@ -56,13 +57,19 @@ def work(folder: Path, port: int) -> None:
     def submit(stream: str, events: Any) -> Future[Receipt]:
         return intake.submit(events)
 
-    alerts = Alerts(bench.plan, project, bench.store.db, submit, lambda *_: None)
-    alerts.drain()
+    alerts = RuleEvaluator(bench.plan, bench.store.db, lambda *_: None)
+    deliveries = Deliveries(bench.plan, project, bench.store.db, submit, lambda *_: None)
+
+    def drain() -> None:
+        alerts.look()
+        deliveries.drain()
+
+    drain()
     for number, click in enumerate(CLICKS[done:], start=done):
         bench.send(click)
         if number % 7 == 6:
             bench.build(full=False)
-        alerts.drain()
+        drain()
     topic.close()
     bench.close()
 
@@ -84,7 +91,7 @@ def in_stream(folder: Path) -> list[str]:
         for partition, end in enumerate(reader.end().offsets)
         for block in reader.blocks(partition, Interval(0, end))
         for record, status in zip(block.records(), block.statuses, strict=True)
-        if status == Status.EVENT
+        if status == EventStatus.EVENT
     ]
 
 

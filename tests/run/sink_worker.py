@@ -12,14 +12,15 @@ from pathlib import Path
 
 import msgspec
 
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Interval
 from headrace.define.settings import LogSettings, Settings
+from headrace.destination.protocol import Surroundings
 from headrace.ingest.intake import Intake
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
+from headrace.run.delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
-from headrace.run.targets import target_of
 from tests.killed import run_module
 from tests.serving.bench import CLICKS, DEFINITIONS, Bench, plan_of, project_of
 
@@ -48,12 +49,16 @@ def work(folder: Path, guarantee: str, into: str) -> None:
     settings = Settings("sinks", log=LogSettings(free_bytes_min=0))
     project = project_of(folder, sql)
     intake = Intake(project.streams["told"], topic, settings=settings)
-    target = target_of(bench.plan.sinks[0], project, lambda _, events: intake.submit(events))
-    sink = Sink(bench.plan.sinks[0], "", bench.reader, target)
-    sink.step()
+    plan, there = bench.plan.sinks[0], Surroundings(project, lambda _, sent: intake.submit(sent))
+    sink, writer = Sink(plan, "", bench.reader), plan.destination.connect(there)
+    delivery = QueueDelivery(DeliveryRoute.of_sink(plan), writer, bench.store.db, settings.notify)
+    sink.look()
+    delivery.drain()
     for click in SENT[done:]:
         bench.send(click)
-        sink.step()
+        sink.look()
+        delivery.drain()
+    assert delivery.problem is None
     topic.close()
     bench.close()
 
@@ -73,7 +78,7 @@ def delivered(folder: Path, into: str = "file") -> list[int]:
         msgspec.json.decode(record)["pane_sequence"]
         for block in reader.blocks(0, Interval(0, reader.end().offsets[0]))
         for record, status in zip(block.records(), block.statuses, strict=True)
-        if status == Status.EVENT
+        if status == EventStatus.EVENT
     ]
 
 

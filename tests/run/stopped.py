@@ -10,10 +10,10 @@ import pytest
 from master.bench import InProcess
 from serving.bench import CLICKS, DEFINITIONS, Bench, plan_of
 
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.log.embedded.mark import Mark
+from headrace.log.embedded.mark import DurableMark
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 
@@ -61,7 +61,7 @@ def _fill_log(project: Project) -> None:
             archive.step(100)
         topic.append(click.partition, [click.record], bytes(1)).result()
     topic.append(1, [b"not \xff json"], bytes(1)).result()
-    topic.append(1, [CLICKS[0].record], bytes([Status.DUPLICATE])).result()
+    topic.append(1, [CLICKS[0].record], bytes([EventStatus.DUPLICATE])).result()
     topic.close()
 
 
@@ -72,7 +72,7 @@ def cut_power(project: Project, mark: bytes) -> None:
 
 
 OLD_MARKS = [
-    pytest.param(Mark(0, 0, 0).encoded(), id="old"),
+    pytest.param(DurableMark(0, 0, 0).encoded(), id="old"),
     pytest.param(b"", id="empty"),
     pytest.param(b"torn", id="torn"),
 ]

@@ -1,4 +1,4 @@
-"""The rules of a project without Spark: one look after each epoch, and actions in their threads."""
+"""The rules of a project without Spark: looks after epochs, and destinations in their threads."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import BadSetting, DiskFull
+from headrace.core.problems import Problem
+from headrace.core.report import Report
 from headrace.core.time import MILLISECOND, SECOND
 from headrace.ingest.intake import Receipt
-from headrace.run import alerts as module
-from headrace.run.alerts import Alerts
+from headrace.run import deliveries as module
+from headrace.run.alerts import RuleEvaluator
+from headrace.run.deliveries import Deliveries
 from headrace.serving.ledger import Alert, alert, numbers
+from headrace.serving.outbox import Queue
 from tests.run.waiting import wait
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, TOLD, RuleBench, rule_project
@@ -28,7 +32,37 @@ NOTIFY = {
     "hosts": ("localhost",), "private": True, "secret": "s", "pause_us": 20 * MILLISECOND,
     "pause_max_us": 50 * MILLISECOND, "answer_us": 200 * MILLISECOND,
 }  # fmt: skip
-Run = Callable[..., tuple[RuleBench, Alerts]]
+
+
+class Notifying:
+    """The rules of a project, and what delivers for them."""
+
+    def __init__(
+        self, bench: RuleBench, folder: Path, rules: str, submit: Any, **said: Any
+    ) -> None:
+        report: Report = lambda *_: None  # noqa: E731
+        project, db = rule_project(folder, rules, **said), bench.store.db
+        self.rules = RuleEvaluator(bench.plan, db, report)
+        self.deliveries = Deliveries(bench.plan, project, db, submit, report)
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [*self.rules.problems, *self.deliveries.problems]
+
+    def start(self) -> None:
+        self.rules.start()
+        self.deliveries.start()
+
+    def drain(self) -> None:
+        self.rules.look()
+        self.deliveries.drain()
+
+    def stop(self) -> None:
+        self.rules.stop()
+        self.deliveries.stop()
+
+
+Run = Callable[..., tuple[RuleBench, Notifying]]
 
 
 @pytest.fixture
@@ -44,15 +78,13 @@ def refuse(stream: str, events: Any) -> Future[Receipt]:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Run]:
-    made: list[tuple[RuleBench, Alerts]] = []
+    made: list[tuple[RuleBench, Notifying]] = []
 
-    def make(rules: str, submit: Any = refuse, **notify: Any) -> tuple[RuleBench, Alerts]:
+    def make(rules: str, submit: Any = refuse, **notify: Any) -> tuple[RuleBench, Notifying]:
         said = {**NOTIFY, **notify}
         bench = RuleBench(tmp_path / "serving.db", rules=rules, notify=said)
         bench.build()
-        project = rule_project(tmp_path, rules, **said)
-        alerts = Alerts(bench.plan, project, bench.store.db, submit, lambda *_: None)
-        made.append((bench, alerts))
+        made.append((bench, Notifying(bench, tmp_path, rules, submit, **said)))
         return made[-1]
 
     yield make
@@ -84,11 +116,11 @@ def shown(bench: RuleBench) -> Alert:
 
 def test_a_rule_that_is_held_is_looked_for_when_it_is_released(running: Run) -> None:
     bench, alerts = running(f"{SLOW} NOTIFY FILE 'alerts.ndjson'")
-    alerts.start(hold={"slow"})
+    alerts.rules.start(hold={"slow"})
     bench.send(Click("/a", "ann", 5, 99))
-    alerts.look()
+    alerts.rules.look()
     assert bench.alerts() == []
-    alerts.release()
+    alerts.rules.release()
     wait(lambda: len(bench.alerts()) == 1)
 
 
@@ -164,14 +196,13 @@ def test_notification_that_is_refused_is_kept_with_the_reason(
     assert count(bench).failed == 1
 
 
-def slow_webhook(running: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[RuleBench, Alerts]:
+def slow_webhook(running: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[RuleBench, Notifying]:
     """A hundred notices, of which each takes 50 ms."""
     bench, alerts = running(f"{SLOW} NOTIFY FILE 'alerts.ndjson'")
     bench.send(*clicks(100))
-    (deliveries,) = alerts.deliveries
-    action = deliveries.action
-    monkeypatch.setattr(action, "at_once", 1, raising=False)
-    monkeypatch.setattr(action, "deliver", lambda due: time.sleep(0.05))
+    (delivery,) = alerts.deliveries.made.values()
+    monkeypatch.setattr(delivery.writer, "at_once", 1, raising=False)
+    monkeypatch.setattr(delivery.writer, "deliver", lambda due: time.sleep(0.05))
     return bench, alerts
 
 
@@ -190,7 +221,8 @@ def test_who_is_continued_by_others_delivers_nothing_at_its_end(
     running: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench, alerts = slow_webhook(running, monkeypatch)
-    alerts.halt()
+    alerts.rules.stop()
+    alerts.deliveries.halt()
     assert (count(bench).alerts, count(bench).waiting) == (100, 100)
 
 
@@ -204,10 +236,12 @@ def test_a_store_that_cannot_be_written_does_not_keep_the_rest_from_stopping(
         raise DiskFull("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(alerts.deliveries[0].queue, "delivered", full)
+        patch.setattr(Queue, "delivered", full)
         alerts.stop()
     said = "file alerts.ndjson was not notified: the disk is full"
-    assert alerts.problems == {"action file alerts.ndjson": said}
+    (problem,) = alerts.problems
+    assert (problem.kind, problem.name) == ("action", "file alerts.ndjson")
+    assert problem.message == said
     assert count(bench).waiting == 1
 
 
@@ -243,12 +277,12 @@ def test_queue_of_a_dead_webhook_takes_no_memory(running: Run, receiver: Receive
 def test_rule_that_fails_says_so_and_the_others_go_on(running: Run, tmp_path: Path) -> None:
     other = f"CREATE RULE other AS {SLOW.partition(' AS ')[2]}"
     bench, alerts = running(f"{SLOW}; {other} NOTIFY FILE 'alerts.ndjson'")
-    alerts.look()
+    alerts.rules.look()
     with bench.store.write() as db:
         db.execute("UPDATE _looks SET since = 'x' WHERE rule = 'slow'")
     bench.send(*clicks(2))
     alerts.drain()
-    assert list(alerts.problems) == ["rule slow"]
+    assert [(one.kind, one.name) for one in alerts.problems] == [("rule", "slow")]
     assert len(ids(tmp_path)) == 2
 
 
@@ -269,11 +303,10 @@ def test_what_waits_for_an_action_that_is_gone_has_failed(
     alerts.drain()
     rules = f"{SLOW} NOTIFY FILE 'alerts.ndjson'"
     bench.redeploy(rules)
-    project = rule_project(tmp_path, rules, **NOTIFY)
-    after = Alerts(bench.plan, project, bench.store.db, refuse, lambda *_: None)
+    after = RuleEvaluator(bench.plan, bench.store.db, lambda *_: None)
     after.start(hold=())
     assert count(bench).failed == 0, "before its views are built, the other plan may be taken back"
     after.release()
-    after.halt()
+    after.stop()
     (delivery,) = shown(bench).deliveries
     assert (delivery.state, delivery.reason) == ("failed", "the rule does not name it any more")

@@ -15,9 +15,9 @@ from .receiver import Receiver
 pytestmark = pytest.mark.process
 
 POINTS = [
-    "alerts.saving:1", "alerts.saved:1", "alert.delivered:1", "alerts.saving:3", "alerts.saved:3",
-    "alert.delivered:2", "alert.delivered:3", "generation.promoted:1", "epoch.committed:2",
-    "alerts.saved:4", "alert.delivered:7",
+    "alerts.saving:1", "alerts.saved:1", "outbox.delivered:1", "alerts.saving:3", "alerts.saved:3",
+    "outbox.delivered:2", "outbox.delivered:3", "generation.promoted:1", "epoch.committed:2",
+    "alerts.saved:4", "outbox.delivered:7",
 ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from master.test_damage import flip
 from typer.testing import CliRunner
 
 from headrace.access.access import Access
-from headrace.access.audit_log import By
+from headrace.access.audit_log import Actor
 from headrace.cli.main import app
 from headrace.compile.passes import stream_plan
 from headrace.core.errors import (
@@ -31,6 +31,7 @@ from headrace.core.errors import (
     Unavailable,
 )
 from headrace.core.position import Interval, Position
+from headrace.core.problems import Problems
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
 from headrace.ingest.files import FilesConnector
@@ -83,14 +84,15 @@ def importing(project: Project) -> Iterator[FilesConnector]:
     check_parts(layout, project.streams)
     inlets.open()
     definition = project.streams["clicks"]
-    yield FilesConnector(definition, inlets.intakes["clicks"], project.folder, layout.ingest)
+    given = inlets.intakes["clicks"], project.folder, layout.ingest, Problems("source")
+    yield FilesConnector(definition, *given)
     inlets.close()
 
 
 def import_all(project: Project) -> None:
     with importing(project) as connector:
-        connector.look(GO)
-        connector.look(GO)
+        connector.scan(GO)
+        connector.scan(GO)
 
 
 def archive(project: Project) -> None:
@@ -150,7 +152,7 @@ def test_a_backup_beside_an_import_neither_repeats_nor_loses_an_event(
     project, stop = files_project(tmp_path / "shop"), threading.Event()
     (project.folder / "inbox/a.ndjson").write_bytes(lines(0, 50_000))
     with importing(project) as connector:
-        worker = threading.Thread(target=lambda: (connector.look(stop), connector.look(stop)))
+        worker = threading.Thread(target=lambda: (connector.scan(stop), connector.scan(stop)))
         worker.start()
         for number in range(4):
             backup(Layout.of(project), "shop", tmp_path / f"copy{number}")
@@ -199,7 +201,7 @@ def test_answers_users_and_what_people_did_are_restored(tmp_path: Path) -> None:
     project = make_stopped(tmp_path / "project")
     layout = Layout.of(project)
     access = Access(layout.access, "stopped")
-    access.add_user("ada", "viewer", By("admin"))
+    access.add_user("ada", "viewer", Actor("admin"))
     access.close()
     with closing(sqlite3.connect(layout.store)) as db, db:
         text = "CREATE RULE slow AS SELECT * FROM clicks WHERE ms > 10"
@@ -374,12 +376,12 @@ def test_a_restored_sink_does_not_repeat_the_ids_of_panes_that_the_log_has(tmp_p
     store = Layout.of(project).store
     with closing(sqlite3.connect(store)) as db, db:
         for name in ("a", "b"):
-            db.execute("INSERT INTO _sinks VALUES (?, 'f', 7, 7, NULL, 0, 'begun')", (name,))
+            db.execute("INSERT INTO _sinks VALUES (?, 'f', 7, NULL, 0, 'begun')", (name,))
     backup(Layout.of(project), "stopped", tmp_path / "copy")
     shutil.rmtree(project.state)
     restore(Layout.of(project), tmp_path / "copy")
     sinks = rows_of(store)["_sinks"]
-    assert [sink[:4] for sink in sinks] == [("a", "f", 7, 7), ("b", "f", 7, 7)]
+    assert [sink[:3] for sink in sinks] == [("a", "f", 7), ("b", "f", 7)]
     assert len({"begun", *(sink[-1] for sink in sinks)}) == 3
 
 

@@ -51,15 +51,15 @@ def test_a_watch_that_is_added_during_the_build_of_a_rule_does_not_remove_it(
     service: SlowToBuild,
 ) -> None:
     rule = f"CREATE RULE other AS {SELECT}"
-    first = threading.Thread(target=service.rulebook.add, args=(rule, "ann"))
+    first = threading.Thread(target=service.rule_service.add, args=(rule, "ann"))
     first.start()
     assert service.building.wait(10)
     text = watch("w", 40, "AFTER 1 MATCH")
-    second = threading.Thread(target=service.watchbook.add, args=(text, "bob"))
+    second = threading.Thread(target=service.watch_service.add, args=(text, "bob"))
     second.start()
     second.join(0.3)  # long enough to read the rules, if it did not wait
     service.built.set()
     for thread in (first, second):
         thread.join(10)
     assert list(kept_rules(service.store)) == ["other"]
-    assert service.watchbook.watch("w").state == "active"
+    assert service.watch_service.watch("w").state == "active"

@@ -1,4 +1,4 @@
-"""One queue with a held clock: pauses, the end of attempts, and what is kept."""
+"""One queue with a held clock: pauses, the end of attempts, order, and what is kept."""
 
 from __future__ import annotations
 
@@ -7,33 +7,39 @@ from pathlib import Path
 
 import pytest
 
-from headrace.compile.plan import ActionPlan
+from headrace.core.errors import Conflict, DiskFull
+from headrace.core.problems import ProblemKey
+from headrace.core.subscription import Guarantee
 from headrace.core.time import MINUTE, SECOND
 from headrace.define.settings import NotifySettings
-from headrace.run.actions.protocol import Undeliverable
-from headrace.run.deliveries import Deliveries
-from headrace.serving.notices import _DUE_ACTIONS, Notice, due_actions
+from headrace.destination.file import FileDestination
+from headrace.destination.protocol import DestinationWriter, Message, Undeliverable
+from headrace.run.delivery import DeliveryRoute, QueueDelivery
+from headrace.serving.notices import forget_others
+from headrace.serving.outbox import _DUE_QUEUES, Queue, due_queues, put_panes
+from headrace.serving.sinks import numbers, open_account
+from headrace.serving.tally import tally
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, RuleBench
 
-PLAN = ActionPlan("file", "a.ndjson")
+ROUTE = DeliveryRoute.of_notified(FileDestination("a.ndjson"))
 
 
-class Door:
-    """An action that raises what it is told to, or takes what it is given."""
+class Door(DestinationWriter):
+    """A writer that raises what it is told to, or takes what it is given."""
 
     at_once = 2
 
     def __init__(self) -> None:
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.took: list[str] = []
         self.calls = 0
 
-    def deliver(self, notices: Sequence[Notice]) -> None:
+    def deliver(self, messages: Sequence[Message]) -> None:
         self.calls += 1
         if self.error:
             raise self.error
-        self.took += [notice.key for notice in notices]
+        self.took += [message.key for message in messages]
 
 
 @pytest.fixture
@@ -47,14 +53,14 @@ def bench(tmp_path: Path) -> Iterator[RuleBench]:
     made.close()
 
 
-def deliveries(bench: RuleBench, door: Door, **said: int) -> Deliveries:
+def deliveries(bench: RuleBench, door: Door, **said: int) -> QueueDelivery:
     settings = NotifySettings(pause_us=SECOND, pause_max_us=MINUTE, **said)
-    return Deliveries(PLAN, door, bench.store.db, settings, bench.clock)
+    return QueueDelivery(ROUTE, door, bench.store.db, settings, bench.clock)
 
 
 def states(bench: RuleBench) -> list[tuple[str, int, str | None]]:
     with bench.store.read() as db:
-        sql = "SELECT state, attempts, reason FROM _notices ORDER BY number"
+        sql = "SELECT state, attempts, reason FROM _outbox ORDER BY number"
         return db.execute(sql).fetchall()
 
 
@@ -81,29 +87,30 @@ def test_pauses_double_up_to_a_limit_and_attempts_end(bench: RuleBench) -> None:
         bench.clock.now_us += SECOND
     assert pauses == [0, 1, 2, 4, 8, 16, 32, 60, 60]
     assert states(bench) == [("failed", 9, "it answered 500")] * 3
-    assert queue.problem == "file a.ndjson was not notified: it answered 500"
+    assert queue.problem is not None
+    assert queue.problem.message == "file a.ndjson was not notified: it answered 500"
     assert bench.clock() > began
 
 
-def test_actions_with_something_due_are_found_without_reading_all_that_waits(
+def test_queues_with_something_due_are_found_without_reading_all_that_waits(
     bench: RuleBench,
 ) -> None:
     now = bench.clock()
     with bench.store.write() as db:
         db.executemany(
-            "INSERT INTO _notices SELECT NULL, ?1, key, rule, alerts, body, ?2, 0, ?3, NULL, NULL, "
-            "queued_at FROM _notices WHERE action = 'file a.ndjson'",
+            "INSERT INTO _outbox SELECT NULL, ?1, key, NULL, rule, alerts, body, ?2, 0, ?3, NULL, "
+            "NULL, queued_at FROM _outbox WHERE queue = 'file a.ndjson'",
             [
                 ("call later", "waiting", now + 1),
                 ("call now", "waiting", now),
                 ("stream done", "delivered", now),
             ],
         )
-        assert due_actions(db, now) == ["call now", "file a.ndjson"]
-        steps = db.execute(f"EXPLAIN QUERY PLAN {_DUE_ACTIONS}", (now,)).fetchall()
-        assert not [step for *_, step in steps if step.startswith("SCAN _notices")]
-        db.execute("DELETE FROM _notices")
-        assert due_actions(db, now) == []
+        assert due_queues(db, now) == ["call now", "file a.ndjson"]
+        steps = db.execute(f"EXPLAIN QUERY PLAN {_DUE_QUEUES}", (now,)).fetchall()
+        assert not [step for *_, step in steps if step.startswith("SCAN _outbox")]
+        db.execute("DELETE FROM _outbox")
+        assert due_queues(db, now) == []
 
 
 def test_one_that_waits_does_not_hold_up_others(bench: RuleBench) -> None:
@@ -127,3 +134,168 @@ def test_what_is_refused_for_good_is_not_tried_again(bench: RuleBench) -> None:
     while queue.step():
         pass
     assert states(bench) == [("failed", 1, "it answered 410")] * 3
+
+
+def test_an_alert_whose_id_the_stream_has_is_delivered(bench: RuleBench) -> None:
+    door = Door()
+    door.error = Conflict("stream 'told' has other events with the ids of 2 panes")
+    queue = deliveries(bench, door)
+    while queue.step():
+        pass
+    assert states(bench) == [("delivered", 1, None)] * 3
+    assert queue.problem is None
+
+
+def full(*_: object) -> None:
+    raise DiskFull("the disk is full")
+
+
+def test_while_the_store_cannot_be_written_little_comes_again(
+    bench: RuleBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = Door()
+    queue = deliveries(bench, door)
+    with monkeypatch.context() as patch:
+        patch.setattr(Queue, "delivered", full)
+        pauses = []
+        for _ in range(16):
+            before = door.calls
+            if not queue.rests:
+                queue.drain()
+            pauses.append(door.calls - before)
+            bench.clock.now_us += SECOND
+    assert pauses == [1, 1, 0, 1, 0, 0, 0, 1, *[0] * 7, 1], "after 1, 2, 4 and 8 seconds"
+    assert queue.problem is not None
+    assert queue.problem.message == "file a.ndjson was not notified: the disk is full"
+    bench.clock.now_us += MINUTE
+    queue.drain()
+    assert (queue.problem, queue.unsettled) == (None, False)
+    assert states(bench) == [("delivered", 1, None)] * 3
+
+
+def test_a_store_that_could_not_be_read_is_no_problem_when_it_can(
+    bench: RuleBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = deliveries(bench, Door())
+    queue.drain()
+    with monkeypatch.context() as patch:
+        patch.setattr(Queue, "due", full)
+        queue.drain()
+    assert (queue.problem is not None, queue.unsettled) == (True, True)
+    bench.clock.now_us += SECOND
+    queue.drain()
+    assert (queue.problem, queue.unsettled) == (None, False)
+
+
+def test_a_failure_after_the_store_is_back_is_told(
+    bench: RuleBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = Door()
+    queue = deliveries(bench, door)
+    with monkeypatch.context() as patch:
+        patch.setattr(Queue, "due", full)
+        queue.drain()
+    bench.clock.now_us += SECOND
+    door.error = ConnectionError("it answered 500")
+    queue.drain()
+    assert queue.problem is not None
+    assert queue.problem.message == "file a.ndjson was not notified: it answered 500"
+
+
+def test_what_ends_a_thread_is_a_problem_and_not_tried_at_once(bench: RuleBench) -> None:
+    door = Door()
+    door.error = SystemExit(1)
+    queue = deliveries(bench, door)
+    queue.drain()
+    assert queue.problem is not None
+    assert queue.problem.message == "file a.ndjson was not notified: SystemExit: 1"
+    assert queue.rests
+
+
+# Panes
+
+
+class Kept(Door):
+    """A destination that knows which panes it has."""
+
+    def deliver(self, messages: Sequence[Message]) -> None:
+        super().deliver(messages)
+        self.took = [key.rpartition(":")[2] for key in self.took]
+
+    def newest(self) -> int:
+        return int(self.took[-1]) if self.took else 0
+
+
+def sink(bench: RuleBench, door: Door, guarantee: Guarantee, panes: int = 5) -> QueueDelivery:
+    account = open_account(bench.store.db, "out", "v1")
+    with bench.store.write() as db:
+        put_panes(db, "out", [(n, b"{}") for n in range(1, panes + 1)], bench.clock())
+        db.execute("UPDATE _sinks SET sequence = ?", (panes,))
+    assert account.sequence == 0
+    key = ProblemKey("sink", "out", "delivery")
+    route = DeliveryRoute(
+        "sink out", FileDestination("x"), key, "sink 'out' failed", guarantee, "out"
+    )
+    settings = NotifySettings(pause_us=MINUTE, attempts_max=1)
+    return QueueDelivery(route, door, bench.store.db, settings, bench.clock)
+
+
+def test_panes_keep_their_order_and_are_never_given_up(bench: RuleBench) -> None:
+    door = Kept()
+    delivery = sink(bench, door, Guarantee.AT_LEAST_ONCE)
+    door.error = Undeliverable("it is dead")
+    for _ in range(20):
+        assert not delivery.rests
+        delivery.drain()
+        assert delivery.rests
+        bench.clock.now_us += SECOND
+    assert door.calls == 20
+    assert delivery.problem is not None
+    assert delivery.problem.message == "sink 'out' failed: it is dead"
+    door.error = None
+    bench.clock.now_us -= 5 * MINUTE  # also if the clock is set back
+    with bench.store.write() as db:
+        put_panes(db, "out", [(6, b"{}")], bench.clock())
+    bench.clock.now_us += 5 * MINUTE
+    delivery.drain()
+    assert door.took == ["1", "2", "3", "4", "5", "6"]
+    assert delivery.problem is None
+    with bench.store.read() as db:
+        assert db.execute("SELECT count(*) FROM _outbox WHERE sink = 'out'").fetchone() == (0,)
+
+
+def test_exactly_once_asks_again_what_is_there_after_a_failure(bench: RuleBench) -> None:
+    door = Kept()
+    delivery = sink(bench, door, Guarantee.EXACTLY_ONCE)
+    assert delivery.unsettled
+    delivery.step()
+    door.took.append("3")  # of a write that was cut in the middle
+    door.error = OSError("the disk has a defect")
+    delivery.step()
+    assert delivery.unsettled
+    door.error = None
+    bench.clock.now_us += SECOND
+    delivery.drain()
+    assert door.took == ["1", "2", "3", "4", "5"]
+
+
+def test_at_most_once_does_not_try_again(bench: RuleBench) -> None:
+    door = Kept()
+    delivery = sink(bench, door, Guarantee.AT_MOST_ONCE)
+    door.error = OSError("the disk has a defect")
+    delivery.step()
+    door.error = None
+    bench.clock.now_us += SECOND
+    delivery.drain()
+    assert door.took == ["3", "4", "5"]
+
+
+def test_panes_are_no_notifications(bench: RuleBench) -> None:
+    with bench.store.read() as db:
+        before = tally(db, bench.clock())
+    sink(bench, Kept(), Guarantee.EXACTLY_ONCE)
+    with bench.store.read() as db:
+        assert tally(db, bench.clock()) == before
+    forget_others(bench.store.db, bench.plan.rules, bench.clock())
+    with bench.store.read() as db:
+        assert numbers(db, "out") == (5, 0, 5, 0)

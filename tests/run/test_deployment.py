@@ -5,7 +5,6 @@ epochs wait only while the store gets the plan.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +15,17 @@ from serving.bench import DEFINITIONS, plan_of
 
 from headrace.compile.plan import Plan
 from headrace.core.errors import Conflict, DiskFull
+from headrace.core.problems import Problem
 from headrace.core.watchdog import Watchdog
 from headrace.define.project import Project
+from headrace.run.deliveries import Deliveries
 from headrace.run.deployment import Deployment, Ground
 from headrace.run.schedule import Schedule
-from headrace.run.starts import Starts
 from headrace.run.tables import Tables
 from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
 
 from .stopped import make_stopped
-from .waiting import wait
 
 CHANGED = DEFINITIONS + "CREATE VIEW slow AS SELECT page, max(ms) AS slowest FROM clicks GROUP BY 1"
 
@@ -46,9 +45,7 @@ class Kept:
     done: list[str] = field(default_factory=list)
     fails: Exception | None = None
     built: Any = None
-    starting: bool = False
-    speed_runs: bool = True
-    mends: int = 0
+    starts: int = 0
     during_build: Callable[[], object] = lambda: None
 
     def serves(self, plan: Plan, flow: Any) -> bool:
@@ -66,8 +63,8 @@ class Kept:
         if self.fails is not None:
             raise self.fails
 
-    def mend(self) -> None:
-        self.mends += 1
+    def start(self) -> None:
+        self.starts += 1
 
     def archive(self) -> int:
         return 0
@@ -111,12 +108,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     hub: Any = Hub(store.db, project.settings.subscribe, None)  # type: ignore[arg-type]
     nothing: Any = lambda *_: None  # noqa: E731
     lineage: Any = Quiet()
-    shared = Watchdog(), Starts()
-    ground = Ground(None, store, {}, hub, lineage, nothing, nothing, nothing, *shared)
+    ground = Ground(None, store, {}, hub, lineage, nothing, nothing, nothing, Watchdog())
     pipelines: Any = {"clicks": pipeline}
     tables = Tables((), project.folder, pipelines, store, lambda table: None)
     schedule = Schedule(pipelines, {}, project.settings, nothing, tables=tables)
-    parts: list[Any] = [Idle(), Idle(), Idle()]
+    deliveries = Deliveries(plan, project, store.db, nothing, nothing)
+    parts: list[Any] = [Idle(), Idle(), Idle(), deliveries]
     before = Deployment(project, plan, store, pipelines, schedule, *parts, tables)
     schedule.start()
     yield Bench(project, store, ground, pipeline, before)
@@ -125,12 +122,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 class Idle:
-    """Ends without delivering, since whoever takes over continues."""
+    """Has nothing to look for."""
 
     def __init__(self) -> None:
-        self.problems: dict[str, str] = {}
+        self.problems: list[Problem] = []
 
-    def halt(self) -> None:
+    def stop(self) -> None:
         """Nothing runs."""
 
 
@@ -191,29 +188,11 @@ def test_a_watch_whose_shape_is_not_deployed_is_refused_and_not_added(bench: Ben
     assert added == []
 
 
-def test_a_query_that_fails_during_the_build_is_mended(bench: Bench) -> None:
-    def fail() -> None:
-        before = bench.pipeline.mends
-        wait(lambda: bench.pipeline.mends > before, 10)
-
-    bench.pipeline.during_build = fail
+def test_speed_is_started_after_the_build(bench: Bench) -> None:
+    starts = list[int]()
+    bench.pipeline.during_build = lambda: starts.append(bench.pipeline.starts)
     replaced(bench, plan_of(CHANGED))
-    assert "rules are noted" in bench.pipeline.done
-
-
-def test_a_query_that_does_not_run_yet_is_not_started_during_the_build(bench: Bench) -> None:
-    mends = list[int]()
-
-    def count() -> None:
-        before = bench.pipeline.mends
-        time.sleep(0.3)  # three turns of the schedule
-        mends.append(bench.pipeline.mends - before)
-
-    bench.pipeline.speed_runs, bench.pipeline.during_build = False, count
-    replaced(bench, plan_of(CHANGED))
-    assert mends == [0]
-    before = bench.pipeline.mends
-    wait(lambda: bench.pipeline.mends > before, 10)
+    assert (starts, bench.pipeline.starts) == ([0], 1)
 
 
 def test_a_run_that_is_to_stop_builds_no_further_stream(bench: Bench) -> None:

@@ -22,7 +22,7 @@ from headrace.run.instance import Instance
 from headrace.run.lock import running_token
 from headrace.serving.hearer import Heard
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
-from tests.access.people import bearer
+from tests.access.users import bearer
 
 from .stopped import make_stopped
 

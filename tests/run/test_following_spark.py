@@ -16,20 +16,21 @@ from master.bench import InProcess
 from headrace.compile.follow import followed
 from headrace.compile.plan import Plan
 from headrace.core.errors import BadQuery, HeadraceError, Refused
-from headrace.core.event import Status
+from headrace.core.event import EventStatus
 from headrace.core.position import Position
-from headrace.define.following import read_stream_subscription
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
+from headrace.define.stream_subscription import read_stream_subscription
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with
 from headrace.run.following import Following, Plain
 from headrace.run.questions import Questions
 from headrace.serving import channel as body
-from headrace.serving.channel import Channel, Source
-from headrace.serving.hearer import Heard, Hearer
+from headrace.serving.channel import Source
+from headrace.serving.hearer import Heard
 from headrace.serving.sqlite_store import SqliteStore
+from tests.serving.streams_bench import channel_of, joined
 
 SETTINGS = """
 name = "following"
@@ -113,7 +114,7 @@ def fill(project: Project, plan: Plan) -> None:
             archive.step(100)
             topic.append(0, [b"not json"], bytes(1)).result()
         topic.append(number % 2, [json.dumps(said).encode()], bytes(1)).result()
-    topic.append(1, [json.dumps(EVENTS[1]).encode()], bytes([Status.DUPLICATE])).result()
+    topic.append(1, [json.dumps(EVENTS[1]).encode()], bytes([EventStatus.DUPLICATE])).result()
     topic.close()
     fill_sales(project, plan)
 
@@ -168,10 +169,9 @@ def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plac
 
 def heard(source: Source, after: Position = START, events_max: int = 100) -> list[Heard]:
     """All that one hears who begins there."""
-    channel = Channel(source, events_max)
-    hearer = Hearer(None, lambda: None, channel.leave)
-    channel.join(hearer, after)
-    while channel.turn():
+    channel = channel_of(source, events_max)
+    hearer = joined(channel, after)
+    while channel.look() is not None:
         pass
     return hearer.take()
 

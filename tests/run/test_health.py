@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -10,14 +11,15 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from headrace.api.service import Problem, Status
+from headrace.api.service import ProjectStatus
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
-from headrace.cli.running import progress_words
-from headrace.cli.status import shown
+from headrace.cli.running import progress_text
+from headrace.cli.status import render
+from headrace.core.problems import Problem
 from headrace.core.time import SECOND
 from headrace.define.settings import LogSettings
-from headrace.run.health import disk_problem, problems_of, with_health
+from headrace.run.health import disk_problems, problems_of, with_health
 from headrace.run.metrics import exposition
 from headrace.run.observatory.subject import Signs
 from headrace.run.offline import Offline
@@ -25,15 +27,17 @@ from headrace.serving.tally import Tally
 from run.test_topology import nodes, offline, running, triggered
 
 __all__ = ["offline"]  # the project of the graph's tests
+SINCE = "2026-01-01T00:00:00Z"
 LATE = "events of 'clicks' have waited for speed for more than 14s"
 
 
-def judged(offline: Offline, state: str = "running", reason: str = "", **problems: str) -> Status:
+def judged(
+    offline: Offline, state: str = "running", reason: str = "", problems: Sequence[Problem] = ()
+) -> ProjectStatus:
     """The status as if the project ran, with these problems of workers and steps."""
-    said = {key.replace("_", " ", 1): text for key, text in problems.items()}
-    offline.signs = lambda: Signs(running=True, problems=said)  # type: ignore[method-assign]
+    offline.signs = lambda: Signs(running=True, problems=problems)  # type: ignore[method-assign]
     plan = offline.deployed()
-    return with_health(offline, plan, offline.status_of(state, reason, plan, said))
+    return with_health(offline, plan, offline.status_of(state, reason, plan, problems))
 
 
 def later(offline: Offline, seconds: int) -> None:
@@ -41,10 +45,10 @@ def later(offline: Offline, seconds: int) -> None:
     offline.store.clock = lambda: now + seconds * SECOND
 
 
-def everywhere(status: Status) -> list[str]:
+def everywhere(status: ProjectStatus) -> list[str]:
     """What `top`, `status` and the metrics show."""
     screen = Console(file=StringIO(), width=120, highlight=False, markup=False)
-    for part in (frame(status, [], Rates(lambda: 0.0), 120), *shown(status)):
+    for part in (frame(status, [], Rates(lambda: 0.0), 120), *render(status)):
         screen.print(part)
     file: Any = screen.file
     return [file.getvalue(), exposition(status, Tally({}, {})).decode()]
@@ -62,7 +66,7 @@ def test_a_project_that_is_well_has_no_problems(offline: Offline) -> None:
 def test_events_that_wait_are_a_warning_everywhere(offline: Offline) -> None:
     later(offline, 20)
     status = judged(offline)
-    assert status.problems == [Problem("speed:clicks", LATE, "warn")]
+    assert status.problems == [Problem("speed", "clicks", "waiting", LATE, "warn")]
     assert status.state == "running"
     screen, metrics = everywhere(status)
     assert screen.count(f"warning: {LATE}") == 2
@@ -84,21 +88,32 @@ def test_events_that_wait_for_long_are_a_problem_everywhere(offline: Offline) ->
 @pytest.mark.parametrize(
     ("key", "about"),
     [
-        ("schedule", "schedule"),
-        ("speed_clicks", "speed:clicks"),
-        ("archive_clicks", "master:clicks"),
-        ("ingest_clicks", "source:clicks"),
-        ("tables", "table:sections"),
-        ("compile", "compile"),
+        (("part", "schedule", "worker"), "schedule"),
+        (("flow", "clicks", "speed"), "speed:clicks"),
+        (("flow", "clicks", "archive"), "master:clicks"),
+        (("source", "clicks", "connector"), "source:clicks"),
+        (("table", "sections", "reload"), "table:sections"),
+        (("part", "compile", "compile"), "compile"),
     ],
 )
 def test_what_a_worker_or_a_step_says_is_a_problem_once(
-    offline: Offline, key: str, about: str
+    offline: Offline, key: tuple[str, str, str], about: str
 ) -> None:
-    status = judged(offline, **{key: "it failed"})
-    assert status.problems == [Problem(about, "it failed", "bad")]
+    status = judged(offline, problems=[Problem(*key, "it failed", since=SINCE)])
+    (problem,) = status.problems
+    assert (problem.about, problem.what, problem.since) == (about, key[2], SINCE)
+    assert (problem.message, problem.level) == ("it failed", "bad")
     assert (status.state, status.reason) == ("degraded", "it failed")
     assert "problem: it failed" in everywhere(status)[0]
+
+
+def test_records_that_were_passed_over_are_a_warning_of_their_source(offline: Offline) -> None:
+    said = "stream 'clicks', file inbox/a.gz: it cannot be read beyond byte 7"
+    status = judged(offline, problems=[Problem("source", "clicks", "records", said, "warn")])
+    assert [(one.about, one.level) for one in status.problems] == [("source:clicks", "warn")]
+    assert (status.state, status.streams[0].problem) == ("running", said)
+    source = nodes(running(offline, Problem("source", "clicks", "records", said, "warn")))
+    assert (source["source:clicks"].health, source["source:clicks"].reason) == ("warn", said)
 
 
 def test_a_wrong_answer_is_a_problem(offline: Offline) -> None:
@@ -133,14 +148,16 @@ def test_nothing_waits_for_a_project_that_is_stopped(offline: Offline) -> None:
 def test_a_disk_without_room_is_a_problem(offline: Offline) -> None:
     state, settings = offline.layout.state, offline.project.settings
     project = replace(offline.project, settings=replace(settings, log=LogSettings()))
-    assert disk_problem(state, project, free=lambda path: 256 << 20) == {}
-    assert disk_problem(state, project, free=lambda path: (256 << 20) - 1) == {
-        "disk": "the disk has less than 268,435,456 bytes left, so events are refused"
-    }
+    assert disk_problems(state, project, free=lambda path: 256 << 20) == []
+    (problem,) = disk_problems(state, project, free=lambda path: (256 << 20) - 1)
+    assert (problem.about, problem.message) == (
+        "disk",
+        "the disk has less than 268,435,456 bytes left, so events are refused",
+    )
 
 
 def test_the_line_of_a_run_counts_the_problems() -> None:
     fields = {"events_per_second": 0, "lag_events": 31_600, "problems": 11, "warnings": 1}
-    assert progress_words(fields) == "0 events/s · 31,600 behind · 11 problems · 1 warning"
+    assert progress_text(fields) == "0 events/s · 31,600 behind · 11 problems · 1 warning"
     well = {"events_per_second": 5, "problems": 0, "warnings": 0}
-    assert progress_words(well) == "5 events/s"
+    assert progress_text(well) == "5 events/s"

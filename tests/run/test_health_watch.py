@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import threading
 
-from headrace.api.service import Problem
+from headrace.core.problems import Problem
 from headrace.run.health_watch import LOOK_S, SHARE, HealthWatch
 
-LATE = Problem("speed:clicks", "events of 'clicks' have waited for speed for more than 1m", "bad")
-SLOW = Problem("speed:orders", "an epoch of 'orders' takes longer than its trigger", "warn")
-SAID = Problem("master:clicks", "archive of stream 'clicks' failed: no room", "bad")
+WAITED, LONG = "events of 'clicks' have waited for speed for more than 1m", "an epoch takes longer"
+LATE = Problem("speed", "clicks", "waiting", WAITED)
+SLOW = Problem("speed", "orders", "waiting", LONG, "warn")
+SAID = Problem("master", "clicks", "archive", "archive of stream 'clicks' failed: no room")
 
 
 def test_only_what_is_bad_and_new_and_not_said_by_others_is_reported() -> None:
     found, told = [LATE, SLOW, SAID], list[object]()
     watch = HealthWatch(
         lambda: list(found),
-        lambda: [SAID.message],
+        lambda: [SAID],
         threading.Event(),
         lambda kind, fields: told.append((kind, fields["message"])),
     )

@@ -33,17 +33,22 @@ from headrace.core.errors import (
     NotReady,
     Unavailable,
 )
+from headrace.core.position import Position
+from headrace.core.problems import Problem, ProblemKey
 from headrace.core.time import DAY
 from headrace.define.project import Project, load_project
 from headrace.define.settings import WatchdogSettings
+from headrace.ingest.files import FilesConnector
 from headrace.run.connect import connect
 from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
 from headrace.run.offline import Offline
 from headrace.run.pipeline import Pipeline as RealPipeline
+from headrace.serving.broadcast import Lane
 from headrace.spark.jobs import BatchJobs
 from headrace.spark.query_client import QueryRequest
-from headrace.speed.query import SpeedQuery
+from headrace.speed.runner import EpochRunner
+from tests.serving.broadcast_bench import Looked
 
 from . import asking
 from .stopped import make_stopped
@@ -118,12 +123,14 @@ def test_a_port_that_is_taken_is_a_problem_until_it_is_free(
     try:
         instance.open()
         instance.start_sources()
-        wait(lambda: "ingest lines" in instance.problems(), 10)
-        assert "another process listens there" in instance.problems()["ingest lines"]
+        wait(lambda: bool(instance.problems()), 10)
+        (problem,) = instance.problems()
+        assert (problem.kind, problem.name) == ("source", "lines")
+        assert "another process listens there" in problem.message
         taken.close()
         (connector,) = instance.sources
         assert connector.listening.wait(10)
-        wait(lambda: instance.problems() == {}, 10)
+        wait(lambda: instance.problems() == [], 10)
         socket.create_connection(("127.0.0.1", port), 10).close()
     finally:
         taken.close()
@@ -189,11 +196,15 @@ def test_a_definition_that_cannot_be_read_ends_the_start_before_the_log_is_opene
     after.close()
 
 
+COMPILE = ProblemKey("part", "compile", "compile")
+
+
 @dataclass
 class Idle:
     """A part of a deployment that does nothing."""
 
-    problems: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    problems_of_watches: tuple[Problem, ...] = ()
 
     def stop(self) -> None:
         """Nothing runs."""
@@ -203,7 +214,7 @@ def made_of(
     instance: Instance, pipelines: dict[str, Any], schedule: Idle | None = None
 ) -> Deployment:
     """A deployment whose parts are idle."""
-    parts: list[Any] = [schedule or Idle(), Idle(), Idle(), Idle(), None]
+    parts: list[Any] = [schedule or Idle(), *(Idle() for _ in range(4)), None]
     return Deployment(instance.project, cast(Plan, None), instance.store, pipelines, *parts)
 
 
@@ -223,8 +234,7 @@ def test_rules_are_kept_only_after_their_first_build(
         return not ended()
 
     alerts = SimpleNamespace(release=lambda: done.append("released"))
-    said = {"problems": dict, "speed_problems": dict}
-    made = SimpleNamespace(build=build, stop=lambda: None, alerts=alerts, **said)
+    made = SimpleNamespace(build=build, stop=lambda: None, alerts=alerts, problems=list)
     monkeypatch.setattr(Deployment, "of", lambda *args: made)
     monkeypatch.setattr(instance.store, "deploy_rules", lambda *args: done.append("kept"))
     for method in ("join", "cancel"):  # Spark is not started here
@@ -262,7 +272,7 @@ def test_what_fails_because_spark_has_died_says_so(
 ) -> None:
     dead = SimpleNamespace(proc=SimpleNamespace(wait=lambda seconds: 3))
     monkeypatch.setattr(SparkContext, "_gateway", dead)
-    step = instance.watchdog.step("compile", "the compilation of the project", 1)
+    step = instance.watchdog.step(COMPILE, "the compilation of the project", 1)
     with pytest.raises(EngineFailed) as caught, instance.engine_checked(), step:
         raise Py4JNetworkError("Answer from Java side is empty")
     assert caught.value.message == "Spark ran out of memory, and its process has ended"
@@ -273,7 +283,7 @@ def test_what_fails_because_spark_has_died_says_so(
 
 
 def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> None:
-    with instance.watchdog.step("compile", "the compilation of the project", -1):
+    with instance.watchdog.step(COMPILE, "the compilation of the project", -1):
         said = [one.message for one in instance.status().problems]
     assert "the compilation of the project has not ended within -1us" in said
 
@@ -281,16 +291,15 @@ def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> Non
 def test_problems_of_all_workers_are_reported(project: Project) -> None:
     reports = list[tuple[str, dict[str, object]]]()
     instance = Instance(project, lambda kind, fields: reports.append((kind, fields)))
-    hub, board = instance.hub, instance.seen.board
-    hub._start()
-    board._start()
+    told = instance.hub.broadcast, instance.seen.board.broadcast
+    for broadcast, name in zip(told, ("subscriptions", "live"), strict=True):
+        Looked(broadcast, Lane(name)).join()
 
     def fail() -> None:
         raise ValueError("broken")
 
     shared = instance.seen.sampler.worker, instance.lineage.worker
-    for one in (hub.worker, board.worker, *shared):
-        assert one is not None
+    for one in (*told[0].workers, *told[1].workers, *shared):
         one._turn = fail
         one._tried()
     instance.close()
@@ -299,22 +308,38 @@ def test_problems_of_all_workers_are_reported(project: Project) -> None:
     assert said == {f"{name} failed: ValueError: broken" for name in names}
 
 
-def test_epochs_are_told_without_phases_when_the_jvm_is_gone(
-    instance: Instance,
+def test_a_source_that_fails_in_any_way_is_a_problem_of_it_also_after_a_redeploy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Gone:
-        @property
-        def recentProgress(self) -> list[Any]:  # noqa: N802, as Spark names it
-            raise ConnectionRefusedError(111, "Connection refused")
+    def broken(connector: FilesConnector, stop: threading.Event) -> None:
+        raise ValueError("not an error of ours")
 
-    progress = instance.signs().progress
-    pipeline = SimpleNamespace(speed=SimpleNamespace(query=Gone()), stop=lambda: None)
-    instance.deployment = made_of(instance, {"clicks": pipeline})
-    assert progress("clicks") == []
+    monkeypatch.setattr(FilesConnector, "run", broken)
+    (tmp_path / "headrace.toml").write_text('name = "files"\n')
+    (tmp_path / "project.sql").write_text(
+        "CREATE STREAM lines (n INT) WITH (source = 'files', path = 'inbox/*');"
+    )
+    instance = Instance(load_project(tmp_path), lambda kind, fields: None)
+    try:
+        instance.open()
+        instance.start_sources()
+        wait(lambda: bool(instance.problems()), 10)
+        expected = [("source:lines", "ingest lines failed: ValueError: not an error of ours")]
+        assert [(one.about, one.message) for one in instance.problems()] == expected
+        instance.state, instance.deployment = "running", made_of(instance, {})
+        monkeypatch.setattr(instance, "_planned", lambda project: None)
+        monkeypatch.setattr(instance, "_replaced", lambda *_: made_of(instance, {}))
+        before = instance.deployment
+        instance.redeploy({}, "ann")
+        assert instance.deployment is not before
+        assert [(one.about, one.message) for one in instance.problems()] == expected
+    finally:
+        instance.close()
 
 
 def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: Instance) -> None:
-    troubled = Idle({"archive clicks": "archive of stream 'clicks' failed: no room"})
+    said = "archive of stream 'clicks' failed: no room"
+    troubled = Idle([Problem("flow", "clicks", "archive", said)])
     instance.state, instance.reason = "running", ""
     settings = instance.project.settings
     patient = replace(settings, watchdog=WatchdogSettings(wait_us=1_000_000 * DAY))
@@ -322,10 +347,7 @@ def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: I
     assert instance.status().state == "running"
     instance.deployment = made_of(instance, {}, troubled)
     status = instance.status()
-    assert (status.state, status.reason) == (
-        "degraded",
-        "archive of stream 'clicks' failed: no room",
-    )
+    assert (status.state, status.reason) == ("degraded", said)
     assert status.streams[0].problem == status.reason
 
 
@@ -380,9 +402,7 @@ def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
             pool.run(QueryRequest("SELECT 1"))
         refused.append(told.value.message)
 
-    reading = threading.Thread(target=read)
-    instance.hub.streams._threads.add(reading)
-    reading.start()
+    Looked(instance.hub.broadcast, during=read).join()
     wait(lambda: pool._turns.waiting == 1, 10)
     began = time.monotonic()
     instance.close()
@@ -390,11 +410,22 @@ def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
     assert refused == ["the project is stopping"]
 
 
+def test_an_append_is_told_to_those_who_hear_its_stream(instance: Instance) -> None:
+    hears = Looked(instance.hub.broadcast, Lane("stream clicks", "clicks"))
+    hears.during = lambda: seen.append(instance.log_end("clicks"))
+    seen, hearer = list[Position](), hears.join()
+    wait(lambda: len(seen) == 1, 10)
+    instance.submit("Clicks", [CLICKS[0].record]).result(10)
+    wait(lambda: len(seen) == 2, 10)
+    assert sum(seen[1].offsets) == sum(seen[0].offsets) + 1
+    hearer.close()
+
+
 class Stopped(RealPipeline):
     """A stream's pipeline in a redeploy that does not keep it."""
 
     def __init__(self, stopping: bool) -> None:
-        self.speed = cast(SpeedQuery, SimpleNamespace(query=object(), stopping=stopping))
+        self.speed = cast(EpochRunner, SimpleNamespace(running=not stopping))
 
     def lag_events(self) -> int:
         return 5

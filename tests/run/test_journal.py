@@ -19,7 +19,9 @@ from headrace.api.server import HttpServer
 from headrace.define.layout import Layout
 from headrace.define.settings import HttpSettings, LogSettings
 from headrace.run.journal import BYTES_MAX, keep_journal, keep_no_journal
-from tests.access.people import bearer, open_access
+from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite_files import edit
+from tests.access.users import bearer, open_access
 from tests.api.conftest import Shop
 
 
@@ -54,6 +56,19 @@ def test_what_libraries_log_is_not_printed_but_kept(
     )  # fmt: skip
     assert "KeyboardInterrupt" in line["exception"]
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_migration_is_logged(tmp_path: Path) -> None:
+    path, store = journal(tmp_path), tmp_path / "serving.db"
+    Sqlite(store).close()
+    with edit(store) as db:
+        db.execute("DELETE FROM _meta WHERE key = 'schema_version'")
+    Sqlite(store).close()
+    (line,) = lines(path)
+    assert (line["level"], line["project"]) == ("warning", "shop")
+    assert line["event"] == (
+        f"migrated the store at {store} from version 0 of its format to version 1"
+    )
 
 
 def test_a_line_has_its_project_level_time_and_the_reason(tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from headrace.core.errors import NotFound
 from headrace.core.time import SECOND
 from headrace.run.observatory.live import LiveObservatory
 from headrace.run.offline import Offline
-from headrace.serving.board import Board
+from headrace.serving.broadcast import Broadcast, Lane
 from headrace.serving.hearer import Hearer
+
+LIVE = Lane("live")
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def offline(traced: Traced) -> Iterator[Offline]:
 
 @pytest.fixture
 def live(offline: Offline, monkeypatch: pytest.MonkeyPatch) -> LiveObservatory:
-    monkeypatch.setattr(Board, "_start", lambda self: None)  # a test turns it by hand
+    monkeypatch.setattr(Broadcast, "_start", lambda self, lane: None)  # a test turns it by hand
     return LiveObservatory(offline)
 
 
@@ -61,11 +63,11 @@ def test_a_view_is_told_again_when_its_stream_has_moved(
 ) -> None:
     hearer = live.live(["view:total", "view:reread"])
     said(hearer)
-    live.board.turn()
+    live.board.broadcast.turn(LIVE)
     assert said(hearer) == {}
     traced.send(event("/a", 6))
     traced.epoch()
-    live.board.turn()
+    live.board.broadcast.turn(LIVE)
     told = said(hearer)
     assert told["view:total"]["rows"] == [{"n": 2}]
     assert told["view:reread"]["rows"] == [{"page": "/a", "n": 2}]
@@ -97,12 +99,11 @@ def test_rates_come_from_samples_of_what_is_counted(live: LiveObservatory, trace
 
 
 def test_the_topology_is_told_twice_a_second(live: LiveObservatory, traced: Traced) -> None:
-    hearer, began_us = live.live(["topology"]), traced.clock.now_us
-    told = []
-    for look in range(1, 9):  # the board looks every 250 ms, now and then a little early
-        hearer.take()
-        traced.clock.now_us = began_us + look * 250_000 - 30_000 * (look % 2)
-        live.board.turn()
-        told += [look for heard in hearer.take() if heard.event == "topology"]
-    assert [later - look for look, later in pairwise(told)] == [2] * (len(told) - 1)
-    assert len(told) >= 3
+    now_us, told = traced.clock(), list[int]()
+    live.board.broadcast.clock = lambda: now_us
+    hearer = live.live(["topology"])
+    for _ in range(4):
+        told += [now_us for heard in hearer.take() if heard.event == "topology"]
+        now_us = live.board.broadcast.turn(LIVE) or 0
+        live.board.broadcast.turn(LIVE)
+    assert [later - at for at, later in pairwise(told)] == [SECOND // 2] * 3

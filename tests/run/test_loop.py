@@ -43,7 +43,7 @@ class Pipeline:
 
     def __init__(self, instance: Instance) -> None:
         self._topic = instance.inlets.topics["clicks"]
-        self.starter = SimpleNamespace(problem=None, started=True)
+        self.speed = SimpleNamespace(problem=None)
 
     def end(self) -> Position:
         return self._topic.end()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.api.service import Balance, IdlePartition, Status, StreamStatus, ViewStatus
+from headrace.api.service import Balance, IdlePartition, ProjectStatus, StreamStatus, ViewStatus
 from headrace.core import meters
 from headrace.run.metrics import exposition
 from headrace.serving.tally import Sent, Tally
@@ -37,7 +37,7 @@ VIEWS = [
     ViewStatus("fresh", "mergeable", "building", "clicks", 0, 0),
     ViewStatus("busiest", "read", "read", "", 0, 0),
 ]
-STATUS = Status("shop", "running", "", None, None, [STREAM, QUIET], VIEWS)
+STATUS = ProjectStatus("shop", "running", "", None, None, [STREAM, QUIET], VIEWS)
 TALLY = Tally({("slow", "high"): 7}, {"file": Sent(5, 1, 0, 0.0)}, 3, 2)
 
 
@@ -108,5 +108,7 @@ def test_numbers_are_in_base_units_and_what_is_not_known_is_left_out(tmp_path: P
 
 @pytest.mark.parametrize("state", ["degraded", "stopping"])
 def test_running_is_zero_while_a_part_does_not_run(state: str) -> None:
-    text = exposition(Status("shop", state, "why", None, None, [], []), Tally({}, {})).decode()
+    text = exposition(
+        ProjectStatus("shop", state, "why", None, None, [], []), Tally({}, {})
+    ).decode()
     assert "\nheadrace_running 0.0\n" in text

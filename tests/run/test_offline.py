@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from serving.bench import CLICKS, DEFINITIONS, plan_of
+from tampered import change_rows
 
-from headrace.api.service import Rebuilt
+from headrace.api.resources.dead_letters import DeadLettersRequest
+from headrace.api.service import RebuildResult
 from headrace.core.errors import AlreadyRunning, NotFound, NotReady
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
@@ -19,6 +21,7 @@ from headrace.run import once
 from headrace.run.compiling import compile_with
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
+from headrace.serving.runs import Layer
 
 from .stopped import SETTINGS, make_stopped
 
@@ -95,12 +98,12 @@ def test_ready_says_that_it_does_not_run(offline: Offline) -> None:
 
 
 def test_dead_letters_are_shown_as_text_with_their_reason(offline: Offline) -> None:
-    (letter,) = offline.dead_letters("CLICKS").dead_letters
+    (letter,) = offline.ask(DeadLettersRequest("CLICKS")).dead_letters
     assert (letter.partition, letter.offset) == (1, 3)
     assert (letter.raw, letter.arrived_at) == ("not \\xff json", "2026-01-01T00:10:05Z")
     assert letter.reason
     with pytest.raises(NotFound) as caught:
-        offline.dead_letters("clik")
+        offline.ask(DeadLettersRequest("clik"))
     assert (caught.value.message, caught.value.hint) == (
         "there is no stream 'clik'",
         "there are: clicks.",
@@ -119,11 +122,10 @@ def test_audit_compares_every_view_with_a_second_engine(offline: Offline) -> Non
 
 def test_audit_finds_a_wrong_answer(offline: Offline) -> None:
     offline.store.take_over()
-    with offline.store.write() as db:
-        (table,) = db.execute(
-            "SELECT name FROM sqlite_master WHERE name LIKE '_generation_total%' AND type = 'table'"
-        ).fetchone()
-        db.execute(f'UPDATE "{table}" SET p0 = p0 + 1')
+    plan = offline.store.deployed()
+    total = plan.view("total") if plan else None
+    assert total is not None
+    change_rows(offline.store, total, Layer.GENERATION, "UPDATE rows SET p0 = p0 + 1")
     (audit,) = offline.audit("total")
     assert audit.differences == 1
 
@@ -170,7 +172,7 @@ def test_a_project_that_never_ran_can_take_events_and_says_that_it_has_no_answer
     for ask in (
         lambda: empty.sql("SELECT * FROM hits"),
         lambda: empty.audit(),
-        lambda: empty.dead_letters("clicks"),
+        lambda: empty.ask(DeadLettersRequest("clicks")),
     ):
         with pytest.raises(NotReady, match="nothing is deployed yet"):
             ask()
@@ -188,7 +190,7 @@ def test_rebuild_computes_a_view_from_the_whole_history(
 
     monkeypatch.setattr(once, "session", shared)
     found = offline.rebuild("total")
-    assert found == Rebuilt("total", generation=2, rows=1, differences=1)
+    assert found == RebuildResult("total", generation=2, rows=1, differences=1)
     assert offline.view("total").rows == [{"n": 8, "slowest": 99, "last": "2026-01-01T00:02:10Z"}]
     assert sum(row["n"] for row in offline.view("hits").rows) == 8
     balance = offline.status().streams[0].balance

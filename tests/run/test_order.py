@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.define.layout import Layout
-from headrace.run.order import Order
+from headrace.run.order import StartOrder
 from headrace.run.server_key import made_key
 
 
@@ -14,19 +14,21 @@ def test_an_order_sets_state_place_and_address(tmp_path: Path) -> None:
         'name = "shop"\n[http]\nhost = "0.0.0.0"\nport = 80\n[spark]\nmemory = "4g"\n'
     )
     state = tmp_path / "elsewhere"
-    project = Order(str(tmp_path), str(state), 2, "local[3]").project()
+    project = StartOrder(str(tmp_path), str(state), 2, "local[3]").project()
     assert project.state == state
     assert (project.settings.spark.master, project.settings.spark.memory) == ("local[3]", "4g")
     assert (project.settings.http.host, project.settings.http.port) == ("127.0.0.1", 0)
-    assert Order(str(tmp_path), str(state), memory="1g").project().settings.spark.memory == "1g"
+    assert (
+        StartOrder(str(tmp_path), str(state), memory="1g").project().settings.spark.memory == "1g"
+    )
 
 
 def test_an_order_is_read_as_it_was_written() -> None:
-    order = Order("versions/1", "state 'x'", 3, "local[2]", "1g", served=True)
-    assert Order.read(order.text()) == order
+    order = StartOrder("versions/1", "state 'x'", 3, "local[2]", "1g", served=True)
+    assert StartOrder.read(order.text()) == order
 
 
 def test_a_job_that_is_served_has_its_servers_key(tmp_path: Path) -> None:
     key = made_key(Layout(tmp_path))
-    assert Order("versions/1", str(tmp_path), served=True).key() == key
-    assert Order("versions/1", str(tmp_path)).key() is None
+    assert StartOrder("versions/1", str(tmp_path), served=True).key() == key
+    assert StartOrder("versions/1", str(tmp_path)).key() is None

@@ -38,7 +38,7 @@ def test_a_rule_that_needs_too_much_memory_ends_the_run_and_is_not_kept(tmp_path
     finally:
         running.kill()
     service = Offline(load_project(folder))
-    assert service.rulebook.rules() == []
+    assert service.rule_service.rules() == []
     service.close()
     if PROVE:
         the_next_run_goes_on(folder, producer)

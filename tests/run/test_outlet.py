@@ -1,4 +1,4 @@
-"""Lineage on its way out: to a file, to a URL behind the fence, and never in the way."""
+"""LineagePublisher on its way out: to a file, to a URL behind the fence, and never in the way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.core.time import MILLISECOND, SECOND
 from headrace.define.project import Project
 from headrace.define.settings import LineageSettings, NotifySettings, Settings
 from headrace.run import outlet
-from headrace.run.outlet import Lineage, lineage_of
+from headrace.run.outlet import LineagePublisher, lineage_of
 from tests.serving.bench import plan_of
 
 from .receiver import Receiver
@@ -87,7 +87,7 @@ class Broken:
 def test_what_is_not_taken_is_tried_and_then_given_up() -> None:
     broken, pauses = Broken(), list[float]()
     with capture_logs() as logs:
-        lineage = Lineage([broken], sleep=pauses.append)
+        lineage = LineagePublisher([broken], sleep=pauses.append)
         lineage.deploy(PLAN)
         lineage.stop()
     assert broken.calls == 3 * len(PLAN.shown_views)
@@ -100,7 +100,7 @@ def test_a_full_queue_drops_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(outlet, "STOP_S_MAX", 0.0)
     free = threading.Event()
     with capture_logs() as logs:
-        lineage = Lineage([Broken()], sleep=lambda _: free.wait(10) and None)
+        lineage = LineagePublisher([Broken()], sleep=lambda _: free.wait(10) and None)
         lineage.deploy(PLAN)
         assert "lineage.dropped" in {line["event"] for line in logs}
         free.set()

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from headrace.access.caller import OWNER
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady
-from headrace.core.stopping import Stopping
 from headrace.core.time import SECOND, iso
 from headrace.define.layout import Layout
 from headrace.run.questions import Questions, _as_of_query, _in_our_words, _names
@@ -34,13 +34,13 @@ class Told:
         self.users: list[str] = []
         self.result = QueryResult([ResultColumn("x", "int")], [[n] for n in range(rows)])
 
-    def run(self, request: QueryRequest, stopping: Stopping, user: str) -> QueryResult:
+    def run(self, request: QueryRequest, stopping: Cancellation, user: str) -> QueryResult:
         self.asked.append(request)
         self.users.append(user)
         self.during(stopping)
         return self.result
 
-    def during(self, stopping: Stopping) -> None:
+    def during(self, stopping: Cancellation) -> None:
         """What happens while it runs."""
         stopping.check()
 
@@ -95,7 +95,7 @@ def test_everything_else_goes_to_the_fence(questions: Questions, told: Told, tex
 class Joined(Told):
     """Reads the answers of views as the process would, while they are there."""
 
-    def run(self, request: QueryRequest, stopping: Stopping, user: str) -> QueryResult:
+    def run(self, request: QueryRequest, stopping: Cancellation, user: str) -> QueryResult:
         files = [r for r in request.relations if r.kind == "arrow_file" and r.name == "hits"]
         with pa.memory_map(files[0].paths[0]) as file:
             self.table = pa.ipc.open_file(file).read_all()
@@ -155,7 +155,7 @@ def test_a_plan_says_who_would_answer_and_of_what(questions: Questions, told: To
 def test_a_query_on_spark_is_stopped_by_its_id(
     questions: Questions, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def during(stopping: Stopping) -> None:
+    def during(stopping: Cancellation) -> None:
         assert questions.cancel("q1")
         stopping.check()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.access.caller import Allowance, Caller
+from headrace.access.caller import Caller, Permission
 from headrace.core.errors import Forbidden, HeadraceError
 from headrace.define.definitions import RuleDefinition
 from headrace.define.layout import Layout
@@ -20,7 +20,7 @@ from .test_questions import Told
 
 
 def caller(*granted: str) -> Caller:
-    allowances = tuple(Allowance.of(*grant.split()) for grant in granted)
+    allowances = tuple(Permission.of(*grant.split()) for grant in granted)
     return Caller("ada", "t", "bench", allowances)
 
 

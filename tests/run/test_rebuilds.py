@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.api.observed.about import Rebuild
+from headrace.api.resources.view_detail import RebuildProgress
 from headrace.core.position import Position
 from headrace.core.time import SECOND, iso
 from headrace.run.pace import Pace
@@ -17,7 +17,7 @@ def pace() -> Pace:
 
 
 def test_a_view_that_nobody_rebuilds_says_what_it_would_take() -> None:
-    assert rebuild_of(None, 2_000, pace()) == Rebuild("idle", None, None, 2_000, 8_000)
+    assert rebuild_of(None, 2_000, pace()) == RebuildProgress("idle", None, None, 2_000, 8_000)
 
 
 def test_without_a_build_before_it_is_not_known_how_long_it_takes() -> None:
@@ -27,7 +27,7 @@ def test_without_a_build_before_it_is_not_known_how_long_it_takes() -> None:
 def test_a_rebuild_waits_and_then_runs() -> None:
     wish = Wish("clicks", "pages", Position((7,)), SECOND)
     said = rebuild_of(wish, 500, pace())
-    assert said == Rebuild("waiting", iso(SECOND), None, 500, 4_000)
+    assert said == RebuildProgress("waiting", iso(SECOND), None, 500, 4_000)
     wish.started_at_us = 3 * SECOND
     said = rebuild_of(wish, 500, pace())
-    assert said == Rebuild("running", iso(SECOND), iso(3 * SECOND), 500, 4_000)
+    assert said == RebuildProgress("running", iso(SECOND), iso(3 * SECOND), 500, 4_000)

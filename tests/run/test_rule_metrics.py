@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.api.rulebook import RuleStatus
-from headrace.api.service import Status
+from headrace.api.rule_service import RuleStatus
+from headrace.api.service import ProjectStatus
 from headrace.run.metrics import exposition
 from headrace.serving.tally import Sent, Tally
 
@@ -22,7 +22,7 @@ TALLY = Tally(
 
 
 def test_rules_notifications_and_watches_are_told() -> None:
-    status = Status("shop", "running", "", None, None, [], [], rules=RULES)
+    status = ProjectStatus("shop", "running", "", None, None, [], [], rules=RULES)
     text = exposition(status, TALLY).decode()
     families = [
         family

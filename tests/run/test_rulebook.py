@@ -13,7 +13,7 @@ from headrace.define.definitions import RuleDefinition
 from headrace.run.rulebook import StoreRulebook
 from headrace.run.rules import kept_rules, with_rules
 from headrace.serving.ledger import Alerts, Wanted
-from headrace.serving.notices import Queue
+from headrace.serving.outbox import Queue
 from headrace.serving.rules import keep_rules
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SELECT, SLOW, RuleBench, rule_project
@@ -157,7 +157,7 @@ def test_mute_is_taken_back_by_its_values_or_with_all_others(
 
 def fail(bench: RuleBench) -> None:
     """Give up on all that waits."""
-    queue = Queue(bench.store.db, bench.plan.rules[0].actions[0])
+    queue = Queue(bench.store.db, bench.plan.rules[0].destinations[0].name)
     queue.failed(queue.due(bench.clock(), 10), "it is dead", bench.clock())
 
 
@@ -170,7 +170,7 @@ def test_failed_notifications_are_tried_again(book: StoreRulebook, bench: RuleBe
     assert [alert[0] for alert in states(book, first, second)] == ["waiting", "failed"]
     assert states(book, first)[0][1:] == (0, None), "with all its attempts"
     assert book.retry(rule="SLOW") == 1
-    queue = Queue(bench.store.db, bench.plan.rules[0].actions[0])
+    queue = Queue(bench.store.db, bench.plan.rules[0].destinations[0].name)
     assert [notice.key for notice in queue.due(bench.clock(), 10)] == [first, second]
     with pytest.raises(NotFound, match="there is no alert 'zz'"):
         book.retry(alert="zz")

@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.define.layout import Layout
 from headrace.define.project import load_project
 from headrace.run.offline import Offline
 from tests.run import asking
@@ -27,10 +26,10 @@ def add(url: str, sql: str) -> httpx.Response:
     return asking.post(f"{url}/v1/rules", json={"sql": sql}, timeout=200)
 
 
-def running_queries(project: Path) -> set[str]:
-    """The checkpoints of the queries of speed: each start of one has its own."""
-    work = Layout.of(load_project(project)).work("run")
-    return {str(path) for path in work.glob("checkpoints/*/*")}
+def first_epoch(url: str) -> dict[str, Any]:
+    """The oldest epoch, with its phases while the thread that ran it runs."""
+    epochs: list[dict[str, Any]] = asking.get(f"{url}/v1/epochs").json()["epochs"]
+    return min(epochs, key=lambda epoch: epoch["number"])
 
 
 def states(url: str) -> dict[str, int]:
@@ -56,14 +55,15 @@ def test_rules_change_while_events_come_in_and_questions_are_answered(tmp_path: 
             400, "there is no column 'pagee'",
         )  # fmt: skip
         assert asking.get(f"{url}/v1/rules").json() == {"rules": []}
-        queries = running_queries(project)
+        first = first_epoch(url)
+        assert first["phases"]
         (added,) = add(url, NOTIFIED).json()["rules"]
         assert (added["version"], added["changed_by"], added["kept"]) == (1, "local", True)
         wait_fresh(url, len(producer.acknowledged) + 100)
         wait(lambda: states(url).get("open", 0) > 3)
         changed = add(url, f"{NOTIFIED} WITH CORRECTIONS").json()["rules"][0]
         assert changed["version"] == 2
-        assert running_queries(project) == queries, "speed was not stopped for the rules"
+        assert first_epoch(url) == first, "speed was not stopped for the rules"
         stop.set()
         sender.join()
         wait_fresh(url, len(producer.acknowledged))
@@ -81,8 +81,8 @@ def _check_ledger(project: Path, producer: Producer) -> None:
     service = Offline(load_project(project))
     try:
         alerts = service.sql("SELECT id, state, missed, body FROM alerts").rows
-        history = service.rulebook.history("tens")
-        assert [rule.name for rule in service.rulebook.rules()] == ["tens"]
+        history = service.rule_service.history("tens")
+        assert [rule.name for rule in service.rule_service.rules()] == ["tens"]
         assert "tens" in service.project.rules, "it is a part of the project from now on"
         audits = {audit.view: audit for audit in service.audit()}
         assert [audit.view for audit in service.audit("tens")] == ["rule tens"]

@@ -42,32 +42,32 @@ def offline(project: Project, do: Any) -> Any:
 
 
 def test_rule_that_is_added_is_a_part_of_the_project_until_it_is_removed(project: Project) -> None:
-    offline(project, lambda s: s.rulebook.add(RULE, "ann"))
+    offline(project, lambda s: s.rule_service.add(RULE, "ann"))
     assert list(whole_project(project).rules) == ["slow"]
     assert offline(project, lambda s: list(s.project.rules)) == ["slow"]
-    offline(project, lambda s: s.rulebook.switch("slow", "disabled", "bob"))
+    offline(project, lambda s: s.rule_service.switch("slow", "disabled", "bob"))
     (status,) = offline(project, lambda s: s.status().rules)
     assert (status.state, status.version, status.kept) == ("disabled", 2, True)
-    offline(project, lambda s: s.rulebook.remove("slow", "cid"))
+    offline(project, lambda s: s.rule_service.remove("slow", "cid"))
     assert offline(project, lambda s: list(s.project.rules)) == []
-    history = offline(project, lambda s: s.rulebook.history("slow"))
+    history = offline(project, lambda s: s.rule_service.history("slow"))
     assert [version.changed_by for version in history] == ["cid", "bob", "ann"]
 
 
 def test_rule_that_cannot_be_compiled_is_not_kept(project: Project) -> None:
     with pytest.raises(UnknownName, match="rule 'slow' reads 'clickz', which is not defined"):
-        offline(project, lambda s: s.rulebook.add(RULE.replace("clicks", "clickz"), "ann"))
-    assert offline(project, lambda s: s.rulebook.rules()) == []
+        offline(project, lambda s: s.rule_service.add(RULE.replace("clicks", "clickz"), "ann"))
+    assert offline(project, lambda s: s.rule_service.rules()) == []
 
 
 def test_rule_that_is_also_in_the_files_is_refused_at_the_start(project: Project) -> None:
-    offline(project, lambda s: s.rulebook.add(RULE, "ann"))
+    offline(project, lambda s: s.rule_service.add(RULE, "ann"))
     (project.folder / "more.sql").write_text(RULE)
     with pytest.raises(BadDefinition) as refused:
         offline(load_project(project.folder), lambda s: s)
     assert refused.value.detail == "the files' definition is at more.sql:1."
     (project.folder / "more.sql").unlink()
-    offline(load_project(project.folder), lambda s: s.rulebook.remove("slow", "ann"))
+    offline(load_project(project.folder), lambda s: s.rule_service.remove("slow", "ann"))
 
 
 def test_rules_of_a_running_project_are_not_changed_from_beside_it(project: Project) -> None:
@@ -75,7 +75,7 @@ def test_rules_of_a_running_project_are_not_changed_from_beside_it(project: Proj
     lock.take()
     try:
         with pytest.raises(AlreadyRunning):
-            offline(project, lambda s: s.rulebook.add(RULE, "ann"))
+            offline(project, lambda s: s.rule_service.add(RULE, "ann"))
     finally:
         lock.release()
 
@@ -85,7 +85,7 @@ def test_rules_are_not_changed_before_the_project_runs(project: Project) -> None
     try:
         instance.open()
         with pytest.raises(NotReady, match="the project is still starting"):
-            instance.rulebook.add(RULE, "ann")
+            instance.rule_service.add(RULE, "ann")
     finally:
         instance.close()
 
@@ -110,7 +110,7 @@ def test_what_ran_before_runs_again_when_a_redeploy_fails(
         running = SimpleNamespace(plan=before, replaced=replaced, stop=lambda: None)
         instance.deployment = cast(Deployment, running)
         with pytest.raises(OSError, match="no room"):
-            instance.rulebook.add(RULE, "ann")
+            instance.rule_service.add(RULE, "ann")
         assert done == [["slow"], []]
         assert instance.kept == frozenset()
         monkeypatch.undo()

@@ -8,6 +8,7 @@ import errno
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,12 +16,12 @@ import structlog
 
 from headrace.batch.build import Promoted
 from headrace.core import worker
-from headrace.core.errors import DiskFull, Fenced, HeadraceError
+from headrace.core.errors import DiskFull, Fenced, HeadraceError, NotFound
 from headrace.core.position import Position
 from headrace.core.time import SECOND
 from headrace.define.settings import ArchiveSettings, BatchSettings, Settings
 from headrace.run import schedule as module
-from headrace.run.schedule import START_US_MAX, TIDY_US, Schedule
+from headrace.run.schedule import TIDY_US, Schedule
 from headrace.serving.store import AuditResult
 
 SETTINGS = Settings(
@@ -41,15 +42,11 @@ class Told:
     news: bool = True
     log: Position = Position((7,))
     speed: Position = Position((7,))
-    starting: bool = False
 
     def _do(self, what: str) -> None:
         self.asked.append(what)
         if what in self.fails:
             raise self.fails[what]
-
-    def mend(self) -> None:
-        self._do("mend")
 
     def archive(self) -> int:
         self._do("archive")
@@ -82,13 +79,25 @@ class Told:
         return self.asked.count(what)
 
 
+class Counting(Schedule):
+    """A schedule that counts its turns."""
+
+    turns = 0
+
+    def _turn(self) -> float:
+        try:
+            return super()._turn()
+        finally:
+            self.turns += 1
+
+
 class Bench:
-    """A schedule of two streams; `pass_s` moves the clock and waits until the next turn is done."""
+    """A schedule of two streams; `pass_s` moves the clock and waits until a turn has seen it."""
 
     def __init__(self) -> None:
         self.now_us, self.reports = 0, list[tuple[str, dict[str, Any]]]()
         self.streams = {"a": Told("a"), "b": Told("b")}
-        self.schedule = Schedule(
+        self.schedule = Counting(
             self.streams,  # type: ignore[arg-type]
             {"a": "log a", "b": "log b"},  # type: ignore[dict-item]
             SETTINGS,
@@ -103,8 +112,8 @@ class Bench:
     def pass_s(self, seconds: float) -> None:
         self.now_us += int(seconds * SECOND)
         # The turn in progress may have read the old time, so the one after it must end too.
-        turns = self.streams["b"].times("mend") + 3
-        until(lambda: self.streams["b"].times("mend") >= turns)
+        turns = self.schedule.turns + 2
+        until(lambda: self.schedule.turns >= turns)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -136,31 +145,13 @@ def test_each_kind_of_work_is_done_when_it_is_due(bench: Bench) -> None:
     assert (a.times("tidy log a"), a.times("build")) == (1, 2)
 
 
-def test_while_speed_is_started_the_rest_waits_but_not_for_ever(bench: Bench) -> None:
-    bench.streams["b"].starting = True
+def test_no_step_is_done_while_they_are_paused(bench: Bench) -> None:
     bench.start()
-    bench.pass_s(30)
-    assert bench.streams["a"].times("archive") == bench.streams["a"].times("build") == 0
-    assert bench.streams["a"].times("mend") > 3
-    bench.streams["b"].starting = False
-    bench.pass_s(0)
-    assert (bench.streams["a"].times("archive") > 0, bench.streams["a"].times("build")) == (True, 1)
-    bench.streams["b"].starting = True
-    bench.pass_s(START_US_MAX / SECOND)
-    assert bench.streams["a"].times("build") > 1
-
-
-def test_queries_are_mended_while_the_steps_are_paused(bench: Bench) -> None:
-    bench.start()
-    a, b = bench.streams["a"], bench.streams["b"]
+    b = bench.streams["b"]
     with bench.schedule.paused():
         archived = b.times("archive")
         bench.pass_s(5)
         assert b.times("archive") == archived
-        bench.schedule.mend_only({"b": b})  # type: ignore[dict-item]
-        mended = a.times("mend")
-        bench.pass_s(0)
-        assert a.times("mend") == mended
     bench.pass_s(0)
     assert b.times("archive") == archived + 1
 
@@ -178,23 +169,67 @@ class Tidied:
         return 0
 
 
+def said(bench: Bench) -> dict[tuple[str, str, str], str]:
+    return {one.key: one.message for one in bench.schedule.problems}
+
+
 def test_the_ledger_is_tidied_and_says_if_it_cannot_be(bench: Bench) -> None:
     ledger = Tidied()
     bench.schedule.retention = ledger  # type: ignore[assignment]
     bench.start()
     bench.pass_s(TIDY_US / SECOND)
-    said = list(bench.schedule.problems.values())
+    said = [one.message for one in bench.schedule.problems]
     assert (ledger.times, said) == (1, ["the ledger was not tidied: the disk is full"])
     ledger.fails = False
     bench.pass_s(TIDY_US / SECOND)
-    assert (ledger.times, bench.schedule.problems) == (2, {})
+    assert (ledger.times, bench.schedule.problems) == (2, [])
+
+
+class Reloaded:
+    """Tables of which one cannot be read."""
+
+    def __init__(self) -> None:
+        self.tables, self.asked, self.fails = {"bad": None, "good": None}, list[str](), True
+
+    def reload(self, name: str) -> str | None:
+        self.asked.append(name)
+        if name == "bad" and self.fails:
+            raise NotFound("there is no file bad.csv")
+        return "v2"
+
+
+def test_a_table_that_cannot_be_reloaded_is_its_own_problem_until_it_can(bench: Bench) -> None:
+    tables = Reloaded()
+    bench.schedule.tables = tables  # type: ignore[assignment]
+    bench.start()
+    for _ in range(2):
+        bench.pass_s(SETTINGS.tables.interval_us / SECOND)
+        problem = "table 'bad' was not reloaded: there is no file bad.csv"
+        assert said(bench) == {("table", "bad", "reload"): problem}
+    assert tables.asked == ["bad", "good"] * 2, "one keeps no other from being reloaded"
+    assert ("table", {"table": "good", "version": "v2"}) in bench.reports
+    tables.fails = False
+    bench.pass_s(SETTINGS.tables.interval_us / SECOND)
+    assert bench.schedule.problems == []
+
+
+def test_what_is_not_deployed_any_more_has_no_problems(bench: Bench) -> None:
+    tables: Any = Reloaded()
+    bench.schedule.tables = tables
+    bench.streams["a"].fails["archive"] = bench.streams["b"].fails["archive"] = DiskFull("full")
+    bench.start()
+    bench.pass_s(SETTINGS.tables.interval_us / SECOND)
+    assert {key[:2] for key in said(bench)} == {("flow", "a"), ("flow", "b"), ("table", "bad")}
+    left: Any = SimpleNamespace(tables={})
+    with bench.schedule.paused():
+        bench.schedule.replace({"b": bench.streams["b"]}, left)  # type: ignore[dict-item]
+        assert list(said(bench)) == [("flow", "b", "archive")]
 
 
 def test_a_build_archives_first(bench: Bench) -> None:
     bench.start()
     bench.pass_s(30)
-    asked = [what for what in bench.streams["a"].asked if what != "mend"]
-    assert asked[-2:] == ["archive", "build"]
+    assert bench.streams["a"].asked[-2:] == ["archive", "build"]
 
 
 def test_a_generation_is_counted_and_reported(bench: Bench) -> None:
@@ -221,19 +256,19 @@ def test_a_failing_step_is_reported_once_and_the_others_go_on(bench: Bench) -> N
     bench.pass_s(5)
     bench.pass_s(5)
     sentence = "archive of stream 'a' failed: the disk is full"
-    assert bench.schedule.problems == {"archive a": sentence}
+    assert said(bench) == {("flow", "a", "archive"): sentence}
     assert bench.reports == [("problem", {"message": sentence})]
     assert bench.streams["a"].times("archive") == bench.streams["b"].times("archive") == 3
     bench.streams["a"].fails.clear()
     bench.pass_s(5)
-    assert bench.schedule.problems == {}
+    assert bench.schedule.problems == []
 
 
 def test_an_error_that_nobody_expected_is_one_line(bench: Bench) -> None:
-    bench.streams["b"].fails["mend"] = ValueError("first line\nsecond line")
+    bench.streams["b"].fails["archive"] = ValueError("first line\nsecond line")
     bench.start()
-    problem = "speed of stream 'b' failed: ValueError: first line"
-    assert bench.schedule.problems == {"speed b": problem}
+    problem = "archive of stream 'b' failed: ValueError: first line"
+    assert said(bench) == {("flow", "b", "archive"): problem}
 
 
 def test_a_replaced_process_stops_its_work(bench: Bench) -> None:
@@ -242,7 +277,7 @@ def test_a_replaced_process_stops_its_work(bench: Bench) -> None:
     bench.schedule._worker.join(10)
     assert not bench.schedule._worker.alive
     assert bench.streams["b"].times("archive") == 0
-    assert "taken over" in bench.schedule.problems["archive a"]
+    assert "taken over" in said(bench)["flow", "a", "archive"]
 
 
 def test_a_wish_for_a_rebuild_is_granted_at_the_next_turn(bench: Bench) -> None:
@@ -339,7 +374,7 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_work(
     bench.streams["a"].fails.clear()
     bench.pass_s(5)
     assert bench.streams["a"].times("archive") == 3
-    assert bench.schedule.problems == {}
+    assert bench.schedule.problems == []
 
 
 def test_a_turn_that_dies_is_a_problem_and_the_next_one_goes_on(
@@ -347,9 +382,11 @@ def test_a_turn_that_dies_is_a_problem_and_the_next_one_goes_on(
 ) -> None:
     monkeypatch.setattr(worker, "RETRY_MIN_S", 0.001)
     bench.start()
-    bench.streams["a"].fails["mend"] = SystemExit("out of threads")  # type: ignore[assignment]
-    until(lambda: bench.schedule.problems != {})
-    assert bench.schedule.problems == {"schedule": "schedule failed: SystemExit: out of threads"}
+    bench.streams["a"].fails["archive"] = SystemExit("out of threads")  # type: ignore[assignment]
+    bench.now_us += 5 * SECOND
+    until(lambda: bool(bench.schedule.problems))
+    failed = "schedule failed: SystemExit: out of threads"
+    assert said(bench) == {("part", "schedule", "worker"): failed}
     bench.streams["a"].fails.clear()
     bench.pass_s(5)
-    assert bench.schedule.problems == {}
+    assert bench.schedule.problems == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.access.passing import KEY_BYTES
+from headrace.access.delegation import KEY_BYTES
 from headrace.define.layout import Layout
 from headrace.run.server_key import made_key, read_key
 

@@ -14,9 +14,11 @@ from headrace.core.errors import Unavailable
 from headrace.define.project import Project
 from headrace.define.settings import Settings
 from headrace.ingest.intake import Receipt
+from headrace.run.deliveries import Deliveries
+from headrace.run.delivery import SINK_PAUSE_US
 from headrace.run.sinks import Sinks
-from headrace.run.targets import FileTarget
-from headrace.serving.outbox import Outbox
+from headrace.serving.outbox import Queue, put_panes
+from headrace.serving.sinks import mark_up_to, open_account
 from tests.serving.bench import DEFINITIONS, WINDOWED, Bench, Click, plan_of
 
 SINK = "CREATE SINK out FROM hits INTO FILE 'panes.jsonl'"
@@ -30,16 +32,34 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-def sinks(bench: Bench, folder: Path, sql: str = SINK, **said: Any) -> Sinks:
+class Running:
+    """The sinks of a project and what delivers for them, with a held clock."""
+
+    def __init__(self, bench: Bench, folder: Path, sql: str, submit: Any) -> None:
+        plan, project = plan_of(DEFINITIONS + sql), Project(folder, Settings("p"), ())
+        self.bench, self.now_us = bench, 0
+        self.sinks = Sinks(plan, bench.reader, lambda kind, fields: None)
+        self.deliveries = Deliveries(
+            plan, project, bench.store.db, submit, lambda kind, fields: None, lambda: self.now_us
+        )
+
+    def drain(self) -> None:
+        """All that there is, after the pause of what has failed."""
+        self.now_us += SINK_PAUSE_US
+        self.sinks.look()
+        self.deliveries.drain()
+
+    @property
+    def problems(self) -> dict[tuple[str, str, str], str]:
+        found = (*self.sinks.problems, *self.deliveries.problems)
+        return {one.key: one.message for one in found}
+
+
+def sinks(bench: Bench, folder: Path, sql: str = SINK, **said: Any) -> Running:
     def refuse(stream: str, events: Any) -> Future[Receipt]:
         raise Unavailable("no room")
 
-    problems: list[str] = []
-    return Sinks(
-        plan_of(DEFINITIONS + sql), Project(folder, Settings("p"), ()), bench.reader,
-        said.get("submit", refuse),
-        lambda kind, fields: problems.append(str(fields["message"])),
-    )  # fmt: skip
+    return Running(bench, folder, sql, said.get("submit", refuse))
 
 
 def told(folder: Path) -> list[tuple[int, str, int]]:
@@ -101,9 +121,11 @@ def test_sink_that_is_gone_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
 
 def test_threads_deliver_and_the_stop_delivers_the_rest(bench: Bench, tmp_path: Path) -> None:
     running = sinks(bench, tmp_path)
-    running.start()
+    running.sinks.start()
+    running.deliveries.start()
     bench.send(Click("/a", "ann", 5))
-    running.stop()
+    running.sinks.stop()
+    running.deliveries.stop()
     assert told(tmp_path) == [(1, "/a", 1)]
 
 
@@ -112,7 +134,7 @@ def test_sink_that_fails_says_so_and_delivers_later(bench: Bench, tmp_path: Path
     bench.send(Click("/a", "ann", 5))
     running = sinks(bench, tmp_path)
     running.drain()
-    assert "sink 'out' failed: " in running.problems["sink out"]
+    assert "sink 'out' failed: " in running.problems["sink", "out", "delivery"]
     (tmp_path / "out").unlink()
     running.drain()
     assert running.problems == {}
@@ -193,11 +215,11 @@ def test_a_pane_whose_id_another_event_has_is_sent_again_with_a_new_id(
     with bench.store.write() as db:
         for table in ("_sink_rows", "_outbox"):
             db.execute(f"DELETE FROM {table}")
-        db.execute("UPDATE _sinks SET sequence = 0, delivered = 0")
+        db.execute("UPDATE _sinks SET sequence = 0")
     bench.send(Click("/b", "bob", 6, 8), Click("/a", "bob", 6, 8))
     again = sinks(bench, tmp_path, sql, submit=submit)
     again.drain()
-    assert again.problems["sink s"] == (
+    assert again.problems["sink", "s", "delivery"] == (
         "sink 's' failed: stream 'told' has other events with the ids of 1 panes"
     )
     again.drain()
@@ -211,36 +233,23 @@ def test_file_of_another_state_folder_is_not_gone_on_with(bench: Bench, tmp_path
     (tmp_path / "out" / "panes.jsonl").write_text('{"sequence": 40}\n')
     running = sinks(bench, tmp_path)
     running.drain()
-    assert running.problems["sink out"] == (
+    assert running.problems["sink", "out", "delivery"] == (
         "sink 'out' failed: panes.jsonl has pane 40, but the store knows of 0 only"
     )
-
-
-def test_torn_line_is_cut_off(tmp_path: Path) -> None:
-    file = tmp_path / "x.jsonl"
-    file.write_bytes(b'{"sequence": 1}\n{"sequence": 2}\n{"seque')
-    assert FileTarget(file).resume() == 2
-    assert file.read_bytes() == b'{"sequence": 1}\n{"sequence": 2}\n'
-    file.write_bytes(b'{"seque')
-    assert FileTarget(file).resume() == 0
-    long = b'{"sequence": 9, "row": "%s"}\n' % (b"x" * 200_000)
-    file.write_bytes(b'{"sequence": 8}\n' + long)
-    assert FileTarget(file).resume() == 9
-
-
-def test_file_that_ends_with_something_else_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "x.jsonl"
-    file.write_bytes(b"hello\n")
-    with pytest.raises(Unavailable) as refused:
-        FileTarget(file).resume()
-    assert "the last line of x.jsonl is not a pane" in refused.value.message
+    (tmp_path / "out" / "panes.jsonl").unlink()
+    running.drain()
+    assert running.problems == {}
 
 
 def test_outbox_keeps_panes_until_they_are_marked(bench: Bench) -> None:
-    outbox = Outbox(bench.store.db, "out")
-    assert outbox.open("v1").sequence == 0
+    account = open_account(bench.store.db, "out", "v1")
+    queue = Queue(bench.store.db, "sink out")
     with bench.store.write() as db:
-        db.executemany("INSERT INTO _outbox VALUES ('out', ?, ?)", [(1, b"a"), (2, b"b")])
-    assert outbox.waiting(1) == [(1, b"a")]
-    outbox.mark(1)
-    assert outbox.waiting(9) == [(2, b"b")]
+        put_panes(db, "out", [(9, b"a"), (10, b"b"), (11, b"c")], bench.clock())
+    (first,) = queue.due(bench.clock(), 1)
+    assert (account.sequence, first.body) == (0, b"a")
+    queue.delivered([first], bench.clock())
+    assert [message.body for message in queue.due(bench.clock(), 9)] == [b"b", b"c"]
+    mark_up_to(bench.store.db, "out", 10)
+    (last,) = queue.due(bench.clock(), 9)
+    assert (last.body, last.key.rpartition(":")[2]) == (b"c", "11")

@@ -16,7 +16,13 @@ from .sink_worker import delivered, run
 
 pytestmark = pytest.mark.process
 
-POINTS = ["sink.saving:3", "sink.saved:4", "sink.delivered:2", "sink.delivered:5", "sink.saved:1"]
+POINTS = [
+    "sink.saving:3",
+    "sink.saved:4",
+    "outbox.delivered:2",
+    "outbox.delivered:5",
+    "sink.saved:1",
+]
 TARGETS = ["file", "stream"] if PROVE else [drawn("sinks").choice(["file", "stream"])]
 INTO = pytest.mark.parametrize("into", TARGETS)
 
@@ -42,7 +48,7 @@ def test_exactly_once_loses_nothing_and_repeats_nothing(
 
 
 def test_exactly_once_goes_on_after_a_torn_line(panes: list[int], tmp_path: Path) -> None:
-    run(tmp_path, "exactly_once", failpoint="sink.delivered:6")
+    run(tmp_path, "exactly_once", failpoint="outbox.delivered:6")
     file = tmp_path / "out" / "panes.jsonl"
     file.write_bytes(file.read_bytes()[:-9])
     run(tmp_path, "exactly_once")
@@ -65,7 +71,7 @@ def test_at_least_once_loses_nothing_and_may_repeat(
 def test_at_most_once_repeats_nothing_and_may_lose(
     into: str, panes: list[int], tmp_path: Path
 ) -> None:
-    for point in ("sink.saving:3", "sink.marked:2", "sink.saved:4", "sink.marked:3"):
+    for point in ("sink.saving:3", "outbox.marked:2", "sink.saved:4", "outbox.marked:3"):
         run(tmp_path, "at_most_once", into, point)
     run(tmp_path, "at_most_once", into)
     found = delivered(tmp_path, into)

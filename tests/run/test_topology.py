@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from audit.traced import Traced, event
 
-from headrace.api.observed.topology import Node, Topology
+from headrace.api.resources.topology import Node, Topology
+from headrace.core.problems import Problem
 from headrace.core.time import SECOND
 from headrace.define.project import load_project
 from headrace.run.observatory import graph
@@ -45,10 +46,9 @@ def triggered(offline: Offline, trigger_us: int) -> None:
     offline.project = replace(offline.project, settings=replace(settings, speed=speed))
 
 
-def running(offline: Offline, **problems: str) -> Topology:
+def running(offline: Offline, *problems: Problem) -> Topology:
     """The topology as if the project ran, with these problems and some rates."""
-    said = {key.replace("_", " ", 1): text for key, text in problems.items()}
-    offline.signs = lambda: Signs(running=True, problems=said)  # type: ignore[method-assign]
+    offline.signs = lambda: Signs(running=True, problems=problems)  # type: ignore[method-assign]
     samples = Samples()
     samples.add(0, {"source:clicks": 0, "log:clicks": 0, "speed:clicks": 0})
     samples.add(SECOND, {"source:clicks": 40, "log:clicks": 40, "speed:clicks": 30})
@@ -103,7 +103,11 @@ def test_rates_are_those_of_what_flows(offline: Offline) -> None:
 
 
 def test_trouble_of_speed_is_told_to_all_that_is_behind_it(offline: Offline) -> None:
-    found = nodes(running(offline, speed_clicks="speed of stream 'clicks' failed: boom"))
+    found = nodes(
+        running(
+            offline, Problem("flow", "clicks", "speed", "speed of stream 'clicks' failed: boom")
+        )
+    )
     assert (found["speed:clicks"].health, found["speed:clicks"].cause) == ("bad", None)
     for id in ("view:slow", "stream:quick", "view:quick_pages", "view:reread"):
         assert (found[id].health, found[id].cause) == ("bad", "speed:clicks")
@@ -113,17 +117,17 @@ def test_trouble_of_speed_is_told_to_all_that_is_behind_it(offline: Offline) -> 
 
 
 def test_behind_a_master_or_source_that_fails_answers_are_still_right(offline: Offline) -> None:
-    found = nodes(running(offline, archive_clicks="the archive failed"))
+    found = nodes(running(offline, Problem("flow", "clicks", "archive", "the archive failed")))
     assert found["master:clicks"].health == "bad"
     assert (found["view:slow"].health, found["view:slow"].cause) == ("warn", "master:clicks")
     assert found["speed:clicks"].health == "ok"
-    found = nodes(running(offline, ingest_clicks="the port is taken"))
+    found = nodes(running(offline, Problem("source", "clicks", "connector", "the port is taken")))
     assert (found["source:clicks"].health, found["log:clicks"].health) == ("bad", "warn")
     assert found["view:reread"].cause == "source:clicks"
 
 
 def test_tables_that_cannot_be_read_spoil_what_joins_them(offline: Offline) -> None:
-    found = nodes(running(offline, tables="sections.csv is gone"))
+    found = nodes(running(offline, Problem("table", "sections", "reload", "sections.csv is gone")))
     assert found["table:sections"].health == "bad"
     assert (found["view:known"].health, found["view:known"].cause) == ("bad", "table:sections")
     assert found["view:slow"].health == "ok"

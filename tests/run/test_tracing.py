@@ -20,7 +20,7 @@ from headrace.core.spans import span, trace_with
 from headrace.define.settings import HttpSettings, Settings, TraceSettings
 from headrace.run.tracing import traced
 from headrace.speed.epoch import _submit
-from tests.access.people import bearer, open_access
+from tests.access.users import bearer, open_access
 from tests.api.conftest import Shop
 
 

@@ -54,7 +54,7 @@ def test_a_sound_project_is_read_whole(project: Project) -> None:
     assert shown.exit_code == 0
     assert "10 events of the log" in shown.stdout
     assert "6 records of the master in 2 files" in shown.stdout
-    assert "all sound" in shown.stdout
+    assert "no damage" in shown.stdout
 
 
 def test_a_damaged_file_of_the_master_is_named_and_repaired(project: Project) -> None:

@@ -136,7 +136,7 @@ def test_a_watch_that_was_added_can_be_removed(book: StoreWatchbook) -> None:
         ),
         (
             watch("w", 5, ENDLESS, "NOTIFY CALL nobody"),
-            "watch 'w' calls 'nobody', which functions.py does not give as an action",
+            "watch 'w' calls 'nobody', but functions.py has no such action",
         ),
         (
             watch("w", 5, ENDLESS, "NOTIFY 'https://elsewhere.example/'"),

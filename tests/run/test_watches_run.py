@@ -80,7 +80,7 @@ def _check(project: Path, producer: Producer) -> None:
     service = Offline(load_project(project))
     try:
         alerts = service.sql("SELECT rule, id, body FROM alerts").rows
-        found = {watch.name: watch for watch in service.watchbook.watches()}
+        found = {watch.name: watch for watch in service.watch_service.watches()}
         audits = {audit.view: audit for audit in service.audit()}
     finally:
         service.close()

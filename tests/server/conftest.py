@@ -17,21 +17,20 @@ import structlog
 from headrace.access.access import Access
 from headrace.api.server import AppServer
 from headrace.run.lock import holder
-from headrace.run.order import Order
+from headrace.run.order import StartOrder
 from headrace.server.app import make_server_app
 from headrace.server.commands import Command, CommandResult
-from headrace.server.database import Database
+from headrace.server.database import DomainDatabase
 from headrace.server.domain import Domain
 from headrace.server.home import Home
-from headrace.server.line import Line
-from headrace.server.office import Office
+from headrace.server.job_supervisor import JobSnapshot, SupervisorContext
 from headrace.server.package import pack
-from headrace.server.place import Room
+from headrace.server.proxy import JobProxy
+from headrace.server.resources import ResourceRequest, ServerCapacity
+from headrace.server.service import ServerService
 from headrace.server.settings import ServerSettings, SubmitSettings, SuperviseSettings
 from headrace.server.supervisor import Supervisor
-from headrace.server.watcher import Seen, Tools
-from headrace.server.wish import Wish
-from tests.access.people import bearer, token_of
+from tests.access.users import bearer, token_of
 
 PROGRAM = Path(__file__).with_name("stand_in.py")
 SHOP = "CREATE STREAM clicks (n BIGINT);\nCREATE VIEW visitors AS SELECT 1;\n"
@@ -41,7 +40,7 @@ QUICK = SuperviseSettings(
 )
 
 
-def stand_in(verb: str, order: Order) -> list[str]:
+def stand_in(verb: str, order: StartOrder) -> list[str]:
     return [sys.executable, "-S", "-E", str(PROGRAM), verb, order.text()]
 
 
@@ -58,7 +57,7 @@ def make_project(folder: Path, sql: str = SHOP, behaviour: str | None = None) ->
 class Site:
     """A domain with its supervisor, and short ways to use it."""
 
-    tools: Tools
+    context: SupervisorContext
     scratch: Path
     supervisor: Supervisor = field(init=False)
     domain: Domain = field(init=False)
@@ -66,8 +65,8 @@ class Site:
     count: int = 0
 
     def __post_init__(self) -> None:
-        self.supervisor = Supervisor(self.tools)
-        self.domain = Domain(self.tools, SubmitSettings(), self.supervisor.watch)
+        self.supervisor = Supervisor(self.context)
+        self.domain = Domain(self.context, SubmitSettings(), self.supervisor.supervise)
 
     def body(self, sql: str = SHOP, behaviour: str | None = None) -> bytes:
         self.count += 1
@@ -77,16 +76,16 @@ class Site:
         self, name: str = "shop", behaviour: str | None = None, **wish: int
     ) -> CommandResult:
         command = Command("submit", name, "ada")
-        return self.domain.submit(command, self.body(behaviour=behaviour), Wish(**wish))
+        return self.domain.submit(command, self.body(behaviour=behaviour), ResourceRequest(**wish))
 
     def switch(self, verb: str, name: str = "shop") -> CommandResult:
         return self.domain.switch(Command(verb, name, "ada"))
 
-    def seen(self, name: str = "shop") -> Seen:
-        return self.supervisor.seen(name)
+    def snapshot(self, name: str = "shop") -> JobSnapshot:
+        return self.supervisor.snapshot(name)
 
     def state(self, name: str = "shop") -> Path:
-        return self.tools.home.state(name).state
+        return self.context.home.state(name).state
 
     def starts(self, name: str = "shop") -> list[list[str]]:
         """Of each start so far: pid, turn, version."""
@@ -97,14 +96,14 @@ class Site:
     def again(self) -> Site:
         """Another server on the same domain, after this one is gone."""
         self.supervisor.stop()
-        self.after = Site(self.tools, self.scratch)
+        self.after = Site(self.context, self.scratch)
         return self.after
 
     def end(self) -> None:
         """Kill all jobs, and let the kernel forget those that are our children."""
         self.supervisor.stop()
-        kill_jobs(self.tools.home)
-        for watcher in self.supervisor._watchers.values():
+        kill_jobs(self.context.home)
+        for watcher in self.supervisor._supervisors.values():
             if watcher._child is not None:
                 watcher._child.kill()
                 watcher._child.wait()
@@ -129,18 +128,20 @@ def kill_jobs(home: Home) -> None:
 
 @pytest.fixture
 def make_site(home: Home, tmp_path: Path) -> Iterator[Callable[..., Site]]:
-    made: list[Site] = []
-    line = Line()
+    sites: list[Site] = []
+    line = JobProxy()
 
-    def make(room: Room | None = None, **settings: int) -> Site:
+    def make(room: ServerCapacity | None = None, **settings: int) -> Site:
         supervise = replace(QUICK, **settings)
-        room = room or Room(4, 8 << 30, ["ssd"], {"big": "spark://big:7077"})
-        tools = Tools(home, Database(home.database), supervise, room, stand_in, line)
-        made.append(Site(tools, tmp_path))
-        return made[-1]
+        room = room or ServerCapacity(4, 8 << 30, ["ssd"], {"big": "spark://big:7077"})
+        context = SupervisorContext(
+            home, DomainDatabase(home.database), supervise, room, stand_in, line
+        )
+        sites.append(Site(context, tmp_path))
+        return sites[-1]
 
     yield make
-    for site in made:
+    for site in sites:
         site.end()
     line.close()
 
@@ -157,9 +158,9 @@ def journal_closed() -> Iterator[None]:
 @pytest.fixture
 def access(tmp_path: Path) -> Iterator[Access]:
     """The users of the domain."""
-    made = Access(tmp_path / "access.db", "")
-    yield made
-    made.close()
+    sites = Access(tmp_path / "access.db", "")
+    yield sites
+    sites.close()
 
 
 @pytest.fixture
@@ -178,10 +179,10 @@ def serving(
     site: Site, access: Access, token: str, settings: ServerSettings
 ) -> Iterator[httpx.Client]:
     """The routes of the server over a site, and one who asks them with a token."""
-    office = Office(site.domain, site.supervisor, site.tools.line)
-    server = AppServer(make_server_app(office, settings, access), settings.http)
+    service = ServerService(site.domain, site.supervisor, site.context.proxy)
+    server = AppServer(make_server_app(service, settings, access), settings.http)
     server.start()
-    who = bearer(token)
-    with httpx.Client(base_url=server.url, trust_env=False, timeout=60, headers=who) as client:
+    user = bearer(token)
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=60, headers=user) as client:
         yield client
     server.stop()

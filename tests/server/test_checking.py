@@ -70,7 +70,7 @@ def test_a_server_that_stops_breaks_a_check_off_and_says_so(tmp_path: Path) -> N
     assert [error.message for error in raised] == [
         "the server is stopping, and the project was not checked"
     ] * 2
-    assert raised[0].hint == "send it again when the server is back."
+    assert raised[0].hint == "retry when the server is running again."
 
 
 def _runs(pid: int) -> bool:

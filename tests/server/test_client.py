@@ -16,11 +16,11 @@ from headrace.core.errors import Conflict, Unavailable
 from headrace.define.settings import HttpSettings
 from headrace.run.lock import RunLock
 from headrace.server.app import make_server_app
-from headrace.server.client import Address, ServerRemote, found_server
+from headrace.server.client import ServerAddress, ServerRemote, find_server
 from headrace.server.home import Home
-from headrace.server.office import Office
+from headrace.server.resources import ResourceRequest
+from headrace.server.service import ServerService
 from headrace.server.settings import ServerSettings
-from headrace.server.wish import Wish
 
 from .conftest import Site
 
@@ -31,8 +31,8 @@ SETTINGS = ServerSettings(http=HttpSettings(port=0))
 
 @pytest.fixture
 def remote(site: Site, access: Access, token: str) -> Iterator[ServerRemote]:
-    office = Office(site.domain, site.supervisor, site.tools.line)
-    server = AppServer(make_server_app(office, SETTINGS, access), SETTINGS.http)
+    service = ServerService(site.domain, site.supervisor, site.context.proxy)
+    server = AppServer(make_server_app(service, SETTINGS, access), SETTINGS.http)
     server.start()
     with ServerRemote(server.url, token) as remote:
         yield remote
@@ -40,11 +40,11 @@ def remote(site: Site, access: Access, token: str) -> Iterator[ServerRemote]:
 
 
 def test_every_question_and_command_goes_there_and_back(remote: ServerRemote, site: Site) -> None:
-    done = remote.submit_job("shop", site.body(), Wish(2, "1g", "", ["ssd"]))
+    done = remote.submit_job("shop", site.body(), ResourceRequest(2, "1g", "", ["ssd"]))
     assert (done.job.place.cores, done.job.place.tags) == (2, ["ssd"])
     wait(lambda: remote.job("shop").state == "running")
     assert [job.name for job in remote.jobs().jobs] == ["shop"]
-    assert remote.apply("shop", site.body(), Wish(cores=1)).job.version == 2
+    assert remote.apply("shop", site.body(), ResourceRequest(cores=1)).job.version == 2
     assert remote.rollback("shop", None).job.version == 1
     assert remote.rollback("shop", 2).job.version == 2
     assert remote.versions("shop").current == 2
@@ -77,23 +77,23 @@ def test_a_server_is_named_or_of_the_environment_or_of_the_home(
     monkeypatch.setenv("HEADRACE_SERVER", "http://team:8080")
     monkeypatch.setenv("HEADRACE_HOME", str(tmp_path))
     monkeypatch.delenv("HEADRACE_TOKEN", raising=False)
-    assert found_server("http://here:1", None) == Address("http://here:1")
-    assert found_server(None, None) == Address("http://team:8080")
+    assert find_server("http://here:1", None) == ServerAddress("http://here:1")
+    assert find_server(None, None) == ServerAddress("http://team:8080")
     monkeypatch.delenv("HEADRACE_SERVER")
     with pytest.raises(Unavailable) as raised:
-        found_server(None, None)
-    assert raised.value.message == f"no server runs in {tmp_path}"
+        find_server(None, None)
+    assert raised.value.message == f"the server in {tmp_path} is not running"
     assert raised.value.hint == (
-        "start it with `headrace serve`, or name one with --server or HEADRACE_SERVER."
+        "start it with `headrace serve`, or give one with --server or HEADRACE_SERVER."
     )
     lock = RunLock(Home(tmp_path).layout)
     lock.take()
     lock.announce("http://127.0.0.1:1", "hr_run")
-    here = Address("http://127.0.0.1:1", "hr_run")
-    assert found_server(None, None) == found_server(None, tmp_path) == here
+    here = ServerAddress("http://127.0.0.1:1", "hr_run")
+    assert find_server(None, None) == find_server(None, tmp_path) == here
     with here.open() as remote, pytest.raises(Unavailable) as raised:
         remote.jobs()
     assert raised.value.hint == "is it running? start it with `headrace serve`"
     lock.release()
     monkeypatch.setenv("HEADRACE_TOKEN", "hr_said")
-    assert found_server("http://here:1", None) == Address("http://here:1", "hr_said")
+    assert find_server("http://here:1", None) == ServerAddress("http://here:1", "hr_said")

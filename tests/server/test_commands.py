@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import BadRequest, Conflict
-from headrace.server.commands import Command, carry_out, checked_id, find
-from headrace.server.database import Database
-from headrace.server.place import Place
+from headrace.server.commands import Command, check_id, execute, find
+from headrace.server.database import DomainDatabase
 from headrace.server.records import RUNNING, Job
+from headrace.server.resources import JobResources
 
 COMMAND = Command("restart", "shop", "ada", b"asked", "c1")
-JOB = Job("shop", "ada", RUNNING, 1, 3, Place(), "", "")
+JOB = Job("shop", "ada", RUNNING, 1, 3, JobResources(), "", "")
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return Database(tmp_path / "domain.db")
+def database(tmp_path: Path) -> DomainDatabase:
+    return DomainDatabase(tmp_path / "domain.db")
 
 
-def test_sent_again_it_is_told_what_was_done_and_nothing_is_done(database: Database) -> None:
+def test_sent_again_it_is_told_what_was_done_and_nothing_is_done(database: DomainDatabase) -> None:
     done = []
 
     def change() -> Job:
@@ -30,22 +30,22 @@ def test_sent_again_it_is_told_what_was_done_and_nothing_is_done(database: Datab
         return JOB
 
     with database.write() as db:
-        first = carry_out(db, COMMAND, 1, change)
-    again = Database(database.path)
+        first = execute(db, COMMAND, 1, change)
+    again = DomainDatabase(database.path)
     with again.write() as db:
-        assert carry_out(db, replace(COMMAND, who="bob"), 2, change) == first
+        assert execute(db, replace(COMMAND, user="bob"), 2, change) == first
     assert (first.command, first.job, done) == ("c1", JOB, [1])
 
 
-def test_one_that_was_refused_may_be_sent_again(database: Database) -> None:
+def test_one_that_was_refused_may_be_sent_again(database: DomainDatabase) -> None:
     def refuse() -> Job:
         raise Conflict("not now")
 
     with pytest.raises(Conflict), database.write() as db:
-        carry_out(db, COMMAND, 1, refuse)
+        execute(db, COMMAND, 1, refuse)
     with database.write() as db:
         assert find(db, COMMAND) is None
-        assert carry_out(db, COMMAND, 1, lambda: JOB).job == JOB
+        assert execute(db, COMMAND, 1, lambda: JOB).job == JOB
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,16 @@ def test_one_that_was_refused_may_be_sent_again(database: Database) -> None:
     [
         replace(COMMAND, verb="pause"),
         replace(COMMAND, job="bank"),
-        replace(COMMAND, asked=b"something else"),
+        replace(COMMAND, payload=b"something else"),
     ],
 )
-def test_an_id_is_that_of_one_command(database: Database, other: Command) -> None:
+def test_an_id_is_that_of_one_command(database: DomainDatabase, other: Command) -> None:
     with database.write() as db:
-        carry_out(db, COMMAND, 1, lambda: JOB)
+        execute(db, COMMAND, 1, lambda: JOB)
         with pytest.raises(Conflict) as raised:
             find(db, other)
-    assert raised.value.message == "the id 'c1' is that of another command: restart shop"
-    assert raised.value.hint == "each command needs an id of its own."
+    assert raised.value.message == "the id 'c1' was used by another command: restart shop"
+    assert raised.value.hint == "each command requires a unique id."
 
 
 def test_commands_without_an_id_have_different_ones() -> None:
@@ -72,4 +72,4 @@ def test_commands_without_an_id_have_different_ones() -> None:
 @pytest.mark.parametrize("id", ["", "a b", "x" * 101, "é", "a\n"])
 def test_what_is_no_id_is_refused(id: str) -> None:
     with pytest.raises(BadRequest):
-        checked_id(id)
+        check_id(id)

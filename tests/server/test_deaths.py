@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.core.time import SECOND
-from headrace.server.database import Database
+from headrace.server.database import DomainDatabase
 from headrace.server.deaths import (
     Death,
-    given_up,
+    failure_after,
     in_a_row,
     note_death,
     pause_us,
@@ -42,16 +42,18 @@ def test_a_death_counts_within_the_window_only() -> None:
 
 def test_it_is_given_up_with_how_often_and_why_and_where_to_look() -> None:
     deaths = [ill(second) for second in range(8)]
-    assert given_up(deaths[:7], SETTINGS, "run.log") is None
-    assert given_up(deaths, SETTINGS, "run.log") == (
-        "it died 8 times in 7 s, the last time because it was killed by SIGKILL; its log is run.log"
+    assert failure_after(deaths[:7], SETTINGS, "run.log") is None
+    assert failure_after(deaths, SETTINGS, "run.log") == (
+        "its process died 8 times in 7 s, last because it was killed by SIGKILL; its log is run.log"
     )
     once = SuperviseSettings(deaths_max=1)
-    assert str(given_up(deaths[:1], once, "x")).startswith("it died once, the last time because")
+    assert str(failure_after(deaths[:1], once, "x")).startswith(
+        "its process died once, last because"
+    )
 
 
 def test_deaths_are_kept_and_of_many_the_newest(tmp_path: Path) -> None:
-    database = Database(tmp_path / "domain.db")
+    database = DomainDatabase(tmp_path / "domain.db")
     with database.write() as db:
         for second in range(150):
             note_death(db, "shop", ill(second))

@@ -10,9 +10,8 @@ from run.waiting import wait
 
 from headrace.core.errors import BadRequest, Conflict, NotFound, UnknownName
 from headrace.server.commands import Command
-from headrace.server.place import Place, Room
 from headrace.server.records import jobs, names, read_job, versions
-from headrace.server.wish import Wish
+from headrace.server.resources import JobResources, ResourceRequest, ServerCapacity
 
 from .conftest import SHOP, Site
 
@@ -23,16 +22,16 @@ BANK = SHOP.replace("visitors", "accounts")
 
 def apply(site: Site, sql: str = BANK, **wish: int) -> int:
     command = Command("apply", "shop", "bob")
-    return site.domain.apply(command, site.body(sql), Wish(**wish)).job.version
+    return site.domain.apply(command, site.body(sql), ResourceRequest(**wish)).job.version
 
 
 def known(site: Site) -> list[str]:
-    with site.tools.database.read() as db:
+    with site.context.database.read() as db:
         return [f"{name.kind} {name.name}" for name in names(db)]
 
 
 def files(site: Site, number: int) -> str:
-    return (site.tools.home.version("shop", number) / "shop.sql").read_text()
+    return (site.context.home.version("shop", number) / "shop.sql").read_text()
 
 
 def test_a_submission_is_a_job_of_its_sender_with_a_version_and_its_names(site: Site) -> None:
@@ -40,10 +39,10 @@ def test_a_submission_is_a_job_of_its_sender_with_a_version_and_its_names(site: 
     assert (done.verb, done.job.owner, done.job.version, done.job.desired) == (
         "submit", "ada", 1, "running",
     )  # fmt: skip
-    assert done.job.place == Place(2, "2g")
+    assert done.job.place == JobResources(2, "2g")
     assert files(site, 1) == SHOP
     assert known(site) == ["stream clicks", "view visitors"]
-    assert list(site.tools.home.incoming.iterdir()) == []
+    assert list(site.context.home.incoming.iterdir()) == []
 
 
 def test_a_name_in_use_is_refused_and_that_of_a_cancelled_job_goes_on(site: Site) -> None:
@@ -66,7 +65,7 @@ def test_apply_makes_the_next_version_and_rollback_the_one_before(site: Site) ->
     assert site.domain.rollback(Command("rollback", "shop", "bob"), 2).job.version == 2
     assert apply(site, SHOP, cores=1) == 3
     assert [files(site, number) for number in (1, 2, 3)] == [SHOP, BANK, SHOP]
-    with site.tools.database.read() as db:
+    with site.context.database.read() as db:
         assert [v.submitted_by for v in versions(db, "shop")] == ["bob", "bob", "ada"]
         assert read_job(db, "shop").place.cores == 1
 
@@ -75,19 +74,19 @@ def test_a_version_that_does_not_compile_is_refused_with_its_origin_and_changes_
     site: Site,
 ) -> None:
     site.submit()
-    wait(lambda: site.seen().state == "running")
+    wait(lambda: site.snapshot().state == "running")
     with pytest.raises(UnknownName) as raised:
         apply(site, "CREATE VIEW BROKEN")
     assert (raised.value.message, raised.value.origin) == ("view 'v' reads 'broken'", "shop.sql:3")
-    with site.tools.database.read() as db:
+    with site.context.database.read() as db:
         assert (read_job(db, "shop").version, read_job(db, "shop").turn) == (1, 1)
-    assert not site.tools.home.version("shop", 2).exists()
+    assert not site.context.home.version("shop", 2).exists()
     assert len(site.starts()) == 1
 
 
 def test_what_a_crash_left_of_a_version_is_replaced(site: Site) -> None:
     site.submit()
-    left = site.tools.home.version("shop", 2)
+    left = site.context.home.version("shop", 2)
     left.mkdir(parents=True)
     (left / "half.sql").write_text("CREATE")
     apply(site)
@@ -97,10 +96,10 @@ def test_what_a_crash_left_of_a_version_is_replaced(site: Site) -> None:
 def test_a_command_with_an_id_is_carried_out_once(site: Site) -> None:
     body = site.body()
     command = Command("submit", "shop", "ada", b"", "c1")
-    first = site.domain.submit(command, body, Wish())
+    first = site.domain.submit(command, body, ResourceRequest())
     site.switch("cancel")
-    assert site.domain.submit(command, body, Wish()) == first
-    with site.tools.database.read() as db:
+    assert site.domain.submit(command, body, ResourceRequest()) == first
+    with site.context.database.read() as db:
         assert read_job(db, "shop").desired == "cancelled"
         assert len(versions(db, "shop")) == 1
     back = Command("rollback", "shop", "ada", b"", "c2")
@@ -113,12 +112,12 @@ def test_a_command_with_an_id_is_carried_out_once(site: Site) -> None:
     ("before", "verb", "message", "hint"),
     [
         ([], "resume", "job 'shop' is running",
-         "`headrace job restart shop` starts it anew; `headrace apply DIR shop` changes it."),
+         "`headrace job restart shop` restarts it; `headrace apply DIR shop` changes it."),
         (["pause"], "restart", "job 'shop' is paused",
-         "`headrace job resume shop` goes on with it."),
+         "`headrace job resume shop` resumes it."),
         (["pause"], "pause", "job 'shop' is paused", None),
         (["cancel"], "cancel", "job 'shop' is cancelled",
-         "`headrace submit DIR --name shop` begins it again, with what it had."),
+         "`headrace submit DIR --name shop` starts it again with its state."),
     ],
 )  # fmt: skip
 def test_a_command_for_another_state_is_refused(
@@ -149,7 +148,7 @@ def test_commands_of_no_job_and_of_a_cancelled_one_are_refused(site: Site) -> No
 def test_a_job_that_does_not_fit_is_refused_before_it_is_checked(
     make_site: Callable[..., Site],
 ) -> None:
-    site = make_site(Room(3, 8 << 30))
+    site = make_site(ServerCapacity(3, 8 << 30))
     site.submit(cores=2)
     with pytest.raises(
         Conflict, match=r"the job needs 2 cores and 2\.0 GiB, and 1 core and 6\.0 GiB"
@@ -161,7 +160,7 @@ def test_a_job_that_does_not_fit_is_refused_before_it_is_checked(
     site.submit("bank", cores=2)
     with pytest.raises(Conflict, match="the job needs 2 cores"):
         site.switch("resume")
-    with site.tools.database.read() as db:
+    with site.context.database.read() as db:
         assert [(job.name, job.desired) for job in jobs(db)] == [
             ("bank", "running"),
             ("shop", "paused"),
@@ -172,11 +171,11 @@ def test_a_paused_job_stays_paused_with_its_new_version(site: Site) -> None:
     site.submit()
     site.switch("pause")
     apply(site)
-    with site.tools.database.read() as db:
+    with site.context.database.read() as db:
         assert (read_job(db, "shop").desired, read_job(db, "shop").version) == ("paused", 2)
 
 
 def test_a_bad_name_makes_no_folder(site: Site, tmp_path: Path) -> None:
     with pytest.raises(BadRequest):
         site.submit("../shop")
-    assert not (site.tools.home.folder / "jobs").exists()
+    assert not (site.context.home.folder / "jobs").exists()

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import BadRequest
-from headrace.server.home import Home, checked_name, found_home
+from headrace.server.home import Home, check_name, find_home
 
 
 @pytest.mark.parametrize("name", ["a", "web-shop", "x_1", "a" * 63])
 def test_these_are_names(name: str) -> None:
-    assert checked_name(name) == name
+    assert check_name(name) == name
 
 
 @pytest.mark.parametrize(
@@ -21,15 +21,18 @@ def test_these_are_names(name: str) -> None:
 def test_these_are_none_and_never_become_a_folder(name: str) -> None:
     with pytest.raises(BadRequest) as raised:
         Home(Path("home")).job(name)
-    assert raised.value.message.endswith("is no name for a job")
-    assert raised.value.hint == "a small letter, then up to 62 small letters, digits, - and _."
+    assert raised.value.message.endswith("is not a valid job name")
+    assert (
+        raised.value.hint
+        == "use a lowercase letter, then up to 62 lowercase letters, digits, - and _."
+    )
 
 
 def test_the_home_is_the_one_given_then_of_the_environment_then_of_the_user(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HEADRACE_HOME", "/srv/jobs")
-    assert found_home(Path("here")) == Path("here")
-    assert found_home(None) == Path("/srv/jobs")
+    assert find_home(Path("here")) == Path("here")
+    assert find_home(None) == Path("/srv/jobs")
     monkeypatch.delenv("HEADRACE_HOME")
-    assert found_home(None) == Path.home() / ".headrace"
+    assert find_home(None) == Path.home() / ".headrace"

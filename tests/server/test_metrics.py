@@ -14,9 +14,9 @@ from run.waiting import wait
 
 from headrace.access.access import Access
 from headrace.define.settings import HttpSettings
-from headrace.server.metrics import Watched, exposition
+from headrace.server.metrics import JobMetrics, exposition
 from headrace.server.settings import ServerSettings
-from tests.access.people import bearer, token_of
+from tests.access.users import bearer, token_of
 
 from .conftest import Site, serving
 
@@ -38,7 +38,7 @@ def numbers(text: str) -> dict[tuple[str, ...], float]:
 
 
 def test_every_name_keeps_the_conventions_and_none_is_prometheus_own() -> None:
-    text = exposition([Watched("shop", "running", 0.5)]).decode()
+    text = exposition([JobMetrics("shop", "running", 0.5)]).decode()
     kinds = dict(re.findall(r"^# TYPE (\S+) (.*)$", text, re.MULTILINE))
     for name, kind in kinds.items():
         assert re.fullmatch(r"(headrace|process)_[a-z][a-z0-9_]*", name), name
@@ -49,7 +49,11 @@ def test_every_name_keeps_the_conventions_and_none_is_prometheus_own() -> None:
 
 
 def test_jobs_are_counted_by_state_and_each_is_told() -> None:
-    jobs = [Watched("shop", "running", 0.5), Watched("bank", "paused"), Watched("web", "cancelled")]
+    jobs = [
+        JobMetrics("shop", "running", 0.5),
+        JobMetrics("bank", "paused"),
+        JobMetrics("web", "cancelled"),
+    ]
     found = numbers(exposition(jobs).decode())
     states = {key[1]: many for key, many in found.items() if key[0] == "headrace_jobs"}
     assert (states["running"], states["paused"], states["failed"]) == (1, 1, 0)
@@ -71,13 +75,13 @@ def test_starts_deaths_and_commands_are_counted_where_they_happen(
     # Counters are of the process, which has run other tests; the name is of this one alone.
     before = asked()
     client.post("/v1/jobs?name=counted", content=site.body())
-    wait(lambda: site.seen("counted").state == "running")
-    first = site.seen("counted").pid
+    wait(lambda: site.snapshot("counted").state == "running")
+    first = site.snapshot("counted").pid
     assert first is not None
     assert asked()["headrace_job_heartbeat_age_seconds", "counted"] < 60
     assert asked()["headrace_job_deaths_total", "counted"] == 0
     os.kill(first, signal.SIGKILL)
-    wait(lambda: site.seen("counted").pid not in (None, first))
+    wait(lambda: site.snapshot("counted").pid not in (None, first))
     assert client.post("/v1/jobs/counted/resume").status_code == 409
     after = asked()
     assert after["headrace_job_starts_total", "counted"] == 2

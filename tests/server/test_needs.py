@@ -24,7 +24,7 @@ from headrace.define.settings import HttpSettings
 from headrace.server import app as app_module
 from headrace.server.routes import ROUTES
 from headrace.server.settings import ServerSettings
-from tests.access.people import bearer, token_of
+from tests.access.users import bearer, token_of
 
 # Route -> operation and object. "-": nobody is asked; "known": only who it is.
 NEEDS = {
@@ -45,35 +45,35 @@ OWN = {"stream": "stream:own", "view": "view:own", "job": "job:own"}
 SETTINGS = ServerSettings(http=HttpSettings(port=0))
 
 
-class Line:
+class Proxy:
     async def aclose(self) -> None: ...
 
 
-class Office:
+class Service:
     """One job, which has what is called like it."""
 
-    line = Line()
+    proxy = Proxy()
 
     def job_of(self, kind: str, name: str) -> str:
         return name
 
 
-async def nothing(desk: Any, request: Any) -> Response:
+async def nothing(api: Any, request: Any) -> Response:
     return Response()
 
 
-class Place:
-    """The routes with handlers that do nothing, and all kinds of people."""
+class Site:
+    """The routes with handlers that do nothing, and tokens of all roles."""
 
     def __init__(self, folder: Path) -> None:
         policy = AccessPolicy(failures_max=10**6)
         self.access = Access(folder / "access.db", "", policy=policy)
-        office: Any = Office()
-        app = app_module.make_server_app(office, SETTINGS, self.access)
+        service: Any = Service()
+        app = app_module.make_server_app(service, SETTINGS, self.access)
         self.server = AppServer(app, SETTINGS.http)
         self.server.start()
         self.client = httpx.Client(base_url=self.server.url, trust_env=False, timeout=10)
-        self.people = {
+        self.tokens = {
             (role, on): token_of(self.access, f"{role}-{number}", role, on=on)
             for role in Role
             for number, on in enumerate(("*", *OWN.values(), "job:other", "view:other"))
@@ -88,11 +88,11 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     routes = tuple(replace(route, handler=nothing) for route in ROUTES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app_module, "ROUTES", routes)
-        made = Place(tmp_path_factory.mktemp("needs"))
+        made = Site(tmp_path_factory.mktemp("needs"))
         yield made
         made.client.close()
         made.server.stop()
@@ -109,10 +109,10 @@ def test_every_route_has_a_row_here() -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_each_role_is_let_in_where_its_grant_covers_it(place: Place, route: Route[Any]) -> None:
+def test_each_role_is_let_in_where_its_grant_covers_it(site: Site, route: Route[Any]) -> None:
     operation, _, wanted = NEEDS[route.name].partition(" ")
-    for (role, on), token in place.people.items():
+    for (role, on), token in site.tokens.items():
         allowed = not wanted or (
             Operation(operation) in OPERATIONS[role] and covers(on, wanted)
         )  # fmt: skip
-        assert place.asks(route, token) == (200 if allowed else 403), (role, on)
+        assert site.asks(route, token) == (200 if allowed else 403), (role, on)

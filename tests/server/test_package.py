@@ -56,7 +56,7 @@ def test_a_folder_comes_out_as_it_went_in_without_what_is_hidden(tmp_path: Path)
 
 def test_a_link_is_not_packed(tmp_path: Path) -> None:
     (tmp_path / "headrace.toml").symlink_to("/etc/passwd")
-    with pytest.raises(BadRequest, match="is no plain file"):
+    with pytest.raises(BadRequest, match="is not a plain file"):
         pack(tmp_path)
 
 
@@ -82,7 +82,7 @@ def test_what_tar_makes_of_the_folder_itself_is_understood() -> None:
 def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
     error = refusal(tarred((name, b"x")))
     assert error.condition == "BadRequest"
-    assert "is no name for a project's file" in error.message
+    assert "is not a valid file name for a project" in error.message
 
 
 @pytest.mark.parametrize(
@@ -94,20 +94,20 @@ def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
 )  # fmt: skip
 def test_links_devices_and_extensions_are_refused(kind: bytes) -> None:
     error = refusal(special(kind))
-    assert error.message == "'evil' is no plain file, and only those can be submitted"
+    assert error.message == "'evil' is not a plain file; only plain files can be submitted"
     assert error.hint == "pack with `tar --format=ustar`, without links."
 
 
 def test_a_folder_that_leads_elsewhere_is_refused() -> None:
-    assert "is no name" in refusal(special(tarfile.DIRTYPE, "../up")).message
+    assert "is not a valid file name" in refusal(special(tarfile.DIRTYPE, "../up")).message
 
 
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([("a.sql", b""), ("A.SQL", b"")], "the project has 'A.SQL' twice"),
-        ([("a", b""), ("a/b", b"")], "the project has 'a/b' twice"),
-        ([("a/b", b""), ("a", b"")], "the project has 'a' as a file and as a folder"),
+        ([("a.sql", b""), ("A.SQL", b"")], "duplicate file 'A.SQL'"),
+        ([("a", b""), ("a/b", b"")], "duplicate file 'a/b'"),
+        ([("a/b", b""), ("a", b"")], "'a' is both a file and a folder"),
     ],
 )
 def test_a_name_is_taken_once(entries: list[tuple[str, bytes]], message: str) -> None:
@@ -129,7 +129,7 @@ def test_sizes_and_numbers_have_limits() -> None:
 def test_a_size_that_lies_is_refused() -> None:
     whole = gzip.decompress(tarred(("a.sql", b"x" * 2000)))
     cut = gzip.compress(whole[:2048])
-    assert refusal(cut).message == "the tar is cut off, or a size in it is wrong"
+    assert refusal(cut).message == "the tar is truncated, or a size in it is not valid"
     info = tarfile.TarInfo("headrace.toml")
     info.size = -512
     negative = info.tobuf(tarfile.GNU_FORMAT)

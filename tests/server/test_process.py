@@ -13,12 +13,12 @@ import pytest
 from run.waiting import wait
 
 from headrace.run.lock import Holder, holder, started_at
-from headrace.run.order import Order
+from headrace.run.order import StartOrder
 from headrace.server.home import Home
 from headrace.server.process import (
-    ended_words,
+    exit_reason,
     job_command,
-    last_words,
+    last_error,
     send_signal,
     start,
     tail,
@@ -52,7 +52,7 @@ def test_a_long_log_is_begun_anew(tmp_path: Path) -> None:
 
 def test_only_the_holder_of_the_lock_is_signalled(home: Home) -> None:
     layout = home.state("shop")
-    process = subprocess.Popen(stand_in("run", Order("x", str(layout.state), 3)))
+    process = subprocess.Popen(stand_in("run", StartOrder("x", str(layout.state), 3)))
     wait(lambda: layout.running.is_file())
     found = holder(layout)
     assert found == Holder(process.pid, started_at(process.pid) or 0, 3)
@@ -72,21 +72,21 @@ def test_only_the_holder_of_the_lock_is_signalled(home: Home) -> None:
 
 def test_the_last_words_are_those_of_the_newest_start(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
-    assert last_words(log) is None
+    assert last_error(log) is None
     failed = '{"kind":"failed","condition":"PortInUse","message":"port 1 is in use"}'
     log.write_text(f'{{"kind":"start"}}\n{failed}\nTraceback …\n[1]\n')
-    assert last_words(log) == "PortInUse: port 1 is in use"
+    assert last_error(log) == "PortInUse: port 1 is in use"
     log.write_text(f'{failed}\n{{"kind":"start"}}\n{{"kind":"ready"}}\n')
-    assert last_words(log) is None
+    assert last_error(log) is None
 
 
 def test_an_end_without_words_is_told_by_its_code() -> None:
-    assert ended_words(-9) == "it was killed by SIGKILL"
-    assert ended_words(3) == "it ended with exit code 3"
-    assert ended_words(None) == "it ended without a word"
+    assert exit_reason(-9) == "it was killed by SIGKILL"
+    assert exit_reason(3) == "it exited with code 3"
+    assert exit_reason(None) == "it exited without an error message"
 
 
 def test_the_command_of_a_job_is_one_program_with_one_order() -> None:
-    order = Order("v/1", "state", 2, "local[1]", "1g")
+    order = StartOrder("v/1", "state", 2, "local[1]", "1g")
     assert job_command("run", order)[1:4] == ["-m", "headrace.run.job", "run"]
-    assert Order.read(job_command("check", order)[-1]) == order
+    assert StartOrder.read(job_command("check", order)[-1]) == order

@@ -10,14 +10,13 @@ from msgspec.structs import replace
 
 from headrace.core.errors import Conflict, NotFound
 from headrace.run.job import Names
-from headrace.server.database import Database
-from headrace.server.place import Place
+from headrace.server.database import DomainDatabase
 from headrace.server.records import (
     CANCELLED,
     PAUSED,
     RUNNING,
+    CatalogName,
     Job,
-    Named,
     add_version,
     find_job,
     job_of,
@@ -28,31 +27,36 @@ from headrace.server.records import (
     write_failure,
     write_job,
 )
+from headrace.server.resources import JobResources
 
 NAMES = Names(["clicks"], ["Visitors"], ["break_in"])
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return Database(tmp_path / "domain.db")
+def database(tmp_path: Path) -> DomainDatabase:
+    return DomainDatabase(tmp_path / "domain.db")
 
 
-def make(database: Database, name: str, names: Names = NAMES) -> Job:
+def make(database: DomainDatabase, name: str, names: Names = NAMES) -> Job:
     with database.write() as db:
         add_version(db, name, 1, "d1", names, "ada", 1)
-        return write_job(db, Job(name, "ada", RUNNING, 1, 0, Place(2, "1g"), "", ""), 1_000_000)
+        return write_job(
+            db, Job(name, "ada", RUNNING, 1, 0, JobResources(2, "1g"), "", ""), 1_000_000
+        )
 
 
-def test_a_job_is_read_as_it_was_written_and_each_change_is_a_turn(database: Database) -> None:
+def test_a_job_is_read_as_it_was_written_and_each_change_is_a_turn(
+    database: DomainDatabase,
+) -> None:
     job = make(database, "shop")
     assert job == Job(
-        "shop", "ada", RUNNING, 1, 1, Place(2, "1g"),
+        "shop", "ada", RUNNING, 1, 1, JobResources(2, "1g"),
         "1970-01-01T00:00:01Z", "1970-01-01T00:00:01Z",
     )  # fmt: skip
-    assert job.wanted
+    assert job.should_run
     with database.write() as db:
         later = write_job(db, replace(job, desired=PAUSED), 2_000_000)
-    assert (later.turn, later.wanted, later.submitted_at) == (2, False, job.submitted_at)
+    assert (later.turn, later.should_run, later.submitted_at) == (2, False, job.submitted_at)
     with database.read() as db:
         assert read_job(db, "shop") == later
         assert find_job(db, "bank") is None
@@ -64,17 +68,17 @@ def test_a_job_is_read_as_it_was_written_and_each_change_is_a_turn(database: Dat
     )
 
 
-def test_a_failure_is_of_one_turn(database: Database) -> None:
+def test_a_failure_is_of_one_turn(database: DomainDatabase) -> None:
     job = make(database, "shop")
     with database.write() as db:
         write_failure(db, replace(job, turn=7), "it died")
         assert read_job(db, "shop").failure is None
         write_failure(db, job, "it died")
-        assert not read_job(db, "shop").wanted
+        assert not read_job(db, "shop").should_run
         assert write_job(db, job, 2).failure is None
 
 
-def test_versions_are_kept_the_newest_first(database: Database) -> None:
+def test_versions_are_kept_the_newest_first(database: DomainDatabase) -> None:
     make(database, "shop")
     with database.write() as db:
         add_version(db, "shop", 2, "d2", Names(), "bob", 2)
@@ -88,24 +92,24 @@ def test_versions_are_kept_the_newest_first(database: Database) -> None:
     )
 
 
-def test_a_name_leads_to_its_job_whatever_its_case(database: Database) -> None:
+def test_a_name_leads_to_its_job_whatever_its_case(database: DomainDatabase) -> None:
     make(database, "shop")
     with database.read() as db:
         assert job_of(db, "view", "visitors") == job_of(db, "stream", "CLICKS") == "shop"
-        assert Named("Visitors", "view", "shop") in names(db)
+        assert CatalogName("Visitors", "view", "shop") in names(db)
         with pytest.raises(NotFound, match="no job has a view 'clicks'"):
             job_of(db, "view", "clicks")
 
 
 def test_a_name_of_two_jobs_is_refused_with_both_until_one_is_cancelled(
-    database: Database,
+    database: DomainDatabase,
 ) -> None:
     shop = make(database, "shop")
     make(database, "bank")
     with database.read() as db, pytest.raises(Conflict) as raised:
         job_of(db, "view", "visitors")
-    assert raised.value.message == "the view 'visitors' is of more than one job: 'bank' and 'shop'"
-    assert raised.value.hint == "ask one of them: /v1/jobs/bank/api/…"
+    assert raised.value.message == "more than one job has a view 'visitors': 'bank' and 'shop'"
+    assert raised.value.hint == "use the path of one of them: /v1/jobs/bank/api/…"
     with database.write() as db:
         write_job(db, replace(shop, desired=CANCELLED), 2)
         assert job_of(db, "view", "visitors") == "bank"
@@ -116,7 +120,7 @@ def _half(db: sqlite3.Connection) -> None:
     read_job(db, "shop")
 
 
-def test_a_transaction_that_raises_changes_nothing(database: Database) -> None:
+def test_a_transaction_that_raises_changes_nothing(database: DomainDatabase) -> None:
     with pytest.raises(NotFound), database.write() as db:
         _half(db)
     with database.read() as db:

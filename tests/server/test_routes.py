@@ -12,14 +12,15 @@ import pytest
 from run.waiting import wait
 
 from headrace.access.access import Access
-from headrace.access.passing import SCHEME, asked_for, read_pass
+from headrace.access.delegation import DELEGATED_SCHEME, read_delegated_token, request_line
+from headrace.api.needs import PUBLIC
 from headrace.console import STATIC
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
 from headrace.run.server_key import read_key
 from headrace.server.routes import ROUTES
 from headrace.server.settings import ServerSettings, SubmitSettings
-from tests.access.people import TEST, bearer, token_of
+from tests.access.users import TEST, bearer, token_of
 
 from .conftest import SHOP, Site, serving
 
@@ -112,9 +113,9 @@ def test_a_jobs_own_routes_are_behind_its_name(client: httpx.Client, site: Site)
     said = done(client.get("/v1/jobs/shop/api/v1/views/x?limit=3"))
     assert (said["pid"], said["path"]) == (pid, "/v1/views/x?limit=3")
     scheme, _, text = said["said"].partition(" ")
-    asked = asked_for("GET", b"/v1/views/x?limit=3")
-    caller = read_pass(text, asked, read_key(site.tools.home.state("shop")), now_us())
-    assert (scheme, caller.user, caller.job) == (SCHEME, "ada", "shop")
+    asked = request_line("GET", b"/v1/views/x?limit=3")
+    caller = read_delegated_token(text, asked, read_key(site.context.home.state("shop")), now_us())
+    assert (scheme, caller.user, caller.job) == (DELEGATED_SCHEME, "ada", "shop")
     said = done(client.get("/v1/jobs/shop/api/v1/views/a%3Fb%20c"))
     assert said["path"] == "/v1/views/a%3Fb%20c"
     said = done(client.post("/v1/jobs/shop/api/v1/streams/clicks/events", content=b"12345"))
@@ -130,7 +131,7 @@ def test_views_and_streams_are_found_by_their_names(client: httpx.Client, site: 
     names = done(client.get("/v1/catalog/names"))["names"]
     assert {"name": "accounts", "kind": "view", "job": "bank"} in names
     sent = client.post("/v1/streams/clicks/events", content=b"{}")
-    assert refused(sent, 409) == "the stream 'clicks' is of more than one job: 'bank' and 'shop'"
+    assert refused(sent, 409) == "more than one job has a stream 'clicks': 'bank' and 'shop'"
     assert refused(client.get("/v1/views/none"), 404) == "no job has a view 'none'"
     done(client.post("/v1/jobs/bank/cancel"))
     assert done(client.post("/v1/streams/clicks/events", content=b"{}"))["bytes"] == 2
@@ -173,11 +174,11 @@ def test_the_end_of_a_log_is_shown(client: httpx.Client, site: Site) -> None:
     ("query", "body", "status", "message"),
     [
         ("", b"", 400, "the parameter name is missing"),
-        ("?name=Shop", b"", 400, "'Shop' is no name for a job"),
-        ("?name=..%2Fx", b"", 400, "'../x' is no name for a job"),
+        ("?name=Shop", b"", 400, "'Shop' is not a valid job name"),
+        ("?name=..%2Fx", b"", 400, "'../x' is not a valid job name"),
         ("?name=shop&cores=two", b"", 400, "cores must be a whole number from 0 to 1"),
         ("?name=shop&name=bank", b"", 400, "a query parameter is given twice"),
-        ("?name=shop", b"no gzip", 400, "the body is no valid gzip"),
+        ("?name=shop", b"no gzip", 400, "the body is not valid gzip"),
         ("?name=shop", bytes(100_001), 413, "the project has more than 100000 bytes, packed"),
     ],
 )
@@ -331,7 +332,7 @@ def test_who_is_not_known_is_told_so(client: httpx.Client, access: Access, token
             "stream": "s", "view": "v", "user": "u", "token": "t", "file": "f",
         })  # fmt: skip
         answer = httpx.request(route.method, f"{client.base_url}{path}", trust_env=False)
-        known = route.needs.on == "anybody"
-        assert (answer.status_code == 401) == (not known), route.name
-    access.revoke_token(access.who(token).token, TEST)
+        public = route.needs.on == PUBLIC
+        assert (answer.status_code == 401) == (not public), route.name
+    access.revoke_token(access.authenticate_token(token).token, TEST)
     assert refused(client.get("/v1/jobs"), 401)

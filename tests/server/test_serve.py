@@ -21,7 +21,7 @@ from headrace.run.lock import holder, running_token, running_url
 from headrace.server.home import Home
 from headrace.server.package import pack
 from headrace.server.serve import serve
-from tests.access.people import bearer
+from tests.access.users import bearer
 from tests.run.modes import readable_by_others
 
 from .conftest import make_project, stand_in
@@ -49,8 +49,8 @@ class Killable:
         self.url = self.process.stdout.readline().strip()
         assert self.url.startswith("http://"), self.url
         wait(lambda: running_token(home.layout) is not None)
-        who = bearer(running_token(home.layout) or "")
-        self.client = httpx.Client(base_url=self.url, trust_env=False, timeout=60, headers=who)
+        user = bearer(running_token(home.layout) or "")
+        self.client = httpx.Client(base_url=self.url, trust_env=False, timeout=60, headers=user)
 
     def kill(self) -> None:
         self.client.close()
@@ -148,7 +148,7 @@ def test_one_server_serves_a_home(home: Home, servers: list[Killable]) -> None:
     assert raised.value.message == (
         f"a server of {home.folder} is already running at {servers[0].url}"
     )
-    assert raised.value.hint == "use that one, or give another folder with --home."
+    assert raised.value.hint == "use that server, or give another folder with --home."
 
 
 @pytest.mark.usefixtures("journal_closed")

@@ -21,7 +21,11 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         '[supervise]\nsilent = "10 seconds"\n'
     )
     settings = load_server_settings(path)
-    assert (settings.http.port, settings.room.cores, settings.room.tags) == (9000, 8, ("ssd",))
+    assert (settings.http.port, settings.room.cores, settings.room.tags) == (
+        9000,
+        8,
+        ("ssd",),
+    )
     assert settings.room.pools == {"big": "yarn"}
     assert settings.supervise.silent_us == 10_000_000
 

@@ -23,7 +23,7 @@ from run.waiting import wait
 from headrace.run.lock import running_token, running_url
 from headrace.server.home import Home
 from headrace.server.package import pack
-from tests.access.people import bearer
+from tests.access.users import bearer
 
 from .conftest import kill_jobs
 
@@ -60,8 +60,8 @@ class Team:
         )
         assert self.process.stdout is not None
         url = json.loads(self.process.stdout.readline())["url"]
-        who = bearer(running_token(self.home.layout) or "")
-        self.http = httpx.Client(base_url=url, trust_env=False, timeout=START_S, headers=who)
+        user = bearer(running_token(self.home.layout) or "")
+        self.http = httpx.Client(base_url=url, trust_env=False, timeout=START_S, headers=user)
 
     def kill(self) -> None:
         self.http.close()

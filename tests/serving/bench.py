@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from datasketches import hll_sketch, tgt_hll_type
 from sqlglot import exp
 
 from headrace.compile.passes import compile_project
-from headrace.compile.plan import Plan
+from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.aggregate import HLL_LG_K
 from headrace.core.origin import Origin
 from headrace.core.position import Position
@@ -28,14 +29,16 @@ from headrace.define.dialect import parse_query
 from headrace.define.project import Project
 from headrace.define.settings import Settings
 from headrace.define.statements import read_statements
+from headrace.serving.merge import stored_schema
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.store import AuditResult, Change, Epoch, Row, Version
+from headrace.serving.store import AuditResult, Change, Epoch, Staged, Version
 from headrace.serving.watermark import Reached
-from headrace.testing.declared import declared
+from headrace.testing.declarations import read_declarations
 from headrace.testing.decode import decoded
 from headrace.testing.reference_engine import reference_of
 
+Row = tuple[Any, ...]
 STREAM = """
 CREATE STREAM clicks (page STRING, user STRING, ms BIGINT, ts TIMESTAMP,
   WATERMARK ts DELAY OF INTERVAL 10 SECONDS) WITH (partitions = '2');
@@ -200,10 +203,22 @@ def _partials(view: str, group: list[Click]) -> Row:
     return (len(group), *_lateness(group)) if view == "slid" else (len(group),)
 
 
-def values_of(version: Version, clicks: Sequence[Click]) -> list[Row]:
+def as_lifted(plan: ViewPlan, rows: Sequence[Row]) -> pa.Table:
+    """Rows of key and lifted columns as Spark gives them."""
+    lifts = [c for p in plan.partials for c in p.columns[: len(p.lifts)]]
+    schema = stored_schema(plan)
+    fields = [schema.field(name) for name in [*(key.column for key in plan.keys), *lifts]]
+    columns = list(zip(*rows, strict=True)) or [()] * len(fields)
+    pairs = zip(fields, columns, strict=True)
+    return pa.table({field.name: pa.array(values, field.type) for field, values in pairs})
+
+
+def values_of(version: Version, clicks: Sequence[Click]) -> dict[str, pa.Table]:
     """The distinct values behind each exact distinct count, as a build gives them."""
     seen = {(click.page, click.user) for click in clicks if click.user is not None}
-    return [(p.columns[0], *pair) for p in version.plan.counted for pair in sorted(seen, key=repr)]
+    pages, users = zip(*sorted(seen, key=repr), strict=True) if seen else ((), ())
+    values = pa.table({"k0": pa.array(pages, pa.string()), "v": pa.array(users, pa.string())})
+    return {partial.columns[0]: values for partial in version.plan.counted}
 
 
 @dataclass
@@ -234,6 +249,9 @@ class Bench:
         """What Spark would give for these events, which begin at the offsets `first`."""
         return lifted(view, clicks)
 
+    def rows_of(self, plan: ViewPlan, clicks: Sequence[Click], first: Sequence[int]) -> pa.Table:
+        return as_lifted(plan, self.lifted(plan.name, clicks, first))
+
     def position(self, clicks: Sequence[Click]) -> Position:
         return Position(tuple(sum(click.partition == n for click in clicks) for n in (0, 1)))
 
@@ -253,9 +271,14 @@ class Bench:
         lower, after = self.position(self.clicks), [*self.clicks, *clicks]
         counts = {"events": len(clicks), "late": 0, "duplicates": 0, "dead_letters": 0}
         versions = self.store.versions("clicks")
-        rows = {v.id: self.lifted(v.name, clicks, lower.offsets) for v in versions}
+        rows = {v.id: self.rows_of(v.plan, clicks, lower.offsets) for v in versions}
         generation = self.store.stream("clicks").generation
         return Epoch("clicks", generation, lower, self.reached(after), counts, rows, self.clock())
+
+    def stage(self, version: Version, full: bool, clicks: Sequence[Click]) -> Staged:
+        """A build of these events."""
+        rows = self.rows_of(version.plan, clicks, (0, 0))
+        return self.store.stage(version, full, rows, values_of(version, clicks))
 
     def send(self, *clicks: Click) -> bool:
         added = self.store.commit_epoch(self.epoch(*clicks))
@@ -278,7 +301,7 @@ class Bench:
             rest = [] if whole else list(state.boundary.offsets)
             clicks = after(self.clicks, rest)
             first = (0, 0) if whole else state.boundary.offsets
-            rows, values = self.lifted(version.name, clicks, first), values_of(version, clicks)
+            rows, values = self.rows_of(version.plan, clicks, first), values_of(version, clicks)
             staged.append(self.store.stage(version, whole, rows, values))
         audits = [self.store.audit_staged(build, group) for build in staged] if audit else []
         here = state.reached if boundary == state.position else self.reached(self.clicks)
@@ -290,7 +313,7 @@ class Bench:
 
     def expected(self, view: str) -> list[dict[str, Any]]:
         """What the reference interpreter answers for the events so far."""
-        said, events, ends = declared(self.sql), [], [0, 0]
+        said, events, ends = read_declarations(self.sql), [], [0, 0]
         for click in self.clicks:
             place = {"_partition": click.partition, "_offset": ends[click.partition]}
             ends[click.partition] += 1

@@ -17,8 +17,16 @@ from headrace.define.settings import NotifySettings, Settings
 from headrace.define.statements import read_statements
 from headrace.serving.ledger import Alert, Wanted, alerts
 from headrace.serving.raising import Lookout
-from headrace.serving.store import Row
-from tests.serving.bench import STREAM, VIEWS, WINDOWED, Bench, Click, HeldAnalyser, lifted
+from tests.serving.bench import (
+    STREAM,
+    VIEWS,
+    WINDOWED,
+    Bench,
+    Click,
+    HeldAnalyser,
+    Row,
+    lifted,
+)
 
 HITS = f"CREATE VIEW hits AS {VIEWS['hits']};\n"
 VISITS = f"CREATE VIEW visits AS {WINDOWED['visits']};\n"
@@ -110,6 +118,6 @@ class RuleBench(Bench):
     def notices(self) -> list[tuple[Any, ...]]:
         with self.store.read() as db:
             return db.execute(
-                "SELECT action, key, json_extract(body, '$.kind'), state FROM _notices "
+                "SELECT queue, key, json_extract(body, '$.kind'), state FROM _outbox "
                 "ORDER BY number"
             ).fetchall()

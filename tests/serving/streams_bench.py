@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from headrace.compile.follow import followed
 from headrace.core.position import Position, PositionRange
-from headrace.serving.channel import Placed
+from headrace.define.stream_subscription import read_stream_subscription
+from headrace.serving.channel import Channel, Placed, Source
+from headrace.serving.hearer import Hearer
+
+from .bench import PLAN
+
+CLICKS = read_stream_subscription("SUBSCRIBE TO clicks FROM BEGINNING")
 
 
 @dataclass
@@ -16,10 +24,12 @@ class Held:
     values: tuple[list[tuple[int, ...]], ...] = field(default_factory=lambda: ([], []))
     asked: list[PositionRange] = field(default_factory=list)
     events_max: int = 1_000_000
+    appended: Callable[[], None] = lambda: None
 
     def send(self, partition: int, *rows: int) -> None:
         """One event that becomes these rows."""
         self.values[partition].append(rows)
+        self.appended()
 
     def end(self) -> Position:
         return Position(tuple(map(len, self.values)))
@@ -34,3 +44,14 @@ class Held:
             if span.lower <= offset < span.upper
             for row in rows
         ]
+
+
+def channel_of(source: Source, events_max: int = 1_000_000) -> Channel:
+    """A channel that a test looks at by hand."""
+    return Channel(followed(PLAN, CLICKS), source, threading.RLock(), events_max)
+
+
+def joined(channel: Channel, position: Position) -> Hearer:
+    hearer = Hearer(None, lambda: None, lambda left: channel.hearers.pop(left, None) and None)
+    channel.join(hearer, CLICKS, str(position))
+    return hearer

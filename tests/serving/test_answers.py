@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from headrace.certified.relation import AnswerColumn
-from headrace.core.aggregate import HLL_ERROR, Estimate
+from headrace.core.aggregate import HLL_ERROR, Approximation
 from headrace.core.time import SECOND
 from headrace.serving.answer import AsOf, ColumnInfo, column_info, rows_as_objects
 
@@ -102,7 +102,7 @@ def test_a_list_is_a_list_and_its_column_says_when_one_was_cut() -> None:
 
 
 def test_an_error_says_what_it_is_a_share_of() -> None:
-    results = (AnswerColumn("p", "DOUBLE", Estimate("always", 0.0133, of="rank")),)
+    results = (AnswerColumn("p", "DOUBLE", Approximation("always", 0.0133, of="rank")),)
     info = column_info(results, set(), fresh=False)["p"]
     assert msgspec.to_builtins(info) == {
         "type": "DOUBLE",

@@ -11,10 +11,12 @@ import pytest
 
 from headrace.core.errors import NotFound, NotReady, Overloaded, Unavailable
 from headrace.define.settings import LiveSettings
-from headrace.serving.board import Board, Topic
+from headrace.serving.board import Board, LiveTopic
+from headrace.serving.broadcast import Broadcast, Lane
+from headrace.serving.changes import Changes
 from headrace.serving.hearer import Heard, Hearer
 
-INTERVAL = 250_000
+INTERVAL, LIVE = 250_000, Lane("live")
 
 
 @dataclass
@@ -33,11 +35,11 @@ class States:
     marks: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> LiveTopic:
         if name not in self.values:
             raise NotFound(f"there is no live topic '{name}'")
         mark: Callable[[], Any] | None = (lambda: self.marks[name]) if name in self.marks else None
-        return Topic(name, lambda: self._state(name), mark, INTERVAL)
+        return LiveTopic(name, lambda: self._state(name), mark, INTERVAL)
 
     def _state(self, name: str) -> Any:
         self.asked.append(name)
@@ -59,13 +61,14 @@ def clock() -> Clock:
 
 @pytest.fixture
 def board(states: States, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Board:
-    monkeypatch.setattr(Board, "_start", lambda self: None)  # a test turns it by hand
-    return Board(replace(LiveSettings(), waiting_max=3, connections_max=3), states.topic, clock)
+    monkeypatch.setattr(Broadcast, "_start", lambda self, lane: None)  # a test turns it by hand
+    settings = replace(LiveSettings(), waiting_max=3, connections_max=3)
+    return Board(settings, states.topic, Changes(), clock)
 
 
 def turn(board: Board, clock: Clock) -> None:
     clock.now_us += INTERVAL
-    board.turn()
+    board.broadcast.turn(LIVE)
 
 
 def said(hearer: Hearer) -> list[tuple[str, Any]]:
@@ -105,7 +108,7 @@ def test_a_topic_is_not_asked_more_often_than_its_interval(
     board.join(["a"])
     for _ in range(5):
         clock.now_us += INTERVAL // 5
-        board.turn()
+        board.broadcast.turn(LIVE)
     assert states.asked == ["a", "a"]
 
 
@@ -136,8 +139,22 @@ def test_numbers_only_grow_also_for_one_who_comes_back(
     again = [(int(one.id or 0), _data(one)) for one in board.join(["a", "b"]).take()]
     assert sorted(value for _, value in again) == [3, 9]
     assert min(number for number, _ in again) > numbers[-1]
-    later = Board(LiveSettings(), states.topic, lambda: clock.now_us + 10**9)
-    assert later._number > again[-1][0]
+    later = Board(LiveSettings(), states.topic, Changes(), lambda: clock.now_us + 10**9)
+    assert int(later.join(["a"]).take()[0].id or 0) > again[-1][0]
+
+
+def test_numbers_only_grow_for_one_who_joins_topics_that_others_hear(
+    board: Board, states: States, clock: Clock
+) -> None:
+    board.join(["a", "b"])
+    states.values["a"] = 2
+    turn(board, clock)
+    both = board.join(["a", "b"])
+    states.values["b"] = 3
+    turn(board, clock)
+    numbers = [int(one.id or 0) for one in both.take()]
+    assert len(numbers) == 3
+    assert numbers == sorted(set(numbers))
 
 
 def test_one_who_does_not_keep_up_hears_slow_as_the_last(
@@ -184,7 +201,7 @@ def test_nothing_is_computed_when_nobody_hears(board: Board, states: States, clo
     board.join(["a"]).close()
     turn(board, clock)
     assert states.asked == ["a"]
-    assert board.hearers() == 0
+    assert board.broadcast.subscribers == 0
 
 
 def test_unknown_topics_and_too_many_hearers_are_refused(board: Board) -> None:
@@ -192,13 +209,13 @@ def test_unknown_topics_and_too_many_hearers_are_refused(board: Board) -> None:
         board.join(["a", "c"])
     for _ in range(3):
         board.join(["a"])
-    with pytest.raises(Overloaded, match="more than 3 readers"):
+    with pytest.raises(Overloaded, match="more than 3 subscriptions are open"):
         board.join(["b"])
 
 
 def test_everybody_hears_the_end(board: Board) -> None:
     hearer = board.join(["a", "b"])
-    board.stop()
+    board.broadcast.stop()
     assert said(hearer)[-1] == ("end", {"reason": "the project is stopping"})
     assert hearer.ended
     with pytest.raises(Unavailable):

@@ -9,13 +9,13 @@ import pytest
 from headrace.core.errors import BadDefinition, NotFound, NotReady
 from headrace.core.position import Position
 from headrace.serving.catalog import changes_of, check_histories
-from headrace.serving.progress import glance
 
 from .bench import CLICKS, PLAN, STREAM, VIEWS, Bench, definitions, plan_of
 
 FILTERED = VIEWS | {"hits": VIEWS["hits"].replace("FROM clicks", "FROM clicks WHERE ms > 5")}
 RENAMED = VIEWS | {"hits": VIEWS["hits"].replace("AS slowest", "AS worst")}
 OTHER_READ = VIEWS | {"pages": "SELECT page, max(slowest) AS worst FROM hits GROUP BY page"}
+NO_LONGER_KEPT = VIEWS | {"users": VIEWS["pages"]}
 FEWER = {name: text for name, text in VIEWS.items() if name not in {"users", "pages"}}
 CHANGES = [
     ("the same text", VIEWS, {}),
@@ -23,6 +23,8 @@ CHANGES = [
     ("a filter", FILTERED, {"hits": "rebuild"}),
     ("a column's name", RENAMED, {"hits": "reread"}),
     ("a view over a view", OTHER_READ, {"pages": "reread"}),
+    ("a kept view that is read", NO_LONGER_KEPT, {"users": "reread"}),
+    ("a read view that is kept", VIEWS | {"pages": VIEWS["total"]}, {"pages": "new"}),
     ("one more", VIEWS | {"more": VIEWS["total"]}, {"more": "new"}),
     ("fewer", FEWER, {"users": "removed", "pages": "removed"}),
 ]
@@ -117,11 +119,18 @@ def test_a_view_that_is_read_differently_answers_differently_at_once(live: Bench
 
 def test_a_removed_view_is_gone_with_its_tables(live: Bench) -> None:
     users = next(v for v in live.store.versions("clicks") if v.name == "users")
-    live.store.stage(users, True, [], [])  # a build that crashed before its promotion
+    live.stage(users, True, [])  # a build that crashed before its promotion
     _deploy(live, FEWER)
     with pytest.raises(NotFound, match="there is no view 'users'"):
         live.rows("users")
     assert not [name for name in _tables(live) if "users" in name or "pages" in name]
+
+
+def test_a_view_that_is_no_longer_kept_is_gone_with_its_tables(live: Bench) -> None:
+    _deploy(live, NO_LONGER_KEPT)
+    assert live.rows("users") == live.rows("pages")
+    assert "users" not in {version.name for version in live.store.versions("clicks")}
+    assert not [name for name in _tables(live) if "users" in name]
 
 
 def test_a_new_view_is_not_ready_before_its_first_generation(bench: Bench) -> None:
@@ -181,7 +190,3 @@ def test_a_stream_may_wait_for_its_partitions_for_another_time(live: Bench) -> N
     changed = _deploy(live, VIEWS, STREAM.replace("WITH (", "WITH (watermark.idle = '5 s', "))
     assert set(changed.values()) == {"unchanged"}
     assert live.store.stream("clicks").plan.streams[0].idle_us == 5_000_000
-
-
-def test_who_has_no_store_open_sees_the_same(live: Bench) -> None:
-    assert glance(live.path, "clicks") == live.store.stream("clicks")

@@ -8,10 +8,9 @@ import pytest
 
 from headrace.core.position import Position
 from headrace.serving import channel as body
-from headrace.serving.channel import Channel
-from headrace.serving.hearer import Heard, Hearer
+from headrace.serving.hearer import Heard
 
-from .streams_bench import Held
+from .streams_bench import Held, channel_of, joined
 
 START = Position((0, 0))
 
@@ -35,21 +34,15 @@ def held() -> Held:
     return made
 
 
-def join(channel: Channel, position: Position = START) -> Hearer:
-    hearer = Hearer(None, lambda: None, channel.leave)
-    channel.join(hearer, position)
-    return hearer
-
-
 def rows(heard: list[Heard]) -> list[int]:
     return [row["n"] for one in heard if one.event == "rows" for row in one.data["rows"]]
 
 
 def everything(source: Held, position: Position = START, events_max: int = 4) -> list[Heard]:
     """All that one hears who keeps up."""
-    channel = Channel(source, events_max)
-    hearer = join(channel, position)
-    while channel.turn():
+    channel = channel_of(source, events_max)
+    hearer = joined(channel, position)
+    while channel.look() is not None:
         pass
     return hearer.take()
 
@@ -97,28 +90,29 @@ def test_events_without_rows_are_a_position_alone(held: Held) -> None:
 
 
 def test_nothing_is_said_while_nothing_comes(held: Held) -> None:
-    channel = Channel(held)
-    hearer = join(channel, held.end())
+    channel = channel_of(held)
+    hearer = joined(channel, held.end())
     hearer.take()
-    assert not channel.turn()
+    assert channel.look() is None
     assert (hearer.take(), held.asked) == ([], [])
     held.send(0, 99)
-    assert not channel.turn()
+    assert channel.look() is None
     assert [(one.id, one.data) for one in hearer.take()] == [
         ("8,4", {"rows": [{"n": 99}], "ends": ["8,4"]})
     ]
 
 
 def test_those_at_one_position_share_what_is_read(held: Held) -> None:
-    channel = Channel(held)
-    same, other = [join(channel), join(channel)], join(channel, Position((6, 3)))
-    channel.turn()
+    channel = channel_of(held)
+    same = [joined(channel, START), joined(channel, START)]
+    other = joined(channel, Position((6, 3)))
+    channel.look()
     assert [str(range.lower) for range in held.asked] == ["0,0", "6,3"]
     assert same[0].take() == same[1].take()
     assert rows(other.take()) == []
     held.asked.clear()
     held.send(0, 99)
-    channel.turn()
+    channel.look()
     assert [str(range.lower) for range in held.asked] == ["7,4"], "all have come together"
 
 
@@ -132,11 +126,11 @@ def test_a_hearer_that_does_not_keep_up_waits_at_its_position(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body, "WAITING_MAX", 2)
-    channel = Channel(held, events_max=1)
-    slow, quick = join(channel), join(channel)
+    channel = channel_of(held, events_max=1)
+    slow, quick = joined(channel, START), joined(channel, START)
     found: list[Heard] = []
     for _ in range(20):
-        channel.turn()
+        channel.look()
         found += quick.take()
     assert slow.waiting == 2
     assert not slow.ended
@@ -144,14 +138,14 @@ def test_a_hearer_that_does_not_keep_up_waits_at_its_position(
     late: list[Heard] = []
     for _ in range(20):
         late += slow.take()
-        channel.turn()
+        channel.look()
     assert Counter(rows(late)) == Counter(rows(found))
 
 
 def test_who_has_left_is_read_for_no_more(held: Held) -> None:
-    channel = Channel(held)
-    hearer = join(channel)
+    channel = channel_of(held)
+    hearer = joined(channel, START)
     hearer.close()
-    channel.turn()
+    channel.look()
     assert held.asked == []
-    assert channel.places == {}
+    assert channel.hearers == {}

@@ -1,8 +1,8 @@
-"""A key of each type as a question names it: the index of the store finds it, the engine too."""
+"""A key of each type as a question names it is found among stored values and among typed ones."""
 
 from __future__ import annotations
 
-import sqlite3
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +10,10 @@ import pytest
 
 from headrace.compile.plan import KeyPlan, OutputPlan, ViewPlan
 from headrace.core.errors import BadRequest
-from headrace.core.schema import Type
-from headrace.core.storage import Storage
 from headrace.serving.conditions import asked, inside
 from headrace.serving.engine import run
-from headrace.serving.merged import array
+from headrace.serving.merge import stored_schema
+from headrace.serving.merged import typed
 
 
 def view(type: str) -> ViewPlan:
@@ -31,8 +30,8 @@ def view(type: str) -> ViewPlan:
         ("SMALLINT", "7", 7, [-7]),
         ("BIGINT", "9223372036854775807", 2**63 - 1, [2**63 - 2]),
         ("FLOAT", "0.1", 0.10000000149011612, [0.5]),
-        ("DOUBLE", "0.1", 0.1, ["NaN"]),
-        ("DOUBLE", "NaN", "NaN", [0.1]),
+        ("DOUBLE", "0.1", 0.1, [math.nan, math.inf]),
+        ("DOUBLE", "NaN", math.nan, [0.1]),
         ("DECIMAL(4,2)", "-1.5", "-98.49", ["01.50"]),
         ("TIMESTAMP", "1970-01-01T00:00:01Z", 1_000_000, [0]),
         ("TIMESTAMP_NTZ", "1970-01-01T00:00:01", 1_000_000, [0]),
@@ -45,15 +44,12 @@ def test_a_key_is_found_inside_and_outside(
 ) -> None:
     plan = view(type)
     conditions = asked(plan, {"k": said}, None, None)
-    where, values = inside(plan, conditions)
-    db = sqlite3.connect(":memory:")
-    db.execute(f"CREATE TABLE t (k0 {Storage(Type.of(type)).column})")
-    db.executemany("INSERT INTO t VALUES (?)", [(value,) for value in (kept, *others, None)])
-    assert db.execute(f"SELECT k0 FROM t WHERE {where}", values).fetchall() == [(kept,)]
-    db.close()
-    rows = pa.table({"k": array(type, [kept, *others, None]), "n": range(len(others) + 2)})
-    sql = f"SELECT n FROM rows WHERE {conditions[0].outside}"
-    assert run(sql, {"rows": rows}).to_pylist() == [{"n": 0}]
+    values = pa.array([kept, *others, None], stored_schema(plan).field("k0").type)
+    stored = pa.chunked_array([values])
+    rows = pa.table({"k": typed(type, stored), "k0": stored, "n": range(len(stored))})
+    for where in (inside(plan, conditions), conditions[0].outside):
+        sql = f"SELECT n FROM rows WHERE {where}"
+        assert run(sql, {"rows": rows}).to_pylist() == [{"n": 0}]
 
 
 def test_a_key_that_is_an_object_cannot_be_named() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import BadQuery, Cancelled, HeadraceError, LimitReached
-from headrace.core.stopping import Stopping
 from headrace.serving.engine import run
 
 SLOW = "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range % 7 = b.range % 5"
@@ -57,7 +57,7 @@ def test_a_query_ends_when_its_time_is_over() -> None:
 
 
 def test_a_query_ends_when_it_is_stopped_before_or_while_it_runs() -> None:
-    stopped, stopping = Stopping(), Stopping()
+    stopped, stopping = Cancellation(), Cancellation()
     stopped.stop()
     with pytest.raises(Cancelled):
         run("SELECT 1", {}, stopping=stopped)

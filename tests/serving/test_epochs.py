@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from headrace.core.errors import EngineFailed
@@ -78,7 +79,7 @@ def test_an_epoch_that_was_computed_beside_another_generation_is_refused(bench: 
 def test_the_rows_of_a_version_that_is_gone_are_left_out(bench: Bench) -> None:
     bench.build()
     epoch = bench.epoch(*CLICKS)
-    assert bench.store.commit_epoch(replace(epoch, rows=epoch.rows | {"gone": [(1, 2)]}))
+    assert bench.store.commit_epoch(replace(epoch, rows=epoch.rows | {"gone": pa.table({})}))
     assert bench.rows("total")[0]["n"] == 8
 
 

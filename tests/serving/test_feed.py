@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 
 from headrace.compile.subscribe import shape_of
 from headrace.core.errors import LimitReached
-from headrace.define.subscribing import read_subscription
+from headrace.define.settings import SubscribeSettings
+from headrace.define.view_subscription import read_subscription
 from headrace.serving.account import Account
-from headrace.serving.feed import Feed
+from headrace.serving.feed import PaneFeed
 from headrace.serving.hearer import Heard, Hearer
 from headrace.serving.read import Reader
 from headrace.serving.watch import Watch
@@ -35,12 +37,14 @@ def watch(bench: Bench, text: str = "SUBSCRIBE TO hits", rows_max: int = 100) ->
     return Watch(reader, asked, shape_of(bench.plan, asked), Account(sequence=FIRST))
 
 
-def feed(bench: Bench, kept: int = 10, waiting_max: int = 10) -> Feed:
-    return Feed(watch(bench), kept, waiting_max)
+def feed(bench: Bench, text: str = "SUBSCRIBE TO hits", kept: int = 10) -> PaneFeed:
+    return PaneFeed(watch(bench, text), SubscribeSettings(events_kept=kept), threading.RLock())
 
 
-def join(feed: Feed, after: int | None = None) -> Hearer:
-    return feed.join(after, lambda: None, lambda hearer: feed.leave(hearer, 5))
+def join(feed: PaneFeed, after: int | None = None, waiting_max: int = 10) -> Hearer:
+    hearer = Hearer(waiting_max, lambda: None, lambda left: None)
+    feed.join(hearer, after)
+    return hearer
 
 
 def said(events: list[Heard]) -> list[tuple[str, int | None]]:
@@ -50,14 +54,14 @@ def said(events: list[Heard]) -> list[tuple[str, int | None]]:
 def test_hearer_begins_with_the_relation_and_goes_on_with_panes(told: Bench) -> None:
     one = feed(told)
     told.send(Click("/a", "ann", 5))
-    one.step()
+    one.look()
     hearer = join(one)
     (relation,) = hearer.take()
     assert relation.event == "relation"
     assert relation.id == str(FIRST + 1)
     assert [row["n"] for row in relation.data["rows"]] == [1]
     told.send(Click("/a", "bob", 6))
-    one.step()
+    one.look()
     (pane,) = hearer.take()
     assert (pane.event, pane.id, pane.data["row"]["n"]) == ("pane", str(FIRST + 2), 2)
     assert hearer.take() == []
@@ -67,16 +71,16 @@ def test_relation_has_a_session_until_the_longer_one_is_sent(tmp_path: Path) -> 
     sql = definitions(WINDOWED)
     bench = Bench(tmp_path / "serving.db", plan_of(sql), sql)
     bench.build()
-    one = Feed(watch(bench, "SUBSCRIBE TO visits EMIT ON TIME"), 10, 10)
+    one = feed(bench, "SUBSCRIBE TO visits EMIT ON TIME")
     bench.send(Click("/a", "ann", 0), Click("/b", "bob", 15))
-    one.step()
+    one.look()
     bench.send(Click("/a", "ann", 5))
-    one.step()
+    one.look()
     hearer = join(one)
     (relation,) = hearer.take()
     assert [row["n"] for row in relation.data["rows"]] == [1]
     bench.send(Click("/b", "bob", 20))
-    one.step()
+    one.look()
     bench.close()
     old, new = (event.data for event in hearer.take())
     assert (old["op"], old["row"]) == ("delete", relation.data["rows"][0])
@@ -89,7 +93,7 @@ def test_who_comes_back_goes_on_after_the_last_event_it_heard(told: Bench) -> No
     one = feed(told)
     for second in range(4):
         told.send(Click("/a", "ann", second))
-        one.step()
+        one.look()
     assert said(join(one, FIRST + 2).take()) == [("pane", FIRST + 3), ("pane", FIRST + 4)]
     assert said(join(one, FIRST + 4).take()) == []
     assert len(join(one, FIRST).take()) == 4
@@ -100,7 +104,7 @@ def test_who_was_away_too_long_hears_reset_and_the_relation(told: Bench, after: 
     one = feed(told, kept=2)
     for second in range(4):
         told.send(Click("/a", "ann", second))
-        one.step()
+        one.look()
     events = join(one, after).take()
     assert said(events) == [("reset", None), ("relation", FIRST + 4)]
     assert f"event {after} is not kept" in events[0].data["reason"]
@@ -108,35 +112,24 @@ def test_who_was_away_too_long_hears_reset_and_the_relation(told: Bench, after: 
 
 
 def test_relation_of_a_relation_stream_is_its_rows(told: Bench) -> None:
-    one = Feed(watch(told, "SUBSCRIBE TO hits EMIT RELATION"), 10, 10)
+    one = feed(told, "SUBSCRIBE TO hits EMIT RELATION")
     told.send(Click("/a", "ann", 5))
-    one.step()
+    one.look()
     (relation,) = join(one).take()
     assert [row["page"] for row in relation.data["rows"]] == ["/a"]
 
 
 def test_slow_hearer_is_cut_off_with_a_last_event(told: Bench) -> None:
-    one = feed(told, waiting_max=2)
-    slow = join(one)
+    one = feed(told)
+    slow = join(one, waiting_max=2)
     for second in range(6):
         told.send(Click("/a", "ann", second))
-        one.step()
+        one.look()
     assert said(slow.take()) == [("slow", None)]
     assert slow.ended
     told.send(Click("/a", "ann", 7))
-    one.step()
+    one.look()
     assert slow.take() == []
-
-
-def test_feed_remembers_since_when_nobody_hears_it(told: Bench) -> None:
-    one = feed(told)
-    first, second = join(one), join(one)
-    first.close()
-    assert one.empty_since_us is None
-    second.close()
-    assert one.empty_since_us == 5
-    join(one)
-    assert one.empty_since_us is None
 
 
 def test_promotion_that_changes_no_value_says_nothing(told: Bench) -> None:

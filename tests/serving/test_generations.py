@@ -10,9 +10,11 @@ import pytest
 
 from headrace.core.position import Position
 from headrace.serving import generations
+from headrace.serving.commits import note_changed
+from headrace.serving.runs import Layer, count_runs, drop_rows
 from headrace.serving.store import AuditResult, Superseded
 
-from .bench import CLICKS, KEPT, VIEWS, Bench, Click, alike, definitions, lifted, plan_of, values_of
+from .bench import CLICKS, KEPT, VIEWS, Bench, Click, alike, definitions, plan_of
 
 CUTS = [(2, 5), (0, 4), (4, 4), (7, 8)]
 
@@ -37,8 +39,9 @@ def test_a_build_of_all_takes_the_place_of_one_that_was_wrong(bench: Bench) -> N
     bench.build()
     with bench.store.write() as db:
         for view in bench.store.versions("clicks"):
-            db.execute(f"DELETE FROM {generations.tables_of(view.plan)[0]}")
-    assert bench.rows("total")[0]["n"] == 0
+            drop_rows(db, view.plan.stored_name, Layer.GENERATION)
+            note_changed(db, view.id, None)
+    assert bench.rows("total") == []
     bench.build(full=True)
     for view in KEPT:
         assert alike(bench.rows(view)) == alike(bench.expected(view)), view
@@ -54,7 +57,7 @@ def test_a_build_on_an_older_generation_is_not_promoted(bench: Bench) -> None:
 def test_a_build_of_a_version_that_is_gone_is_not_promoted(bench: Bench) -> None:
     bench.send(*CLICKS)
     [hits] = [version for version in bench.store.versions("clicks") if version.name == "hits"]
-    staged = bench.store.stage(hits, True, lifted("hits", CLICKS), [])
+    staged = bench.stage(hits, True, CLICKS)
     bench.store.deploy(plan_of(definitions({"total": VIEWS["total"]})))
     state = bench.store.stream("clicks")
     with pytest.raises(Superseded, match="not deployed any more: \\['hits'\\]"):
@@ -66,7 +69,7 @@ def test_a_build_without_speed_is_not_promoted_when_speed_has_moved_on(bench: Be
     bench.store.close_group("clicks")
     state, archived = bench.store.stream("clicks"), bench.reached(CLICKS)
     version = next(v for v in bench.store.versions("clicks") if v.name == "total")
-    staged = bench.store.stage(version, True, lifted("total", CLICKS), [])
+    staged = bench.stage(version, True, CLICKS)
     bench.send(*CLICKS[2:5])
     with pytest.raises(Superseded, match="built to 5,3 without speed, which has moved on since"):
         bench.store.promote("clicks", state.generation, archived, 1, [staged], [])
@@ -95,6 +98,21 @@ def test_many_distinct_values_are_counted_exactly_after_batch(bench: Bench) -> N
     assert bench.rows("users")[0]["users"] == 3_000
 
 
+def test_the_runs_of_many_builds_become_one(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generations, "RUNS_MAX", 1)
+    bench.build()
+    for click in (*CLICKS, Click("/a", "fay", 9), Click("/b", "ann", 9)):
+        bench.send(click)
+        bench.build(full=False)
+        versions = bench.store.versions("clicks")
+        with bench.store.read() as db:
+            for version in versions:
+                for layer in (Layer.GENERATION, Layer.VALUES):
+                    assert count_runs(db, version.plan.stored_name, layer)[0] <= 2
+        for view in KEPT:
+            assert alike(bench.rows(view)) == alike(bench.expected(view)), view
+
+
 def test_what_speed_held_is_taken_over_once(bench: Bench) -> None:
     bench.build()
     bench.send(*CLICKS[:5])
@@ -102,8 +120,7 @@ def test_what_speed_held_is_taken_over_once(bench: Bench) -> None:
     versions = bench.store.versions("clicks")
     with bench.store.read() as db:
         for version in versions:
-            speed = generations.tables_of(version.plan)[1]
-            assert db.execute(f"SELECT count(*) FROM {speed}").fetchone() == (0,)
+            assert count_runs(db, version.plan.stored_name, Layer.SPEED) == (0, 0)
     assert bench.rows("total")[0]["n"] == 5
 
 
@@ -114,7 +131,7 @@ def test_rows_of_speed_after_the_boundary_stay(bench: Bench) -> None:
     bench.store.close_group("clicks")
     bench.send(*CLICKS[3:])
     version = next(v for v in bench.store.versions("clicks") if v.name == "total")
-    staged = bench.store.stage(version, False, lifted("total", CLICKS[:3]), [])
+    staged = bench.stage(version, False, CLICKS[:3])
     bench.store.promote("clicks", 1, early, 1, [staged], [])
     assert bench.rows("total") == bench.expected("total")
     assert bench.store.stream("clicks").built == early
@@ -137,7 +154,7 @@ def test_a_build_that_crashed_before_its_promotion_leaves_no_trace(bench: Bench)
     before = {view: bench.rows(view) for view in KEPT}
     for version in bench.store.versions("clicks"):
         wrong = [CLICKS[0]] * 9
-        bench.store.stage(version, True, lifted(version.name, wrong), values_of(version, wrong))
+        bench.stage(version, True, wrong)
     # The process is killed here: what it staged lies in the store when the next one opens it.
     again = Bench(bench.path)
     again.clicks = list(bench.clicks)
@@ -201,7 +218,7 @@ def test_an_audit_counts_what_batch_and_speed_say_differently(
     found: dict[str, AuditResult] = {}
     for version in bench.store.versions("clicks"):
         if version.name in differences:
-            staged = bench.store.stage(version, full, lifted(version.name, built), [])
+            staged = bench.stage(version, full, built)
             found[version.name] = bench.store.audit_staged(staged, 1)
     assert {name: audit.differences for name, audit in found.items()} == differences
     assert all(len(audit.examples) == audit.differences for audit in found.values())
@@ -214,7 +231,7 @@ def test_a_full_build_says_what_it_changes_though_that_is_no_defect(bench: Bench
     (version,) = (v for v in bench.store.versions("clicks") if v.name == "hits")
     found = {}
     for full in (True, False):
-        staged = bench.store.stage(version, full, lifted("hits", CLICKS[:3]), [])
+        staged = bench.stage(version, full, CLICKS[:3])
         found[full] = bench.store.audit_staged(staged, 1, "sampled")
     assert (found[True].differences, found[True].changed, found[True].note) == (0, 1, "sampled")
     assert (found[False].differences, found[False].changed) == (0, 0)

@@ -7,23 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from headrace.compile.follow import Followed
 from headrace.core.errors import BadQuery, NotFound, NotReady, Overloaded, Unavailable
 from headrace.core.time import SECOND
 from headrace.define.settings import SubscribeSettings
+from headrace.serving.feed import PaneFeed
 from headrace.serving.hearer import Hearer
 from headrace.serving.hub import Hub
-from headrace.serving.streams import Streams
 
 from .bench import Bench, Click
 from .streams_bench import Held
 
-
-def no_streams() -> Streams:
-    """Streams without events."""
-    return Streams(lambda known: Held())
-
-
 SETTINGS = SubscribeSettings(connections_max=2, linger_us=10 * SECOND)
+
+
+def no_events(known: Followed) -> Held:
+    return Held()
 
 
 @pytest.fixture
@@ -36,9 +35,13 @@ def told(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def hub(told: Bench) -> Iterator[Hub]:
-    made = Hub(told.store.db, SETTINGS, no_streams(), told.clock)
+    made = Hub(told.store.db, SETTINGS, no_events, told.clock)
     yield made
-    made.stop()
+    made.broadcast.stop()
+
+
+def feeds(hub: Hub) -> list[PaneFeed]:
+    return [topic for topic in hub.broadcast.topics.values() if isinstance(topic, PaneFeed)]
 
 
 def pages(hearer: Hearer, many: int) -> list[str]:
@@ -61,7 +64,7 @@ def test_panes_come_by_themselves_after_a_commit(told: Bench, hub: Hub) -> None:
 def test_equal_texts_share_a_feed_and_others_do_not(told: Bench, hub: Hub) -> None:
     hub.join("SUBSCRIBE TO hits")
     hub.join("subscribe to hits emit changes accumulating")
-    assert len(hub._feeds) == 1
+    assert len(hub.broadcast.topics) == 1
 
 
 def test_more_hearers_than_the_limit_are_refused_until_one_leaves(told: Bench, hub: Hub) -> None:
@@ -82,48 +85,49 @@ def test_feed_is_kept_for_a_while_after_its_last_hearer(told: Bench, hub: Hub) -
     told.send(Click("/a", "ann", 5))
     assert pages(hearer, 1) == ["/a"]
     hearer.close()
-    newest = next(iter(hub._feeds.values())).watch.account.sequence
+    (feed,) = feeds(hub)
+    newest = feed.watch.account.sequence
     told.clock.now_us += 9 * SECOND
-    hub.turn()
+    hub.broadcast.turn(PaneFeed.lane)
     again = hub.join("SUBSCRIBE TO hits", str(newest - 1))
     assert [event.event for event in again.take()] == ["pane"]
     again.close()
     told.clock.now_us += 10 * SECOND
-    hub.turn()
+    hub.broadcast.turn(PaneFeed.lane)
     gone = hub.join("SUBSCRIBE TO hits", str(newest))
     assert [event.event for event in gone.take()] == ["reset", "relation"]
 
 
 def test_numbers_of_a_new_feed_come_after_those_of_the_one_before(told: Bench, hub: Hub) -> None:
     hub.join("SUBSCRIBE TO hits")
-    (feed,) = hub._feeds.values()
+    (feed,) = feeds(hub)
     assert feed.watch.account.sequence >= told.clock.now_us
 
 
 def test_feed_that_fails_tells_its_hearers(told: Bench) -> None:
-    narrow = Hub(told.store.db, SubscribeSettings(rows_max=1), no_streams(), told.clock)
+    narrow = Hub(told.store.db, SubscribeSettings(rows_max=1), no_events, told.clock)
     hearer = narrow.join("SUBSCRIBE TO hits")
     told.send(Click("/a", "ann", 5), Click("/b", "bob", 6))
     events = [event for _ in range(20) for event in hearer.take(0.2)]
     assert (events[-1].event, events[-1].data["condition"]) == ("failed", "LimitReached")
     assert hearer.ended
-    narrow.stop()
+    narrow.broadcast.stop()
 
 
 def test_defect_ends_one_feed_and_not_the_others(told: Bench, hub: Hub) -> None:
     hurt, well = hub.join("SUBSCRIBE TO hits"), hub.join("SUBSCRIBE TO total")
-    feed = next(feed for asked, feed in hub._feeds.items() if asked.view == "hits")
+    feed = next(feed for feed in feeds(hub) if feed.name == "hits")
     feed.watch.look = lambda: 1 // 0  # type: ignore[assignment,method-assign,return-value]
+    told.send(Click("/a", "ann", 5))
     events = [event for _ in range(10) for event in hurt.take(0.2)]
     assert (events[-1].event, events[-1].data["condition"]) == ("failed", "InternalError")
-    told.send(Click("/a", "ann", 5))
     heard = [event for _ in range(20) for event in well.take(0.1)]
     assert [event.data["row"]["n"] for event in heard if event.event == "pane"][-1] == 1
 
 
 def test_stop_is_the_last_that_everybody_hears(told: Bench, hub: Hub) -> None:
     hearers = [hub.join("SUBSCRIBE TO hits"), hub.join("SUBSCRIBE TO clicks")]
-    hub.stop()
+    hub.broadcast.stop()
     for hearer in hearers:
         assert hearer.take()[-1].data == {"reason": "the project is stopping"}
     for text in ("SUBSCRIBE TO hits", "SUBSCRIBE TO clicks"):
@@ -138,7 +142,7 @@ def test_what_cannot_be_heard_is_told_at_once(told: Bench, hub: Hub, tmp_path: P
         hub.join("SELECT 1")
     building = Bench(tmp_path / "building.db")
     with pytest.raises(NotReady):
-        Hub(building.store.db, SETTINGS, no_streams()).join("SUBSCRIBE TO hits")
+        Hub(building.store.db, SETTINGS, no_events).join("SUBSCRIBE TO hits")
     building.close()
 
 

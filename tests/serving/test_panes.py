@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from headrace.core.subscription import Shape
+from headrace.core.subscription import ViewShape
 from headrace.core.time import SECOND, from_iso, iso
-from headrace.define.subscribing import read_subscription
+from headrace.define.view_subscription import read_subscription
 from headrace.serving.account import Account, Pane, Seen
 from headrace.serving.panes import look, same
 
 ZERO = from_iso("2026-01-01T00:00:00Z")
-SHAPE = Shape("hits", ("page", "w", "n"), ("page", "w"), "w", "n", ("clicks",))
-SESSIONS = Shape("visits", ("page", "w", "n"), ("page", "w"), "w", "n", ("clicks",), sessions=True)
-TOTALS = Shape("totals", ("page", "n"), ("page",), None, "n", ("clicks",))
+SHAPE = ViewShape("hits", ("page", "w", "n"), ("page", "w"), "w", "n", ("clicks",))
+SESSIONS = ViewShape(
+    "visits", ("page", "w", "n"), ("page", "w"), "w", "n", ("clicks",), sessions=True
+)
+TOTALS = ViewShape("totals", ("page", "n"), ("page",), None, "n", ("clicks",))
 
 
 def row(page: str, n: int, start: int = 0, end: int | None = None) -> dict[str, Any]:
@@ -30,7 +32,7 @@ class Subscriber:
     """Hears a subscription; each `look` gives (operation, page, n, pane, timing, last)."""
 
     text: str
-    shape: Shape = SHAPE
+    shape: ViewShape = SHAPE
     account: Account = field(default_factory=Account)
 
     def panes(
@@ -47,6 +49,10 @@ class Subscriber:
             f"{p.op} {p.row['page']} {p.row['n']} {p.pane} {p.timing}{' last' * p.last}"
             for p in self.panes(*rows, **said)
         ]
+
+
+def due(one: Subscriber, now: int) -> int | None:
+    return one.account.due_us(read_subscription(f"SUBSCRIBE TO hits {one.text}"), now * SECOND)
 
 
 def test_without_emit_every_change_is_told_once() -> None:
@@ -82,7 +88,7 @@ def test_early_every_n_events_waits_for_n_events_of_that_row() -> None:
 def test_early_every_interval_tells_a_change_when_the_interval_has_gone_by() -> None:
     one = Subscriber("EMIT EARLY EVERY INTERVAL 5 SECONDS")
     assert one.look(row("a", 1), now=0) == []
-    assert one.account.due_us(read_subscription(f"SUBSCRIBE TO hits {one.text}")) == 5 * SECOND
+    assert due(one, 0) == 5 * SECOND
     assert one.look(row("a", 2), now=4) == []
     assert one.look(row("a", 2), now=5) == ["insert a 2 0 early"]
     assert one.look(row("a", 2), now=60) == []
@@ -90,6 +96,13 @@ def test_early_every_interval_tells_a_change_when_the_interval_has_gone_by() -> 
     assert one.look(row("a", 2), now=62) == [], "it is again what was told"
     assert one.look(row("a", 4), now=66) == []
     assert one.look(row("a", 4), now=71) == ["insert a 4 1 early"]
+
+
+def test_what_waits_longer_than_one_interval_is_due_after_the_other() -> None:
+    one = Subscriber("EMIT EARLY EVERY INTERVAL 9 SECONDS, ON TIME, LATE EVERY INTERVAL 2 SECONDS")
+    assert one.look(row("a", 1), now=0) == []
+    late, early = 2 * SECOND, 9 * SECOND
+    assert [due(one, now) for now in (0, 1, 2, 8, 9)] == [late, late, early, early, None]
 
 
 def test_on_time_is_told_when_the_watermark_passes_the_end_and_is_the_last() -> None:
@@ -184,7 +197,7 @@ def test_relation_tells_the_whole_answer_when_anything_changed() -> None:
 
 
 def test_rows_without_keys_are_known_by_their_values_and_their_number() -> None:
-    one = Subscriber("", Shape("v", ("page", "n"), None, None, None, ("clicks",)))
+    one = Subscriber("", ViewShape("v", ("page", "n"), None, None, None, ("clicks",)))
     twin = {"page": "a", "n": 1}
     assert one.look(twin, twin) == ["insert a 1 0 early", "insert a 1 0 early"]
     assert one.look(twin) == ["delete a 1 1 early"]
@@ -271,7 +284,7 @@ def test_interval_counts_from_the_first_change_however_often_the_session_grew() 
     one = Subscriber("EMIT EARLY EVERY INTERVAL 5 SECONDS", SESSIONS)
     assert one.look(row("a", 1), now=0) == []
     assert one.look(row("a", 2, end=13), now=3) == []
-    assert one.account.due_us(read_subscription(f"SUBSCRIBE TO hits {one.text}")) == 5 * SECOND
+    assert due(one, 3) == 5 * SECOND
     assert len(one.account.rows) == 1
     assert one.look(row("a", 3, end=15), now=5) == ["insert a 3 0 early"]
 

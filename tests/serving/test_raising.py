@@ -12,7 +12,7 @@ import pytest
 from headrace.compile.subscribe import shape_of
 from headrace.core.rule import hidden
 from headrace.core.time import MINUTE, SECOND
-from headrace.define.subscribing import read_subscription
+from headrace.define.view_subscription import read_subscription
 from headrace.serving.account import Account
 from headrace.serving.mutes import mute
 from headrace.serving.rules import DISABLED, ENABLED, begin, change
@@ -69,7 +69,7 @@ def test_what_time_alone_has_ripened_is_raised(opened: Open) -> None:
     bench.lost.clear()
     rule = next(v for v in bench.store.versions("clicks") if hidden(v.name))
     epoch = bench.epoch()
-    ripe = epoch.rows | {rule.id: bench.lifted(rule.name, [waiting], (0, 0))}
+    ripe = epoch.rows | {rule.id: bench.rows_of(rule.plan, [waiting], (0, 0))}
     assert bench.store.commit_epoch(replace(epoch, rows=ripe))
     assert (bench.look(), bench.look()) == (1, 0)
     assert bench.said("user", "state", "raised_by") == [("ann", "open", "speed")]
@@ -184,7 +184,7 @@ def test_epoch_coupling_is_one_notification_a_commit(opened: Open) -> None:
     bench.send(slow("cid", 7))
     bench.look()
     with bench.store.read() as db:
-        rows = db.execute("SELECT json_array_length(alerts) FROM _notices ORDER BY number")
+        rows = db.execute("SELECT json_array_length(alerts) FROM _outbox ORDER BY number")
         assert rows.fetchall() == [(2,), (1,)]
 
 

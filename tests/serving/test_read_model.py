@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,17 @@ import pyarrow as pa
 import pytest
 from chance import drawn
 
-from headrace.serving import read_model
+from headrace.serving import read, read_model
+from headrace.serving.answer import Answer
 from headrace.serving.commits import note_changed
+from headrace.serving.epochs import commit_epoch
+from headrace.serving.finished import read_kept
 from headrace.serving.read import Reader
-from headrace.serving.read_model import read_merged
+from headrace.serving.read_model import model_of
+from headrace.serving.snapshot import live_plan
 from headrace.serving.sqlite import Sqlite
-from headrace.serving.views import live_plan
 
-from .bench import CLICKS, KEPT, VIEWS, WINDOWED, Bench, Click, definitions, plan_of
+from .bench import CLICKS, KEPT, VIEWS, WINDOWED, Bench, Click, alike, definitions, plan_of
 
 
 def rows_of(table: pa.Table) -> list[str]:
@@ -34,7 +38,7 @@ def check(bench: Bench, reader: Reader) -> None:
                 live = live_plan(db, plan, view.name)
                 kept = reader.model.rows(db, live, narrowed=False)
                 assert kept is not None
-                assert rows_of(kept) == rows_of(read_merged(db, live)), view.name
+                assert rows_of(kept.whole) == rows_of(read_kept(db, live)), view.name
 
 
 def test_kept_rows_are_the_stores_after_every_commit(tmp_path: Path) -> None:
@@ -67,19 +71,19 @@ def test_only_what_changed_is_read_from_the_store(
 ) -> None:
     bench.build()
     bench.send(*CLICKS)
-    read: list[str] = []
+    read: list[Any] = []
 
-    def counted(db: Any, live: Any, where: str = "", value: str = "") -> pa.Table:
-        read.append(value or "all")
-        return read_merged(db, live, where, value)
+    def counted(db: Any, live: Any, keys: Any = None) -> pa.Table:
+        read.append(keys)
+        return read_kept(db, live, keys)
 
-    monkeypatch.setattr(read_model, "read_merged", counted)
+    monkeypatch.setattr(read_model, "read_kept", counted)
     bench.reader.view("users")
     bench.reader.view("users")
-    assert read == ["all"]
+    assert read == [None]
     bench.send(Click("/b", "zoe", 300))
     assert len(bench.reader.view("users").rows) == len(bench.expected("users"))
-    assert read == ["all", '["[\\"/b\\"]"]']
+    assert read == [None, {'["/b"]'}]
 
 
 def test_a_commit_of_another_process_is_seen(bench: Bench, tmp_path: Path) -> None:
@@ -132,9 +136,151 @@ def test_a_few_rows_are_looked_up_and_many_are_kept(
         assert bool(reader.model._kept) == kept
 
 
-def test_rows_and_position_are_of_one_commit_while_others_read_and_write(tmp_path: Path) -> None:
+def test_a_view_of_which_rows_are_asked_for_often_is_kept(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS)
+    reader = Reader(bench.store.db)
+    asked = [reader.view("users", {"page": "/a"}).rows for _ in range(read_model.LOOKUPS_MAX + 2)]
+    assert all(rows == asked[0] for rows in asked)
+    assert asked[0]
+    assert reader.model._kept
+
+
+def test_a_view_with_too_many_rows_is_looked_up_however_often(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS)
+    reader = Reader(bench.store.db, kept_rows_max=1)
+    for _ in range(read_model.LOOKUPS_MAX + 2):
+        assert reader.view("users", {"page": "/a"}).rows
+    assert not reader.model._kept
+
+
+def test_rows_found_by_key_are_those_of_a_query(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS)
+    reader = bench.reader
+    reader.view("users")  # all of them are kept
+    pages = [*{click.page for click in CLICKS}, "/none", "[]", '"', "ü"]
+    for click in (Click("/b", "zoe", 300), Click("ü", "zoe", 301)):
+        bench.send(click)
+        for page in pages:
+            found, cold = reader.view("users", {"page": page}), Sqlite(bench.path)
+            assert found == Reader(cold, clock=bench.clock).view("users", {"page": page})
+            cold.close()
+            assert len(found.rows) == sum(r["page"] == page for r in bench.expected("users"))
+            assert reader.view("users", {"page": page}, order="page").total == len(found.rows)
+
+
+def said(answer: Answer) -> tuple[object, ...]:
+    """All of an answer but the order of its rows."""
+    return alike(answer.rows), answer.as_of, answer.columns, answer.truncated, answer.total
+
+
+def test_what_is_published_answers_without_the_store(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.build()
+    reader = bench.reader
+    reader.model.follow()
+    questions: list[Callable[[], Answer]] = [
+        lambda: reader.view("users"),
+        lambda: reader.view("users", {"page": "/a"}),
+        lambda: reader.view("hits"),
+        lambda: reader.view("pages"),
+        lambda: reader.view("top"),
+        lambda: reader.sql("SELECT sum(n) AS n FROM hits"),
+    ]
+    for ask in questions:  # what is asked for is published from then on
+        ask()
+    for click in CLICKS:
+        bench.send(click)
+        with monkeypatch.context() as patched:
+            patched.setattr(Sqlite, "read", None)
+            answers = [said(ask()) for ask in questions]
+        cold = Sqlite(bench.path)
+        monkeypatch.setattr(reader, "db", cold)
+        monkeypatch.setattr(reader, "model", model_of(cold.changes))
+        assert answers == [said(ask()) for ask in questions]
+        monkeypatch.undo()
+        cold.close()
+
+
+def test_a_published_row_is_given_at_once_and_nothing_else_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.build()
+    reader = bench.reader
+    keys: list[dict[str, str | None]] = [{"page": "/a"}, {"page": "/nowhere"}, {"page": None}]
+    assert reader.row("users", keys[0]) is None, "nothing is published"
+    reader.model.follow()
+    reader.view("users")
+    for click in CLICKS:
+        bench.send(click)
+        with monkeypatch.context() as patched:
+            patched.setattr(Sqlite, "read", None)
+            patched.setattr(read, "run", None)
+            found = [reader.row("users", key) for key in keys]
+        assert found == [reader.view("users", key) for key in keys]
+    assert any(answer.rows for answer in found if answer)
+    assert reader.row("users", {}) is None, "it is more than one row"
+    assert reader.row("pages", {"page": "/a"}) is None, "it is read from another view"
+    assert reader.row("top", {"page": "/a"}) is None, "a limit decides first"
+    assert reader.row("nothing", {"page": "/a"}) is None, "the store knows what there is"
+
+
+def test_the_memory_of_the_kept_rows_is_known(bench: Bench) -> None:
+    bench.build()
+    bench.send(*CLICKS)
+    assert bench.reader.model.bytes == 0
+    bench.reader.view("hits")
+    assert 0 < bench.reader.model.bytes < 10_000
+
+
+def test_a_commit_that_fails_publishes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.build()
+    bench.send(*CLICKS[:4])
+    bench.reader.model.follow()
+    bench.reader.view("users")
+    bench.send(CLICKS[4])
+    before, epoch = bench.reader.view("users"), bench.epoch(*CLICKS[5:])
+
+    def fail() -> None:
+        with bench.store.write() as db:
+            commit_epoch(db, epoch, 1, 1)
+            # After what is to be published was read, and before the commit.
+            monkeypatch.setattr(Sqlite, "_followed", lambda sqlite: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    monkeypatch.undo()
+    assert bench.reader.view("users") == before
+    bench.send(*CLICKS[5:])
+    assert alike(bench.reader.view("hits").rows) == alike(bench.expected("hits"))
+
+
+def test_what_nobody_asks_for_is_not_followed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.build()
+    bench.reader.model.follow()
+    bench.reader.view("users")
+    bench.send(CLICKS[0])
+    assert bench.reader.model.published() is not None
+    monkeypatch.setattr(read_model, "UNUSED_S", 0.0)
+    bench.send(CLICKS[1])
+    assert bench.reader.model.published() is None
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_rows_and_position_are_of_one_commit_while_others_read_and_write(
+    tmp_path: Path, follows: bool
+) -> None:
     bench = Bench(tmp_path / "serving.db")
     bench.build()
+    if follows:
+        bench.reader.model.follow()
     reader, stop, wrong = Reader(bench.store.db), threading.Event(), []
 
     def read() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.core.time import DAY, HOUR
-from headrace.serving.notices import Queue
+from headrace.serving.outbox import Queue
 from headrace.serving.retention import Retention
 from tests.killed import run_module
 from tests.serving.bench import Bench, Click
@@ -51,7 +51,7 @@ def later(bench: Bench, us: int = KEEP_US + HOUR) -> None:
 
 
 def deliver(bench: RuleBench) -> None:
-    queue = Queue(bench.store.db, bench.plan.rules[0].actions[0])
+    queue = Queue(bench.store.db, bench.plan.rules[0].destinations[0].name)
     queue.delivered(queue.due(bench.clock(), 100), bench.clock())
 
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from headrace.core.pattern import SET_ASIDE
 from headrace.serving.carried import set_aside
 from headrace.serving.store import CarriedEpoch, StateRow, Version
 
-from .bench import CLICKS, STREAM, Bench, plan_of
+from .bench import CLICKS, STREAM, Bench, as_lifted, plan_of
 
 SQL = (
     STREAM
@@ -41,7 +42,7 @@ def give_up(bench: Bench, *keys: str) -> None:
     """An epoch in which the search for these keys is given up."""
     epoch, (version,) = bench.epoch(CLICKS[0]), carried(bench)
     states: list[StateRow] = [(f'{{"user":"{key}"}}', 5, 0, SET_ASIDE, None) for key in keys]
-    rows = epoch.rows | {version.id: []}
+    rows = epoch.rows | {version.id: pa.table({})}
     assert bench.store.commit_epoch(
         replace(epoch, rows=rows, carried={version.id: CarriedEpoch(states)})
     )
@@ -74,7 +75,7 @@ def test_a_key_that_batch_has_set_aside_too_counts_once(patterns: Bench) -> None
     give_up(patterns, "ann")
     (version,) = carried(patterns)
     staged = patterns.store.stage(
-        version, False, [], [], [('{"user":"ann"}', 5, 0, SET_ASIDE, None)]
+        version, False, as_lifted(version.plan, []), {}, [('{"user":"ann"}', 5, 0, SET_ASIDE, None)]
     )
     patterns.store.close_group("clicks")
     state = patterns.store.stream("clicks")

@@ -10,7 +10,7 @@ from headrace.serving import generations
 from headrace.serving.answer import Sampled
 from headrace.serving.shed import shed_epochs, shed_total
 
-from .bench import CLICKS, Bench, Click, lifted
+from .bench import CLICKS, Bench, Click
 
 HALF = Shedding("random", 0.5)
 
@@ -19,7 +19,7 @@ def send_half(bench: Bench, *clicks: Click) -> None:
     """An epoch of these events that has taken only the first half of them."""
     half = clicks[: len(clicks) // 2]
     epoch = bench.epoch(*clicks)
-    rows = {v.id: lifted(v.name, half) for v in bench.store.versions("clicks")}
+    rows = {v.id: bench.rows_of(v.plan, half, (0, 0)) for v in bench.store.versions("clicks")}
     counts = epoch.counts | {"events": len(half)}
     assert bench.store.commit_epoch(replace(epoch, rows=rows, counts=counts, shedding=HALF))
     bench.clicks += clicks

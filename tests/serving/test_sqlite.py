@@ -71,6 +71,19 @@ def test_taking_over_again_makes_the_old_writer_the_writer(db: Sqlite) -> None:
     db.close()
 
 
+def test_a_process_of_an_earlier_headrace_is_fenced_when_its_store_is_migrated(db: Sqlite) -> None:
+    with db.write() as connection:
+        connection.execute("DELETE FROM _meta WHERE key = 'schema_version'")
+    migrated = Sqlite(db.path)
+    with pytest.raises(Fenced):
+        _add(db, 1)
+    migrated.take_over()
+    _add(migrated, 2)
+    assert _numbers(db) == [2]
+    migrated.close()
+    db.close()
+
+
 def test_a_reader_keeps_its_snapshot_while_the_writer_goes_on(db: Sqlite) -> None:
     _add(db, 1)
     with db.read() as connection:

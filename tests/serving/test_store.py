@@ -105,7 +105,7 @@ WRITES: dict[str, Callable[[Bench], object]] = {
     "deploy": lambda bench: bench.store.deploy(PLAN),
     "commit_epoch": lambda bench: bench.send(CLICKS[0]),
     "close_group": lambda bench: bench.store.close_group("clicks"),
-    "stage": lambda bench: bench.store.stage(bench.store.versions("clicks")[0], True, [], []),
+    "stage": lambda bench: bench.stage(bench.store.versions("clicks")[0], True, []),
     "promote": lambda bench: bench.store.promote("clicks", 0, bench.reached([]), 0, [], []),
 }
 

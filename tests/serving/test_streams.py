@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from headrace.compile.follow import Followed
 from headrace.core.errors import BadQuery, LimitReached, Unavailable
 from headrace.core.position import Position, PositionRange
-from headrace.serving.channel import Source
+from headrace.define.settings import SubscribeSettings
+from headrace.serving.channel import WAITING_MAX, Placed, Source
 from headrace.serving.hearer import Heard, Hearer
-from headrace.serving.streams import Streams
+from headrace.serving.hub import Hub
 from tests.run.waiting import wait
 
-from .bench import PLAN
+from .bench import Bench
 from .streams_bench import Held
-
-END = Heard("end", {"reason": "the project is stopping"})
 
 
 class Place:
-    """Streams over one held source, which may be told what to do when it is read."""
+    """Subscriptions over one held source, which may be told what to do when it is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.held, self.opened = Held(), 0
         self.during: Callable[[], None] = lambda: None
-        self.streams = Streams(self._open, turn_s=0.01)
+        self.bench = Bench(folder / "serving.db")
+        self.bench.build()
+        self.hub = Hub(self.bench.store.db, SubscribeSettings(), self._open)
+        self.broadcast = self.hub.broadcast
+        self.held.appended = partial(self.broadcast.tell, "clicks")
 
     def _open(self, known: Followed) -> Source:
         self.opened += 1
@@ -36,22 +41,22 @@ class Place:
     def end(self) -> Position:
         return self.held.end()
 
-    def read(self, range: PositionRange) -> tuple[PositionRange, list[object]]:
+    def read(self, range: PositionRange) -> tuple[PositionRange, Sequence[Placed]]:
         self.during()
         return self.held.read(range)
 
     def join(self, text: str, after: str | None = None) -> Hearer:
-        opened = self.streams.opened(PLAN, f"SUBSCRIBE TO {text}", after)
-        return self.streams.join(*opened, lambda: None)
+        return self.hub.join(f"SUBSCRIBE TO {text}", after)
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    made = Place()
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
     for number in range(3):
         made.held.send(0, number)
     yield made
-    made.streams.stop(END)
+    made.broadcast.stop()
+    made.bench.close()
 
 
 def take(hearer: Hearer, many: int) -> list[Heard]:
@@ -91,13 +96,14 @@ def test_a_position_that_is_not_one_of_the_stream_gets_a_sentence(
 def test_equal_texts_share_a_thread_that_ends_with_the_last_of_them(place: Place) -> None:
     one, other = place.join("clicks"), place.join("CLICKS FROM BEGINNING")
     third = place.join("clicks WHERE ms > 1")
-    assert (place.opened, place.streams.hearers, len(place.streams._threads)) == (2, 3, 2)
+    assert (place.opened, place.broadcast.subscribers, len(place.broadcast.workers)) == (2, 3, 2)
     one.close()
     other.close()
-    wait(lambda: len(place.streams._threads) == 1, seconds=10)
-    assert place.streams.hearers == 1
+    wait(lambda: len(place.broadcast.workers) == 1, seconds=10)
+    assert place.broadcast.subscribers == 1
     third.close()
-    wait(lambda: not place.streams._channels and not place.streams._threads, seconds=10)
+    assert not place.broadcast.topics
+    wait(lambda: not place.broadcast.workers, seconds=10)
     assert take(place.join("clicks", "0,0"), 2)[1].id == "3,0", "a new one begins anew"
 
 
@@ -105,8 +111,8 @@ def test_a_slow_turn_of_one_text_keeps_no_other_waiting(place: Place) -> None:
     go = threading.Event()
     slow = place.join("clicks WHERE ms > 1")
     take(slow, 1)
-    place.during = lambda: threading.current_thread() in first and go.wait(10) and None
-    first = set(place.streams._threads)
+    place.during = lambda: threading.current_thread() is first and go.wait(10) and None
+    first = place.broadcast.workers[0]._thread
     quick = place.join("clicks", "0,0")
     assert take(quick, 2)[1].id == "3,0"
     place.held.send(0, 9)
@@ -153,6 +159,20 @@ def test_a_defect_is_not_told_in_its_own_words(place: Place) -> None:
 
 def test_stop_is_the_last_that_everybody_hears(place: Place) -> None:
     hearer = place.join("clicks", "3,0")
-    place.streams.stop(END)
+    place.broadcast.stop()
     assert [one.event for one in hearer.take()] == ["position", "end"]
-    assert not any(thread.is_alive() for thread in place.streams._threads)
+    assert not any(worker.alive for worker in place.broadcast.workers)
+
+
+def test_one_who_did_not_keep_up_is_read_on_for_when_it_has_taken(place: Place) -> None:
+    place.held.events_max = 1  # a message for each
+    slow = place.join("clicks FROM BEGINNING")
+    for number in range(3, 200):
+        place.held.send(0, number)
+    wait(lambda: slow.waiting == WAITING_MAX, seconds=10)
+    found = list[int]()
+    while len(found) < 200:
+        taken = slow.take(10)
+        assert taken, "nothing more came, though there was room"
+        found += [row["n"] for one in taken for row in one.data.get("rows", ())]
+    assert found == list(range(200))

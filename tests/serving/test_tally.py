@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.time import DAY, MINUTE
-from headrace.serving.notices import Queue
+from headrace.serving.outbox import Queue
 from headrace.serving.retention import Retention
 from headrace.serving.tally import Sent, Tally, tally
 from tests.serving.bench import Bench, Click
@@ -42,7 +42,7 @@ def test_notifications_are_counted_by_kind_with_the_age_of_the_oldest(bench: Rul
     raise_one(bench)
     bench.clock.now_us += MINUTE
     raise_one(bench)
-    a, b = (Queue(bench.store.db, action) for action in bench.plan.rules[0].actions)
+    a, b = (Queue(bench.store.db, d.name) for d in bench.plan.rules[0].destinations)
     (old, new), (lost, _) = a.due(bench.clock(), 9), b.due(bench.clock(), 9)
     assert counted(bench).sent == {"file": Sent(0, 0, 4, 60.0)}
     a.delivered([old], bench.clock())
@@ -57,7 +57,7 @@ def test_what_was_raised_and_delivered_counts_after_it_was_removed(bench: RuleBe
     for severity in ("low", "high", "high"):
         bench.redeploy(f"{SLOW} SEVERITY '{severity}' NOTIFY FILE 'a'")
         raise_one(bench)
-        queue = Queue(bench.store.db, bench.plan.rules[0].actions[0])
+        queue = Queue(bench.store.db, bench.plan.rules[0].destinations[0].name)
         queue.delivered(queue.due(bench.clock(), 9), bench.clock())
     before = counted(bench)
     assert before.raised == {("slow", "low"): 1, ("slow", "high"): 2}

@@ -15,10 +15,9 @@ from headrace.run.added import read_kind
 from headrace.run.constants import begin_watches
 from headrace.serving import watches
 from headrace.serving.ledger import Alert, Wanted, alerts
-from headrace.serving.store import Row
 from headrace.serving.watches import WatchStatus
 from headrace.serving.watching import WatchLookout
-from tests.serving.bench import Bench, Click, lifted
+from tests.serving.bench import Bench, Click, Row, lifted
 from tests.serving.rule_bench import rule_plan, rule_project
 
 SELECT = "SELECT page, user, ms, ts FROM clicks"
@@ -101,5 +100,5 @@ class WatchBench(Bench):
         with self.store.read() as db:
             return db.execute(
                 "SELECT rule, json_extract(body, '$.kind'), json_extract(body, '$.why') "
-                "FROM _notices ORDER BY number"
+                "FROM _outbox ORDER BY number"
             ).fetchall()

@@ -15,7 +15,7 @@ from engines import Parts, compile_sql
 from master.test_damage import flip
 
 from headrace.core.errors import CorruptMaster
-from headrace.core.position import Position
+from headrace.core.position import Position, PositionRange
 
 DEFINITIONS = """
 CREATE STREAM clicks (id STRING, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 10 SECONDS)
@@ -37,9 +37,13 @@ def _send(parts: Parts, *ids: str) -> None:
     parts.intake("clicks").accept([json.dumps(record).encode() for record in records])
 
 
-def _before(parts: Parts, offset: int) -> list[tuple[Any, ...]]:
+def _range(lower: int, upper: int) -> PositionRange:
+    return PositionRange(Position((lower,)), Position((upper,)))
+
+
+def _before(parts: Parts, upper: int, lower: int = 0) -> list[tuple[Any, ...]]:
     (feed,) = parts.feeds("clicks")
-    frame = feed.events_before(parts.compiled.batch, Position((offset,)))
+    frame = feed.events(parts.compiled.batch, _range(lower, upper))
     rows = frame.select("id", "_offset", "_late").collect()
     return sorted(tuple(row) for row in rows)
 
@@ -52,9 +56,15 @@ def test_events_are_read_across_the_place_where_master_and_log_meet(parts: Parts
     assert _before(parts, 5) == every
     assert _before(parts, 1) == [("30", 0, False)]
     assert _before(parts, 4) == every[:3]
+    assert _before(parts, 5, lower=1) == [every[0], *every[2:]]
+    # What lies between the master and the range makes its events late, and is not among them.
+    _send(parts, "50", "33")
+    assert _before(parts, 7, lower=6) == [("33", 6, True)]
+    assert _before(parts, 6, lower=6) == []
     parts.archive("clicks")
     assert _before(parts, 5) == every
     assert _before(parts, 4) == every[:3]
+    assert _before(parts, 7, lower=6) == [("33", 6, True)]
 
 
 def _flip_in_ids(parts: Parts) -> str:
@@ -98,13 +108,13 @@ def test_what_is_stored_has_its_type_in_master_and_log_and_raw_is_there_for_who_
             parts.archive(stream)
             parts.intake(stream).accept([b'{"id": "b", "n": {}, "far": 1e400}'])
         (hooks,), (plain,) = parts.feeds("hooks"), parts.feeds("plain")
-        events = hooks.events_before(parts.compiled.batch, Position((2,)))
+        events = hooks.events(parts.compiled.batch, _range(0, 2))
         rows = events.selectExpr("id", "payload:kind::string", "_raw:n::string", "_raw:far::string")
         assert sorted(map(tuple, rows.collect())) == [
             ("a", "x", "2", None),
             ("b", None, "{}", "Infinity"),
         ]
         assert "kind" not in events.columns, "views say themselves what is computed"
-        assert "_raw" not in plain.events_before(parts.compiled.batch, Position((2,))).columns
+        assert "_raw" not in plain.events(parts.compiled.batch, _range(0, 2)).columns
     finally:
         parts.close()

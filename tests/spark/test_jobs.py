@@ -75,4 +75,4 @@ def test_the_schedule_stops_during_a_build(spark: Any) -> None:
     began = time.monotonic()
     schedule.stop()
     assert time.monotonic() - began < ENDLESS_S / 10
-    assert schedule.problems == {}
+    assert schedule.problems == []

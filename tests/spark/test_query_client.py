@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import Cancelled, Unavailable
-from headrace.core.stopping import Stopping
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark import query_client
 from headrace.spark.query_client import QueryClient, QueryRequest
@@ -30,7 +30,7 @@ def client(tmp_path: Path) -> Iterator[QueryClient]:
     made.close()
 
 
-class StoppedBeforeTheWrite(Stopping):
+class StoppedBeforeTheWrite(Cancellation):
     """Is stopped between the last look at it and the write of the request."""
 
     def __init__(self) -> None:

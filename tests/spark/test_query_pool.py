@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import Cancelled, Overloaded, Unavailable
 from headrace.core.meters import REGISTRY
-from headrace.core.stopping import Stopping
 from headrace.core.time import MILLISECOND
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import QueryRequest, QueryResult
@@ -36,14 +36,14 @@ class Users:
         self.pool, self._folder = pool, folder
         self._threads = ThreadPoolExecutor(20)
 
-    def slow(self, user: str, stopping: Stopping | None = None, go: str = "go") -> Future[int]:
+    def slow(self, user: str, stopping: Cancellation | None = None, go: str = "go") -> Future[int]:
         request = QueryRequest(f"wait {self._folder / go}")
         return self._threads.submit(self._pid, request, stopping, user)
 
     def quick(self, user: str) -> Future[int]:
         return self._threads.submit(self._pid, QUICK, None, user)
 
-    def _pid(self, request: QueryRequest, stopping: Stopping | None, user: str) -> int:
+    def _pid(self, request: QueryRequest, stopping: Cancellation | None, user: str) -> int:
         result: QueryResult = self.pool.run(request, stopping, user)
         return int(result.rows[0][0])
 
@@ -166,7 +166,7 @@ def test_waiting_for_a_turn_ends_in_time(users: Make) -> None:
 
 def test_whoever_waits_can_be_stopped_and_whoever_runs_too(users: Make) -> None:
     asks = users(replace(PATIENT, workers=1))
-    running, waiting = Stopping(), Stopping()
+    running, waiting = Cancellation(), Cancellation()
     first = asks.slow("ada", running)
     until(lambda: asks.queue() == (1, 0))
     second = asks.slow("bob", waiting)

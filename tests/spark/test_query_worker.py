@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.compile.computed import HIDDEN_DDL
+from headrace.core.cancellation import Cancellation
 from headrace.core.errors import (
     BadProject,
     BadQuery,
@@ -30,7 +31,6 @@ from headrace.core.errors import (
     Unavailable,
     Unsupported,
 )
-from headrace.core.stopping import Stopping
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import QueryClient, QueryRequest, QueryResult, Relation
 from headrace.spark.query_pool import QueryPool
@@ -242,7 +242,7 @@ def test_query_past_its_time_is_killed_and_the_next_one_works(
 
 def test_a_slow_query_of_one_user_keeps_no_other_user_waiting(folder: Path) -> None:
     pool = QueryPool(SparkSettings(master="local[1]"), LIMITS, folder / "pool")
-    functions, stopping = str(folder / "functions.py"), Stopping()
+    functions, stopping = str(folder / "functions.py"), Cancellation()
     stuck = QueryRequest("SELECT stuck(ms) FROM clicks", [clicks(folder)], functions)
     with ThreadPoolExecutor(1) as threads:
         try:
@@ -405,7 +405,7 @@ def test_within_measures_the_first_column_of_the_order(
             "WITHIN measures time, and ORDER BY id does not go with it",
         ),
         (f"FROM visits, {PRICES} MATCH_RECOGNIZE (ORDER BY id PATTERN (a))", "stands alone"),
-        (f"FROM {PRICES} MATCH_RECOGNIZE (PATTERN (a))", "ORDER BY is expected"),
+        (f"FROM {PRICES} MATCH_RECOGNIZE (PATTERN (a))", "expected ORDER BY"),
         (f"FROM {PRICES} MATCH_RECOGNIZE (ORDER BY size PATTERN (a))", "no column 'size'"),
     ],
 )

@@ -5,14 +5,15 @@ and what has an order keeps it.
 from __future__ import annotations
 
 import math
-import sqlite3
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from headrace.core.schema import Type
-from headrace.core.storage import Storage, without_nan
+from headrace.core.storage import Storage
+from headrace.serving.engine import run
 
 _TIME = "timestamp_micros(-62135596800000000)"
 # Values of each type in the order that they have, as Spark writes them.
@@ -84,14 +85,11 @@ def values(spark: Any, type: str, written: list[str], form: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("type", ORDERED)
-def test_the_store_has_the_order_of_spark(spark: Any, type: str) -> None:
+def test_stored_values_have_the_order_of_spark(spark: Any, type: str) -> None:
     storage = Storage(Type.of(type))
     stored = values(spark, type, ORDERED[type], storage.sql("x"))
-    db = sqlite3.connect(":memory:")
-    db.execute(f"CREATE TABLE t (n INTEGER, x {storage.column})")
-    db.executemany("INSERT INTO t VALUES (?, ?)", enumerate(map(without_nan, stored)))
-    found = db.execute("SELECT n, x FROM t ORDER BY x").fetchall()
-    db.close()
+    given = pa.table({"n": range(len(stored)), "x": stored})
+    found = [row.values() for row in run("FROM given ORDER BY x", {"given": given}).to_pylist()]
     assert [n for n, _ in found] == list(range(len(stored)))
     plain = _NUMBERS.get(type, "x")
     wanted = [_same(value) for value in values(spark, type, ORDERED[type], plain)]

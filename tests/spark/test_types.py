@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from engines import Parts, compile_sql
 
-from headrace.core.position import Position
+from headrace.core.position import Position, PositionRange
 
 DEFINITIONS = """
 CREATE STREAM events (
@@ -79,7 +79,7 @@ def test_a_value_is_the_same_from_the_log_and_from_the_master(parts: Parts) -> N
     batch = parts.compiled.batch
 
     def found() -> list[dict[str, Any]]:
-        frame = feed.events_before(batch, Position((len(RECORDS),)))
+        frame = feed.events(batch, PositionRange(Position((0,)), Position((len(RECORDS),))))
         frame.createOrReplaceTempView("all_types")
         rows = batch.sql(f"SELECT {VALUES} FROM all_types ORDER BY _offset").collect()
         batch.catalog.dropTempView("all_types")

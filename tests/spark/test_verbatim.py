@@ -77,6 +77,8 @@ def test_a_stream_and_a_view_give_what_spark_gives(
 ) -> None:
     good = [example for example, frame in known.items() if _rows(frame).startswith("[")]
     items = [item for example in good for item in _of_one_row(example)]
+    # Spark takes >> for the end of two types if a < precedes it anywhere in the statement.
+    items.sort(key=lambda item: ">>" not in item)
     compared, wrong = 0, []
     for first in range(0, len(items), TOGETHER):
         some = items[first : first + TOGETHER]

@@ -13,7 +13,7 @@ from headrace.core.address import LogAddress
 from headrace.core.position import Position
 from headrace.master.table import MasterTable
 from headrace.spark.feed import Feed
-from headrace.speed.memory import EVER, Memory, moments
+from headrace.speed.memory import EVER, JoinHistory, moments
 
 NO_COLUMNS = pa.schema([])
 NOWHERE = LogAddress("file", "")
@@ -52,7 +52,7 @@ def test_a_join_of_a_stream_with_itself_is_bounded_on_both_sides() -> None:
     assert moments(SELF, [JoinPlan("o", "o", 1, 30)], [100], [None]) == [70]
 
 
-class Read(Memory):
+class Read(JoinHistory):
     """A memory that counts how often it reads."""
 
     reads = 0
@@ -78,7 +78,9 @@ def test_memory_is_in_few_partitions_however_many_epochs_there_were(spark: Any) 
         f"{moment} ts", "0 AS _partition", "id AS _offset", f"{moment} _arrived_at",
         "false AS _late", "0L AS _lateness",
     )  # fmt: skip
-    memory = Memory(spark, SELF, (Feed(stream("o"), NOWHERE, MasterTable(Path(), NO_COLUMNS, 1)),))
+    memory = JoinHistory(
+        spark, SELF, (Feed(stream("o"), NOWHERE, MasterTable(Path(), NO_COLUMNS, 1)),)
+    )
     memory.frames = [events.limit(0)]
     for number in range(1, 4):
         memory.remember(Position((8 * number,)), [events], [0])

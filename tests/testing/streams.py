@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.core.time import SECOND
-from headrace.testing.reference import Reference, Timestamp, Watermark
+from headrace.testing.reference import Reference, StreamWatermark, Timestamp
 
 Event = tuple[int | None, str | None, int | None]  # seconds, key, value
 COLUMNS = ["k", "x", "ts"]
@@ -30,7 +30,7 @@ def answer(
 ) -> list[tuple[Any, ...]]:
     """The rows of a query over these streams, each with the watermark `delay_seconds` behind."""
     watermarks = {} if delay_seconds is None else {
-        name: Watermark("ts", delay_seconds * SECOND) for name in streams
+        name: StreamWatermark("ts", delay_seconds * SECOND) for name in streams
     }  # fmt: skip
     reference = Reference(dict.fromkeys(streams, COLUMNS), {}, {"v": query}, watermarks=watermarks)
     rows = reference.answer("v", {name: events(said) for name, said in streams.items()})

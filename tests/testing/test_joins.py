@@ -71,7 +71,7 @@ def test_a_derived_stream_keeps_its_clock_with_its_time_column() -> None:
 
 
 def test_an_outer_join_of_streams_needs_a_bound() -> None:
-    with pytest.raises(BadDefinition, match="does not say until when a partner may come"):
+    with pytest.raises(BadDefinition, match="requires a time bound for the partner"):
         joined("LEFT", [(1, "p", 7)], "b.ts >= a.ts")
 
 

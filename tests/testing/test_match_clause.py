@@ -6,8 +6,8 @@ import pytest
 
 from headrace.core.errors import BadDefinition
 from headrace.core.time import SECOND
-from headrace.testing.reference.match_clause import Clause, Skip, clause_of
-from headrace.testing.reference.patterns import Take
+from headrace.testing.reference.match_clause import MatchClause, SkipClause, clause_of
+from headrace.testing.reference.patterns import RowPattern
 
 WHOLE = """
 SELECT m.user -- ( is no parenthesis
@@ -24,7 +24,7 @@ FROM clicks MATCH_RECOGNIZE (
 """.replace('"text"', "text")
 
 
-def clause(body: str) -> Clause:
+def clause(body: str) -> MatchClause:
     found = clause_of(f"SELECT * FROM s MATCH_RECOGNIZE ({body})")
     assert found is not None
     return found
@@ -36,7 +36,7 @@ def test_every_part_is_read() -> None:
     assert (found.stream, found.keys, found.time) == ("clicks", ("user", "page"), "ts")
     assert found.measures == {"ms": "LAST(a.ms) ", "text": "CAST(a.ms AS STRING) "}
     assert (found.all_rows, found.omit_empty, found.unmatched) == (True, True, False)
-    assert (found.skip, found.pattern) == (Skip("FIRST", "A"), Take("A"))
+    assert (found.skip, found.pattern) == (SkipClause("FIRST", "A"), RowPattern("A"))
     assert (found.within_us, found.till) == (10 * SECOND, "NEXT")
     assert found.subsets == {"U": ("A", "B")}
     assert found.defined == {"A": "a.url = 'PATTERN ('", "B": "b.measures > 1"}
@@ -55,20 +55,20 @@ def test_a_query_without_it_has_no_clause() -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("", Skip("PAST")),
-        ("AFTER MATCH SKIP PAST LAST ROW", Skip("PAST")),
-        ("after match skip to next row", Skip("NEXT")),
-        ("AFTER MATCH SKIP TO b", Skip("LAST", "B")),
-        ("AFTER MATCH SKIP TO LAST b", Skip("LAST", "B")),
-        ("AFTER MATCH SKIP TO FIRST b", Skip("FIRST", "B")),
+        ("", SkipClause("PAST")),
+        ("AFTER MATCH SKIP PAST LAST ROW", SkipClause("PAST")),
+        ("after match skip to next row", SkipClause("NEXT")),
+        ("AFTER MATCH SKIP TO b", SkipClause("LAST", "B")),
+        ("AFTER MATCH SKIP TO LAST b", SkipClause("LAST", "B")),
+        ("AFTER MATCH SKIP TO FIRST b", SkipClause("FIRST", "B")),
     ],
 )
-def test_skip_says_where_the_search_goes_on(said: str, expected: Skip) -> None:
+def test_skip_says_where_the_search_goes_on(said: str, expected: SkipClause) -> None:
     assert clause(f"ORDER BY ts {said} PATTERN (a b)").skip == expected
 
 
 def test_skip_till_any_goes_on_with_the_next_row() -> None:
-    assert clause("ORDER BY ts PATTERN (a) SKIP TILL ANY").skip == Skip("NEXT")
+    assert clause("ORDER BY ts PATTERN (a) SKIP TILL ANY").skip == SkipClause("NEXT")
 
 
 @pytest.mark.parametrize(

@@ -9,31 +9,37 @@ from chance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.testing.reference.matching import MATCHES_MAX, NotRipe, Rows, Search, found
-from headrace.testing.reference.navigation import Names, expression_of
+from headrace.testing.reference.matching import (
+    MATCHES_MAX,
+    KeyRows,
+    MissingRow,
+    SearchSpec,
+    find_matches,
+)
+from headrace.testing.reference.navigation import MatchNames, expression_of
 from headrace.testing.reference.patterns import pattern_of, variables
 
 
-def rows(letters: str, *, closed: bool = True, watermark_us: int | None = None) -> Rows:
+def rows(letters: str, *, closed: bool = True, watermark_us: int | None = None) -> KeyRows:
     """A row for each letter, dated 0, 1, 2, … microseconds."""
     made = tuple({("", "v"): letter} for letter in letters)
-    return Rows(made, tuple(range(len(letters))), watermark_us, closed)
+    return KeyRows(made, tuple(range(len(letters))), watermark_us, closed)
 
 
-def search(pattern: str, *, within_us: int | None = None, till: str = "") -> Search:
+def search(pattern: str, *, within_us: int | None = None, till: str = "") -> SearchSpec:
     """Variables of one letter are their letter, others are true."""
     tree = pattern_of(pattern)
-    names = Names(frozenset({"v"}), {name: (name,) for name in variables(tree)})
+    names = MatchNames(frozenset({"v"}), {name: (name,) for name in variables(tree)})
     defined = {
         name: expression_of(f"v = '{name.lower()}'", names, define=True)
         for name in variables(tree)
         if len(name) == 1
     }
-    return Search(tree, defined, within_us, till)
+    return SearchSpec(tree, defined, within_us, till)
 
 
-def matches(pattern: str, read: Rows, start: int = 0, **options: object) -> list[str]:
-    ways = found(search(pattern, **options), read, start, number=1)  # type: ignore[arg-type]
+def matches(pattern: str, read: KeyRows, start: int = 0, **options: object) -> list[str]:
+    ways = find_matches(search(pattern, **options), read, start, number=1)  # type: ignore[arg-type]
     return [" ".join(f"{one.variable}{one.row}" for one in way) for way in ways]
 
 
@@ -62,21 +68,21 @@ def test_the_most_preferred_way_is_the_match(
 
 
 def test_an_attempt_that_needs_a_row_which_may_come_waits() -> None:
-    with pytest.raises(NotRipe):
+    with pytest.raises(MissingRow):
         matches("a b+", rows("abb", closed=False))
     assert matches("a b+", rows("abbx", closed=False)) == ["A0 B1 B2"]
     assert matches("a b+?", rows("ab", closed=False)) == ["A0 B1"]
 
 
 def test_when_within_is_over_by_the_watermark_no_row_is_waited_for() -> None:
-    with pytest.raises(NotRipe):
+    with pytest.raises(MissingRow):
         matches("a b+", rows("abb", closed=False, watermark_us=9), within_us=10)
     over = rows("abb", closed=False, watermark_us=10)
     assert matches("a b+", over, within_us=10) == ["A0 B1 B2"]
 
 
 def test_a_not_at_the_end_holds_until_within_is_over() -> None:
-    with pytest.raises(NotRipe):
+    with pytest.raises(MissingRow):
         matches("a NOT c", rows("ax", closed=False, watermark_us=9), within_us=10)
     over = rows("ax", closed=False, watermark_us=10)
     assert matches("a NOT c", over, within_us=10) == ["A0"]
@@ -120,5 +126,5 @@ def test_where_conditions_are_letters_it_is_a_regular_expression(
     pattern: str, letters: str
 ) -> None:
     expected = re.compile(pattern.replace(" ", "")).match(letters)
-    ways = found(search(pattern), rows(letters), 0, number=1)
+    ways = find_matches(search(pattern), rows(letters), 0, number=1)
     assert [len(way) for way in ways] == ([expected.end()] if expected else [])

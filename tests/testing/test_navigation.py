@@ -5,13 +5,18 @@ from __future__ import annotations
 import pytest
 
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, Unsupported
-from headrace.testing.reference.navigation import Names, Seen, Taken, expression_of
+from headrace.testing.reference.navigation import (
+    MatchContext,
+    MatchedRow,
+    MatchNames,
+    expression_of,
+)
 from headrace.testing.reference.values import Row, Value
 
 # The rows of the key; those from 1 to 4 are matched, as a b b c.
 ROWS: list[Row] = [{("", "x"): x, ("", "v"): f"v{x}"} for x in (10, 11, 12, 13, None, 15)]
-TAKEN = (Taken(1, "A"), Taken(2, "B"), Taken(3, "B"), Taken(4, "C"))
-NAMES = Names(
+TAKEN = (MatchedRow(1, "A"), MatchedRow(2, "B"), MatchedRow(3, "B"), MatchedRow(4, "C"))
+NAMES = MatchNames(
     frozenset({"x", "v"}), {"A": ("A",), "B": ("B",), "C": ("C",), "D": ("D",), "U": ("A", "B")}
 )
 
@@ -21,7 +26,7 @@ def row_at(number: int) -> Row | None:
 
 
 def value(text: str, so_far: int = 4) -> Value:
-    seen = Seen(TAKEN[:so_far], TAKEN, row_at, number=7, id="id")
+    seen = MatchContext(TAKEN[:so_far], TAKEN, row_at, number=7, id="id")
     return expression_of(text, NAMES, define=False).value(seen)
 
 
@@ -104,15 +109,15 @@ def test_running_sees_the_rows_so_far_and_final_all(text: str, expected: Value) 
         ("y", UnknownColumn, "there is no column 'y' for the pattern"),
         ("e.x", BadDefinition, "there is no variable 'e' in the pattern"),
         ("CLASSIFIER(e)", BadDefinition, "there is no variable 'e' in the pattern"),
-        ("LAST(a.x + x)", BadDefinition, "LAST(a.x + x) speaks of more than one variable"),
-        ("sum(a.x + b.x)", BadDefinition, "SUM(a.x + b.x) speaks of more than one variable"),
+        ("LAST(a.x + x)", BadDefinition, "LAST(a.x + x) names more than one variable"),
+        ("sum(a.x + b.x)", BadDefinition, "SUM(a.x + b.x) names more than one variable"),
         ("FIRST(LAST(x))", BadDefinition, "LAST(x) may not stand inside FIRST(LAST(x))"),
         ("PREV(NEXT(x))", BadDefinition, "NEXT(x) may not stand inside PREV(NEXT(x))"),
         ("max(PREV(x))", BadDefinition, "PREV(x) may not stand inside MAX(PREV(x))"),
-        ("FIRST(x, 1.5)", BadDefinition, "FIRST(x, 1.5) goes by a whole number, zero or more"),
+        ("FIRST(x, 1.5)", BadDefinition, "FIRST(x, 1.5) takes a whole number, zero or more"),
         ("median(x)", Unsupported, "a pattern does not know the aggregate MEDIAN(x)"),
         ("FINAL upper(v)", BadDefinition, "RUNNING and FINAL stand before FIRST, LAST and"),
-        ("a.x, b.x", BadDefinition, "'a.x, b.x' is not one expression"),
+        ("a.x, b.x", BadDefinition, "'a.x, b.x' is not a single expression"),
     ],
 )
 def test_what_has_no_meaning_is_refused(

@@ -14,16 +14,16 @@ from chance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.core.subscription import Form, Mode, Shape
+from headrace.core.subscription import Form, Mode, ViewShape
 from headrace.core.time import SECOND, from_iso, iso
-from headrace.define.subscribing import read_subscription
+from headrace.define.view_subscription import read_subscription
 from headrace.serving.account import Account, Seen
 from headrace.serving.panes import look
-from headrace.testing.declared import declared
+from headrace.testing.declarations import read_declarations
 from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
 
-SHAPE = Shape("v", ("k", "w", "n"), ("k", "w"), "w", "n", ("s",))
-SESSIONS = Shape("v", ("k", "w", "n"), ("k", "w"), "w", "n", ("s",), sessions=True)
+SHAPE = ViewShape("v", ("k", "w", "n"), ("k", "w"), "w", "n", ("s",))
+SESSIONS = ViewShape("v", ("k", "w", "n"), ("k", "w"), "w", "n", ("s",), sessions=True)
 GAP = 5
 TEXTS = [
     "",
@@ -145,7 +145,7 @@ def grown(growth: list[Any]) -> Looks:
     return looks
 
 
-def compare(text: str, shape: Shape, looks: Looks) -> None:
+def compare(text: str, shape: ViewShape, looks: Looks) -> None:
     asked, account = read_subscription(f"SUBSCRIBE TO v {text}"), Account()
     reference = Subscriber(f"SUBSCRIBE TO v {text}", ("k", "w"), "w", "n", shape.sessions)
     for rows, mark, now in looks:
@@ -155,19 +155,19 @@ def compare(text: str, shape: Shape, looks: Looks) -> None:
             {"op": p.op, "pane": p.pane, "timing": p.timing, "last": p.last, **p.row}
             for p in found.panes
         ]
-        assert heard == reference.hears(rows, mark, now)
+        assert heard == reference.observe(rows, mark, now)
 
 
 def test_reference_tells_a_window_when_it_is_over() -> None:
     one = Subscriber("SUBSCRIBE TO v EMIT ON TIME", ("k", "w"), "w", "n")
-    assert one.hears([row("a", 0, 1)], 9 * SECOND, 0) == []
-    (pane,) = one.hears([row("a", 0, 2)], 10 * SECOND, 0)
+    assert one.observe([row("a", 0, 1)], 9 * SECOND, 0) == []
+    (pane,) = one.observe([row("a", 0, 2)], 10 * SECOND, 0)
     assert pane == {"op": "insert", "pane": 0, "timing": "on_time", "last": True, **row("a", 0, 2)}
-    assert one.hears([row("a", 0, 3)], 10 * SECOND, 0) == []
+    assert one.observe([row("a", 0, 3)], 10 * SECOND, 0) == []
 
 
 def test_columns_are_read_off_the_definition() -> None:
-    found = declared(
+    found = read_declarations(
         "CREATE STREAM s (k STRING, ts TIMESTAMP);"
         "CREATE VIEW v AS SELECT k, window(ts, '10 seconds') AS w, count(*) AS n, max(k) AS m "
         "FROM s GROUP BY k, window(ts, '10 seconds'); CREATE VIEW over AS SELECT k, n FROM v;"
@@ -182,7 +182,7 @@ def test_columns_are_read_off_the_definition() -> None:
 
 
 def test_sessions_are_read_off_the_definition() -> None:
-    found = declared(
+    found = read_declarations(
         "CREATE STREAM s (k STRING, ts TIMESTAMP);"
         "CREATE VIEW v AS SELECT k, session_window(ts, '10 seconds') AS w, count(*) AS n "
         "FROM s GROUP BY k, session_window(ts, '10 seconds');"
@@ -194,9 +194,9 @@ def test_reference_deletes_a_session_when_the_longer_one_is_sent() -> None:
     one = Subscriber("SUBSCRIBE TO v EMIT ON TIME", ("k", "w"), "w", "n", sessions=True)
     before, after = sessions([("a", 0)]), sessions([("a", 0), ("a", 5)])
     said = {"pane": 0, "timing": "on_time", "last": True}
-    assert one.hears(before, 5 * SECOND, 0) == [{"op": "insert", **said, **before[0]}]
-    assert one.hears(after, 9 * SECOND, 0) == []
-    assert one.hears(after, 10 * SECOND, 0) == [
+    assert one.observe(before, 5 * SECOND, 0) == [{"op": "insert", **said, **before[0]}]
+    assert one.observe(after, 9 * SECOND, 0) == []
+    assert one.observe(after, 10 * SECOND, 0) == [
         {"op": "delete", **said, "pane": 1, "last": False, **before[0]},
         {"op": "insert", **said, "pane": 1, **after[0]},
     ]

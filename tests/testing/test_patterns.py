@@ -6,40 +6,46 @@ import pytest
 
 from headrace.core.errors import BadDefinition
 from headrace.testing.reference.patterns import (
-    Begin,
-    Choice,
-    End,
-    Not,
+    ChoicePattern,
+    EndAnchor,
+    NotPattern,
     Pattern,
-    Permute,
-    Repeat,
-    Sequence,
-    Take,
+    PermutePattern,
+    RepeatPattern,
+    RowPattern,
+    SequencePattern,
+    StartAnchor,
     pattern_of,
     variables,
 )
 
-A, B, C = Take("A"), Take("B"), Take("C")
+A, B, C = RowPattern("A"), RowPattern("B"), RowPattern("C")
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("a", A),
-        ("a b c", Sequence((A, B, C))),
-        ("a | b", Choice((A, B))),
-        ("a b | c", Choice((Sequence((A, B)), C))),
-        ("a (b | c)", Sequence((A, Choice((B, C))))),
-        ("()", Sequence()),
-        ("a | ()", Choice((A, Sequence()))),
-        ("^ a $", Sequence((Begin(), A, End()))),
-        ("PERMUTE(a, b c)", Permute((A, Sequence((B, C))))),
-        ("permute (a | b, c)", Permute((Choice((A, B)), C))),
-        ("a {- b c -}", Sequence((A, Sequence((Take("B", True), Take("C", True)))))),
-        ("{- a -} a", Sequence((Take("A", True), A))),
-        ("{- a {- b -} c -}", Sequence((Take("A", True), Take("B", True), Take("C", True)))),
-        ("a NOT b c", Sequence((A, Not("B"), C))),
-        ("a not B c", Sequence((A, Not("B"), C))),
+        ("a b c", SequencePattern((A, B, C))),
+        ("a | b", ChoicePattern((A, B))),
+        ("a b | c", ChoicePattern((SequencePattern((A, B)), C))),
+        ("a (b | c)", SequencePattern((A, ChoicePattern((B, C))))),
+        ("()", SequencePattern()),
+        ("a | ()", ChoicePattern((A, SequencePattern()))),
+        ("^ a $", SequencePattern((StartAnchor(), A, EndAnchor()))),
+        ("PERMUTE(a, b c)", PermutePattern((A, SequencePattern((B, C))))),
+        ("permute (a | b, c)", PermutePattern((ChoicePattern((A, B)), C))),
+        (
+            "a {- b c -}",
+            SequencePattern((A, SequencePattern((RowPattern("B", True), RowPattern("C", True))))),
+        ),
+        ("{- a -} a", SequencePattern((RowPattern("A", True), A))),
+        (
+            "{- a {- b -} c -}",
+            SequencePattern((RowPattern("A", True), RowPattern("B", True), RowPattern("C", True))),
+        ),
+        ("a NOT b c", SequencePattern((A, NotPattern("B"), C))),
+        ("a not B c", SequencePattern((A, NotPattern("B"), C))),
         ("`a`", A),
     ],
 )
@@ -62,9 +68,9 @@ def test_a_pattern_is_read(text: str, expected: Pattern) -> None:
     ],
 )
 def test_every_quantifier_is_greedy_or_reluctant(text: str, low: int, high: int | None) -> None:
-    assert pattern_of(f"a{text}") == Repeat(A, low, high)
-    assert pattern_of(f"a{text}?") == Repeat(A, low, high, reluctant=True)
-    assert pattern_of(f"(a){text} b") == Sequence((Repeat(A, low, high), B))
+    assert pattern_of(f"a{text}") == RepeatPattern(A, low, high)
+    assert pattern_of(f"a{text}?") == RepeatPattern(A, low, high, reluctant=True)
+    assert pattern_of(f"(a){text} b") == SequencePattern((RepeatPattern(A, low, high), B))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +81,11 @@ def test_every_quantifier_is_greedy_or_reluctant(text: str, low: int, high: int 
         ("| a", "a part of the pattern is missing"),
         ("PERMUTE(a, )", "a part of the pattern is missing"),
         ("(a", "the pattern has 'the end' where ')' was expected"),
-        ("a)", "the pattern has ')' where it means nothing"),
-        ("a, b", "the pattern has ',' where it means nothing"),
+        ("a)", "the pattern has ')' where it is not valid"),
+        ("a, b", "the pattern has ',' where it is not valid"),
         ("{- a", "the pattern has 'the end' where '-}' was expected"),
-        ("a -} b", "the pattern has '-' where it means nothing"),
-        ("a+*", "the pattern has '*' where it means nothing"),
+        ("a -} b", "the pattern has '-' where it is not valid"),
+        ("a+*", "the pattern has '*' where it is not valid"),
         ("a???", "a variable is missing in the pattern"),
         ("+", "a variable is missing in the pattern"),
         ("1a", "a variable is missing in the pattern"),

@@ -9,9 +9,9 @@ import pytest
 
 from headrace.core.errors import BadDefinition, UnknownColumn, UnknownName
 from headrace.testing import loads
-from headrace.testing.processing import processors_of
-from headrace.testing.reference import Reference, Timestamp, Watermark
-from headrace.testing.reference.processors import Call, call_of
+from headrace.testing.reference import Reference, StreamWatermark, Timestamp
+from headrace.testing.reference.processors import ProcessorInvocation, call_of
+from headrace.testing.transcript_processors import processors_of
 from testing.streams import COLUMNS, Event, at, events
 
 TRACE = """
@@ -38,7 +38,7 @@ def answer(said: list[Event], text: str = TRACE, query: str | None = None) -> li
         {"s": COLUMNS},
         {},
         {"v": query or "SELECT * FROM trace(TABLE(s) PARTITION BY k)"},
-        watermarks={"s": Watermark("ts", 0)},
+        watermarks={"s": StreamWatermark("ts", 0)},
         processors=processors_of(text),
     )
     return [tuple(row.values()) for row in reference.answer("v", {"s": events(said)})]
@@ -89,7 +89,9 @@ def test_a_call_is_read(text: str, keys: tuple[str, ...]) -> None:
 def test_another_query_is_no_call() -> None:
     assert call_of("SELECT * FROM s") is None
     assert call_of("SELECT a FROM p(TABLE(s) PARTITION BY a)") is None
-    assert call_of("SELECT * FROM p(TABLE(s) PARTITION BY a)") == Call("p", "s", ("a",))
+    assert call_of("SELECT * FROM p(TABLE(s) PARTITION BY a)") == ProcessorInvocation(
+        "p", "s", ("a",)
+    )
 
 
 BAD = """

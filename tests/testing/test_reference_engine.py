@@ -8,7 +8,7 @@ import pytest
 
 from headrace.core.schema import Type
 from headrace.testing import ReferenceEngine, loads
-from headrace.testing.decode import NotDecoded, typed
+from headrace.testing.decode import DecodeError, typed
 from headrace.testing.reference import Timestamp
 
 ACCEPTED = [
@@ -47,7 +47,7 @@ def test_a_value_of_the_declared_type_is_taken(value: Any, type_: str, expected:
 
 @pytest.mark.parametrize(("value", "type_"), REFUSED)
 def test_a_value_of_another_type_is_refused_and_never_converted(value: Any, type_: str) -> None:
-    with pytest.raises(NotDecoded):
+    with pytest.raises(DecodeError):
         typed(value, Type.parse(type_))
 
 

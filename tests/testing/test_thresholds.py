@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.core.errors import UnknownColumn
-from headrace.testing.reference import Reference, Timestamp, Watermark
+from headrace.testing.reference import Reference, StreamWatermark, Timestamp
 from headrace.testing.reference.thresholds import threshold_of
 
 SECOND = 1_000_000
@@ -21,7 +21,7 @@ def reached(query: str, *events: tuple[str, str, int]) -> list[dict[str, object]
         {"clicks": ["user", "url", "ts"]},
         {},
         {"t": query},
-        watermarks={"clicks": Watermark("ts", 0)},
+        watermarks={"clicks": StreamWatermark("ts", 0)},
     )
     return reference.answer("t", {"clicks": rows})
 

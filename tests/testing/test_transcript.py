@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import BadDefinition
-from headrace.testing import ReferenceEngine, StoryFailed, loads, play
-from headrace.testing.short import record
+from headrace.testing import ReferenceEngine, TranscriptFailed, loads, play
+from headrace.testing.short_forms import record
 from headrace.testing.transcript import Boundary, Counts, Expect, Lateness, Send
 
 STORY = """
@@ -91,7 +91,7 @@ def test_a_raw_event_is_sent_as_it_is() -> None:
     ("step", "sentence"),
     [
         ("{expects: 1}", "a transcript does not know 'expects'"),
-        ("{events: [soon]}", "'soon' is not a moment such as 7s"),
+        ("{events: [soon]}", "'soon' is not a timestamp such as 7s"),
         ("{expect: {a | b: 1}}", "has 3 values"),
         ("{stream: other, events: [1s]}", "sends events to 'other', which takes none in"),
     ],
@@ -103,10 +103,10 @@ def test_a_mistake_in_a_transcript_is_said(step: str, sentence: str) -> None:
 
 def test_a_story_that_does_not_come_true_says_where_and_what() -> None:
     story = loads(STORY.replace('{"[0s, 10s)": 3}, late: 1', '{"[0s, 10s)": 4}, late: 1'))
-    with pytest.raises(StoryFailed) as caught:
+    with pytest.raises(TranscriptFailed) as caught:
         play(story, ReferenceEngine())
     assert str(caught.value) == (
-        "'a late event updates its closed window' does not come true at step 5:\n"
+        "'a late event updates its closed window' fails at step 5:\n"
         "  - row w=[2026-01-01T00:00:00Z, 2026-01-01T00:00:10Z): n should be 4 but is 3"
     )
 
@@ -114,9 +114,9 @@ def test_a_story_that_does_not_come_true_says_where_and_what() -> None:
 def test_a_wrong_count_and_a_wrong_order_are_said() -> None:
     view = "SELECT ms FROM clicks ORDER BY ms"
     order = "{events: [{ms: 2}, {ms: 1}], in_order: [{ms: 2}, {ms: 1}]}"
-    with pytest.raises(StoryFailed, match="not in order, from row 1 on"):
+    with pytest.raises(TranscriptFailed, match="not in order, from row 1 on"):
         play(loads(f"{{name: n, view: {view}, steps: [{order}]}}"), ReferenceEngine())
-    with pytest.raises(StoryFailed, match="late should be 1 but is 0"):
+    with pytest.raises(TranscriptFailed, match="late should be 1 but is 0"):
         play(loads(f"{{name: n, view: {view}, steps: [{{late: 1}}]}}"), ReferenceEngine())
 
 
@@ -139,7 +139,7 @@ def test_a_map_of_late_speaks_of_windows_and_a_number_of_all_events() -> None:
 )
 def test_a_lateness_that_is_wrong_is_told(said: str, sentence: str) -> None:
     story = loads(STORY.replace("late: 1}", f"late: {said}}}"))
-    with pytest.raises(StoryFailed, match=sentence):
+    with pytest.raises(TranscriptFailed, match=sentence):
         play(story, ReferenceEngine())
 
 
@@ -154,5 +154,5 @@ def test_a_lateness_that_is_wrong_is_told(said: str, sentence: str) -> None:
 def test_a_watch_that_found_something_else_is_told(said: str, sentence: str) -> None:
     watch = "CREATE WATCH w AS SELECT ms FROM clicks AFTER 2 MATCHES"
     steps = f"[{{events: [{{at: 1s, ms: 1}}, {{at: 2s, ms: 2}}]}}, {{{said}}}]"
-    with pytest.raises(StoryFailed, match=sentence):
+    with pytest.raises(TranscriptFailed, match=sentence):
         play(loads(f"{{name: n, definitions: {watch}, steps: {steps}}}"), ReferenceEngine())

@@ -66,7 +66,7 @@ def test_a_landmark_has_one_window_without_an_end() -> None:
 
 
 def test_a_landmark_is_a_moment() -> None:
-    with pytest.raises(BadDefinition, match="has no moment as its second argument"):
+    with pytest.raises(BadDefinition, match="has no timestamp as its second argument"):
         counted("landmark_window(ts, 'noon')", *times(1))
 
 
@@ -97,7 +97,7 @@ def test_without_a_watermark_events_are_counted_as_they_came() -> None:
 
 
 def test_an_age_needs_event_time() -> None:
-    with pytest.raises(BadDefinition, match="needs a stream with a watermark"):
+    with pytest.raises(BadDefinition, match="requires a stream with a watermark"):
         counted("punctuated_window(false, 9, '1 second')", *times(1, 2), delay_seconds=None)
 
 

@@ -22,7 +22,7 @@ from engines import (
     CrashEngine,
     DrawnEngine,
     OpenEngine,
-    QueryEngine,
+    RunnerEngine,
     SplitEngine,
     compile_sql,
 )
@@ -36,11 +36,11 @@ ENGINES: dict[str, Callable[[Compiled, Path], Engine]] = {
     "batch": BatchEngine,
     "crash after each step": CrashEngine,
 }
-# Starting Spark's own query costs seconds, so it runs stories that differ in what it must do
-# itself: typed columns, watermark, dead letters, a join, a derived stream, two streams, two that
-# are joined, and carried views that must be folded again because an event came late. Two of them
-# are drawn; `make prove` runs all.
-QUERIED = [
+# A runner reads the log in Spark's tasks, so it runs stories that differ in what is read: typed
+# columns, watermark, dead letters, a join, a derived stream, two streams, two that are joined, and
+# carried views that must be folded again because an event came late. Two of them are drawn;
+# `make prove` runs all.
+READ = [
     "window_late_event",
     "malformed_types",
     "types_nested",
@@ -185,12 +185,12 @@ def test_the_story_comes_true_in_speed_with_batch_behind_it(
     play(story, BehindEngine(compiled(story), tmp_path))
 
 
-@pytest.mark.parametrize("name", QUERIED if PROVE else drawn("queried").sample(QUERIED, 2))
-def test_the_story_comes_true_in_sparks_own_query(
+@pytest.mark.parametrize("name", READ if PROVE else drawn("read").sample(READ, 2))
+def test_the_story_comes_true_as_a_project_runs_it(
     name: str, compiled: Callable[[Transcript], Compiled], tmp_path: Path
 ) -> None:
     story = load(Path(__file__).parent / f"{name}.yaml")
-    play(story, QueryEngine(compiled(story), tmp_path))
+    play(story, RunnerEngine(compiled(story), tmp_path))
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -37,9 +37,9 @@ export function AlertsPage() {
   const heard = useStore(alertsHeard);
   const state = STATES.find((one) => one === query.state) ?? "open";
   const rule = query.rule ?? "";
-  const wanted = { rule, state: state === "all" ? null : state };
+  const wanted = { rule, state: state === "all" ? undefined : state };
   const asked = useAsked(
-    () => api.alerts({ ...wanted, each: FIRST, limit: 1000 }),
+    () => api.ask("alerts", { ...wanted, each: FIRST, limit: 1000 }),
     [rule, state],
     5000,
   );
@@ -48,7 +48,7 @@ export function AlertsPage() {
   const more = async ({ rule: of, shown }: ShownGroup) => {
     try {
       const before = shown.at(-1)?.number;
-      const page = await api.alerts({ ...wanted, rule: of, limit: MORE, before });
+      const page = await api.ask("alerts", { ...wanted, rule: of, limit: MORE, before });
       setOlder((now) => ({ ...now, [of]: [...(now[of] ?? []), ...page.alerts] }));
     } catch (error) {
       say((error as Error).message);
@@ -241,7 +241,7 @@ function AlertPanel({
   onClose: () => void;
   onChange: () => void;
 }) {
-  const { value, problem, again } = useAsked(() => api.alert(id), [id]);
+  const { value, problem, again } = useAsked(() => api.ask("alert", { alert: id }), [id]);
   const [note, setNote] = useState("");
   const acknowledge = async () => {
     try {

@@ -10,7 +10,7 @@ import { useStore } from "../store";
 import { useAsked } from "../ui/hooks";
 import { Badge, Button, Notice, Panel, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { Entry } from "../wire";
+import type { AuditLogEntry } from "../wire";
 
 const SHOWN = 200;
 
@@ -123,7 +123,7 @@ function useSeen(chosen: string | undefined, values: string[]): string[] {
   return [...seen.current].sort();
 }
 
-function Entries({ of }: { of: Entry[] }) {
+function Entries({ of }: { of: AuditLogEntry[] }) {
   return (
     <Table
       label="Audit log"

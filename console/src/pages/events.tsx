@@ -25,8 +25,8 @@ import {
   Waiting,
 } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { DeadLetter, EventRecord, Events } from "../wire";
-import { FirstEvent, sample } from "./first-event";
+import type { DeadLetter, EventPage, EventRecord } from "../wire";
+import { FirstEvent } from "./first-event";
 import { TracePanel } from "./trace";
 
 const TABS = [
@@ -104,7 +104,7 @@ export function EventsPage() {
 function Tail({ stream }: { stream: string }) {
   const { query } = useStore(place);
   const [text, setText] = useState(query.q ?? "");
-  const [older, setOlder] = useState<Events[]>([]);
+  const [older, setOlder] = useState<EventPage[]>([]);
   const [paused, setPaused] = useState(false);
   const asked = query.q ?? "";
   const tail = !asked && !older.length && !paused;
@@ -232,7 +232,11 @@ const COLUMNS = [
 const LETTERS = 100;
 
 function DeadLetters({ stream }: { stream: string }) {
-  const { value, problem } = useAsked(() => api.deadLetters(stream, LETTERS), [stream], 4000);
+  const { value, problem } = useAsked(
+    () => api.ask("dead_letters", { stream, limit: LETTERS }),
+    [stream],
+    4000,
+  );
   const [chosen, setChosen] = useState<DeadLetter | null>(null);
   if (!value) return problem ? <Notice of={problem} /> : <Waiting />;
   if (!value.dead_letters.length)
@@ -308,12 +312,9 @@ function FixPanel({
 }
 
 function SendPanel({ stream }: { stream: string }) {
-  const { value } = useAsked(api.catalog, []);
+  const { value } = useAsked(() => api.ask("catalog"), []);
   const declared = value?.streams.find((one) => one.name === stream);
-  const first = useMemo(
-    () => (declared ? JSON.stringify(sample(declared, thisMoment()), null, 2) : ""),
-    [declared],
-  );
+  const first = useMemo(() => pretty(declared?.sample ?? ""), [declared]);
   return (
     <div class="columns even">
       <Panel title={`Send to ${stream}`}>
@@ -323,8 +324,6 @@ function SendPanel({ stream }: { stream: string }) {
     </div>
   );
 }
-
-const thisMoment = () => `${new Date().toISOString().slice(0, 19)}Z`;
 
 function SendForm({
   stream,

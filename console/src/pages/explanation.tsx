@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { api } from "../api";
 import { count, duration, percent, plural, position } from "../format";
 import { Ago, Button, Dialog, Dot, Facts, Notice } from "../ui/parts";
-import type { About, Answer, AuditResult } from "../wire";
+import type { Answer, AuditResult, ViewDetail } from "../wire";
 
 export function Explanation({
   name,
@@ -14,7 +14,7 @@ export function Explanation({
 }: {
   name: string;
   answer: Answer;
-  about: About | null;
+  about: ViewDetail | null;
   onClose: () => void;
 }) {
   return (
@@ -106,7 +106,7 @@ export function Explanation({
   );
 }
 
-function Audit({ name, about }: { name: string; about: About | null }) {
+function Audit({ name, about }: { name: string; about: ViewDetail | null }) {
   const [state, setState] = useState<{
     running: boolean;
     result: AuditResult | null;

@@ -24,7 +24,7 @@ import {
 } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, me } from "../who";
-import type { JobStatus, Version, Versions } from "../wire";
+import type { JobStatus, JobVersion, VersionList } from "../wire";
 import { jobConsole, State, Upload } from "./jobs";
 
 const ICONS: Record<Verb, string> = {
@@ -36,10 +36,10 @@ const ICONS: Record<Verb, string> = {
 
 export function JobPage({ name }: { name: string }) {
   const who = useStore(me);
-  const asked = useAsked(() => api.job(name), [name], 1500);
-  const versions = useAsked(() => api.jobVersions(name), [name], 5000);
+  const asked = useAsked(() => api.ask("job", { job: name }), [name], 1500);
+  const versions = useAsked(() => api.ask("versions", { job: name }), [name], 5000);
   const [tail, setTail] = useState(100);
-  const log = useAsked(() => api.jobLogs(name, tail), [name, tail], 3000);
+  const log = useAsked(() => api.ask("logs", { job: name, tail }), [name, tail], 3000);
   const [verb, setVerb] = useState<Verb | null>(null);
   const [applying, setApplying] = useState(false);
   const job = asked.value;
@@ -247,14 +247,14 @@ function VersionTable({
   onChange,
   onApply,
 }: {
-  of: Versions | null;
+  of: VersionList | null;
   may: boolean;
   job: JobStatus;
   onChange: () => void;
   onApply: () => void;
 }) {
-  const [back, setBack] = useState<Version | null>(null);
-  const holds = (one: Version) =>
+  const [back, setBack] = useState<JobVersion | null>(null);
+  const holds = (one: JobVersion) =>
     Object.entries(one.names)
       .filter(([, names]) => names.length)
       .map(([kind, names]) => plural(names.length, kind.replace(/s$/, "")))

@@ -26,7 +26,7 @@ import {
 } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, EVERYTHING, me } from "../who";
-import type { Instance, JobStatus } from "../wire";
+import type { JobStatus, ServerInstance } from "../wire";
 import { JobPage } from "./job";
 
 export function JobsPage() {
@@ -37,9 +37,9 @@ export function JobsPage() {
 function List() {
   const who = useStore(me);
   const seesAll = allows(who, "read", EVERYTHING);
-  const { value, problem, again } = useAsked(api.jobs, [], 2000);
+  const { value, problem, again } = useAsked(() => api.ask("jobs"), [], 2000);
   const domain = useAsked(
-    async () => (seesAll ? (await api.domain()).instances : []),
+    async () => (seesAll ? (await api.ask("domain")).instances : []),
     [seesAll],
     5000,
   );
@@ -75,7 +75,7 @@ function List() {
   );
 }
 
-function Room({ of, jobs }: { of: Instance; jobs: JobStatus[] }) {
+function Room({ of, jobs }: { of: ServerInstance; jobs: JobStatus[] }) {
   return (
     <Stats>
       <Stat

@@ -26,8 +26,8 @@ interface Box {
 
 export function LineagePage() {
   const { query } = useStore(place);
-  const lineage = useAsked(api.lineage, []);
-  const catalog = useAsked(api.catalog, []);
+  const lineage = useAsked(() => api.ask("lineage"), []);
+  const catalog = useAsked(() => api.ask("catalog"), []);
   const [as, setAs] = useState<"graph" | "table">("graph");
   const object = query.object ?? "";
   const names = catalog.value ? kinds(catalog.value) : new Map<string, string>();

@@ -12,7 +12,7 @@ import type { BalanceReport, StreamQuality } from "../wire";
 import { FirstEvent } from "./first-event";
 
 export function QualityPage() {
-  const { value, problem } = useAsked(api.quality, [], 5000);
+  const { value, problem } = useAsked(() => api.ask("quality"), [], 5000);
   const off = value?.streams.reduce((sum, stream) => sum + Math.abs(stream.balance.off), 0) ?? 0;
   return (
     <>

@@ -241,7 +241,7 @@ function EditorHost({
       made.current = editor;
       // Who types already, into a parameter perhaps, goes on there.
       if (document.activeElement === document.body) editor.focus();
-      api.catalog().then(
+      api.ask("catalog").then(
         (catalog) => !ended && editor.setCatalog(catalog),
         () => undefined,
       );

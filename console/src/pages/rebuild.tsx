@@ -44,7 +44,7 @@ export function RebuildButton({ name, kind = "tiny" }: { name: string; kind?: st
 }
 
 function Asking({ name, onClose }: { name: string; onClose: () => void }) {
-  const about = useAsked(() => api.about(name), [name]);
+  const about = useAsked(() => api.ask("about_view", { view: name }), [name]);
   return (
     <Confirm
       title={`Rebuild ${name}?`}
@@ -63,13 +63,13 @@ function Asking({ name, onClose }: { name: string; onClose: () => void }) {
 /** Shown while a rebuild of the view waits or runs, whoever asked for it. */
 export function RebuildProgress({ name }: { name: string }) {
   const mine = useStore(asked)[name];
-  const about = useAsked(() => api.about(name), [name, mine], 5000);
+  const about = useAsked(() => api.ask("about_view", { view: name }), [name, mine], 5000);
   if (mine instanceof Error) return <Notice of={mine} />;
   return mine === "busy" || underWay(about.value?.rebuild) ? <Running name={name} /> : null;
 }
 
 function Running({ name }: { name: string }) {
-  const of = useAsked(() => api.about(name), [name], 1000).value?.rebuild;
+  const of = useAsked(() => api.ask("about_view", { view: name }), [name], 1000).value?.rebuild;
   const time = useStore(now);
   if (!underWay(of)) return null;
   const { share, text } = progress(of, time);

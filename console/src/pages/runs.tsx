@@ -25,7 +25,11 @@ export function RunsPage() {
   const project = useStore(status);
   const streams = project?.streams.map((stream) => stream.name) ?? [];
   const stream = query.stream && streams.includes(query.stream) ? query.stream : "";
-  const { value, problem } = useAsked(() => api.epochs(stream || undefined, 200), [stream], 2000);
+  const { value, problem } = useAsked(
+    () => api.ask("epochs", { stream, limit: 200 }),
+    [stream],
+    2000,
+  );
   return (
     <>
       <PageHead

@@ -11,7 +11,7 @@ import { Table } from "../ui/table";
 import type { SettingShape, System } from "../wire";
 
 export function SystemPage() {
-  const { value, problem } = useAsked(api.system, [], 3000);
+  const { value, problem } = useAsked(() => api.ask("system"), [], 3000);
   return (
     <>
       <PageHead title="System" about="the process that answers, and what it stands on">
@@ -52,7 +52,7 @@ function Shown({ of: { process, spark, disk, versions, settings } }: { of: Syste
         <Stat
           name="Memory"
           value={bytes(process.memory_bytes)}
-          note={`${process.threads} threads`}
+          note={`${bytes(process.kept_rows_bytes)} of it rows of views`}
         />
         <Stat
           name="Spark"

@@ -32,8 +32,9 @@ export function TopologyPage() {
   const bad = seen?.nodes.filter((node) => node.health === "bad").length ?? 0;
   const warn = seen?.nodes.filter((node) => node.health === "warn").length ?? 0;
   const state = project?.state;
-  const places = new Set(seen?.nodes.map((node) => node.id));
-  const others = project?.problems.filter((problem) => !places.has(problem.about)) ?? [];
+  const reasons = new Map(seen?.nodes.map((node) => [node.id, node.reason]));
+  const others =
+    project?.problems.filter((problem) => reasons.get(problem.about) !== problem.message) ?? [];
   const flow = seen?.nodes
     .filter((node) => node.kind === "log")
     .reduce((sum, node) => sum + (node.rate ?? 0), 0);
@@ -65,7 +66,7 @@ export function TopologyPage() {
         {others.length > 0 && (
           <Panel title={plural(others.length, "problem")}>
             {others.map((problem) => (
-              <p key={problem.about}>
+              <p key={`${problem.about} ${problem.what}`}>
                 <Dot tone={problem.level} /> {problem.message}
               </p>
             ))}

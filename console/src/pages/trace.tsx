@@ -20,7 +20,7 @@ export function TracePanel({
   onClose: () => void;
 }) {
   const { value, problem } = useAsked(
-    () => api.trace(stream, partition, offset),
+    () => api.ask("event", { stream, partition, offset }),
     [stream, partition, offset],
   );
   const event = value?.event;

@@ -41,17 +41,21 @@ export function UsersPage() {
   const who = useStore(me);
   const manages = allows(who, "manage", EVERYTHING);
   const [adding, setAdding] = useState<"user" | "token" | null>(null);
-  const users = useAsked(async () => (manages ? (await api.users()).users : []), [manages], 10_000);
-  const grants = useAsked(
-    async () => (manages ? (await api.grants()).grants : []),
+  const users = useAsked(
+    async () => (manages ? (await api.ask("users")).users : []),
     [manages],
     10_000,
   );
-  const tokens = useAsked(async () => (await api.tokens()).tokens, [], 10_000);
+  const grants = useAsked(
+    async () => (manages ? (await api.ask("grants")).grants : []),
+    [manages],
+    10_000,
+  );
+  const tokens = useAsked(async () => (await api.ask("tokens")).tokens, [], 10_000);
   const again = () => {
     for (const one of [users, grants, tokens]) one.again();
     // One may have changed what one may do oneself.
-    void api.whoami().then(me.set, () => undefined);
+    void api.ask("session").then(me.set, () => undefined);
   };
   const tab: Tab = TABS.find(([key]) => key === query.tab)?.[0] ?? "users";
   const chosen = users.value?.find((one) => one.name === query.user) ?? null;
@@ -438,8 +442,8 @@ function AddGrant({ user, onDone }: { user: string; onDone: () => void }) {
   const project = useStore(status);
   const known = useStore(paths);
   const jobs =
-    useAsked(async () => (known.has("/v1/jobs") ? (await api.jobs()).jobs : []), [known]).value ??
-    [];
+    useAsked(async () => (known.has("/v1/jobs") ? (await api.ask("jobs")).jobs : []), [known])
+      .value ?? [];
   const [may, setMay] = useState("viewer");
   const [on, setOn] = useState(EVERYTHING);
   const [problem, setProblem] = useState<Error | null>(null);

@@ -18,7 +18,7 @@ import { PageHead } from "../ui/page";
 import { Badge, Button, Code, copy, Notice, Panel, Sql, Tabs, Waiting } from "../ui/parts";
 import { Rows, Table } from "../ui/table";
 import { useView } from "../ui/view";
-import type { About, Answer } from "../wire";
+import type { Answer, ViewDetail } from "../wire";
 import { Explanation } from "./explanation";
 import { LatePanel } from "./late";
 import { RebuildButton, RebuildProgress } from "./rebuild";
@@ -34,7 +34,7 @@ type Tab = (typeof TABS)[number][0];
 export function ViewPage({ name }: { name: string }) {
   const { query } = useStore(place);
   const { answer, at, problem } = useView(name, 90, query.measure ?? null);
-  const about = useAsked(() => api.about(name), [name], 5000);
+  const about = useAsked(() => api.ask("about_view", { view: name }), [name], 5000);
   const [explained, setExplained] = useState(false);
   const [asked, setAsked] = useState<Row | null>(null);
   const tab: Tab = TABS.find(([key]) => key === query.tab)?.[0] ?? "live";
@@ -122,7 +122,7 @@ function Live({
 }: {
   name: string;
   answer: Answer | null;
-  about: About | null;
+  about: ViewDetail | null;
   failed: boolean;
   onWhy: (row: Row) => void;
 }) {
@@ -186,7 +186,7 @@ function Badges({ answer, at, onPress }: { answer: Answer; at: number; onPress: 
   );
 }
 
-function Definition({ about, problem }: { about: About | null; problem: Error | null }) {
+function Definition({ about, problem }: { about: ViewDetail | null; problem: Error | null }) {
   if (!about) return problem ? <Notice of={problem} /> : <Waiting />;
   const named = (names: string[], empty: string) =>
     names.length ? (

@@ -8,7 +8,7 @@ import { keysOf } from "../row-key";
 import { useAsked } from "../ui/hooks";
 import { Ago, Badge, Dialog, Dot, Facts, Notice, Tabs, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { Answer, Seen } from "../wire";
+import type { Answer, TracedRecord } from "../wire";
 
 export function WhyPanel({
   view,
@@ -52,7 +52,7 @@ function Behind({ view, keys }: { view: string; keys: Record<string, string> }) 
         <Dot tone={value.agrees ? "ok" : "bad"} />
         {value.sentence}
       </p>
-      <SeenTable of={value.listed} />
+      <RecordsTable of={value.listed} />
       {value.events > value.listed.length && (
         <p class="muted small">{count(value.events - value.listed.length)} more are counted.</p>
       )}
@@ -63,7 +63,7 @@ function Behind({ view, keys }: { view: string; keys: Record<string, string> }) 
             <summary>
               {one.reason}: {plural(one.events, "event")}
             </summary>
-            {one.listed.length > 0 && <SeenTable of={one.listed} />}
+            {one.listed.length > 0 && <RecordsTable of={one.listed} />}
           </details>
         ))}
       </section>
@@ -71,7 +71,7 @@ function Behind({ view, keys }: { view: string; keys: Record<string, string> }) 
   );
 }
 
-function SeenTable({ of }: { of: Seen[] }) {
+function RecordsTable({ of }: { of: TracedRecord[] }) {
   return (
     <Table
       label="Events"

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import type { Row } from "../api";
 import { cell, percent } from "../format";
+import { NUMERIC } from "../plot";
 import { ROWS_MAX } from "../reading";
 import type { Answer, ColumnInfo } from "../wire";
 
@@ -88,8 +89,6 @@ export function Table<T>({
   );
 }
 
-const RIGHT = /INT|FLOAT|DOUBLE|DECIMAL/;
-
 /** The rows of an answer; an estimate has its error beside the column's name. */
 export function Rows({
   answer,
@@ -106,7 +105,7 @@ export function Rows({
   const shown = answer.rows.slice(0, most);
   const columns: ColumnOf<Row>[] = names.map((name) => ({
     name: heading(name, answer.columns[name]!),
-    right: RIGHT.test(answer.columns[name]!.type),
+    right: NUMERIC.test(answer.columns[name]!.type),
     clip: true,
     show: (row) => <span title={row[name] === null ? "NULL" : undefined}>{cell(row[name])}</span>,
   }));

@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
 from headrace.certified.operators import comparison, truth
-from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.typed import TypedSql, combine, not_available
 from headrace.certified.types import widest
 
 
-def chosen(condition: Typed, yes: Typed, no: Typed) -> Typed:
+def chosen(condition: TypedSql, yes: TypedSql, no: TypedSql) -> TypedSql:
     """`if(condition, yes, no)`."""
     type = widest([yes.type, no.type])
     if type is None:
         raise not_available(f"a choice between {yes.type} and {no.type}")
     condition = truth(condition)
     sql = f"CASE WHEN {condition.sql} THEN {cast(yes, type).sql} ELSE {cast(no, type).sql} END"
-    return made_of((condition, yes, no), sql, type)
+    return combine((condition, yes, no), sql, type)
 
 
-def _nullif(arguments: Sequence[Typed]) -> Typed:
+def _nullif(arguments: Sequence[TypedSql]) -> TypedSql:
     a, b = arguments
     equal = comparison("=", a, b)
-    return made_of((a, b), f"CASE WHEN {equal.sql} THEN NULL ELSE {a.sql} END", a.type)
+    return combine((a, b), f"CASE WHEN {equal.sql} THEN NULL ELSE {a.sql} END", a.type)
 
 
-def _nvl2(arguments: Sequence[Typed]) -> Typed:
+def _nvl2(arguments: Sequence[TypedSql]) -> TypedSql:
     known = arguments[0].as_type(f"({arguments[0].sql} IS NOT NULL)", "BOOLEAN")
     return chosen(known, arguments[1], arguments[2])
 

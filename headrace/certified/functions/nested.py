@@ -7,23 +7,23 @@ from collections.abc import Callable, Sequence
 from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
 from headrace.certified.nested import element_at, subscript, type_of
-from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.typed import TypedSql, combine, not_available
 from headrace.certified.types import BOOLEAN, VOID, has_equality, has_order, widest
 from headrace.core.schema import Type
 
 
-def _size(given: Sequence[Typed]) -> Typed:
+def _size(given: Sequence[TypedSql]) -> TypedSql:
     """The size of NULL is -1, as in Spark without ANSI."""
     (value,) = given
     count = _count(value, "size")
     return value.as_type(f"CASE WHEN {value.sql} IS NULL THEN -1 ELSE {count} END", "INT")
 
 
-def _array_size(given: Sequence[Typed]) -> Typed:
+def _array_size(given: Sequence[TypedSql]) -> TypedSql:
     return given[0].as_type(_count(_array(given[0], "array_size"), "array_size"), "INT")
 
 
-def _count(value: Typed, name: str) -> str:
+def _count(value: TypedSql, name: str) -> str:
     type = type_of(value)
     if type is None or type.name == "STRUCT":
         raise not_available(f"{name} of {value.type}")
@@ -31,17 +31,17 @@ def _count(value: Typed, name: str) -> str:
     return f"CAST({counted}({value.sql}) AS INTEGER)"
 
 
-def _array(value: Typed, name: str) -> Typed:
+def _array(value: TypedSql, name: str) -> TypedSql:
     type = type_of(value)
     if type is None or type.name != "ARRAY":
         raise not_available(f"{name} of {value.type}")
     return value
 
 
-def _searched(name: str) -> Callable[[Sequence[Typed]], tuple[Typed, Typed, Type]]:
+def _searched(name: str) -> Callable[[Sequence[TypedSql]], tuple[TypedSql, TypedSql, Type]]:
     """A list and a value, in one type; the value's equality is that of `=`."""
 
-    def search(given: Sequence[Typed]) -> tuple[Typed, Typed, Type]:
+    def search(given: Sequence[TypedSql]) -> tuple[TypedSql, TypedSql, Type]:
         value, wanted = _array(given[0], name), given[1]
         element = Type.of(value.type).element
         common = widest([element.spark, wanted.type], text=False)
@@ -52,7 +52,7 @@ def _searched(name: str) -> Callable[[Sequence[Typed]], tuple[Typed, Typed, Type
     return search
 
 
-def _array_contains(given: Sequence[Typed]) -> Typed:
+def _array_contains(given: Sequence[TypedSql]) -> TypedSql:
     """NULL where it is not found among elements of which one is NULL."""
     value, wanted, _ = _searched("array_contains")(given)
     found = f"list_contains({value.sql}, {wanted.sql})"
@@ -61,19 +61,19 @@ def _array_contains(given: Sequence[Typed]) -> Typed:
         f"CASE WHEN {value.sql} IS NULL OR {wanted.sql} IS NULL THEN NULL WHEN {found} THEN true "
         f"WHEN {unknown} THEN NULL ELSE false END"
     )
-    return made_of((value, wanted), sql, BOOLEAN)
+    return combine((value, wanted), sql, BOOLEAN)
 
 
-def _array_position(given: Sequence[Typed]) -> Typed:
+def _array_position(given: Sequence[TypedSql]) -> TypedSql:
     """Counted from 1; 0 where it is not there."""
     value, wanted, _ = _searched("array_position")(given)
     place = f"CAST(coalesce(list_position({value.sql}, {wanted.sql}), 0) AS BIGINT)"
     known = f"{value.sql} IS NOT NULL AND {wanted.sql} IS NOT NULL"
-    return made_of((value, wanted), f"CASE WHEN {known} THEN {place} END", "BIGINT")
+    return combine((value, wanted), f"CASE WHEN {known} THEN {place} END", "BIGINT")
 
 
-def _extreme(name: str, duck: str) -> Callable[[Sequence[Typed]], Typed]:
-    def make(given: Sequence[Typed]) -> Typed:
+def _extreme(name: str, duck: str) -> Callable[[Sequence[TypedSql]], TypedSql]:
+    def make(given: Sequence[TypedSql]) -> TypedSql:
         value = _array(given[0], name)
         element = Type.of(value.type).element.spark
         if not has_order(element):
@@ -83,8 +83,8 @@ def _extreme(name: str, duck: str) -> Callable[[Sequence[Typed]], Typed]:
     return make
 
 
-def _of_map(name: str, part: str) -> Callable[[Sequence[Typed]], Typed]:
-    def make(given: Sequence[Typed]) -> Typed:
+def _of_map(name: str, part: str) -> Callable[[Sequence[TypedSql]], TypedSql]:
+    def make(given: Sequence[TypedSql]) -> TypedSql:
         type = type_of(given[0])
         if type is None or type.name != "MAP":
             raise not_available(f"{name} of {given[0].type}")
@@ -94,7 +94,7 @@ def _of_map(name: str, part: str) -> Callable[[Sequence[Typed]], Typed]:
     return make
 
 
-def _contains_key(given: Sequence[Typed]) -> Typed:
+def _contains_key(given: Sequence[TypedSql]) -> TypedSql:
     keys = _of_map("map_contains_key", "keys")(given)
     return _array_contains([keys, given[1]])
 

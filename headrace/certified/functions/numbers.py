@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headrace.certified.casts import cast, wrapped
 from headrace.certified.function import Scalar, rows
 from headrace.certified.operators import arithmetic, negated
-from headrace.certified.typed import Typed, made_of
+from headrace.certified.typed import TypedSql, combine
 from headrace.certified.types import (
     DIGITS_MAX,
     DOUBLE,
@@ -22,7 +22,7 @@ from headrace.certified.types import (
 D = "DOUBLE"
 
 
-def _round(arguments: Sequence[Typed]) -> Typed:
+def _round(arguments: Sequence[TypedSql]) -> TypedSql:
     """Half up. The number of places is a literal."""
     value = arguments[0]
     places = int(arguments[1].literal or 0) if len(arguments) > 1 else 0
@@ -39,7 +39,7 @@ def _round(arguments: Sequence[Typed]) -> Typed:
     return value.as_type(wrapped(f"(sign({value.sql}) * ({half}))", value.type), value.type)
 
 
-def _rounded_decimal(value: Typed, places: int) -> Typed:
+def _rounded_decimal(value: TypedSql, places: int) -> TypedSql:
     digits, scale = digits_of(value.type)
     whole = digits - scale + 1
     if places < 0:
@@ -55,7 +55,7 @@ def _rounded_decimal(value: Typed, places: int) -> Typed:
 
 
 def _whole(function: str) -> Scalar:
-    def make(arguments: Sequence[Typed]) -> Typed:
+    def make(arguments: Sequence[TypedSql]) -> TypedSql:
         """ceil or floor: BIGINT of a double, a decimal without a fraction of a decimal."""
         value = arguments[0]
         if value.type in INTEGERS:
@@ -72,7 +72,7 @@ def _whole(function: str) -> Scalar:
     return Scalar(function, ("NUMBER",), make)
 
 
-def _abs(arguments: Sequence[Typed]) -> Typed:
+def _abs(arguments: Sequence[TypedSql]) -> TypedSql:
     value = arguments[0]
     if value.type in INTEGERS:
         negative = negated(value).sql
@@ -81,11 +81,11 @@ def _abs(arguments: Sequence[Typed]) -> Typed:
     return value.as_type(f"abs({value.sql})", value.type)
 
 
-def _mod(arguments: Sequence[Typed]) -> Typed:
+def _mod(arguments: Sequence[TypedSql]) -> TypedSql:
     return arithmetic("%", arguments[0], arguments[1])
 
 
-def _pmod(arguments: Sequence[Typed]) -> Typed:
+def _pmod(arguments: Sequence[TypedSql]) -> TypedSql:
     """The remainder that is not negative where the divisor is positive; of integers."""
     a, b = arguments
     if "BIGINT" not in (a.type, b.type) and "INT" not in (a.type, b.type):
@@ -95,7 +95,7 @@ def _pmod(arguments: Sequence[Typed]) -> Typed:
     rest = arithmetic("%", a, b)
     shifted = arithmetic("%", arithmetic("+", rest, b), b).sql
     sql = f"CASE WHEN {rest.sql} < 0 THEN {shifted} ELSE {rest.sql} END"
-    return made_of((a, b), f"CAST({sql} AS {duck_type(rest.type)})", rest.type)
+    return combine((a, b), f"CAST({sql} AS {duck_type(rest.type)})", rest.type)
 
 
 _BELOW, _ABOVE = "THEN CAST(0 AS BIGINT)", "THEN {3} + 1"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from headrace.certified.function import Scalar, rows
 from headrace.certified.patterns import certified_pattern
-from headrace.certified.typed import Typed, made_of, not_available, text_literal
+from headrace.certified.typed import TypedSql, combine, not_available, text_literal
 from headrace.core.errors import BadQuery, LimitReached
 
 # Native where all characters are ASCII; elsewhere the Python function has Spark's case mapping.
@@ -28,36 +28,36 @@ S, I = "STRING", "INT"  # noqa: E741
 SIZE_MAX = 10_000
 
 
-def _concat(given: Sequence[Typed]) -> Typed:
-    return made_of(given, f"({' || '.join(value.sql for value in given)})", S)
+def _concat(given: Sequence[TypedSql]) -> TypedSql:
+    return combine(given, f"({' || '.join(value.sql for value in given)})", S)
 
 
-def _sized(form: str) -> Callable[[Sequence[Typed]], Typed]:
+def _sized(form: str) -> Callable[[Sequence[TypedSql]], TypedSql]:
     """A text of a size that is written as a number, and not of such texts again: a query of a few
     words must not make gigabytes.
     """
 
-    def make(given: Sequence[Typed]) -> Typed:
+    def make(given: Sequence[TypedSql]) -> TypedSql:
         size = given[1]
         if size.type != "INT" or int(size.literal or 0) > SIZE_MAX:
             raise LimitReached(f"a size over views is a whole number of at most {SIZE_MAX:,}")
         if any(word in value.sql for value in given for word in ("repeat(", "pad(")):
             raise not_available("a text of a size within another")
-        return made_of(given, form.format(*(value.sql for value in given)), S)
+        return combine(given, form.format(*(value.sql for value in given)), S)
 
     return make
 
 
-def _split_part(given: Sequence[Typed]) -> Typed:
+def _split_part(given: Sequence[TypedSql]) -> TypedSql:
     text, by, part = given
     if part.type != "INT" or part.literal == "0":
         raise BadQuery("split_part takes a number other than 0 as its third argument")
     whole = text.sql if part.literal in {"1", "-1"} else f"left({text.sql}, 0)"
     split = f"split_part({text.sql}, {by.sql}, {part.sql})"
-    return made_of(given, f"CASE WHEN {by.sql} = '' THEN {whole} ELSE {split} END", S)
+    return combine(given, f"CASE WHEN {by.sql} = '' THEN {whole} ELSE {split} END", S)
 
 
-def _regexp_like(given: Sequence[Typed]) -> Typed:
+def _regexp_like(given: Sequence[TypedSql]) -> TypedSql:
     text, pattern = given
     written = text_literal(certified_pattern(pattern.literal or ""))
     return text.as_type(f"regexp_matches({text.sql}, {written})", "BOOLEAN")

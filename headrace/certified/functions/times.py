@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
 from headrace.certified.intervals import DAYS_MAX, MONTHS_MAX, in_calendar, within
-from headrace.certified.typed import Typed, made_of, not_available
+from headrace.certified.typed import TypedSql, combine, not_available
 
 S, I, B, T, DAY = "STRING", "INT", "BIGINT", "TIMESTAMP", "DATE"  # noqa: E741
 _TRUNC = {
@@ -36,7 +36,7 @@ _UNITS_US = {
 _UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
-def _date_trunc(arguments: Sequence[Typed]) -> Typed:
+def _date_trunc(arguments: Sequence[TypedSql]) -> TypedSql:
     unit = _TRUNC.get((arguments[0].literal or "").lower())
     if unit is None:
         raise not_available(f"date_trunc('{arguments[0].literal}', …)")
@@ -44,7 +44,7 @@ def _date_trunc(arguments: Sequence[Typed]) -> Typed:
     return value.as_type(f"CAST(date_trunc('{unit}', {value.sql}) AS TIMESTAMP)", T)
 
 
-def _trunc(arguments: Sequence[Typed]) -> Typed:
+def _trunc(arguments: Sequence[TypedSql]) -> TypedSql:
     unit = _TRUNC.get((arguments[1].literal or "").lower())
     if unit not in _OF_DATES:
         raise not_available(f"trunc(…, '{arguments[1].literal}')")
@@ -52,7 +52,7 @@ def _trunc(arguments: Sequence[Typed]) -> Typed:
     return value.as_type(f"CAST(date_trunc('{unit}', {value.sql}) AS DATE)", DAY)
 
 
-def _date_format(arguments: Sequence[Typed]) -> Typed:
+def _date_format(arguments: Sequence[TypedSql]) -> TypedSql:
     pattern = arguments[1].literal or ""
     value, words = arguments[0], re.finditer(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']+", pattern)
     said: list[str | None] = [""]  # what strftime writes; None is the quarter, which it cannot
@@ -86,13 +86,13 @@ def _field(name: str, sql: str, takes: str = T) -> Scalar:
     return Scalar(name, (takes,), f"CAST({sql} AS INTEGER)", I)
 
 
-def _add_months(arguments: Sequence[Typed]) -> Typed:
+def _add_months(arguments: Sequence[TypedSql]) -> TypedSql:
     value, months = arguments
     sql = f"CAST({value.sql} + to_months({within(months.sql, MONTHS_MAX)}) AS DATE)"
-    return made_of(arguments, in_calendar(sql, DAY), DAY)
+    return combine(arguments, in_calendar(sql, DAY), DAY)
 
 
-def _date_part(arguments: Sequence[Typed]) -> Typed:
+def _date_part(arguments: Sequence[TypedSql]) -> TypedSql:
     name = (arguments[0].literal or "").lower()
     field = next((field for names, field in _FIELDS.items() if name in names.split()), None)
     if field is None:
@@ -112,7 +112,7 @@ _LAST = (
 _MONTHS = f"(({_PACKED.replace('{0}', _LAST)} - {_PACKED}) // 32)"
 
 
-def _timestampdiff(arguments: Sequence[Typed]) -> Typed:
+def _timestampdiff(arguments: Sequence[TypedSql]) -> TypedSql:
     unit, (a, b) = (arguments[0].literal or "").lower(), arguments[1:]
     if micros := _UNITS_US.get(unit):
         sql = f"((epoch_us({b.sql}) - epoch_us({a.sql})) // {micros})"
@@ -120,7 +120,7 @@ def _timestampdiff(arguments: Sequence[Typed]) -> Typed:
         sql = f"CAST({_MONTHS.format(a.sql, b.sql)} // {months} AS BIGINT)"
     else:
         raise not_available(f"timestampdiff in the unit '{arguments[0].literal}'")
-    return made_of((a, b), sql, B)
+    return combine((a, b), sql, B)
 
 
 # Whole months where both are the same or the last day of their month; else a month has 31 days.

@@ -1,9 +1,9 @@
-"""The table of aggregates. Each speaks four verbs, all of them SQL:
+"""The table of aggregates. Each defines four operations, all of them in SQL:
 
   zero    a key without events has no row, and a missing partial is NULL, which every merge ignores;
   lift    Spark SQL: events -> partial columns (both layers, over different events);
-  merge   how two partials become one (`Merge`; serving/merge.py says each in the store's SQL);
-  finish  portable SQL: partial columns -> the answer's value.
+  merge   how two partials become one (`Merge`; serving/merge.py has each in DuckDB's SQL);
+  finish  DuckDB's SQL: partial columns -> the answer's value, as it is stored.
 
 For every aggregate and every split of the events, merge(lift(a), lift(b)) = lift(a + b):
 associative, commutative, with NULL as zero. tests/laws/test_seam.py checks this for every row of
@@ -13,20 +13,20 @@ In a lift, {x} and {y} are the arguments as Spark has them, {x:stored} is one as
 {x:key} the same with equal values equal, {x:part} and {x:key_part} these as parts of JSON
 (core/storage.py); {when} is the FILTER clause, `_seq` the event's place in the log and `_time` its
 event time. In a finish, {0}, {1}, … are the partial columns; `finish_<merge>`
-reads a state (serving/states).
+reads a state and `cut_<merge>` says whether a list was cut (serving/states).
 """
 
 from headrace.core.aggregate import events, lists, numbers, shapes, sketches
-from headrace.core.aggregate.nouns import (
+from headrace.core.aggregate.model import (
     Aggregate,
-    Estimate,
-    Lowered,
+    AggregateParameter,
+    Approximation,
+    LoweredAggregate,
     Merge,
-    Parameter,
+    ParameterValues,
     Partial,
-    Said,
     error_text,
-    roughest,
+    largest_error,
 )
 from headrace.core.aggregate.sketches import HLL_ERROR, HLL_LG_K
 
@@ -36,14 +36,14 @@ __all__ = [
     "HLL_LG_K",
     "SYNONYMS",
     "Aggregate",
-    "Estimate",
-    "Lowered",
+    "AggregateParameter",
+    "Approximation",
+    "LoweredAggregate",
     "Merge",
-    "Parameter",
+    "ParameterValues",
     "Partial",
-    "Said",
     "error_text",
-    "roughest",
+    "largest_error",
 ]
 
 AGGREGATES: dict[str, Aggregate] = {

@@ -6,14 +6,14 @@ event time in microseconds and `_seq` the place.
 
 from __future__ import annotations
 
-from headrace.core.aggregate.nouns import (
+from headrace.core.aggregate.model import (
     ANY,
     Aggregate,
     Lower,
-    Lowered,
+    LoweredAggregate,
     Merge,
+    ParameterValues,
     Partial,
-    Said,
     Types,
 )
 from headrace.core.storage import Storage
@@ -21,7 +21,7 @@ from headrace.core.storage import Storage
 
 def _end(merge: Merge) -> Lower:
     """The value at one end of the order; the parts of one event, which an explode may have made,
-    are told apart by their value.
+    are ordered by their value.
 
     `min_by` takes the later of equals, so the first event's place is written with its sign
     turned.
@@ -33,9 +33,9 @@ def _end(merge: Merge) -> Lower:
         f"{sign}{merge}(_seq, {order}){{when}}",
     )
 
-    def lower(types: Types, said: Said) -> Lowered | None:
+    def lower(types: Types, said: ParameterValues) -> LoweredAggregate | None:
         storages = (Storage(types[0]).column, "INTEGER", "INTEGER")
-        return Lowered((Partial(merge, lifts, storages),), "{0}", types[0])
+        return LoweredAggregate((Partial(merge, lifts, storages),), "{0}", types[0])
 
     return lower
 

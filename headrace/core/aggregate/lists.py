@@ -1,23 +1,23 @@
 """Lists and histograms: answers that are JSON.
 
-A list is kept up to its limit and one more, which tells that it was cut. What is kept does not
+A list is kept up to its limit and one more, which shows that it was cut. What is kept does not
 depend on how the events were cut: collect_list has the first of them in the order of the log, and
 collect_set the smallest.
 """
 
 from __future__ import annotations
 
-from headrace.core.aggregate.nouns import (
+from headrace.core.aggregate.model import (
     ANY,
     BIGINT,
     NUMBER,
     WHOLE,
     Aggregate,
-    Lowered,
+    AggregateParameter,
+    LoweredAggregate,
     Merge,
-    Parameter,
+    ParameterValues,
     Partial,
-    Said,
     Types,
 )
 from headrace.core.aggregate.numbers import sum_of
@@ -36,26 +36,26 @@ def _kept(type: Type, values: str, limit: int) -> str:
     return f"to_json({state}, map('ignoreNullFields', 'false'))"
 
 
-def _collect_list(types: Types, said: Said) -> Lowered | None:
+def _collect_list(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     event = "named_struct('s', _seq, 'v', {x:part})"
     return _list(Merge.COLLECT_LIST, f"collect_list({event})", types[0], said[0])
 
 
-def _collect_set(types: Types, said: Said) -> Lowered | None:
+def _collect_set(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     # As Spark has it, no map is an element of a set.
     if types[0].has("MAP") or not Storage(types[0]).groups:
         return None
     return _list(Merge.COLLECT_SET, "collect_set({x:key_part})", types[0], said[0])
 
 
-def _list(merge: Merge, values: str, type: Type, limit: int) -> Lowered:
+def _list(merge: Merge, values: str, type: Type, limit: int) -> LoweredAggregate:
     partial = Partial(merge, (_kept(type, values, limit),), ("TEXT",))
     finish = f"coalesce(finish_{merge}({{0}}), '[]')"
-    cut = f"coalesce(finish_{merge}({{0}}, 'cut'), 0)"
-    return Lowered((partial,), finish, Type.array_of(type), cut)
+    cut = f"coalesce(cut_{merge}({{0}}), false)"
+    return LoweredAggregate((partial,), finish, Type.array_of(type), cut)
 
 
-def _histogram(types: Types, said: Said) -> Lowered | None:
+def _histogram(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     """A sum for what is below, for each bin, and for what is above."""
     low, high, bins = said
     if not types[0].numeric:
@@ -67,25 +67,25 @@ def _histogram(types: Types, said: Said) -> Lowered | None:
     finish = f"json_object('below', {below}, 'bins', {inner}, 'above', {above})"
     bins_type = Type.array_of(BIGINT)
     type = Type.struct_of(("below", BIGINT), ("bins", bins_type), ("above", BIGINT))
-    return Lowered(tuple(sum_of(count) for count in counts), finish, type)
+    return LoweredAggregate(tuple(sum_of(count) for count in counts), finish, type)
 
 
-def _no_range(said: Said) -> str | None:
+def _no_range(said: ParameterValues) -> str | None:
     low, high, _ = said
     return (
         f"the low of histogram, {low:g}, is not below its high, {high:g}" if low >= high else None
     )
 
 
-def _ids(types: Types, said: Said) -> Lowered | None:
+def _ids(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     if types[0].name not in WHOLE_TYPES:
         return None
     partial = Partial(Merge.IDS, ("concat_ws(',', collect_set({x}){when})",), ("BLOB",))
-    return Lowered((partial,), "coalesce(finish_ids({0}), 0)", BIGINT)
+    return LoweredAggregate((partial,), "coalesce(finish_ids({0}), 0)", BIGINT)
 
 
 _SET = "any value but MAP and VARIANT"
-_LIMIT = Parameter("limit", int, LIST_LIMIT, 1, 10_000)
+_LIMIT = AggregateParameter("limit", int, LIST_LIMIT, 1, 10_000)
 ROWS = (
     Aggregate("collect_list", 1, ANY, _collect_list, parameters=(_LIMIT,), needs=("x",)),
     Aggregate("collect_set", 1, _SET, _collect_set, parameters=(_LIMIT,), needs=("x",)),
@@ -96,9 +96,9 @@ ROWS = (
         _histogram,
         refuses=_no_range,
         parameters=(
-            Parameter("low", float),
-            Parameter("high", float),
-            Parameter("bins", int, None, 1, BINS_MAX),
+            AggregateParameter("low", float),
+            AggregateParameter("high", float),
+            AggregateParameter("bins", int, None, 1, BINS_MAX),
         ),
     ),
     Aggregate("bitmap_count_distinct", 1, WHOLE, _ids),

@@ -1,11 +1,11 @@
 """Counts, sums, averages, extremes, variances, and the value at an extreme: plain columns.
 
-Each merge is one expression in the store's SQL (serving/merge.py).
+Each merge is one expression in SQL (serving/merge.py).
 """
 
 from __future__ import annotations
 
-from headrace.core.aggregate.nouns import (
+from headrace.core.aggregate.model import (
     ANY,
     BIGINT,
     BOOLEAN,
@@ -15,10 +15,10 @@ from headrace.core.aggregate.nouns import (
     TRUTH,
     Aggregate,
     Lower,
-    Lowered,
+    LoweredAggregate,
     Merge,
+    ParameterValues,
     Partial,
-    Said,
     Types,
 )
 from headrace.core.schema import Type
@@ -46,66 +46,66 @@ _DECIMALS = Partial(Merge.DECIMAL_SUM, ("cast(sum({x}){when} as string)",), ("TE
 _DIGITS_MAX = 38
 
 
-def _decimal_sum(size: tuple[int, int]) -> Lowered:
+def _decimal_sum(size: tuple[int, int]) -> LoweredAggregate:
     precision, scale = min(size[0] + 10, _DIGITS_MAX), size[1]
     finish = f"finish_decimal_sum({{0}}, {precision}, {scale})"
-    return Lowered((_DECIMALS,), finish, Type.decimal_of(precision, scale))
+    return LoweredAggregate((_DECIMALS,), finish, Type.decimal_of(precision, scale))
 
 
-def _decimal_avg(size: tuple[int, int]) -> Lowered:
+def _decimal_avg(size: tuple[int, int]) -> LoweredAggregate:
     precision, scale = (min(digits + 4, _DIGITS_MAX) for digits in size)
     finish = f"finish_decimal_sum({{0}}, {precision}, {scale}, {{1}})"
-    return Lowered((_DECIMALS, _COUNT), finish, Type.decimal_of(precision, scale))
+    return LoweredAggregate((_DECIMALS, _COUNT), finish, Type.decimal_of(precision, scale))
 
 
-def _count(types: Types, said: Said) -> Lowered:
-    return Lowered((_COUNT,), "coalesce({0}, 0)", BIGINT)
+def _count(types: Types, said: ParameterValues) -> LoweredAggregate:
+    return LoweredAggregate((_COUNT,), "coalesce({0}, 0)", BIGINT)
 
 
-def _sum(types: Types, said: Said) -> Lowered | None:
+def _sum(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     match types[0]:
         case Type("TINYINT" | "SMALLINT" | "INT"):
-            return Lowered((sum_of("sum({x})"),), "{0}", BIGINT)
+            return LoweredAggregate((sum_of("sum({x})"),), "{0}", BIGINT)
         case Type("BIGINT"):
-            return Lowered(_HALVES, _WHOLE, BIGINT)
+            return LoweredAggregate(_HALVES, _WHOLE, BIGINT)
         case Type("FLOAT" | "DOUBLE"):
-            return Lowered((sum_of("sum({x})", "REAL"),), "{0}", DOUBLE)
+            return LoweredAggregate((sum_of("sum({x})", "REAL"),), "{0}", DOUBLE)
         case Type("DECIMAL", size=size) if size:
             return _decimal_sum(size)
     return None
 
 
-def _avg(types: Types, said: Said) -> Lowered | None:
+def _avg(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     sums: tuple[Partial, ...]
     match types[0]:
         case Type("TINYINT" | "SMALLINT" | "INT"):
-            finish, sums = "{0} * 1.0 / nullif({1}, 0)", (sum_of("sum({x})"),)
+            finish, sums = "{0} * 1e0 / nullif({1}, 0)", (sum_of("sum({x})"),)
         case Type("BIGINT"):
             # The low half is carried into the high one first, or digits of the sum would be lost.
             high, low = "({0} + ({1} >> 32))", "({1} & 4294967295)"
-            finish, sums = f"({high} * 4294967296.0 + {low}) / nullif({{2}}, 0)", _HALVES
+            finish, sums = f"({high} * 4294967296e0 + {low}) / nullif({{2}}, 0)", _HALVES
         case Type("FLOAT" | "DOUBLE"):
             finish, sums = "{0} / nullif({1}, 0)", (sum_of("sum({x})", "REAL"),)
         case Type("DECIMAL", size=size) if size:
             return _decimal_avg(size)
         case _:
             return None
-    return Lowered((*sums, _COUNT), finish, DOUBLE)
+    return LoweredAggregate((*sums, _COUNT), finish, DOUBLE)
 
 
 def _extreme(merge: Merge) -> Lower:
-    def lower(types: Types, said: Said) -> Lowered | None:
+    def lower(types: Types, said: ParameterValues) -> LoweredAggregate | None:
         storage = Storage(types[0])
         partial = Partial(merge, (f"{merge}({{x:stored}}){{when}}",), (storage.column,))
-        return Lowered((partial,), "{0}", types[0]) if storage.ordered else None
+        return LoweredAggregate((partial,), "{0}", types[0]) if storage.ordered else None
 
     return lower
 
 
 def _boolean(merge: Merge) -> Lower:
-    def lower(types: Types, said: Said) -> Lowered | None:
+    def lower(types: Types, said: ParameterValues) -> LoweredAggregate | None:
         partial = Partial(merge, (f"{merge}({{x:stored}}){{when}}",), ("INTEGER",))
-        return Lowered((partial,), "{0} <> 0", BOOLEAN) if types[0] == BOOLEAN else None
+        return LoweredAggregate((partial,), "{0} <> 0", BOOLEAN) if types[0] == BOOLEAN else None
 
     return lower
 
@@ -114,18 +114,18 @@ def _moments(finish: str) -> Lower:
     lifts = ("count({x}){when}", "avg({x}){when}", "var_pop({x}){when} * count({x}){when}")
     storages = ("INTEGER", "REAL", "REAL")
 
-    def lower(types: Types, said: Said) -> Lowered | None:
+    def lower(types: Types, said: ParameterValues) -> LoweredAggregate | None:
         if types[0].name == "DECIMAL":
             doubles = tuple(lift.replace("{x}", "cast({x} as double)") for lift in lifts)
-            return Lowered((Partial(Merge.MOMENTS, doubles, storages),), finish, DOUBLE)
+            return LoweredAggregate((Partial(Merge.MOMENTS, doubles, storages),), finish, DOUBLE)
         partial = Partial(Merge.MOMENTS, lifts, storages)
-        return Lowered((partial,), finish, DOUBLE) if types[0].numeric else None
+        return LoweredAggregate((partial,), finish, DOUBLE) if types[0].numeric else None
 
     return lower
 
 
 def _by(merge: Merge) -> Lower:
-    # Events that tie are told apart by their place in the log: the latest wins. Within one event,
+    # Events that tie are ordered by their offset in the log: the latest wins. Within one event,
     # which an explode may have multiplied, the value itself decides.
     place = "_seq" if merge is Merge.MAX_BY else "-_seq"
     order = f"struct({{y:stored}}, {place}, {{x:part}})"
@@ -135,11 +135,11 @@ def _by(merge: Merge) -> Lower:
         f"{merge}(_seq, {order}){{when}}",
     )
 
-    def lower(types: Types, said: Said) -> Lowered | None:
+    def lower(types: Types, said: ParameterValues) -> LoweredAggregate | None:
         value, order_by = map(Storage, types)
         storages = (value.column, order_by.column, "INTEGER")
         partial = Partial(merge, lifts, storages)
-        return Lowered((partial,), "{0}", types[0]) if order_by.ordered else None
+        return LoweredAggregate((partial,), "{0}", types[0]) if order_by.ordered else None
 
     return lower
 
@@ -147,6 +147,12 @@ def _by(merge: Merge) -> Lower:
 _BY = f"any value, and {ORDERED}"
 _VAR_SAMP = "CASE WHEN {0} > 1 THEN {2} / ({0} - 1) END"
 _VAR_POP = "{2} / nullif({0}, 0)"
+
+
+def _root(variance: str) -> str:
+    # Rounding may leave a spread below zero where there is none.
+    return f"sqrt(CASE WHEN {variance} < 0 THEN 0 ELSE {variance} END)"
+
 
 ROWS = (
     Aggregate("count", 1, ANY, _count),
@@ -156,8 +162,8 @@ ROWS = (
     Aggregate("max", 1, ORDERED, _extreme(Merge.MAX)),
     Aggregate("var_samp", 1, NUMBER, _moments(_VAR_SAMP)),
     Aggregate("var_pop", 1, NUMBER, _moments(_VAR_POP)),
-    Aggregate("stddev_samp", 1, NUMBER, _moments(f"sqrt({_VAR_SAMP})")),
-    Aggregate("stddev_pop", 1, NUMBER, _moments(f"sqrt({_VAR_POP})")),
+    Aggregate("stddev_samp", 1, NUMBER, _moments(_root(_VAR_SAMP))),
+    Aggregate("stddev_pop", 1, NUMBER, _moments(_root(_VAR_POP))),
     Aggregate("bool_and", 1, TRUTH, _boolean(Merge.MIN)),
     Aggregate("bool_or", 1, TRUTH, _boolean(Merge.MAX)),
     Aggregate("max_by", 2, _BY, _by(Merge.MAX_BY), needs=("y",)),

@@ -1,4 +1,4 @@
-"""How two numbers go together, and how one is spread: covariance, correlation, skewness, kurtosis.
+"""Statistics of two numbers and of one: covariance, correlation, skewness, kurtosis.
 
 The partials are counts, means, and sums of powers of the distances from the mean, as one text of
 numbers. They are merged pairwise (serving/states/shapes.py), which stays exact for numbers far from
@@ -7,21 +7,21 @@ zero where sums of plain powers do not.
 
 from __future__ import annotations
 
-from headrace.core.aggregate.nouns import (
+from headrace.core.aggregate.model import (
     DOUBLE,
     NUMBER,
     TWO_NUMBERS,
     Aggregate,
     Lower,
-    Lowered,
+    LoweredAggregate,
     Merge,
+    ParameterValues,
     Partial,
-    Said,
     Types,
 )
 
 _N, _SQUARES = "count({x}){when}", "var_pop({x}){when} * count({x}){when}"
-# Spark says the third and fourth powers only as ratios; without spread there is no ratio.
+# Spark gives the third and fourth powers only as ratios; without spread there is no ratio.
 _CUBES = f"coalesce(skewness({{x}}){{when}} * pow({_SQUARES}, 1.5D) / sqrt({_N}), 0D)"
 _FOURTHS = f"coalesce((kurtosis({{x}}){{when}} + 3) * pow({_SQUARES}, 2D) / {_N}, 0D)"
 _SHAPE = (_N, "avg({x}){when}", _SQUARES, _CUBES, _FOURTHS)
@@ -43,10 +43,10 @@ def _numbers(merge: Merge, parts: tuple[str, ...]) -> Partial:
 def _of(merge: Merge, parts: tuple[str, ...], name: str) -> Lower:
     partial = _numbers(merge, parts)
 
-    def lower(types: Types, said: Said) -> Lowered | None:
+    def lower(types: Types, said: ParameterValues) -> LoweredAggregate | None:
         if not all(type.numeric for type in types):
             return None
-        return Lowered((partial,), f"finish_{merge}({{0}}, '{name}')", DOUBLE)
+        return LoweredAggregate((partial,), f"finish_{merge}({{0}}, '{name}')", DOUBLE)
 
     return lower
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.core.aggregate.nouns import (
+from headrace.core.aggregate.model import (
     BIGINT,
     DOUBLE,
     EQUAL,
     NUMBER,
     ORDERED,
     Aggregate,
-    Estimate,
-    Lowered,
+    AggregateParameter,
+    Approximation,
+    LoweredAggregate,
     Merge,
-    Parameter,
+    ParameterValues,
     Partial,
-    Said,
     Types,
 )
 from headrace.core.schema import WHOLE, Type
@@ -40,14 +40,18 @@ TOP_K_ERROR = 0.0034
 COUNT_MIN_ERROR, COUNT_MIN_CONFIDENCE = 0.01, 0.96
 
 
-def _distinct(types: Types, said: Said) -> Lowered | None:
+def _distinct(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     storage = Storage(types[0])
     lift = f"hll_sketch_agg({_SKETCHED[storage.column]}, {HLL_LG_K}){{when}}"
     sketch = Partial(Merge.HLL, (lift,), ("BLOB",))
-    return Lowered((sketch,), "coalesce(finish_hll({0}), 0)", BIGINT) if storage.groups else None
+    return (
+        LoweredAggregate((sketch,), "coalesce(finish_hll({0}), 0)", BIGINT)
+        if storage.groups
+        else None
+    )
 
 
-# Spark sketches whole numbers and texts, and passes over empty texts, so no text is left empty.
+# Spark sketches whole numbers and texts, and ignores empty texts, so no text is left empty.
 _SKETCHED = {
     "INTEGER": "cast({x:key} as bigint)",
     "REAL": "cast({x:key} as string)",
@@ -56,13 +60,15 @@ _SKETCHED = {
 }
 
 
-def _count_distinct(types: Types, said: Said) -> Lowered | None:
+def _count_distinct(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     """The sketch, and beside it the number that batch counts."""
     sketched = _distinct(types, said)
     if sketched is None:
         return None
     counted = Partial(Merge.COUNTED, (), ("INTEGER",))
-    return Lowered((*sketched.partials, counted), "coalesce({1}, finish_hll({0}), 0)", BIGINT)
+    return LoweredAggregate(
+        (*sketched.partials, counted), "coalesce({1}, finish_hll({0}), 0)", BIGINT
+    )
 
 
 _QUANTILES = Partial(
@@ -70,33 +76,33 @@ _QUANTILES = Partial(
 )
 
 
-def _percentile(types: Types, said: Said) -> Lowered | None:
+def _percentile(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     """The smallest value that at least the share `p` of the values does not exceed."""
     if not types[0].numeric:
         return None
     value = f"finish_kll({{0}}, {said[0]!r}, 1)"
     whole = types[0].name in WHOLE
-    return Lowered((_QUANTILES,), f"cast({value} as bigint)" if whole else value, types[0])
+    return LoweredAggregate((_QUANTILES,), f"cast({value} as bigint)" if whole else value, types[0])
 
 
-def _median(types: Types, said: Said) -> Lowered | None:
+def _median(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     """The middle value, or the mean of the two in the middle."""
     finish = "(finish_kll({0}, 0.5, 1) + finish_kll({0}, 0.5, 0)) / 2"
-    return Lowered((_QUANTILES,), finish, DOUBLE) if types[0].numeric else None
+    return LoweredAggregate((_QUANTILES,), finish, DOUBLE) if types[0].numeric else None
 
 
-def _top_k(types: Types, said: Said) -> Lowered | None:
+def _top_k(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     if not Storage(types[0]).ordered:
         return None
     value = "cast({x:key} as string)"
     lift = f"(approx_top_k_accumulate({value}, {TOP_K_ITEMS}){{when}}).sketch"
     finish = f"coalesce(finish_top_k({{0}}, {said[0]}, '{types[0].spark}'), '[]')"
     type = Type.array_of(Type.struct_of(("item", types[0]), ("count", BIGINT)))
-    return Lowered((Partial(Merge.TOP_K, (lift,), ("BLOB",)),), finish, type)
+    return LoweredAggregate((Partial(Merge.TOP_K, (lift,), ("BLOB",)),), finish, type)
 
 
-def _count_min(types: Types, said: Said) -> Lowered | None:
-    """How often one value was there; the sketch is the same whatever value is asked for."""
+def _count_min(types: Types, said: ParameterValues) -> LoweredAggregate | None:
+    """How often one value occurred; the sketch does not depend on the value."""
     value = _as_text(types[0], said[0])
     if value is None:
         return None
@@ -104,7 +110,7 @@ def _count_min(types: Types, said: Said) -> Lowered | None:
     lift = f"count_min_sketch(cast({{x}} as string), {shape}){{when}}"
     # In hexadecimal digits, so that no text can be mistaken for a part of the SQL.
     finish = f"coalesce(finish_count_min({{0}}, '{value.encode().hex()}'), 0)"
-    return Lowered((Partial(Merge.COUNT_MIN, (lift,), ("BLOB",)),), finish, BIGINT)
+    return LoweredAggregate((Partial(Merge.COUNT_MIN, (lift,), ("BLOB",)),), finish, BIGINT)
 
 
 def _as_text(type: Type, value: Any) -> str | None:
@@ -113,10 +119,10 @@ def _as_text(type: Type, value: Any) -> str | None:
     return str(value) if wanted and isinstance(value, wanted) else None
 
 
-_VALUES = Estimate("always", HLL_ERROR)
-_RANKS = Estimate("always", KLL_ERROR, of="rank")
+_VALUES = Approximation("always", HLL_ERROR)
+_RANKS = Approximation("always", KLL_ERROR, of="rank")
 ROWS = (
-    Aggregate("count_distinct", 1, EQUAL, _count_distinct, Estimate("speed", HLL_ERROR)),
+    Aggregate("count_distinct", 1, EQUAL, _count_distinct, Approximation("speed", HLL_ERROR)),
     Aggregate("approx_count_distinct", 1, EQUAL, _distinct, _VALUES),
     Aggregate(
         "percentile_approx",
@@ -124,7 +130,7 @@ ROWS = (
         NUMBER,
         _percentile,
         _RANKS,
-        parameters=(Parameter("p", float, None, 0, 1),),
+        parameters=(AggregateParameter("p", float, None, 0, 1),),
     ),
     Aggregate("median", 1, NUMBER, _median, _RANKS),
     Aggregate(
@@ -132,8 +138,8 @@ ROWS = (
         1,
         ORDERED,
         _top_k,
-        Estimate("always", TOP_K_ERROR, of="events"),
-        parameters=(Parameter("k", int, 5, 1, 500),),
+        Approximation("always", TOP_K_ERROR, of="events"),
+        parameters=(AggregateParameter("k", int, 5, 1, 500),),
         needs=("x",),
     ),
     Aggregate(
@@ -141,7 +147,7 @@ ROWS = (
         1,
         "STRING with a text, or a whole number with one",
         _count_min,
-        Estimate("always", COUNT_MIN_ERROR, of="events"),
-        parameters=(Parameter("value", object),),
+        Approximation("always", COUNT_MIN_ERROR, of="events"),
+        parameters=(AggregateParameter("value", object),),
     ),
 )

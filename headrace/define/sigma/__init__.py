@@ -1,1 +1,1 @@
-"""Sigma rules, as other tools share them, become Headrace SQL. `script.translated` does it."""
+"""Translates Sigma rules, which many tools share, to Headrace SQL: `script.translate`."""

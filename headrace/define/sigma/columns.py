@@ -1,7 +1,7 @@
-"""Names of fields as names of columns, and the types that their tests ask for.
+"""Names of fields as names of columns, and the types that their tests require.
 
-Dots, dashes and whatever else is no letter, digit or underscore become underscores. A column that
-is compared with texts is a STRING, whatever else it is compared with.
+Any character that is not a letter, digit or underscore becomes an underscore. A column that is
+compared with texts is a STRING, whatever else it is compared with.
 tests/define/sigma/test_columns.py checks names and types.
 """
 
@@ -37,7 +37,7 @@ def quoted(name: str) -> str:
 
 @dataclass(slots=True)
 class Columns:
-    """The columns that were spoken of, by their name in lower case."""
+    """The columns in use, by their name in lower case."""
 
     types: dict[str, str] = field(default_factory=dict)
     spellings: dict[str, list[str]] = field(default_factory=dict)  # as Sigma wrote the field

@@ -21,7 +21,7 @@ def read_condition(text: str, selections: dict[str, Tree]) -> Tree:
         raise ValueError(f"the condition '{text}' counts after '|'; a correlation rule counts")
     tree = reader.any()
     if reader.words:
-        raise ValueError(f"the condition '{text}' goes on after its end: '{reader.words[0]}'")
+        raise ValueError(f"the condition '{text}' continues after its end: '{reader.words[0]}'")
     return tree
 
 
@@ -35,13 +35,13 @@ class _Reader:
 
     def any(self) -> Tree:
         parts = [self.all()]
-        while self.took("or"):
+        while self.accept("or"):
             parts.append(self.all())
         return any_of(parts)
 
     def all(self) -> Tree:
         parts = [self.one()]
-        while self.took("and"):
+        while self.accept("and"):
             parts.append(self.one())
         return all_of(parts)
 
@@ -54,18 +54,18 @@ class _Reader:
         return tree
 
     def inner(self) -> Tree:
-        if self.took("not"):
+        if self.accept("not"):
             return Not(self.one())
-        if self.took("("):
+        if self.accept("("):
             tree = self.any()
-            if not self.took(")"):
+            if not self.accept(")"):
                 raise ValueError(f"the condition '{self.text}' lacks a ')'")
             return tree
         word = self.word()
-        if self.took("of"):
+        if self.accept("of"):
             return self.several(word)
         if word not in self.selections:
-            raise ValueError(f"the condition speaks of '{word}', which is no selection")
+            raise ValueError(f"the condition names '{word}', which is not a selection")
         return self.selections[word]
 
     def several(self, many: str) -> Tree:
@@ -82,10 +82,10 @@ class _Reader:
             if (which.lower() == "them" and not name.startswith("_")) or fnmatchcase(name, which)
         ]
         if not found:
-            raise ValueError(f"the condition speaks of '{which}', which is no selection")
+            raise ValueError(f"the condition names '{which}', which is not a selection")
         return all_of(found) if many.lower() == "all" else any_of(found)
 
-    def took(self, word: str) -> bool:
+    def accept(self, word: str) -> bool:
         found = bool(self.words) and self.words[0].lower() == word
         if found:
             self.words.pop(0)

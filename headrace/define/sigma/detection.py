@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.define.sigma.condition import read_condition
 from headrace.define.sigma.tree import Test, Tree, all_of, any_of
-from headrace.define.sigma.values import glob, tree_of
+from headrace.define.sigma.values import parse_glob, tree_of
 
 _CONDITION = "condition"
 
@@ -19,7 +19,7 @@ _CONDITION = "condition"
 def detection_tree(detection: Any, keywords_in: str | None) -> Tree:
     """What an event must be; a ValueError says what is not understood."""
     if not isinstance(detection, dict):
-        raise ValueError("detection is no mapping of selections")
+        raise ValueError("detection is not a mapping of selections")
     if "timeframe" in detection:
         raise ValueError("detection has a timeframe; a correlation rule has a timespan instead")
     selections = {
@@ -61,7 +61,7 @@ def _field(key: str, value: Any, keywords_in: str | None) -> Tree:
 
 def _keyword(word: Any, keywords_in: str | None) -> Tree:
     if not isinstance(word, str | int | float) or isinstance(word, bool):
-        raise ValueError("a keyword is no text")
+        raise ValueError("a keyword is not a text")
     if keywords_in is None:
         raise ValueError(f"'{word}' is a keyword; --keywords names the column to search")
-    return Test(keywords_in, glob(str(word), before=True, after=True))
+    return Test(keywords_in, parse_glob(str(word), before=True, after=True))

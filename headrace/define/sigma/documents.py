@@ -1,9 +1,9 @@
 """The YAML documents of a Sigma file, each with its line.
 
 Only plain data is made of the text: YAML's safe loader, without dates, since 2026-01-31 in a
-detection is a text. A key that stands twice would drop what its first place says, so it is refused,
-and so is what grows beyond all measure when its aliases are followed.
-tests/define/sigma/test_documents.py reads the refusals.
+detection is a text. A duplicate key would drop the first value, so it is refused, and so is a
+document that becomes too large when its aliases are expanded. tests/define/sigma/test_documents.py
+reads the refusals.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def read_documents(text: str, path: str) -> list[Document]:
-    """All documents of a text; empty ones are passed over.
+    """All documents of a text; empty ones are skipped.
 
     >>> [document.fields for document in read_documents("title: a\\n---\\ntitle: b", "two.yml")]
     [{'title': 'a'}, {'title': 'b'}]
@@ -47,10 +47,10 @@ def read_documents(text: str, path: str) -> list[Document]:
         mark = getattr(error, "problem_mark", None)
         said = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise BadDefinition(
-            f"{path} is no YAML: {said}", origin=Origin(path, mark.line + 1 if mark else 1)
+            f"{path} is not valid YAML: {said}", origin=Origin(path, mark.line + 1 if mark else 1)
         ) from error
     except (RecursionError, ValueError) as error:
-        raise BadDefinition(f"{path} is no YAML: {error}", origin=Origin(path, 1)) from error
+        raise BadDefinition(f"{path} is not valid YAML: {error}", origin=Origin(path, 1)) from error
 
 
 def _documents(loader: _Loader, path: str) -> Iterator[Document]:
@@ -63,7 +63,7 @@ def _documents(loader: _Loader, path: str) -> Iterator[Document]:
             continue
         if not isinstance(fields, dict):
             raise BadDefinition(
-                f"{path} has a document that is no mapping",
+                f"{path} has a document that is not a mapping",
                 hint="a Sigma rule is a mapping with title, detection or correlation.",
                 origin=origin,
             )
@@ -71,7 +71,7 @@ def _documents(loader: _Loader, path: str) -> Iterator[Document]:
 
 
 def _check(root: yaml.Node, path: str) -> None:
-    """Refuse repeated keys and what is too large, before anything is made of it."""
+    """Refuse duplicate keys and documents that are too large, before they are built."""
     waiting, seen = [root], 0
     while waiting:
         node, seen = waiting.pop(), seen + 1

@@ -1,4 +1,4 @@
-"""A regular expression of a rule must be one to Spark too, which reads Java's.
+"""A regular expression of a rule must be valid in Spark too, which uses Java's.
 
 A pattern that Java cannot read would stop the stream at its first event. Python reads nearly the
 same language: what it refuses is refused, and so are the few things that only Python reads.
@@ -11,10 +11,10 @@ import re
 import warnings
 
 
-def checked(pattern: str) -> str:
-    """The pattern, if it can be kept; a ValueError says why not.
+def check_regex(pattern: str) -> str:
+    """The pattern, if it is valid in Java too; a ValueError says why not.
 
-    >>> checked("^svc-[0-9]{3}$")
+    >>> check_regex("^svc-[0-9]{3}$")
     '^svc-[0-9]{3}$'
     """
     try:

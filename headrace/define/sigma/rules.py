@@ -1,4 +1,4 @@
-"""What a Sigma document says: a rule on single events, or a correlation of such rules.
+"""Parses a Sigma document: a rule on single events, or a correlation of such rules.
 
 A ValueError says what is not understood; `script.py` adds the rule's title and place.
 tests/define/sigma/test_rules.py reads the refusals.
@@ -24,8 +24,8 @@ _MORE = {"gte": ">=", "gt": ">"}
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What any Sigma document says of itself; `keys` are its name and id, by which others refer."""
+class SigmaHeader:
+    """The header of a Sigma document; `keys` are its name and id, by which others refer."""
 
     title: str
     name: str
@@ -37,18 +37,18 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class EventRule:
-    """Events that are of interest one by one."""
+    """A rule that matches single events."""
 
-    about: About
+    about: SigmaHeader
     tree: Tree
     fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Events of other rules that are of interest together."""
+    """A rule that correlates the events of other rules."""
 
-    about: About
+    about: SigmaHeader
     type: str
     rules: tuple[str, ...]
     group_by: tuple[str, ...]
@@ -86,7 +86,7 @@ def read_event_rule(document: Document, keywords_in: str | None) -> EventRule:
 def read_correlation(document: Document) -> Correlation:
     said = document.fields["correlation"]
     if not isinstance(said, dict):
-        raise ValueError("correlation is no mapping")
+        raise ValueError("correlation is not a mapping")
     type = said.get("type")
     if type not in TYPES:
         raise ValueError(f"correlations of type '{type}' are not known; {', '.join(TYPES)} are")
@@ -105,12 +105,12 @@ def read_correlation(document: Document) -> Correlation:
     )  # fmt: skip
 
 
-def _about(document: Document) -> About:
+def _about(document: Document) -> SigmaHeader:
     fields, title = document.fields, title_of(document)
     keys = tuple(str(fields[key]) for key in ("name", "id") if fields.get(key))
     source = fields.get("logsource")
     words = [f"{k} {v}" for k, v in source.items()] if isinstance(source, dict) else []
-    return About(
+    return SigmaHeader(
         title, str(fields.get("name") or title), keys, _level(fields.get("level")),
         " ".join(", ".join(words).split()), document.origin,
     )  # fmt: skip
@@ -158,14 +158,14 @@ def _all_of_them(said: Any, many: int) -> None:
 def _counted(said: dict[str, Any]) -> str:
     found = said["condition"].get("field") or said.get("field")
     if not isinstance(found, str):
-        raise ValueError("value_count needs one 'field' in its condition")
+        raise ValueError("value_count requires one 'field' in its condition")
     return found
 
 
 def _timespan(said: Any) -> int:
     found = re.fullmatch(r"([1-9]\d{0,5})([smhdw])", str(said or ""))
     if not found:
-        raise ValueError(f"the timespan '{said}' is none such as 30s, 5m, 1h, 7d or 2w")
+        raise ValueError(f"the timespan '{said}' is not a duration such as 30s, 5m, 1h, 7d or 2w")
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -173,5 +173,5 @@ def _aliases(said: Any) -> dict[str, dict[str, str]]:
     if said is None:
         return {}
     if not isinstance(said, dict) or not all(isinstance(each, dict) for each in said.values()):
-        raise ValueError("aliases are no mapping of a name to rules and their fields")
+        raise ValueError("aliases are not a mapping of a name to rules and their fields")
     return {str(name): {str(k): str(v) for k, v in each.items()} for name, each in said.items()}

@@ -1,11 +1,11 @@
-"""Sigma files become one file of SQL, and a sentence for each rule that cannot.
+"""Translates Sigma files to one file of SQL, with an error for each rule that is not supported.
 
     translated([("brute.yml", text)], stream="events").sql
 
-Nothing is left out silently: every document is a part of the SQL or of `errors`, but for rules that
-only serve correlations, which Sigma does not want alerts of. The same files in the same order make
-the same SQL, and whatever is made was read by `read_statements`.
-tests/define/sigma/test_script.py checks this with the files beside it.
+Every document is a part of the SQL or of `errors`, except for rules that are only used in
+correlations, for which Sigma wants no alerts. The same files in the same order make the same SQL,
+and whatever is made was read by `read_statements`. tests/define/sigma/test_script.py checks this
+with the files beside it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from headrace.core.origin import Origin
 from headrace.define.sigma.columns import Columns
 from headrace.define.sigma.documents import Document, read_documents
 from headrace.define.sigma.rules import (
-    About,
     Correlation,
     EventRule,
+    SigmaHeader,
     read_correlation,
     read_event_rule,
     references,
     title_of,
 )
-from headrace.define.sigma.statements import Writer
+from headrace.define.sigma.statements import RuleWriter
 from headrace.define.sigma.tree import leaves
 from headrace.define.statements import read_statements
 
@@ -37,8 +37,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """What was made of Sigma files."""
+class SigmaScript:
+    """The translation of Sigma files."""
 
     sql: str
     rules: tuple[str, ...]
@@ -46,21 +46,21 @@ class Script:
     errors: tuple[HeadraceError, ...]
 
 
-def translated(
+def translate(
     files: Iterable[tuple[str, str]],
     *,
     stream: str = "events",
     time: str = "ts",
     keywords_in: str | None = None,
-) -> Script:
+) -> SigmaScript:
     """The SQL of files, each a path and its text."""
-    work = _Work(Writer(stream, time, Columns()), keywords_in)
+    work = _Work(RuleWriter(stream, time, Columns()), keywords_in)
     paths = [work.read(path, text) for path, text in files]
     blocks = work.blocks()
     head = _head(paths, work.writer) if blocks else ""
     sql = "\n\n".join([head, *blocks]) + "\n" if blocks else ""
     errors = sorted(work.errors, key=lambda error: _order(error, paths))
-    return Script(sql, tuple(work.made), _types(work.writer), tuple(errors))
+    return SigmaScript(sql, tuple(work.made), _types(work.writer), tuple(errors))
 
 
 def _order(error: HeadraceError, paths: list[str]) -> tuple[int, int]:
@@ -70,7 +70,7 @@ def _order(error: HeadraceError, paths: list[str]) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Work:
-    writer: Writer
+    writer: RuleWriter
     keywords_in: str | None
     documents: list[Document] = field(default_factory=list)
     rules: dict[str, EventRule] = field(default_factory=dict)  # by each name and id
@@ -90,7 +90,7 @@ class _Work:
         read = [(document, self.understood(document)) for document in self.documents]
         quiet = self.served(read)
         asked = [rule for _, rule in read if rule and not _served(rule, quiet)]
-        # What fails must leave no column behind, so the rest is written once more, from nothing.
+        # A failed rule must not leave a column behind, so the rest is written again from the start.
         sound = [rule for rule in asked if self.written([rule])]
         self.writer, self.made = self.fresh(), []
         return self.written(sound)
@@ -104,8 +104,8 @@ class _Work:
                 self.writer.columns.learn(leaves(rule.tree))
         return [block for rule in rules if (block := self.block(rule))]
 
-    def fresh(self) -> Writer:
-        return Writer(self.writer.stream, self.writer.time, Columns())
+    def fresh(self) -> RuleWriter:
+        return RuleWriter(self.writer.stream, self.writer.time, Columns())
 
     def understood(self, document: Document) -> EventRule | Correlation | None:
         if "correlation" in document.fields:
@@ -121,7 +121,7 @@ class _Work:
         return rule
 
     def served(self, read: list[tuple[Document, EventRule | Correlation | None]]) -> set[str]:
-        """Names of rules that only serve correlations."""
+        """Names of rules that are only used in correlations."""
         quiet = {key for document, _ in read for key in references(document)}
         loud = [r for _, r in read if isinstance(r, Correlation) and r.generate]
         return quiet - {key for rule in loud for key in rule.rules}
@@ -149,7 +149,7 @@ class _Work:
             if key in self.correlations():
                 raise ValueError(f"its rule '{key}' is a correlation itself, which is not kept")
             if key not in self.rules:
-                raise ValueError(f"it speaks of rule '{key}', which is not in these files")
+                raise ValueError(f"it names rule '{key}', which is not in these files")
         return {key: self.rules[key] for key in rule.rules}
 
     def correlations(self) -> set[str]:
@@ -183,7 +183,7 @@ def _readable(name: str, statements: list[str]) -> tuple[str, list[str]]:
     return name, statements
 
 
-def _comment(about: About) -> list[str]:
+def _comment(about: SigmaHeader) -> list[str]:
     lines = [f"-- {about.title} ({_place(about.origin)})"]
     return [*lines, f"-- Log source: {about.logsource}."] if about.logsource else lines
 
@@ -192,13 +192,13 @@ def _place(origin: Origin) -> str:
     return f"{PurePath(origin.path).name}:{origin.line}"
 
 
-def _types(writer: Writer) -> dict[str, str]:
+def _types(writer: RuleWriter) -> dict[str, str]:
     names = sorted(writer.columns.types)
     found = {writer.columns.sql(name): writer.columns.type(name) for name in names}
     return {name: type for name, type in found.items() if name.lower() != writer.time.lower()}
 
 
-def _head(paths: list[str], writer: Writer) -> str:
+def _head(paths: list[str], writer: RuleWriter) -> str:
     names = ", ".join(PurePath(path).name for path in paths)
     lines = [f"{MADE_BY} from {names}.", f"-- It needs a stream {writer.stream} with:"]
     lines.append(f"--   {writer.time} TIMESTAMP, its event time, with a WATERMARK")

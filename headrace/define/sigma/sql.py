@@ -1,16 +1,16 @@
 """A tree as a SQL condition, on one line if it fits.
 
 Sigma knows true and false, SQL knows NULL too: `not` of a field that is missing is true in Sigma.
-So what stands behind NOT is `coalesce(…, false)`, unless it cannot be NULL; all else may be NULL,
-which is not true. tests/define/sigma/test_sql.py checks every form on DuckDB and the law of NOT.
+So the operand of NOT is `coalesce(…, false)`, unless it cannot be NULL; all else may be NULL, which
+is not true. tests/define/sigma/test_sql.py checks every form on DuckDB and the law of NOT.
 """
 
 from __future__ import annotations
 
 from headrace.define.sigma.columns import Columns
 from headrace.define.sigma.tree import (
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Compare,
     Equal,
     Glob,
@@ -38,13 +38,13 @@ def condition(tree: Tree, columns: Columns, indent: int = 0) -> str:
     return f"\n{' ' * indent}{_word(tree)} ".join(_parts(tree, columns, indent + 4))
 
 
-def _word(tree: All | Any) -> str:
-    return "AND" if isinstance(tree, All) else "OR"
+def _word(tree: AllOf | AnyOf) -> str:
+    return "AND" if isinstance(tree, AllOf) else "OR"
 
 
-def _parts(tree: All | Any, columns: Columns, indent: int) -> list[str]:
+def _parts(tree: AllOf | AnyOf, columns: Columns, indent: int) -> list[str]:
     """The parts, each once, with equal ones of a column as one IN."""
-    lists = _lists(tree, columns) if isinstance(tree, Any) else {}
+    lists = _lists(tree, columns) if isinstance(tree, AnyOf) else {}
     found: dict[str, None] = {}
     for part in tree.parts:
         subject, value = _equality(part, columns)
@@ -52,12 +52,12 @@ def _parts(tree: All | Any, columns: Columns, indent: int) -> list[str]:
             found[f"{subject} IN ({', '.join(lists[subject])})"] = None
             continue
         inner = condition(part, columns, indent)
-        several = isinstance(part, All | Any) and len(_parts(part, columns, _NEVER)) > 1
+        several = isinstance(part, AllOf | AnyOf) and len(_parts(part, columns, _NEVER)) > 1
         found[f"({inner})" if several else inner] = None
     return list(found)
 
 
-def _lists(tree: Any, columns: Columns) -> dict[str, list[str]]:
+def _lists(tree: AnyOf, columns: Columns) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for subject, value in (_equality(part, columns) for part in tree.parts):
         values = found.setdefault(subject, [])

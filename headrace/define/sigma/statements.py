@@ -1,9 +1,9 @@
 """The SQL of one rule: its streams, if it needs any, and its CREATE RULE.
 
 An event rule is a rule over the stream. Counts are thresholds. `temporal_ordered` is a pattern of
-the rules in their order and `temporal` one of their permutations; both pass over other events.
-Where a key is another column for each rule, a stream before it takes the key of the first rule
-that an event fits. tests/define/sigma/*.sql hold what is made.
+the rules in their order and `temporal` one of their permutations; both skip other events. Where a
+key is another column for each rule, a stream before it takes the key of the first rule that an
+event fits. tests/define/sigma/*.sql hold what is made.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from headrace.core.time import DAY, HOUR, MINUTE, SECOND
 from headrace.define.sigma.columns import Columns, column_of, quoted
-from headrace.define.sigma.rules import About, Correlation, EventRule
+from headrace.define.sigma.rules import Correlation, EventRule, SigmaHeader
 from headrace.define.sigma.sql import condition
 from headrace.define.sigma.tree import Tree, any_of, leaves
 
@@ -23,7 +23,7 @@ _WORDS = {"permute", "measures", "define", "subset", "pattern", "initial", "seek
 
 
 @dataclass(slots=True)
-class Writer:
+class RuleWriter:
     """Writes rules over one stream; names are given once."""
 
     stream: str
@@ -115,9 +115,7 @@ class Writer:
         fields = rule.aliases.get(key, {})
         for reference in fields:
             if not any(reference in (each, *base[each].about.keys) for each in base):
-                raise ValueError(
-                    f"the alias '{key}' speaks of '{reference}', which is not in rules"
-                )
+                raise ValueError(f"the alias '{key}' names '{reference}', which is not in rules")
         found = {each: self.columns.name(_aliased(fields, key, base, each)) for each in base}
         columns = set(found.values())
         return found if len(columns) > 1 else columns.pop()
@@ -160,7 +158,7 @@ class Writer:
         return f"CASE{''.join(whens)} END"
 
     def named(self, text: str) -> str:
-        """A name that nothing else has."""
+        """A unique name."""
         plain = _slug(text)
         name, number = plain, 2
         while name in self.taken:
@@ -179,7 +177,7 @@ def interval(us: int) -> str:
     return f"INTERVAL {us // size} {word}{'S' if us != size else ''}"
 
 
-def _rule(name: str, items: str, source: str, about: About) -> str:
+def _rule(name: str, items: str, source: str, about: SigmaHeader) -> str:
     severity = f"\nSEVERITY '{about.level.value}'" if about.level else ""
     return f"CREATE RULE {name} AS\nSELECT {items} FROM {source}{severity};"
 

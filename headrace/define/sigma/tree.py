@@ -1,4 +1,4 @@
-"""A detection as a tree: tests of one column each, joined by All, Any and Not.
+"""A detection as a tree: tests of one column each, joined by AllOf, AnyOf and Not.
 
 A test that meets NULL is not true, and `Not` of it is true, as in Sigma: `sql.py` keeps this law
 where SQL has another. tests/define/sigma/test_sql.py checks it.
@@ -62,12 +62,12 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     parts: tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
+class AnyOf:
     parts: tuple[Tree, ...]
 
 
@@ -76,19 +76,19 @@ class Not:
     part: Tree
 
 
-Tree = Test | All | Any | Not
+Tree = Test | AllOf | AnyOf | Not
 
 
 def all_of(parts: Iterable[Tree]) -> Tree:
     """Their conjunction; what is one already is taken apart."""
-    flat = [p for part in parts for p in (part.parts if isinstance(part, All) else (part,))]
-    return flat[0] if len(flat) == 1 else All(tuple(flat))
+    flat = [p for part in parts for p in (part.parts if isinstance(part, AllOf) else (part,))]
+    return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
 
 def any_of(parts: Iterable[Tree]) -> Tree:
     """Their disjunction; what is one already is taken apart."""
-    flat = [p for part in parts for p in (part.parts if isinstance(part, Any) else (part,))]
-    return flat[0] if len(flat) == 1 else Any(tuple(flat))
+    flat = [p for part in parts for p in (part.parts if isinstance(part, AnyOf) else (part,))]
+    return flat[0] if len(flat) == 1 else AnyOf(tuple(flat))
 
 
 def leaves(tree: Tree) -> Iterator[Test]:

@@ -1,4 +1,4 @@
-"""What a value of a selection says of its field, with the modifiers behind the field's name.
+"""The test of a field by a value of a selection, with the modifiers after the field's name.
 
 `CommandLine|contains|all: [a, b]` is one test for each value, and `all` joins them by AND instead
 of OR. Texts are compared whatever their case, and `*` and `?` are wildcards, as Sigma has it.
@@ -11,7 +11,7 @@ import math
 from ipaddress import IPv4Network, ip_network
 from typing import Any
 
-from headrace.define.sigma.regex import checked
+from headrace.define.sigma.regex import check_regex
 from headrace.define.sigma.tree import (
     Check,
     Compare,
@@ -56,11 +56,13 @@ def _check_modifiers(modifiers: list[str]) -> None:
             raise ValueError(f"the modifier '{modifier}' is not known")
     kinds = [modifier for modifier in modifiers if modifier in _KINDS]
     if len(kinds) > 1:
-        raise ValueError(f"the modifiers '{kinds[0]}' and '{kinds[1]}' do not go together")
+        raise ValueError(f"the modifiers '{kinds[0]}' and '{kinds[1]}' cannot be combined")
     for flag in (*_FLAGS, "cased"):
         texts = kinds in ([], ["contains"], ["startswith"], ["endswith"])
         if flag in modifiers and not (texts if flag == "cased" else kinds == ["re"]):
-            raise ValueError(f"the modifier '{flag}' does not go with '{(kinds or ['none'])[0]}'")
+            raise ValueError(
+                f"the modifier '{flag}' cannot be combined with '{(kinds or ['none'])[0]}'"
+            )
 
 
 def _check(field: str, modifiers: list[str], value: Any) -> Check:
@@ -71,7 +73,7 @@ def _check(field: str, modifiers: list[str], value: Any) -> Check:
         return Compare(_COMPARE[kind], _number(field, kind, value))
     if kind == "re":
         flags = "".join(modifier for modifier in modifiers if modifier in _FLAGS)
-        pattern = checked(_text(field, kind, value))
+        pattern = check_regex(_text(field, kind, value))
         return Regex(f"(?{flags}){pattern}" if flags else pattern)
     if kind == "cidr":
         return Regex(_network(_text(field, kind, value)))
@@ -83,20 +85,22 @@ def _check(field: str, modifiers: list[str], value: Any) -> Check:
 def _equal(field: str, kind: str, value: Any, cased: bool) -> Check:
     if kind:
         before, after = _AROUND[kind]
-        return glob(_text(field, kind, value), before=before, after=after, cased=cased)
+        return parse_glob(_text(field, kind, value), before=before, after=after, cased=cased)
     if value is None:
         return Present(False)
     if isinstance(value, bool):
         return Equal(value)
     if isinstance(value, int | float):
         return Equal(_number(field, "=", value))
-    return glob(_text(field, "=", value), cased=cased)
+    return parse_glob(_text(field, "=", value), cased=cased)
 
 
-def glob(text: str, *, before: bool = False, after: bool = False, cased: bool = False) -> Glob:
-    r"""The literals and wildcards of a text; what follows a backslash is no wildcard.
+def parse_glob(
+    text: str, *, before: bool = False, after: bool = False, cased: bool = False
+) -> Glob:
+    r"""The literals and wildcards of a text; what follows a backslash is not a wildcard.
 
-    >>> glob("a?c*").parts, glob(r"C:\\temp\*").parts
+    >>> parse_glob("a?c*").parts, parse_glob(r"C:\\temp\*").parts
     (('a', '', 'c', None), ('C:\\temp*',))
     """
     parts: list[str | None] = [None] if before else []
@@ -114,7 +118,7 @@ def glob(text: str, *, before: bool = False, after: bool = False, cased: bool = 
         else:
             parts.append(letter)
     parts += [None] if after else []
-    # Several stars in a row say no more than one.
+    # Several stars in a row mean the same as one.
     return Glob(
         tuple(p for n, p in enumerate(parts) if p is not None or parts[n - 1 : n] != [None]), cased
     )
@@ -125,7 +129,7 @@ def _network(text: str) -> str:
     try:
         network = ip_network(text, strict=False)
     except ValueError as error:
-        raise ValueError(f"'{text}' is no network such as '10.0.0.0/8'") from error
+        raise ValueError(f"'{text}' is not a network such as '10.0.0.0/8'") from error
     if not isinstance(network, IPv4Network):
         raise ValueError(f"the network '{text}' is of IPv6, whose addresses have several spellings")
     whole, rest = divmod(network.prefixlen, 8)
@@ -139,21 +143,21 @@ def _network(text: str) -> str:
 
 def _text(field: str, kind: str, value: Any) -> str:
     if isinstance(value, bool | dict | list) or value is None:
-        raise ValueError(f"'{field}' with '{kind}' needs a text, not {_said(value)}")
+        raise ValueError(f"'{field}' with '{kind}' requires a text, not {_said(value)}")
     return str(value)
 
 
 def _number(field: str, kind: str, value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"'{field}' with '{kind}' needs a number, not {_said(value)}")
+        raise ValueError(f"'{field}' with '{kind}' requires a number, not {_said(value)}")
     if isinstance(value, int) and abs(value) > _BIGINT_MAX:
-        raise ValueError(f"'{field}' is compared with {value}, which is no number of 64 bits")
+        raise ValueError(f"'{field}' is compared with {value}, which is not a 64-bit number")
     return value
 
 
 def _truth(field: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"'{field}' with 'exists' needs true or false, not {_said(value)}")
+        raise ValueError(f"'{field}' with 'exists' requires true or false, not {_said(value)}")
     return value
 
 

@@ -1,10 +1,9 @@
-"""A copy of a topic as it was at one moment, made while it is written.
+"""A consistent copy of a topic, made while it is written.
 
-The moment is that of the durable marks: what they vouch for is copied, and nothing behind them.
-Segments only grow and are removed oldest first, so what a snapshot names stays as it is, unless
-retention removes it: then its events are archived, and the copy begins after them. If all is
-removed that a snapshot names, there is no copy of it any more.
-tests/log/test_copy.py copies a topic that goes on.
+The copy ends at the durable marks. Segments only grow and are removed oldest first, so what a
+snapshot names stays as it is, unless retention removes it: then its events are archived, and the
+copy begins after them. If all is removed that a snapshot names, there is no copy of it any more.
+tests/log/test_copy.py copies a topic while it is written.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from headrace.core.errors import NotFound, Unavailable
 from headrace.core.files import copy_file, sync
 from headrace.log.embedded.description import read_description
-from headrace.log.embedded.mark import Mark, MarkOf, mark_path, published
+from headrace.log.embedded.mark import DurableMark, MarkOf, mark_path, published_mark
 from headrace.log.embedded.segment import Segment, list_segments
 
 
@@ -24,18 +23,18 @@ class LogSnapshot:
     """The published end of each partition, and the segments up to it."""
 
     path: Path
-    parts: tuple[tuple[Mark, tuple[Segment, ...]], ...]
+    parts: tuple[tuple[DurableMark, tuple[Segment, ...]], ...]
 
 
-def snapshot_of(path: Path, mark_of: MarkOf = published) -> LogSnapshot:
-    """What a topic has published now; this takes no time."""
+def snapshot_of(path: Path, mark_of: MarkOf = published_mark) -> LogSnapshot:
+    """A snapshot of what a topic has published; this copies nothing."""
     partitions = read_description(path)
     if partitions is None:
         raise NotFound(f"there is no log at {path}")
     return LogSnapshot(path, tuple(_part(path / str(n), mark_of) for n in range(partitions)))
 
 
-def _part(folder: Path, mark_of: MarkOf) -> tuple[Mark, tuple[Segment, ...]]:
+def _part(folder: Path, mark_of: MarkOf) -> tuple[DurableMark, tuple[Segment, ...]]:
     mark = mark_of(folder)
     return mark, tuple(s for s in list_segments(folder) if s.first_offset <= mark.segment)
 

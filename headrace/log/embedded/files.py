@@ -18,7 +18,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Files(Protocol):
-    """What the log asks of a file system. All methods raise OSError."""
+    """The file system operations of the log. All methods raise OSError."""
 
     def open(self, path: Path) -> int: ...
     def pwrite(self, fd: int, data: bytes | memoryview, at: int) -> int: ...
@@ -89,16 +89,16 @@ def write_file(files: Files, path: Path, data: bytes) -> None:
     files.fsync_dir(path.parent)
 
 
-def refusal(error: OSError, path: Path) -> HeadraceError:
-    """The condition that tells a producer why its events were not taken."""
+def append_error(error: OSError, path: Path) -> HeadraceError:
+    """The error for a producer whose events were not appended."""
     if error.errno in _NO_ROOM:
         return DiskFull(
             f"the disk of the log at {path} is full; nothing was acknowledged",
             detail=str(error),
-            hint="free some room; the log goes on by itself.",
+            hint="free some space; the log resumes by itself.",
         )
     return Unavailable(
         f"the log at {path} cannot be written; nothing was acknowledged",
         detail=str(error),
-        hint="look at the disk; the log tries again with the next event.",
+        hint="check the disk; the log retries with the next event.",
     )

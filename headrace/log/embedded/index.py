@@ -1,9 +1,9 @@
-"""The index of a segment: where about each 256 KiB a block begins. It is a hint and nothing more.
+"""The index of a segment: the start of a block about every 256 KiB. It is only a hint.
 
-An entry says "the block with this offset and arrival begins at this byte". It is believed only if
-that block is there and is the one named, so a lost or wrong index costs time and never an answer.
-That is also why a failure to write it is no failure.
-tests/log/test_index.py reads through missing, torn and lying indexes.
+An entry says "the block with this offset and arrival begins at this byte". It is used only if that
+block is there, so a lost or wrong index costs time but never changes an answer. A failure to write
+it is ignored for the same reason. tests/log/test_index.py reads through missing, torn and wrong
+indexes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from headrace.core.errors import CorruptLog
 from headrace.log.block import BlockError
 from headrace.log.embedded.files import Files, write_all
-from headrace.log.embedded.mark import Mark
+from headrace.log.embedded.mark import DurableMark
 from headrace.log.embedded.segment import (
-    Placed,
     Segment,
+    SegmentBlock,
     list_segments,
     read_blocks,
     read_sound_blocks,
@@ -44,11 +44,11 @@ class IndexWriter:
         if _wants_entry(last_at, at):
             self._append(segment, np.array([(offset, at, arrived_at_us)], ENTRY))
 
-    def make_sound(self, mark: Mark) -> None:
+    def make_sound(self, mark: DurableMark) -> None:
         """Make the indexes that are missing or make no sense, and the active one in any case."""
         active = Segment(self.folder, mark.segment)
         for segment in list_segments(self.folder):
-            # Damage in a segment is told to whoever reads its events.
+            # Damage in a segment is reported when its events are read.
             with contextlib.suppress(OSError, CorruptLog):
                 if segment == active:
                     self._rebuild(segment, mark.length)
@@ -89,7 +89,7 @@ def load_index(segment: Segment) -> NDArray[np.void]:
     return entries if begins and rising.all() else np.empty(0, ENTRY)
 
 
-def make_index(placed: Iterator[Placed]) -> NDArray[np.void]:
+def make_index(placed: Iterator[SegmentBlock]) -> NDArray[np.void]:
     """The index of a segment with these blocks."""
     entries: list[tuple[int, int, int]] = []
     for item in placed:
@@ -122,7 +122,7 @@ def seek(segment: Segment, limit: int, column: str, value: int) -> tuple[int, in
 
 
 def _begins(segment: Segment, limit: int, at: int, offset: int, arrived_at_us: int) -> bool:
-    """Whether the block that an index entry speaks of is where it says."""
+    """Whether the block of an index entry is at its byte."""
     try:
         block = next(read_blocks(segment, limit, at=at, offset=offset)).block
     except (BlockError, StopIteration):

@@ -24,7 +24,7 @@ _TRIES, _PAUSE_S = 20, 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class DurableMark:
     """The active segment's first offset, its synced bytes, and the offset that comes next."""
 
     segment: int
@@ -33,50 +33,50 @@ class Mark:
 
     def encoded(self) -> bytes:
         """
-        >>> len(Mark(0, 0, 0).encoded())
+        >>> len(DurableMark(0, 0, 0).encoded())
         32
         """
         data = _LAYOUT.pack(_MAGIC, self.segment, self.length, self.next_offset, 0)[:-4]
         return data + struct.pack("<I", crc32(data))
 
     @staticmethod
-    def decoded(data: bytes) -> Mark | None:
+    def decoded(data: bytes) -> DurableMark | None:
         """The mark in these bytes, or None if they are damaged."""
         if len(data) != _LAYOUT.size or data[:4] != _MAGIC:
             return None
         _, segment, length, next_offset, crc = _LAYOUT.unpack(data)
-        return Mark(segment, length, next_offset) if crc == crc32(data[:-4]) else None
+        return DurableMark(segment, length, next_offset) if crc == crc32(data[:-4]) else None
 
 
 # Where the log of a partition's folder ends.
-MarkOf = Callable[[Path], Mark]
+MarkOf = Callable[[Path], DurableMark]
 
 
 def mark_path(folder: Path) -> Path:
     return folder / "durable"
 
 
-def write_mark(files: Files, fd: int, mark: Mark) -> None:
+def write_mark(files: Files, fd: int, mark: DurableMark) -> None:
     write_all(files, fd, mark.encoded(), 0)
 
 
-def load_mark(folder: Path) -> Mark | None:
+def load_mark(folder: Path) -> DurableMark | None:
     """The mark as it is on disk now; None if it is missing or damaged."""
     try:
-        return Mark.decoded(mark_path(folder).read_bytes())
+        return DurableMark.decoded(mark_path(folder).read_bytes())
     except FileNotFoundError:
         return None
 
 
-def published(folder: Path) -> Mark:
+def published_mark(folder: Path) -> DurableMark:
     """The mark as a reader beside a running writer sees it."""
     for _ in range(_TRIES):
         if mark := load_mark(folder):
             return mark
-        # The writer may be in the middle of its 32 bytes: they are whole again in a moment.
+        # The writer may be in the middle of its 32 bytes: read again.
         time.sleep(_PAUSE_S)
     raise Unavailable(
-        f"the log at {folder} does not say how far it may be read",
+        f"the log at {folder} has no valid durable mark",
         detail=f"{mark_path(folder)} is missing or damaged.",
         hint="it is rebuilt when the log is next opened for writing.",
     )

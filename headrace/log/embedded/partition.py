@@ -2,8 +2,8 @@
 
 A future is resolved only after its records are synced and the mark says so: written, synced,
 marked, acknowledged, in this order. If any of these fails, everything since the last acknowledged
-group is cut off and its futures fail; until that has worked, nothing more is written. So what is
-below the mark is what was acknowledged, and a producer that was refused may send again.
+group is cut off and its futures fail; until that has worked, nothing more is written. So everything
+below the mark was acknowledged, and a producer that was refused may retry.
 tests/log/test_io_faults.py lets each I/O fail, tests/log/test_kill.py kills at each step.
 """
 
@@ -23,9 +23,9 @@ from headrace.core.meters import LOG_APPEND_SECONDS
 from headrace.core.position import Interval
 from headrace.core.time import Clock
 from headrace.log.block import encode_block
-from headrace.log.embedded.files import Files, refusal, write_all
+from headrace.log.embedded.files import Files, append_error, write_all
 from headrace.log.embedded.index import IndexWriter
-from headrace.log.embedded.mark import Mark, mark_path, write_mark
+from headrace.log.embedded.mark import DurableMark, mark_path, write_mark
 from headrace.log.embedded.recover import recover
 from headrace.log.embedded.segment import Segment
 
@@ -34,8 +34,8 @@ GROUP_BYTES_MAX = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Records that a caller wants appended, and the promise it was given."""
+class PendingAppend:
+    """Records to append, and the caller's future."""
 
     records: Sequence[bytes]
     statuses: bytes
@@ -57,21 +57,21 @@ class PartitionWriter:
         self._index = IndexWriter(folder, files)
         self._index.make_sound(self._confirmed)
         self._append_seconds = LOG_APPEND_SECONDS.labels(folder.parent.name)
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[PendingAppend] = deque()
         self._closing = False
         self._wake = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"log {folder}", daemon=True)
         self._thread.start()
 
     @property
-    def confirmed(self) -> Mark:
+    def confirmed(self) -> DurableMark:
         """The end of what was acknowledged."""
         return self._confirmed
 
     def append(self, records: Sequence[bytes], statuses: bytes) -> Future[Interval]:
         future: Future[Interval] = Future()
         future.set_running_or_notify_cancel()  # from here on it cannot be cancelled
-        item = Waiting(records, statuses, sum(map(len, records)), future)
+        item = PendingAppend(records, statuses, sum(map(len, records)), future)
         with self._wake:
             if self._closing:
                 raise Unavailable(f"the log at {self.folder} is closed")
@@ -80,7 +80,7 @@ class PartitionWriter:
         return future
 
     def close(self) -> None:
-        """Write what waits, then let go of the files; a second close does nothing."""
+        """Write what waits, then close the files; a second close does nothing."""
         with self._wake:
             if self._closing:  # by now the files may belong to another writer
                 return
@@ -97,19 +97,19 @@ class PartitionWriter:
         while group := self._take():
             self._serve(group)
 
-    def _take(self) -> list[Waiting]:
+    def _take(self) -> list[PendingAppend]:
         """All that waits, up to a bound: a long queue must not need as much memory again."""
         with self._wake:
             self._wake.wait_for(lambda: self._waiting or self._closing)
-            group: list[Waiting] = []
+            group: list[PendingAppend] = []
             size = 0
             while self._waiting and size < GROUP_BYTES_MAX:
                 group.append(self._waiting.popleft())
                 size += group[-1].size
             return group
 
-    def _serve(self, group: list[Waiting]) -> None:
-        """Commit a group and tell each caller what became of its records."""
+    def _serve(self, group: list[PendingAppend]) -> None:
+        """Commit a group and resolve the future of each caller."""
         first_offset = self._confirmed.next_offset
         try:
             self._commit(group)
@@ -128,9 +128,9 @@ class PartitionWriter:
         self._release()
         with contextlib.suppress(Exception):  # whatever it is, callers wait for an answer
             self._repair()
-        return refusal(error, self.folder) if isinstance(error, OSError) else error
+        return append_error(error, self.folder) if isinstance(error, OSError) else error
 
-    def _commit(self, group: list[Waiting]) -> None:
+    def _commit(self, group: list[PendingAppend]) -> None:
         records = [record for item in group for record in item.records]
         if not records:
             return
@@ -138,11 +138,11 @@ class PartitionWriter:
             self._repair()
         if self._confirmed.length >= self._segment_bytes_max:
             self._roll()
-        # Arrival never goes back, whatever the clock does: replay by time rests on it.
+        # Arrival times never decrease, whatever the clock does: replay by time depends on it.
         self._arrived_at_us = max(self._arrived_at_us, self._clock())
         start, offset = self._confirmed.length, self._confirmed.next_offset
         data = self._encoded(records, b"".join(item.statuses for item in group))
-        mark = Mark(self._confirmed.segment, start + len(data), offset + len(records))
+        mark = DurableMark(self._confirmed.segment, start + len(data), offset + len(records))
         with self._append_seconds.time():
             self._make_durable(data, mark)
         segment = Segment(self.folder, self._confirmed.segment)
@@ -155,7 +155,7 @@ class PartitionWriter:
             for a, b in _block_cuts(records)
         )
 
-    def _make_durable(self, data: bytes, mark: Mark) -> None:
+    def _make_durable(self, data: bytes, mark: DurableMark) -> None:
         fd, mark_fd = self._segment_fd, self._mark_fd
         assert fd is not None
         assert mark_fd is not None
@@ -176,11 +176,11 @@ class PartitionWriter:
             self._release()  # a partition without open files is one that has still to be repaired
             raise
 
-    def _reopen(self, mark: Mark) -> None:
+    def _reopen(self, mark: DurableMark) -> None:
         self._mark_fd = self._files.open(mark_path(self.folder))
         self._segment_fd = self._files.open(Segment(self.folder, mark.segment).path)
-        # The mark comes after the segment's name and before the cut: it must never speak of a file
-        # that is not there, nor of bytes that are already cut off.
+        # The mark comes after the segment's name and before the cut: it must never name a missing
+        # file, nor bytes that are already cut off.
         self._files.fsync_dir(self.folder)
         write_mark(self._files, self._mark_fd, mark)
         # Once a segment: a mark that a power cut brings back must not name one that is removed.
@@ -193,7 +193,7 @@ class PartitionWriter:
         assert self._segment_fd is not None
         self._files.fsync(self._segment_fd)
         before, offset = self._confirmed, self._confirmed.next_offset
-        self._confirmed = Mark(offset, 0, offset)
+        self._confirmed = DurableMark(offset, 0, offset)
         try:
             self._repair()
         except OSError:

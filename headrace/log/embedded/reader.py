@@ -1,10 +1,10 @@
 """Reading a topic from any process, beside its writer, without a lock.
 
 The durable mark is the published end: no byte behind it is read, so a reader sees only events that
-were acknowledged or are about to be. Whoever knows that nobody writes may take the end from the
-blocks instead (`recovered_mark`), because a power cut leaves an older or a torn mark.
-Every block is verified; damage is CorruptLog, never a gap.
-tests/log/test_reader.py reads from another process while a topic is written.
+were acknowledged or are about to be. When no process writes, a reader may take the end from the
+blocks instead (`recovered_mark`), because a power cut leaves an older or a torn mark. Every block
+is verified; damage is CorruptLog, never a gap. tests/log/test_reader.py reads from another process
+while a topic is written.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from headrace.core.position import Interval, Position
 from headrace.log.block import Block, BlockError
 from headrace.log.embedded.description import read_description
 from headrace.log.embedded.index import seek
-from headrace.log.embedded.mark import Mark, MarkOf, published
-from headrace.log.embedded.segment import Segment, corrupt, list_segments, read_sound_blocks
+from headrace.log.embedded.mark import DurableMark, MarkOf, published_mark
+from headrace.log.embedded.segment import Segment, corrupt_log, list_segments, read_sound_blocks
 from headrace.log.protocol import LogPart
 
 
@@ -37,7 +37,7 @@ class EmbeddedReader:
     >>> topic.close(); folder.cleanup()
     """
 
-    def __init__(self, path: Path, mark_of: MarkOf = published) -> None:
+    def __init__(self, path: Path, mark_of: MarkOf = published_mark) -> None:
         partitions = read_description(path)
         if partitions is None:
             raise NotFound(
@@ -62,7 +62,8 @@ class EmbeddedReader:
         if not len(interval):
             return
         folder = self.path / str(partition)
-        # The mark is read before the names: all that it speaks of is there, or was and is archived.
+        # The mark is read before the names: every segment that it names exists, or was archived and
+        # removed.
         mark = self._mark_of(folder)
         segments = list_segments(folder)
         self._check_held(partition, interval, Interval(segments[0].first_offset, mark.next_offset))
@@ -103,7 +104,7 @@ class EmbeddedReader:
             )
 
 
-def _held(segments: list[Segment], mark: Mark) -> Iterator[tuple[Segment, int]]:
+def _held(segments: list[Segment], mark: DurableMark) -> Iterator[tuple[Segment, int]]:
     """Each published segment and the offset after its last event."""
     ends = [after.first_offset for after in segments[1:]] + [mark.next_offset]
     for segment, end in zip(segments, ends, strict=True):
@@ -111,12 +112,14 @@ def _held(segments: list[Segment], mark: Mark) -> Iterator[tuple[Segment, int]]:
             yield segment, min(end, mark.next_offset)
 
 
-def _limit(segment: Segment, mark: Mark) -> int:
+def _limit(segment: Segment, mark: DurableMark) -> int:
     """How many bytes of the segment are published; a sealed one is so as a whole."""
     return mark.length if segment.first_offset == mark.segment else segment.size
 
 
-def _blocks_of(segment: Segment, mark: Mark, interval: Interval, end: int) -> Iterator[Block]:
+def _blocks_of(
+    segment: Segment, mark: DurableMark, interval: Interval, end: int
+) -> Iterator[Block]:
     """The wanted events of one segment, which holds all offsets before `end`."""
     try:
         limit = _limit(segment, mark)
@@ -130,10 +133,10 @@ def _blocks_of(segment: Segment, mark: Mark, interval: Interval, end: int) -> It
     except FileNotFoundError as error:
         raise NotFound(f"{segment.path} was removed by retention while it was read") from error
     if offset != end:
-        raise corrupt(segment, at, offset, BlockError("the blocks at its end are missing"))
+        raise corrupt_log(segment, at, offset, BlockError("the blocks at its end are missing"))
 
 
-def _offset_at(folder: Path, mark: Mark, time_us: int) -> int:
+def _offset_at(folder: Path, mark: DurableMark, time_us: int) -> int:
     held = [segment for segment, _ in _held(list_segments(folder), mark)]
     later = bisect_left(held, time_us, key=lambda segment: _first_arrival(segment, mark))
     if later == 0:
@@ -148,5 +151,5 @@ def _offset_at(folder: Path, mark: Mark, time_us: int) -> int:
     return offset
 
 
-def _first_arrival(segment: Segment, mark: Mark) -> int:
+def _first_arrival(segment: Segment, mark: DurableMark) -> int:
     return next(read_sound_blocks(segment, _limit(segment, mark))).block.arrived_at_us

@@ -16,11 +16,11 @@ from pathlib import Path
 from headrace.core.errors import CorruptLog
 from headrace.log.block import MAGIC, BlockError
 from headrace.log.embedded.index import seek
-from headrace.log.embedded.mark import Mark, load_mark
+from headrace.log.embedded.mark import DurableMark, load_mark
 from headrace.log.embedded.segment import (
-    Placed,
     Segment,
-    corrupt,
+    SegmentBlock,
+    corrupt_log,
     list_segments,
     read_blocks,
     read_sound_blocks,
@@ -28,20 +28,20 @@ from headrace.log.embedded.segment import (
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
-    """Where the writer goes on; bytes of the segment beyond `mark.length` are to be cut off."""
+class RecoveredEnd:
+    """Where the writer continues; bytes of the segment beyond `mark.length` are to be cut off."""
 
-    mark: Mark
+    mark: DurableMark
     arrived_at_us: int
 
 
-def recover(folder: Path) -> Recovered:
+def recover(folder: Path) -> RecoveredEnd:
     """Find the end of the partition's log; changes nothing on disk."""
     segments, mark = list_segments(folder), load_mark(folder)
     if not segments:
         if mark is not None and mark.next_offset > 0:
             raise _missing(Segment(folder, mark.segment))
-        return Recovered(Mark(0, 0, 0), 0)
+        return RecoveredEnd(DurableMark(0, 0, 0), 0)
     if mark is None:
         return _without_mark(segments)
     if Segment(folder, mark.segment) not in segments:
@@ -49,9 +49,9 @@ def recover(folder: Path) -> Recovered:
     return _with_mark(segments, mark)
 
 
-def recovered_mark(folder: Path) -> Mark:
-    """The end of a log that nobody writes; of a damaged one what its mark says, if there is one, so
-    that whoever reads its blocks can tell the damage.
+def recovered_mark(folder: Path) -> DurableMark:
+    """The end of a log that no process writes; of a damaged one its mark, if there is one, so that
+    reading its blocks reports the damage.
     """
     try:
         return recover(folder).mark
@@ -71,32 +71,32 @@ def last_arrival(segment: Segment, limit: int) -> int:
     return arrived_at_us
 
 
-def _with_mark(segments: list[Segment], mark: Mark) -> Recovered:
+def _with_mark(segments: list[Segment], mark: DurableMark) -> RecoveredEnd:
     first = next(i for i, segment in enumerate(segments) if segment.first_offset == mark.segment)
     _check_acknowledged(segments[first], mark)
     at, offset = mark.length, mark.next_offset
-    # A mark that a power cut left behind may speak of a segment that has been sealed since.
+    # A mark that a power cut left behind may name a segment that has been sealed since.
     for segment, after in zip(segments[first:-1], segments[first + 1 :], strict=True):
         for placed in read_sound_blocks(segment, segment.size, at=at, offset=offset):
             offset = placed.block.next_offset
         if after.first_offset != offset:
-            raise corrupt(
+            raise corrupt_log(
                 segment, segment.size, offset, BlockError("the blocks at its end are missing")
             )
         at = 0
     return _tail(segments, at, offset)
 
 
-def _check_acknowledged(segment: Segment, mark: Mark) -> None:
-    """Read all that the mark vouches for."""
+def _check_acknowledged(segment: Segment, mark: DurableMark) -> None:
+    """Read all blocks up to the mark."""
     at, offset = 0, segment.first_offset
     for placed in read_sound_blocks(segment, mark.length):
         at, offset = placed.end, placed.block.next_offset
     if offset != mark.next_offset:
-        raise corrupt(segment, at, offset, BlockError("acknowledged blocks are missing"))
+        raise corrupt_log(segment, at, offset, BlockError("acknowledged blocks are missing"))
 
 
-def _tail(segments: list[Segment], at: int, offset: int) -> Recovered:
+def _tail(segments: list[Segment], at: int, offset: int) -> RecoveredEnd:
     """The whole blocks of the last segment from byte `at` on, up to the torn one if any."""
     last, arrived_at_us = segments[-1], 0
     try:
@@ -105,18 +105,18 @@ def _tail(segments: list[Segment], at: int, offset: int) -> Recovered:
             arrived_at_us = placed.block.arrived_at_us
     except BlockError:
         pass  # the torn tail: never acknowledged, and cut off by the writer
-    mark = Mark(last.first_offset, at, offset)
-    return Recovered(mark, arrived_at_us or _arrival_before(segments, mark))
+    mark = DurableMark(last.first_offset, at, offset)
+    return RecoveredEnd(mark, arrived_at_us or _arrival_before(segments, mark))
 
 
-def _arrival_before(segments: list[Segment], mark: Mark) -> int:
+def _arrival_before(segments: list[Segment], mark: DurableMark) -> int:
     """The last arrival of the log up to the mark, which may be in an earlier segment."""
     if mark.length:
         return last_arrival(segments[-1], mark.length)
     return last_arrival(segments[-2], segments[-2].size) if len(segments) > 1 else 0
 
 
-def _without_mark(segments: list[Segment]) -> Recovered:
+def _without_mark(segments: list[Segment]) -> RecoveredEnd:
     last = segments[-1]
     at, offset = 0, last.first_offset
     try:
@@ -124,11 +124,11 @@ def _without_mark(segments: list[Segment]) -> Recovered:
             at, offset = placed.end, placed.block.next_offset
     except BlockError as bad:
         if _block_behind(last, at, offset) is not None:
-            raise corrupt(last, at, offset, bad) from bad
+            raise corrupt_log(last, at, offset, bad) from bad
     return _tail(segments, at, offset)
 
 
-def _block_behind(segment: Segment, at: int, offset: int) -> Placed | None:
+def _block_behind(segment: Segment, at: int, offset: int) -> SegmentBlock | None:
     """A whole block somewhere behind byte `at`, whatever lies between."""
     data = segment.path.read_bytes()
     place = data.find(MAGIC, at + 1)

@@ -41,7 +41,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class SegmentBlock:
     """A block and the bytes `[at, end)` of its segment that hold it."""
 
     at: int
@@ -57,7 +57,7 @@ def list_segments(folder: Path) -> list[Segment]:
 
 def read_blocks(
     segment: Segment, limit: int, *, at: int = 0, offset: int | None = None
-) -> Iterator[Placed]:
+) -> Iterator[SegmentBlock]:
     """The blocks in bytes `[at, limit)`, the first of which holds `offset`; raises BlockError.
 
     A block that goes beyond the limit is cut off there, as if the file ended.
@@ -70,13 +70,13 @@ def read_blocks(
             size = min(rest_bytes(header), limit - at - HEADER.size)
             block = decode_block(header, file.read(size), expected)
             end = at + block.stored_bytes
-            yield Placed(at, end, block)
+            yield SegmentBlock(at, end, block)
             at, expected = end, block.next_offset
 
 
 def read_sound_blocks(
     segment: Segment, limit: int, *, at: int = 0, offset: int | None = None
-) -> Iterator[Placed]:
+) -> Iterator[SegmentBlock]:
     """As `read_blocks`, for acknowledged bytes: damage is CorruptLog and names its place."""
     expected = segment.first_offset if offset is None else offset
     try:
@@ -84,10 +84,10 @@ def read_sound_blocks(
             yield placed
             at, expected = placed.end, placed.block.next_offset
     except BlockError as bad:
-        raise corrupt(segment, at, expected, bad) from bad
+        raise corrupt_log(segment, at, expected, bad) from bad
 
 
-def corrupt(segment: Segment, at: int, offset: int, bad: BlockError) -> CorruptLog:
+def corrupt_log(segment: Segment, at: int, offset: int, bad: BlockError) -> CorruptLog:
     """The error for a block that begins at byte `at` and should hold `offset`."""
     named = bad.offsets or (offset,)
     offsets = ", ".join(map(str, named[:10])) + (", …" if len(named) > 10 else "")

@@ -21,8 +21,8 @@ from headrace.core.address import LogAddress
 from headrace.core.errors import AlreadyRunning, BadDefinition
 from headrace.core.position import Interval, Position
 from headrace.core.time import Clock, now_us
-from headrace.log.embedded.description import VERSION, read_description
-from headrace.log.embedded.files import OS_FILES, Files, refusal, write_file
+from headrace.log.embedded.description import LOG, read_description
+from headrace.log.embedded.files import OS_FILES, Files, append_error, write_file
 from headrace.log.embedded.partition import PartitionWriter
 from headrace.log.embedded.recover import last_arrival
 from headrace.log.embedded.segment import Segment, list_segments
@@ -70,7 +70,7 @@ class EmbeddedWriter:
                     undo.callback(writers[-1].close)
                 _describe(path, partitions, files)
             except OSError as error:
-                raise refusal(error, path) from error
+                raise append_error(error, path) from error
             undo.pop_all()
         return EmbeddedWriter(path, writers, clock, files, lock_fd)
 
@@ -104,7 +104,7 @@ class EmbeddedWriter:
         try:
             return sum(self._retain(writer, offset, before_us) for writer, offset in pairs)
         except OSError as error:
-            raise refusal(error, self.path) from error
+            raise append_error(error, self.path) from error
 
     def close(self) -> None:
         """Write what waits and release the files; acknowledged events need no close."""
@@ -141,8 +141,8 @@ def _check_partitions(path: Path, partitions: int) -> None:
     if existing is not None and existing != partitions:
         raise BadDefinition(
             f"the log at {path} has {existing} partitions and cannot be opened with {partitions}",
-            detail="an event's partition is part of its place in history.",
-            hint=f"say partitions = {existing}, or begin a new stream.",
+            detail="an event's partition is a part of its position.",
+            hint=f"set partitions = {existing}, or create a new stream.",
         )
 
 
@@ -167,6 +167,6 @@ def _lock(path: Path, partitions: int) -> int:
 
 def _describe(path: Path, partitions: int, files: Files) -> None:
     if read_description(path) is None:
-        text = json.dumps({"partitions": partitions, "version": VERSION})
+        text = json.dumps({"partitions": partitions, "version": LOG.newest})
         write_file(files, path / "topic.json", text.encode())
         files.fsync_dir(path.parent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.api.observed.about import About, Freshness, LateSummary
+from headrace.api.resources.view_detail import Freshness, LateSummary, ViewDetail, ViewDetailRequest
 from headrace.compile.explain import explain, unknown_view
 from headrace.compile.flow import whole
 from headrace.compile.lineage import lineage_of
@@ -20,15 +20,15 @@ from headrace.serving.store import AuditResult
 LATE_WINDOWS_MAX = 1_000
 
 
-def about_view(subject: Subject, name: str) -> About:
+def about_view(subject: Subject, asked: ViewDetailRequest) -> ViewDetail:
     """The page of a view."""
     plan = subject.deployed()
-    view = plan.view(name)
+    view = plan.view(asked.view)
     if view is None or view not in plan.shown_views:
-        raise unknown_view(name, [known.name for known in plan.shown_views])
+        raise unknown_view(asked.view, [known.name for known in plan.shown_views])
     shown = view_of(subject.project, plan, subject.store, view)
     audit, audited_at = _audit(subject, view)
-    return About(
+    return ViewDetail(
         view.name,
         view.kind,
         shown.sql,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headrace.api.observed.catalog import (
+from headrace.api.resources.catalog import (
     Catalog,
     CatalogColumn,
+    CatalogRequest,
     CatalogRule,
     CatalogSink,
     CatalogStream,
@@ -26,9 +27,11 @@ from headrace.compile.plan import DerivedPlan, Plan, StreamPlan, ViewPlan
 from headrace.core.position import Position
 from headrace.core.rule import hidden
 from headrace.core.schema import Schema
-from headrace.core.time import iso
+from headrace.core.time import iso, now_us
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
+from headrace.ingest.generator import sample
+from headrace.run.observatory.subject import Subject
 from headrace.run.observatory.words import functions, keywords
 from headrace.serving import rules, watches
 from headrace.serving.catalog import read_tables, read_versions
@@ -40,12 +43,11 @@ from headrace.serving.watches import ACTIVE
 WATCHES_MAX = 1_000  # told; all of them are in GET /v1/watches
 
 
-def catalog_of(
-    project: Project, plan: Plan, store: SqliteStore, own: Sequence[FunctionDefinition]
-) -> Catalog:
-    """All names of a deployed project; `own` are the functions that it gives itself."""
-    with store.read() as db:
-        return _Reading(project, plan, db).catalog(own)
+def catalog_of(subject: Subject, asked: CatalogRequest) -> Catalog:
+    """All names of a deployed project."""
+    plan, own = subject.deployed(), subject.functions()
+    with subject.store.read() as db:
+        return _Reading(subject.project, plan, db).catalog(own)
 
 
 def view_of(project: Project, plan: Plan, store: SqliteStore, view: ViewPlan) -> CatalogView:
@@ -91,6 +93,7 @@ class _Reading:
             watermark=WatermarkShape(mark[0], mark[1] // 1000) if mark else None,
             key=stream.key,
             id=stream.id,
+            sample=sample(said, now_us()) if said else None,
         )
 
     def _derived(
@@ -155,14 +158,12 @@ class _Reading:
         )
 
     def _read_by(self, view: ViewPlan) -> tuple[str, ...]:
-        return view.reads or (*view.stream.split("+"), *view.tables)
+        return view.reads or (*view.streams, *view.tables)
 
     def _versions(self, view: ViewPlan) -> Iterator[ViewVersion]:
         for version in read_versions(self.db, view.stream) if view.kept else ():
             if version.name == view.name:
-                live_at = (
-                    self._live_at(view.stream, version.since) if version.state == "live" else None
-                )
+                live_at = self._live_at(view.stream, version.since) if version.live else None
                 yield ViewVersion(version.id, version.state, list(version.since.offsets), live_at)
 
     def _live_at(self, stream: str, since: Position) -> str | None:
@@ -182,7 +183,7 @@ class _Reading:
                 rule.text,
                 [column for column in rule.columns if not hidden(column)],
                 list(rule.streams),
-                [action.name for action in rule.actions],
+                [destination.name for destination in rule.destinations],
             )
 
     def _watches(self) -> Iterator[CatalogWatch]:
@@ -194,7 +195,8 @@ class _Reading:
     def _sinks(self) -> Iterator[CatalogSink]:
         for sink in self.plan.sinks:
             view, guarantee = sink.subscription.view, sink.guarantee.value
-            yield CatalogSink(sink.name, view, sink.into, sink.target, guarantee, sink.origin)
+            to = sink.destination
+            yield CatalogSink(sink.name, view, to.kind, to.target, guarantee, sink.origin)
 
 
 def _declared(schema: Schema, said: Schema) -> list[CatalogColumn]:

@@ -11,43 +11,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.api.observed.events import EventsWanted
+from headrace.api.resources.events import EventsRequest
 from headrace.compile.plan import StreamPlan
 from headrace.core.errors import BadRequest
-from headrace.core.event import RAW, STATUS, Status
+from headrace.core.event import RAW, STATUS, EventStatus
 from headrace.core.json_path import JsonPath
 from headrace.core.schema import Column
 from headrace.core.time import from_iso
 
 _JSON = f"TRY(json_extract_string(TRY(decode({RAW})), ?))"
-_EVENT = f"{STATUS} = {int(Status.EVENT)}"
+_EVENT = f"{STATUS} = {int(EventStatus.EVENT)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RecordCondition:
     """SQL, and its values."""
 
     sql: str
     values: tuple[Any, ...] = ()
 
 
-def conditions_of(stream: StreamPlan, wanted: EventsWanted) -> list[Condition]:
+def conditions_of(stream: StreamPlan, wanted: EventsRequest) -> list[RecordCondition]:
     """All that must hold of a record, but for its place."""
     return [*_status(wanted), *_times(stream, wanted), *_fields(stream, wanted)]
 
 
-def _status(wanted: EventsWanted) -> Iterator[Condition]:
+def _status(wanted: EventsRequest) -> Iterator[RecordCondition]:
     if wanted.status is None:
         return
-    known = {status.word: status for status in Status}
+    known = {status.word: status for status in EventStatus}
     if wanted.status not in known:
         raise BadRequest(
             f"there is no status '{wanted.status[:40]}'", hint=f"there are: {', '.join(known)}."
         )
-    yield Condition(f"{STATUS} = {int(known[wanted.status])}")
+    yield RecordCondition(f"{STATUS} = {int(known[wanted.status])}")
 
 
-def _times(stream: StreamPlan, wanted: EventsWanted) -> Iterator[Condition]:
+def _times(stream: StreamPlan, wanted: EventsRequest) -> Iterator[RecordCondition]:
     for sign, text in ((">=", wanted.since), ("<", wanted.until)):
         if text is None:
             continue
@@ -56,20 +56,20 @@ def _times(stream: StreamPlan, wanted: EventsWanted) -> Iterator[Condition]:
                 f"stream '{stream.name}' has no event time, so 'from' and 'to' have no meaning",
                 hint="add WATERMARK column DELAY OF INTERVAL … to it.",
             )
-        yield Condition(f'epoch_us("{stream.watermark[0]}") {sign} ?', (_moment(text),))
+        yield RecordCondition(f'epoch_us("{stream.watermark[0]}") {sign} ?', (_moment(text),))
 
 
-def _fields(stream: StreamPlan, wanted: EventsWanted) -> Iterator[Condition]:
+def _fields(stream: StreamPlan, wanted: EventsRequest) -> Iterator[RecordCondition]:
     for role, name, value in (("id", stream.id, wanted.id), ("key", stream.key, wanted.key)):
         if value is not None:
             if name is None:
                 raise BadRequest(f"stream '{stream.name}' has no {role}, so none can be asked for")
             yield _field(stream, name, value)
-    for name, value in wanted.fields:
+    for name, value in wanted.values:
         yield _field(stream, name, value)
 
 
-def _field(stream: StreamPlan, name: str, value: str) -> Condition:
+def _field(stream: StreamPlan, name: str, value: str) -> RecordCondition:
     column = stream.schema.find(name)
     if stream.format != "json":
         if column is None:
@@ -78,13 +78,13 @@ def _field(stream: StreamPlan, name: str, value: str) -> Condition:
                 f"stream '{stream.name}' has no column '{name[:40]}'", hint=f"there are: {known}."
             )
         return _compared(column, value)
-    in_raw = Condition(f"{_JSON} = ?", (_pointer(column, name), value))
+    in_raw = RecordCondition(f"{_JSON} = ?", (_pointer(column, name), value))
     if column is None:
         return in_raw
     typed = _compared(column, value)
     if column.generated:
-        return Condition(f"{_EVENT} AND {typed.sql}", typed.values)
-    return Condition(
+        return RecordCondition(f"{_EVENT} AND {typed.sql}", typed.values)
+    return RecordCondition(
         f"CASE WHEN {_EVENT} THEN {typed.sql} ELSE {in_raw.sql} END",
         (*typed.values, *in_raw.values),
     )
@@ -97,18 +97,18 @@ def _pointer(column: Column | None, name: str) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def _compared(column: Column, value: str) -> Condition:
+def _compared(column: Column, value: str) -> RecordCondition:
     """The column has this value, by its type."""
     name = f'"{column.name}"'
     if column.type.nested:
-        return Condition(f"to_json({name}) = ?", (value,))
+        return RecordCondition(f"to_json({name}) = ?", (value,))
     match column.type.name:
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT" | "FLOAT" | "DOUBLE":
             # Without a cast: a DOUBLE would take neighbours beyond 2⁵³ for the same number.
-            return Condition(f"{name} = ?", (_number(column, value),))
+            return RecordCondition(f"{name} = ?", (_number(column, value),))
         case "TIMESTAMP":
-            return Condition(f"epoch_us({name}) = ?", (_moment(value),))
-    return Condition(f"CAST({name} AS VARCHAR) = ?", (value,))
+            return RecordCondition(f"epoch_us({name}) = ?", (_moment(value),))
+    return RecordCondition(f"CAST({name} AS VARCHAR) = ?", (value,))
 
 
 def _number(column: Column, text: str) -> float | int:

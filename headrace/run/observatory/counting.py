@@ -6,8 +6,8 @@ from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
 from headrace.run.observatory.subject import Subject
 from headrace.serving.ledger import count_by_rule
-from headrace.serving.outbox import sequences
 from headrace.serving.progress import taken
+from headrace.serving.sinks import sequences
 
 
 def count(subject: Subject) -> dict[str, int]:

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.api.observed.system import DiskShape
+from headrace.api.resources.system import DiskShape
 from headrace.core.time import HOUR, MINUTE
 from headrace.define.layout import Layout
 

@@ -7,28 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
-import msgspec
-
-from headrace.api.observed.epochs import Epochs, EpochShape, GenerationShape
+from headrace.api.resources.epochs import Epochs, EpochShape, EpochsRequest, GenerationShape
 from headrace.compile.flow import flows_of
 from headrace.core.errors import NotFound
 from headrace.core.position import Position
-from headrace.core.time import from_iso, iso
+from headrace.core.time import iso
 from headrace.run.observatory.subject import Subject
 from headrace.serving.history import EpochRecord, GenerationRecord, read_epochs, read_generations
 
 
-def epochs_of(subject: Subject, stream: str | None, limit: int) -> Epochs:
+def epochs_of(subject: Subject, asked: EpochsRequest) -> Epochs:
     """The newest of each, of one flow or of all."""
-    if stream is not None:
-        stream = _flow(subject, stream)
+    stream = None if asked.stream is None else _flow(subject, asked.stream)
     with subject.store.read() as db:
-        epochs = [_epoch(epoch) for epoch in read_epochs(db, stream, limit)]
-        generations = list(_generations(list(read_generations(db, stream))))[:limit]
-    progress = {name: subject.signs().progress(name) for name in {e.stream for e in epochs}}
-    return Epochs([_with_phases(e, progress[e.stream]) for e in epochs], generations)
+        epochs = list(read_epochs(db, stream, asked.limit))
+        generations = list(_generations(list(read_generations(db, stream))))[: asked.limit]
+    phases = {name: subject.signs().phases(name) for name in {e.stream for e in epochs}}
+    return Epochs([_epoch(e, phases[e.stream].get(e.range)) for e in epochs], generations)
 
 
 def _flow(subject: Subject, name: str) -> str:
@@ -40,7 +36,7 @@ def _flow(subject: Subject, name: str) -> str:
     return found
 
 
-def _epoch(epoch: EpochRecord) -> EpochShape:
+def _epoch(epoch: EpochRecord, phases: dict[str, int] | None) -> EpochShape:
     return EpochShape(
         epoch.number,
         epoch.stream,
@@ -53,6 +49,7 @@ def _epoch(epoch: EpochRecord) -> EpochShape:
         iso(epoch.started_at),
         iso(epoch.committed_at),
         (epoch.committed_at - epoch.started_at) / 1000,
+        phases,
     )
 
 
@@ -72,13 +69,3 @@ def _generations(found: list[GenerationRecord]) -> Iterator[GenerationShape]:
         known = events.get((name, number), sum(offsets) if number == 1 else None)
         at, audits = iso(generation.promoted_at), list(generation.audits)
         yield GenerationShape(name, number, list(offsets), known, at, audits)
-
-
-def _with_phases(epoch: EpochShape, progress: list[Any]) -> EpochShape:
-    """The epoch with what Spark says of the micro-batch during which it was committed."""
-    for batch in progress:
-        began = from_iso(batch["timestamp"])
-        ended = began + 1000 * batch["durationMs"].get("triggerExecution", 0)
-        if began <= from_iso(epoch.committed_at) <= ended:
-            return msgspec.structs.replace(epoch, phases=dict(batch["durationMs"]))
-    return epoch

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from headrace.api.observed.topology import NodeKind
+from headrace.api.resources.topology import NodeKind
 from headrace.compile.flow import flows_of
 from headrace.compile.lineage import reads_of
 from headrace.compile.plan import Plan
@@ -94,7 +94,7 @@ def _ways_in(plan: Plan) -> Iterator[tuple[str, str]]:
     for flow in flows_of(plan):
         yield from ((f"log:{stream.name}", f"speed:{flow.name}") for stream in flow.streams)
     for view in plan.shown_views:
-        for name in view.stream.split("+") if view.kept else ():
+        for name in view.streams:
             yield f"master:{name}", f"view:{view.name}"
 
 

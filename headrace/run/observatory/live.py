@@ -1,6 +1,7 @@
 """The topics that can be heard live, and an observatory that tells them.
 
-A view is asked for again only after its streams have moved, alerts only after the ledger has.
+A view is asked for again only after its streams have moved, alerts only after the ledger has, and
+status and topology, which have rates and ages, at their intervals.
 tests/run/test_live.py hears each.
 """
 
@@ -10,64 +11,64 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from headrace.api.resources.topology import Topology
 from headrace.api.shapes import StatusReport
 from headrace.compile.subscribe import streams_of
 from headrace.core.errors import NotFound
 from headrace.core.report import Report
-from headrace.core.time import MILLISECOND, SECOND
+from headrace.core.time import SECOND
 from headrace.run.observatory.counting import count
 from headrace.run.observatory.disk import Growth
-from headrace.run.observatory.observatory import StoreObservatory
 from headrace.run.observatory.samples import Sampler
-from headrace.run.observatory.subject import Subject
+from headrace.run.observatory.subject import ObservatoryCache, Subject
+from headrace.run.observatory.topology import topology_of
 from headrace.serving import ledger
-from headrace.serving.board import Board, Topic
+from headrace.serving.board import Board, LiveTopic
 from headrace.serving.catalog import read_plan
 from headrace.serving.hearer import Hearer
 from headrace.serving.ledger import Alerts, Wanted
 from headrace.serving.progress import read_stream
 
 STATUS_US = SECOND  # reading the master's version costs more than the store
-# Twice a second. A little less, because a look that comes a moment too early would be left out.
-TOPOLOGY_US = 400 * MILLISECOND
+TOPOLOGY_US = SECOND // 2
 VIEW = "view:"
 
 
-class LiveObservatory(StoreObservatory):
+class LiveObservatory:
     """Looks at a project that runs in this process, and tells what changes."""
 
     def __init__(self, subject: Subject, report: Report = lambda kind, fields: None) -> None:
-        super().__init__(subject)
-        self.growth = growth = Growth()
+        self.subject, growth = subject, Growth()
         self.sampler = Sampler(
             partial(count, subject),
             lambda now: growth.add(now, subject.layout),
             subject.store.clock,
             report,
         )
-        self.samples = self.sampler.samples
+        self.memory = ObservatoryCache(self.sampler.samples, growth)
         live = subject.project.settings.live
-        self.board = Board(live, self.topic, subject.store.clock, report)
+        changes = subject.store.db.changes
+        self.board = Board(live, self.topic, changes, subject.store.clock, report)
 
     def start(self) -> None:
         self.sampler.start()
 
     def stop(self) -> None:
-        self.board.stop()
+        self.board.broadcast.stop()
         self.sampler.stop()
 
     def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearer:
         return self.board.join(topics, news)
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> LiveTopic:
         """The topic of this name; NotFound if there is none."""
         interval = self.subject.project.settings.live.interval_us
         if name == "status":
-            return Topic(name, self._status, interval_us=max(STATUS_US, interval))
+            return LiveTopic(name, self._status, interval_us=max(STATUS_US, interval))
         if name == "topology":
-            return Topic(name, self.topology, interval_us=max(TOPOLOGY_US, interval))
+            return LiveTopic(name, self.topology, interval_us=max(TOPOLOGY_US, interval))
         if name == "alerts":
-            return Topic(name, self._alerts, self._alerts_mark, interval)
+            return LiveTopic(name, self._alerts, self._alerts_mark, interval)
         if name.startswith(VIEW):
             return self._view_topic(name, interval)
         raise NotFound(
@@ -75,13 +76,16 @@ class LiveObservatory(StoreObservatory):
             hint="there are: status, topology, alerts, and view:NAME for each view.",
         )
 
-    def _view_topic(self, name: str, interval: int) -> Topic:
+    def _view_topic(self, name: str, interval: int) -> LiveTopic:
         view = name.removeprefix(VIEW)
         plan = self.subject.deployed()
         if (found := plan.view(view)) is None or found not in plan.shown_views:
             known = ", ".join(view.name for view in plan.shown_views) or "none"
             raise NotFound(f"there is no view '{view[:80]}'", hint=f"there are: {known}.")
-        return Topic(name, partial(self._view, view), partial(self._view_mark, view), interval)
+        return LiveTopic(name, partial(self._view, view), partial(self._view_mark, view), interval)
+
+    def topology(self) -> Topology:
+        return topology_of(self.subject, self.memory.samples, self.memory.reads)
 
     def _status(self) -> StatusReport:
         return StatusReport.of(self.subject.status())

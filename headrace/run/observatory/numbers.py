@@ -8,24 +8,28 @@ tests/run/test_topology.py reads each judgement.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from headrace.api.observed.topology import Detail, Health
-from headrace.api.service import Status, StreamStatus
+from headrace.api.resources.topology import Detail, Health
+from headrace.api.service import ProjectStatus, StreamStatus
 from headrace.compile.plan import Plan
 from headrace.core.position import Position
+from headrace.core.problems import Problem
 from headrace.core.rule import view_of
 from headrace.core.time import MILLISECOND, MINUTE, duration_text
-from headrace.define.definitions import Pace
-from headrace.define.pace import paced
+from headrace.define.definitions import PaceDefinition
+from headrace.define.pace import with_pace
 from headrace.run.observatory.aside import aside_text
 from headrace.run.observatory.graph import Place
 from headrace.run.observatory.subject import Subject
 from headrace.run.observatory.waiting import waited_ms
 from headrace.serving.history import read_epochs
+from headrace.serving.store import VersionState
 from headrace.serving.watches import WatchStatus
 
+_BATCH = ("archive", "batch", "tidy")
+_WELL: tuple[Health, str] = "ok", ""
 BAD_WAITS = 6  # so many times what is a warning, and it is bad
 ARCHIVE_INTERVALS_MAX = 6
 EPOCHS_MEASURED = 10
@@ -33,7 +37,7 @@ BUSY_US = MINUTE  # after so long without an epoch, none is in the way of the ne
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NodeMetrics:
     """What is known of a place, and how well it is."""
 
     health: Health = "ok"
@@ -43,12 +47,23 @@ class Numbers:
     watermark_gap_ms: int | None = None
     saturation: float | None = None
     detail: Detail = field(default_factory=dict)
+    what: str = ""  # of the place is unwell
+    since: str | None = None
+
+    def hindered(self, problem: Problem | None) -> NodeMetrics:
+        """The same, unwell by what a part of the run has noted, if there is such a problem."""
+        if problem is None:
+            return self
+        said, since = problem.message, problem.since
+        return replace(self, health=problem.level, reason=said, what=problem.what, since=since)
 
 
 class Judging:
     """Looks at every place once."""
 
-    def __init__(self, subject: Subject, plan: Plan, status: Status, watches: list[WatchStatus]):
+    def __init__(
+        self, subject: Subject, plan: Plan, status: ProjectStatus, watches: list[WatchStatus]
+    ):
         self.subject, self.plan, self.status = subject, plan, status
         signs = subject.signs()
         self.running, self.problems = signs.running, signs.problems
@@ -56,48 +71,51 @@ class Judging:
         self.watches = {watch.name: watch for watch in watches}
         self.now_us = subject.store.clock()
 
-    def numbers(self, place: Place) -> Numbers:
-        judge: Callable[[str], Numbers] = getattr(self, f"_{place.kind}")
+    def numbers(self, place: Place) -> NodeMetrics:
+        judge: Callable[[str], NodeMetrics] = getattr(self, f"_{place.kind}")
         return judge(place.name)
 
-    def _problem(self, *keys: str) -> str:
-        return next((self.problems[key] for key in keys if key in self.problems), "")
+    def _problem(self, kind: str, name: str, *whats: str) -> Problem | None:
+        """What is noted of a subject, or of some things of it; what is bad before warnings."""
+        own = [one for one in self.problems if (one.kind, one.name) == (kind, name)]
+        found = [one for one in own if not whats or one.what in whats]
+        return min(found, key=lambda one: one.level != "bad", default=None)
 
-    def _source(self, name: str) -> Numbers:
-        problem = self._problem(f"ingest {name}")
-        detail: Detail = {"source": self.streams[name].source}
-        return Numbers("bad" if problem else "ok", problem, detail=detail)
+    def _source(self, name: str) -> NodeMetrics:
+        numbers = NodeMetrics(detail={"source": self.streams[name].source})
+        return numbers.hindered(self._problem("source", name))
 
-    def _log(self, name: str) -> Numbers:
+    def _log(self, name: str) -> NodeMetrics:
         balance = self.streams[name].balance
         off = f"the balance of stream '{name}' is off by {balance.off:,}" if balance.off else ""
         detail: Detail = {"accepted": balance.accepted, "in_log": balance.in_log}
-        return Numbers("bad" if off else "ok", off, detail=detail)
+        return NodeMetrics("bad" if off else "ok", off, detail=detail, what="balance")
 
-    def _master(self, name: str) -> Numbers:
+    def _master(self, name: str) -> NodeMetrics:
         stream = self.streams[name]
         end, archived = Position(tuple(stream.end)), Position(tuple(stream.archived))
         waited = self._waited(stream, archived)
         allowed = ARCHIVE_INTERVALS_MAX * self.subject.project.settings.archive.interval_us // 1000
-        problem = self._problem(f"archive {name}", f"batch {name}", f"tidy {name}")
-        health: Health = "bad" if problem else "ok"
-        if not problem and waited is not None and waited > allowed:
+        health, reason = _WELL
+        if waited is not None and waited > allowed:
             at_least = duration_text(allowed * MILLISECOND)
             health = "warn"
-            problem = f"events of '{name}' have waited for the archive for more than {at_least}"
+            reason = f"events of '{name}' have waited for the archive for more than {at_least}"
         balance = stream.balance
         detail: Detail = {
             "events": balance.events,
             "duplicates": balance.duplicates,
             "dead_letters": balance.dead_letters,
         }
-        return Numbers(health, problem, end.latest(archived) - archived, waited, detail=detail)
+        lag = end.latest(archived) - archived
+        numbers = NodeMetrics(health, reason, lag, waited, detail=detail, what="waiting")
+        return numbers.hindered(self._problem("flow", name, *_BATCH))
 
     def _waited(self, stream: StreamStatus, position: Position) -> int | None:
         reader = self.subject.log_reader(self.plan.stream(stream.name))
         return waited_ms(reader, position, Position(tuple(stream.end)), self.now_us)
 
-    def _speed(self, flow: str) -> Numbers:
+    def _speed(self, flow: str) -> NodeMetrics:
         state = self.subject.store.stream(flow)
         ends = [self.streams[stream.name] for stream in state.plan.streams]
         pairs = list(zip(ends, state.plan.positions(state.position), strict=True))
@@ -114,7 +132,10 @@ class Judging:
             "idle_partitions": sum(len(stream.idle) for stream in ends),
         }
         gap = (self.now_us - mark) // 1000 if mark is not None else None
-        return Numbers(health, reason, lag, waited, gap, saturation, detail)
+        numbers = NodeMetrics(health, reason, lag, waited, gap, saturation, detail, "waiting")
+        # A joined flow has this place only, so what batch has noted of it is shown here too.
+        whats = ("speed", *_BATCH) if state.plan.joined else ("speed",)
+        return numbers.hindered(self._problem("flow", flow, *whats))
 
     def _pace(self, flow: str) -> tuple[float | None, float | None]:
         """The time of an epoch, and as a share of the trigger's interval while there are epochs."""
@@ -129,14 +150,12 @@ class Judging:
 
     def _trigger_us(self, flow: str) -> int:
         streams = self.subject.store.stream(flow).plan.streams
-        pace = streams[0].pace if len(streams) == 1 else Pace()
-        return paced(self.subject.project.settings.speed, pace).trigger_us
+        pace = streams[0].pace if len(streams) == 1 else PaceDefinition()
+        return with_pace(self.subject.project.settings.speed, pace).trigger_us
 
     def _speed_health(
         self, flow: str, waited: int | None, saturation: float | None
     ) -> tuple[Health, str]:
-        if problem := self._problem(f"speed {flow}"):
-            return "bad", problem
         allowed_us = self.subject.project.settings.watchdog.wait_us + self._trigger_us(flow)
         if waited is not None and waited * 1000 > allowed_us:
             far = waited * 1000 > BAD_WAITS * allowed_us
@@ -145,18 +164,17 @@ class Judging:
             return "bad" if far else "warn", said
         if saturation is not None and saturation >= 1:
             return "warn", f"an epoch of '{flow}' takes longer than its trigger's interval"
-        return "ok", ""
+        return _WELL
 
-    def _stream(self, name: str) -> Numbers:
-        return Numbers()
+    def _stream(self, name: str) -> NodeMetrics:
+        return NodeMetrics()
 
-    def _table(self, name: str) -> Numbers:
-        problem = self._problem("tables")
+    def _table(self, name: str) -> NodeMetrics:
         table = next((table for table in self.status.tables if table.name == name), None)
         detail: Detail = {"version": table.version, "loaded_at": table.loaded_at} if table else {}
-        return Numbers("bad" if problem else "ok", problem, detail=detail)
+        return NodeMetrics(detail=detail).hindered(self._problem("table", name))
 
-    def _view(self, name: str) -> Numbers:
+    def _view(self, name: str) -> NodeMetrics:
         view = next(view for view in self.status.views if view.name == name)
         detail: Detail = {
             "kind": view.kind,
@@ -166,14 +184,13 @@ class Judging:
             "differences": view.differences,
         }
         if view.differences:
-            return Numbers(
-                "bad", f"the audit found {view.differences:,} differences", detail=detail
-            )
-        if view.state == "building" and self.running:
-            return Numbers("warn", f"view '{name}' is being built", detail=detail)
+            said = f"the audit found {view.differences:,} differences"
+            return NodeMetrics("bad", said, detail=detail, what="audit")
+        if view.state == VersionState.BUILDING and self.running:
+            return NodeMetrics("warn", f"view '{name}' is being built", detail=detail, what="build")
         if said := self._given_up(name):
-            return Numbers("warn", said, detail=detail)
-        return Numbers(detail=detail)
+            return NodeMetrics("warn", said, detail=detail, what="pattern")
+        return NodeMetrics(detail=detail)
 
     def _given_up(self, view: str) -> str:
         """What is to be said of keys for which the search for the view's pattern was given up."""
@@ -181,33 +198,41 @@ class Judging:
         with self.subject.store.read() as db:
             return aside_text(db, plan) if plan else ""
 
-    def _rule(self, name: str) -> Numbers:
+    def _rule(self, name: str) -> NodeMetrics:
         rule = next((rule for rule in self.status.rules if rule.name == name), None)
         if rule is None:
-            return Numbers("idle")
+            return NodeMetrics("idle")
         told = rule.numbers
         detail: Detail = {"alerts": told.alerts, "open": told.open, "failed": told.failed}
         detail |= {"waiting": told.waiting, "severity": rule.severity}
-        if problem := self._problem(f"rule {name}"):
-            return Numbers("bad", problem, detail=detail)
+        if problem := self._rule_problem(name):
+            return NodeMetrics(detail=detail).hindered(problem)
         if rule.state != "enabled":
-            return Numbers("idle", f"rule '{name}' is disabled", detail=detail)
+            return NodeMetrics("idle", f"rule '{name}' is disabled", detail=detail)
         if told.failed:
-            return Numbers("warn", f"{told.failed:,} notifications have failed", detail=detail)
+            said = f"{told.failed:,} notifications have failed"
+            return NodeMetrics("warn", said, detail=detail, what="notifications")
         if said := self._given_up(view_of(name)):
-            return Numbers("warn", said, detail=detail)
-        return Numbers(detail=detail)
+            return NodeMetrics("warn", said, detail=detail, what="pattern")
+        return NodeMetrics(detail=detail)
 
-    def _watch(self, name: str) -> Numbers:
+    def _rule_problem(self, name: str) -> Problem | None:
+        """Of the rule itself, or of an action that it notifies, which is no place of its own."""
+        rules = [rule for rule in self.plan.rules if rule.name == name]
+        names = (destination.name for rule in rules for destination in rule.destinations)
+        notified = (self._problem("action", name) for name in names)
+        return self._problem("rule", name) or next(filter(None, notified), None)
+
+    def _watch(self, name: str) -> NodeMetrics:
         watch = self.watches[name]
-        return Numbers(detail={"matches": watch.matches, "severity": watch.severity})
+        return NodeMetrics(detail={"matches": watch.matches, "severity": watch.severity})
 
-    def _sink(self, name: str) -> Numbers:
+    def _sink(self, name: str) -> NodeMetrics:
         sink = next(sink for sink in self.status.sinks if sink.name == name)
-        problem = self._problem(f"sink {name}")
         detail: Detail = {
             "delivered": sink.delivered,
             "dropped": sink.dropped,
             "guarantee": sink.guarantee,
         }
-        return Numbers("bad" if problem else "ok", problem, sink.waiting, detail=detail)
+        numbers = NodeMetrics(lag_events=sink.waiting, detail=detail)
+        return numbers.hindered(self._problem("sink", name))

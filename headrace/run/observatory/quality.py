@@ -12,18 +12,19 @@ from typing import Any
 
 import msgspec
 
-from headrace.api.observed.balance import BalanceReport
-from headrace.api.observed.quality import (
+from headrace.api.resources.balance import BalanceReport
+from headrace.api.resources.quality import (
     LatenessBucket,
     NullShare,
     Quality,
+    QualityRequest,
     ReasonCount,
     StreamQuality,
     UndeclaredField,
 )
 from headrace.api.service import StreamStatus
 from headrace.compile.plan import StreamPlan
-from headrace.core.event import LATENESS, RAW, STATUS, Status
+from headrace.core.event import LATENESS, RAW, STATUS, EventStatus
 from headrace.core.json_path import JsonPath
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
@@ -36,7 +37,7 @@ SAMPLE_MAX = 5_000
 LETTERS_MAX = 2_000
 FIELDS_MAX, EXAMPLE_MAX = 100, 80
 BUCKETS_MS = (0, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
-_EVENTS = f"WHERE {STATUS} = {int(Status.EVENT)}"
+_EVENTS = f"WHERE {STATUS} = {int(EventStatus.EVENT)}"
 # What differs between two letters with the same mistake.
 _VALUES = re.compile(r", not .*$| \(?(at )?byte \d+\)?|: '?[-+.\deE]+'?…?$", re.DOTALL)
 # A JSON value by its first character; what is not here is a number.
@@ -47,7 +48,7 @@ _JSON_TYPES = {
 _fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def quality_of(subject: Subject) -> Quality:
+def quality_of(subject: Subject, asked: QualityRequest) -> Quality:
     """All streams, one after the other."""
     plan, status = subject.deployed(), {stream.name: stream for stream in subject.status().streams}
     found = [_quality(subject, stream, status[stream.name]) for stream in plan.streams]
@@ -69,7 +70,7 @@ def _quality(subject: Subject, stream: StreamPlan, status: StreamStatus) -> Stre
         status.late,
         sum(status.position),
         sum(known.records.values()),
-        known.records[Status.DUPLICATE.word],
+        known.records[EventStatus.DUPLICATE.word],
         known.total,
         _reasons(known.newest),
         undeclared,

@@ -14,9 +14,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from headrace.api.observed.events import EventRecord
+from headrace.api.resources.events import EventRecord
 from headrace.audit.computed import register_computed
-from headrace.audit.events import every, register_range
+from headrace.audit.events import records_name, register_range
 from headrace.audit.limits import within_time
 from headrace.audit.raw_json import register_raw_json
 from headrace.compile.plan import ColumnPlan, StreamPlan
@@ -29,7 +29,7 @@ from headrace.core.event import (
     RAW,
     REASON,
     STATUS,
-    Status,
+    EventStatus,
 )
 from headrace.core.position import Position, PositionRange
 from headrace.define.definitions import StreamDefinition
@@ -80,13 +80,13 @@ class Records:
         partition, offset, arrived, status, reason, late, lateness, _ = row[: len(_HIDDEN)]
         names = (column.name for column in self.columns)
         body = {n: shown_value(v) for n, v in zip(names, row[len(_HIDDEN) :], strict=True)}
-        cut, event = not whole and len(raw) > SHOWN_MAX, status == Status.EVENT
+        cut, event = not whole and len(raw) > SHOWN_MAX, status == EventStatus.EVENT
         mark, known = self.stream.watermark, event and self.lateness_known
         return EventRecord(
             partition,
             offset,
             str(shown_value(arrived)),
-            Status(status).word,  # type: ignore[arg-type]
+            EventStatus(status).word,  # type: ignore[arg-type]
             reason,
             body[mark[0]] if mark and event else None,
             bool(late) if known else None,
@@ -140,7 +140,7 @@ def records_of(subject: Subject, stream: StreamPlan, range: PositionRange) -> It
         with within_time(connection, query.seconds_max):
             register_raw_json(connection)
             known = register_range(connection, stream, range, subject.layout, query.scan_max)
-            computed = register_computed(connection, stream, every(stream.name), _COMPUTED)
+            computed = register_computed(connection, stream, records_name(stream.name), _COMPUTED)
             columns = [c for c in stream.columns if c.generated is None or c.name in computed]
             yield Records(connection, stream, definition, known, tuple(columns))
     finally:

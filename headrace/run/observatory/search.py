@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace.api.observed.events import EventRecord, Events, EventsWanted
+from headrace.api.resources.events import EventPage, EventRecord, EventsRequest
 from headrace.compile.plan import StreamPlan
 from headrace.core.errors import BadRequest, NotFound
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
@@ -41,27 +41,27 @@ class _Page:
         return Position(tuple(lower))
 
 
-def search(subject: Subject, name: str, wanted: EventsWanted) -> Events:
+def search(subject: Subject, asked: EventsRequest) -> EventPage:
     """The newest records for which all conditions hold."""
-    stream = subject.stream_plan(name)
-    conditions = conditions_of(stream, wanted)
-    page = _page(subject, stream, wanted, bool(conditions))
+    stream = subject.stream_plan(asked.stream)
+    conditions = conditions_of(stream, asked)
+    page = _page(subject, stream, asked, bool(conditions))
     if not len(page.range):
-        return Events([], None, 0)
+        return EventPage([], None, 0)
     where = " AND ".join(f"({condition.sql})" for condition in conditions) or "true"
     values = [value for condition in conditions for value in condition.values]
     with records_of(subject, stream, page.range) as records:
-        _check_computed(records, wanted)
-        found = records.shown(f"WHERE {where} {_NEWEST}", [*values, wanted.limit])
-    position = page.after(found, wanted.limit) if wanted.offset is None else None
-    return Events(found, str(position) if position else None, len(page.range))
+        _check_computed(records, asked)
+        found = records.shown(f"WHERE {where} {_NEWEST}", [*values, asked.limit])
+    position = page.after(found, asked.limit) if asked.offset is None else None
+    return EventPage(found, str(position) if position else None, len(page.range))
 
 
-def _check_computed(records: Records, wanted: EventsWanted) -> None:
+def _check_computed(records: Records, wanted: EventsRequest) -> None:
     known = {column.name.lower() for column in records.columns}
     for column in records.stream.schema.computed:
         if column.name.lower() not in known and any(
-            name.lower() == column.name.lower() for name, _ in wanted.fields
+            name.lower() == column.name.lower() for name, _ in wanted.values
         ):
             raise BadRequest(
                 f"events cannot be searched by '{column.name}', which only Spark can compute",
@@ -69,7 +69,7 @@ def _check_computed(records: Records, wanted: EventsWanted) -> None:
             )
 
 
-def _page(subject: Subject, stream: StreamPlan, wanted: EventsWanted, narrowed: bool) -> _Page:
+def _page(subject: Subject, stream: StreamPlan, wanted: EventsRequest, narrowed: bool) -> _Page:
     end = log_end(subject, stream)
     upper = list(end.earliest(_before(stream, wanted.before, end)).offsets)
     asked = _partitions(stream, wanted.partition)

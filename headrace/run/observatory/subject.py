@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from headrace.api.observed.about import Rebuild
-from headrace.api.service import Status
+from headrace.api.resources.view_detail import RebuildProgress
+from headrace.api.service import ProjectStatus
 from headrace.compile.plan import Plan, StreamPlan
+from headrace.core.position import PositionRange
+from headrace.core.problems import Problem
+from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.log.protocol import LogReader
 from headrace.master.table import MasterTable
+from headrace.run.observatory.disk import Growth
+from headrace.run.observatory.graph import LastReads
+from headrace.run.observatory.samples import Samples
 from headrace.run.questions import Questions
+from headrace.run.rulebook import StoreRulebook
+from headrace.run.watchbook import StoreWatchbook
 from headrace.serving.sqlite_store import SqliteStore
 
 
@@ -25,11 +33,22 @@ class Signs:
     started_at_us: int | None = None
     spark_version: str | None = None
     jvm_pid: int | None = None
-    problems: Mapping[str, str] = field(default_factory=dict)
-    # For a stream: what Spark says of its newest micro-batches.
-    progress: Callable[[str], list[Any]] = lambda stream: []
+    problems: Sequence[Problem] = ()
+    # For a flow: the milliseconds that its newest epochs spent in each phase.
+    phases: Callable[[str], dict[PositionRange, dict[str, int]]] = lambda flow: {}
     # For a flow and a view of it: the rebuild that could be, waits or runs.
-    rebuild: Callable[[str, str], Rebuild | None] = lambda flow, view: None
+    rebuild: Callable[[str, str], RebuildProgress | None] = lambda flow, view: None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservatoryCache:
+    """What is kept between two questions: samples of counters, for rates, and how the disk grows,
+    both only where the project runs; and what its definitions read.
+    """
+
+    samples: Samples = field(default_factory=Samples)
+    growth: Growth | None = None
+    reads: LastReads = field(default_factory=LastReads)
 
 
 class Subject(Protocol):
@@ -37,10 +56,16 @@ class Subject(Protocol):
     store: SqliteStore
     layout: Layout
     questions: Questions
+    memory: ObservatoryCache
+    rule_service: StoreRulebook
+    watch_service: StoreWatchbook
 
-    def status(self) -> Status: ...
+    def status(self) -> ProjectStatus: ...
 
     def signs(self) -> Signs: ...
+
+    def functions(self) -> tuple[FunctionDefinition, ...]:
+        """The functions that the project gives itself."""
 
     def deployed(self) -> Plan: ...
 

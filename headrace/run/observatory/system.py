@@ -11,37 +11,44 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from headrace.api.observed.system import ProcessShape, SettingShape, SparkShape, System
+from headrace.api.resources.system import (
+    ProcessShape,
+    SettingShape,
+    SparkShape,
+    System,
+    SystemRequest,
+)
 from headrace.core.time import SECOND, duration_text, iso
 from headrace.core.version import __version__
 from headrace.define.setting import key_of
 from headrace.define.settings import Settings, documented
-from headrace.run.observatory.disk import Growth, disk_of
+from headrace.run.observatory.disk import disk_of
 from headrace.run.observatory.subject import Signs, Subject
 from headrace.serving.sqlite_files import sqlite_version
 
 _PACKAGES = ("pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "msgspec", "starlette")
-_SECRET = re.compile(r"secret|password|passwd|token|credential|key", re.IGNORECASE)
+_SECRET = re.compile(r"(secret|_key)(_before)?$")  # of our own settings
+_SECRET_CONF = re.compile(r"secret|password|passwd|token|credential|key", re.IGNORECASE)
 SET, HIDDEN = "set", "•••"
 
 
-def system_of(subject: Subject, growth: Growth | None) -> System:
+def system_of(subject: Subject, asked: SystemRequest) -> System:
     """How the process, its engine and its disk are doing."""
     now, signs = subject.store.clock(), subject.signs()
     return System(
         iso(now),
-        _process(signs, now),
+        _process(signs, now, subject.questions.reader.model.bytes),
         _spark(subject.project.settings, signs),
-        disk_of(subject.layout, growth),
+        disk_of(subject.layout, subject.memory.growth),
         _versions(),
         list(_settings(subject.project.settings)),
     )
 
 
-def _process(signs: Signs, now_us: int) -> ProcessShape:
-    began = signs.started_at_us
+def _process(signs: Signs, now_us: int, kept: int) -> ProcessShape:
+    began, pid = signs.started_at_us, os.getpid()
     uptime = (now_us - began) / SECOND if began is not None else None
-    return ProcessShape(os.getpid(), memory_of(os.getpid()), threading.active_count(), uptime)
+    return ProcessShape(pid, memory_of(pid), threading.active_count(), uptime, kept)
 
 
 def _spark(settings: Settings, signs: Signs) -> SparkShape:
@@ -79,7 +86,7 @@ def _versions() -> dict[str, str]:
 def _settings(settings: Settings) -> Iterator[SettingShape]:
     values = dict(_values(settings))
     for name, default, meaning in documented():
-        value, secret = values[name], bool(_SECRET.search(name.rpartition(".")[2]))
+        value, secret = values[name], bool(_SECRET.search(name))
         shown = (SET if value else "") if secret else _text(value)
         changed = shown != _text(default) and name != "name"
         yield SettingShape(name, shown, _text(default), meaning, changed, secret)
@@ -104,6 +111,6 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        pairs = ((k, HIDDEN if _SECRET.search(k) else v) for k, v in value.items())
+        pairs = ((k, HIDDEN if _SECRET_CONF.search(k) else v) for k, v in value.items())
         return ", ".join(f"{k} = {v}" for k, v in pairs)
     return ", ".join(value) if isinstance(value, (tuple, list)) else str(value)

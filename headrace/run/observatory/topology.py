@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from headrace.api.observed.topology import Edge, Health, Node, Topology
-from headrace.api.service import Status
+from headrace.api.resources.topology import Edge, Health, Node, Topology, TopologyRequest
+from headrace.api.service import ProjectStatus
 from headrace.compile.lineage import reads_of
 from headrace.compile.plan import Plan
 from headrace.core.time import iso
 from headrace.run.observatory.graph import Graph, Place, Reads, graph_of
-from headrace.run.observatory.numbers import Judging, Numbers
+from headrace.run.observatory.numbers import Judging, NodeMetrics
 from headrace.run.observatory.samples import Samples
 from headrace.run.observatory.subject import Subject
 from headrace.serving import watches
@@ -32,8 +32,12 @@ class _Judged:
     """A place with its numbers and what explains them."""
 
     place: Place
-    numbers: Numbers
+    numbers: NodeMetrics
     cause: str | None = None
+
+
+def topology(subject: Subject, asked: TopologyRequest) -> Topology:
+    return topology_of(subject, subject.memory.samples, subject.memory.reads)
 
 
 def topology_of(subject: Subject, samples: Samples | None, reads: Reads = reads_of) -> Topology:
@@ -47,7 +51,7 @@ def topology_of(subject: Subject, samples: Samples | None, reads: Reads = reads_
 
 class _Looking:
     def __init__(
-        self, subject: Subject, plan: Plan, status: Status, samples: Samples, reads: Reads
+        self, subject: Subject, plan: Plan, status: ProjectStatus, samples: Samples, reads: Reads
     ) -> None:
         with subject.store.read() as db:
             active = watches.statuses(db, ACTIVE)
@@ -84,7 +88,7 @@ class _Looking:
             judged.cause,
         )
 
-    def _shown(self, numbers: Numbers, rate: float | None) -> tuple[Health, str]:
+    def _shown(self, numbers: NodeMetrics, rate: float | None) -> tuple[Health, str]:
         if not self.running and numbers.health != "bad":
             return "idle", STOPPED
         if numbers.health == "ok" and rate == 0 and not numbers.lag_events:

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.api.observed.events import CountedIn, EventRecord, EventTrace, TakenBy
+from headrace.api.resources.events import (
+    AffectedRow,
+    CommitRecord,
+    EventRecord,
+    EventRequest,
+    EventTrace,
+)
 from headrace.audit.counted import OneEvent, counted_rows
 from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.errors import HeadraceError, NotFound
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
-from headrace.run.compiling import functions_of
 from headrace.run.observatory.records import log_end, records_of
 from headrace.run.observatory.subject import Subject
 from headrace.serving import ledger
@@ -25,9 +30,10 @@ from headrace.serving.watches import names_of
 ALERTS_MAX = 100
 
 
-def trace(subject: Subject, name: str, partition: int, offset: int) -> EventTrace:
+def trace(subject: Subject, asked: EventRequest) -> EventTrace:
     """Follow the event at a place of the log."""
-    stream, plan = subject.stream_plan(name), subject.deployed()
+    partition, offset = asked.partition, asked.offset
+    stream, plan = subject.stream_plan(asked.stream), subject.deployed()
     record, event = _event(subject, plan, stream, partition, offset)
     with subject.store.read() as db:
         epoch = _epoch(db, stream.name, partition, offset)
@@ -56,25 +62,25 @@ def _event(
             raise NotFound(f"the event at offset {offset} of partition {partition} is not there")
         table = records.connection.sql(f"FROM {records.relation}").to_arrow_table()
         functions, seconds = (
-            functions_of(subject.project),
+            subject.functions(),
             subject.project.settings.query.seconds_max,
         )
         one = OneEvent(plan, stream, table, subject.project.folder, functions, seconds)
     return found[0], one
 
 
-def _epoch(db: Transaction, flow: str, partition: int, offset: int) -> TakenBy | None:
+def _epoch(db: Transaction, flow: str, partition: int, offset: int) -> CommitRecord | None:
     for epoch in read_epochs(db, flow):
         first, after = epoch.range.lower.offsets[partition], epoch.range.upper.offsets[partition]
         if first <= offset < after:
-            return TakenBy(epoch.number, iso(epoch.committed_at))
+            return CommitRecord(epoch.number, iso(epoch.committed_at))
     return None
 
 
-def _generation(db: Transaction, flow: str, partition: int, offset: int) -> TakenBy | None:
+def _generation(db: Transaction, flow: str, partition: int, offset: int) -> CommitRecord | None:
     """The first that has taken the event."""
     found = [g for g in read_generations(db, flow) if g.boundary.offsets[partition] > offset]
-    return TakenBy(found[-1].number, iso(found[-1].promoted_at)) if found else None
+    return CommitRecord(found[-1].number, iso(found[-1].promoted_at)) if found else None
 
 
 def _alerts(
@@ -93,13 +99,13 @@ def _archived(subject: Subject, stream: StreamPlan) -> Position:
     return version.position if version else Position.start(stream.partitions)
 
 
-def _views(subject: Subject, event: OneEvent) -> Iterator[CountedIn]:
+def _views(subject: Subject, event: OneEvent) -> Iterator[AffectedRow]:
     for view in event.plan.shown_views:
-        if not view.kept or event.stream.name not in view.stream.split("+"):
+        if event.stream.name not in view.streams:
             continue
         try:
             rows = counted_rows(event, subject.store, view.name)
         except HeadraceError as error:
-            yield CountedIn(view.name, None, None, error.message)
+            yield AffectedRow(view.name, None, None, error.message)
             continue
-        yield from (CountedIn(view.name, row.shown_key, row.shown) for row in rows)
+        yield from (AffectedRow(view.name, row.shown_key, row.shown) for row in rows)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from headrace.api.observed.catalog import FunctionShape
+from headrace.api.resources.catalog import FunctionShape
+from headrace.compile.window_words import WORDS
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.define.functions import FunctionDefinition
 from headrace.spark.fence_tables import FUNCTIONS
 
-WINDOWS = ("window", "session_window", "landmark_window", "count_window", "punctuated_window")
 _KEYWORDS = """
     ACCUMULATING AFTER ALL AND ANY AS ASC BETWEEN BY CASE CAST CREATE DEFINE DELAY DESC DISCARDING
     DISTINCT ELSE EMIT END EVERY EXISTS FALSE FILTER FROM FULL GROUP HAVING ILIKE IN INNER INTERVAL
@@ -37,7 +37,7 @@ def _own(own: Iterable[FunctionDefinition]) -> Iterator[FunctionShape]:
 
 def _known() -> Iterator[FunctionShape]:
     aggregates = {*AGGREGATES, *SYNONYMS}
-    scalars = {name for name in FUNCTIONS if name.isidentifier()} - aggregates - {*WINDOWS}
+    scalars = {name for name in FUNCTIONS if name.isidentifier()} - aggregates - {*WORDS}
     yield from (FunctionShape(name, "aggregate") for name in sorted(aggregates))
-    yield from (FunctionShape(name, "window") for name in WINDOWS)
+    yield from (FunctionShape(name, "window") for name in WORDS)
     yield from (FunctionShape(name, "scalar") for name in sorted(scalars))

@@ -4,18 +4,19 @@ A state is one column, bytes or text, made by Spark's lift. Each kind has
   merge   several states -> one, in any order and any grouping; NULL never gets here;
   finish  a state, and what the definition says beside it -> the answer's value;
   same    whether two states mean the same, for the audit; None where a state only estimates.
-`register` gives them to a SQLite connection, as SQLite has min and max: `merge_<kind>(a, b)` of two
-values, `merge_<kind>(a)` over rows, and `finish_<kind>(a, …)`. NULL is the zero of each.
+`register` gives them to the reading engine: `merge_<kind>(list)`, `finish_<kind>(state, …)`,
+`same_<kind>(a, b)`, and `cut_<kind>(state)` of lists. NULL is the zero of each.
 tests/laws/test_merge.py checks the laws of every kind.
 """
 
 from __future__ import annotations
 
 import operator
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import duckdb
 
 from headrace.core.aggregate import Merge
 from headrace.serving.states import collected, count_min, decimals, hll, ids, kll, shapes, top_k
@@ -25,24 +26,33 @@ Stored = Any  # bytes or text, as the store keeps it
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How one kind of state is merged, read and compared."""
+    """How one kind of state is merged, read and compared. `type` is DuckDB's type of it, `finished`
+    that of what is read.
+    """
 
+    type: str
     merge: Callable[[Sequence[Stored]], Stored]
     finish: Callable[..., Any]
+    finished: str
     same: Callable[[Stored, Stored], bool] | None = None
+    cut: Callable[[Stored], bool] | None = None
+
+
+def _listed(merge: Callable[[Sequence[str]], str], show: Callable[[str], str]) -> State:
+    return State("VARCHAR", merge, show, "VARCHAR", collected.same, collected.cut)
 
 
 STATES: dict[Merge, State] = {
-    Merge.HLL: State(hll.merge, hll.count),
-    Merge.KLL: State(kll.merge, kll.quantile),
-    Merge.TOP_K: State(top_k.merge, top_k.top),
-    Merge.COUNT_MIN: State(count_min.merge, count_min.estimate, operator.eq),
-    Merge.COLLECT_LIST: State(collected.merge_lists, collected.show_list, collected.same),
-    Merge.COLLECT_SET: State(collected.merge_sets, collected.show_set, collected.same),
-    Merge.IDS: State(ids.merge, ids.count, ids.same),
-    Merge.DECIMAL_SUM: State(decimals.add, decimals.total, decimals.same),
-    Merge.PAIR: State(shapes.merge_pairs, shapes.pair, shapes.same_pairs),
-    Merge.SHAPE: State(shapes.merge_shapes, shapes.shape, shapes.same_shapes),
+    Merge.HLL: State("BLOB", hll.merge, hll.count, "BIGINT"),
+    Merge.KLL: State("BLOB", kll.merge, kll.quantile, "DOUBLE"),
+    Merge.TOP_K: State("BLOB", top_k.merge, top_k.top, "VARCHAR"),
+    Merge.COUNT_MIN: State("BLOB", count_min.merge, count_min.estimate, "BIGINT", operator.eq),
+    Merge.COLLECT_LIST: _listed(collected.merge_lists, collected.show_list),
+    Merge.COLLECT_SET: _listed(collected.merge_sets, collected.show_set),
+    Merge.IDS: State("BLOB", ids.merge, ids.count, "BIGINT", ids.same),
+    Merge.DECIMAL_SUM: State("VARCHAR", decimals.add, decimals.total, "VARCHAR", decimals.same),
+    Merge.PAIR: State("VARCHAR", shapes.merge_pairs, shapes.pair, "DOUBLE", shapes.same_pairs),
+    Merge.SHAPE: State("VARCHAR", shapes.merge_shapes, shapes.shape, "DOUBLE", shapes.same_shapes),
 }
 
 
@@ -61,35 +71,32 @@ def same(kind: Merge, a: Stored | None, b: Stored | None) -> bool:
     return equal is None or a == b or (a is not None and b is not None and equal(a, b))
 
 
-def register(connection: sqlite3.Connection) -> None:
+def register(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the functions of every kind known in a connection."""
-    for kind in STATES:
-        _register(connection, kind)
+    for kind, state in STATES.items():
+        _register(connection, kind, state)
 
 
-def _register(connection: sqlite3.Connection, kind: Merge) -> None:
-    def two(a: Stored, b: Stored) -> Stored:
-        return merged(kind, (a, b))
+def _register(connection: duckdb.DuckDBPyConnection, kind: Merge, state: State) -> None:
+    def merge(states: list[Stored] | None) -> Stored:
+        return merged(kind, states or ())
 
-    def finish(state: Stored, *said: Any) -> Any:
-        return finished(kind, state, *said)
+    def finish(*said: Any) -> Any:
+        return finished(kind, *said)
 
     def equal(a: Stored, b: Stored) -> bool:
         return same(kind, a, b)
 
-    class All:
-        """The rows of a group, merged at once when all of them are there."""
+    def cut(found: Stored) -> bool | None:
+        return None if found is None or state.cut is None else state.cut(found)
 
-        def __init__(self) -> None:
-            self.states: list[Stored | None] = []
-
-        def step(self, state: Stored) -> None:
-            self.states.append(state)
-
-        def finalize(self) -> Stored:
-            return merged(kind, self.states)
-
-    connection.create_function(f"merge_{kind}", 2, two, deterministic=True)
-    connection.create_aggregate(f"merge_{kind}", 1, All)
-    connection.create_function(f"finish_{kind}", -1, finish, deterministic=True)
-    connection.create_function(f"same_{kind}", 2, equal, deterministic=True)
+    one = state.type
+    for name, function, takes, gives in (
+        ("merge", merge, [f"{one}[]"], one),
+        ("finish", finish, None, state.finished),
+        ("same", equal, [one, one], "BOOLEAN"),
+        ("cut", cut, [one], "BOOLEAN"),
+    ):
+        connection.create_function(
+            f"{name}_{kind}", function, takes, gives, null_handling="special"
+        )

@@ -55,21 +55,24 @@ def _rank(value: Any) -> Any:
     return (1, [_rank(part) for part in value] if isinstance(value, list | tuple) else value)
 
 
-def show_list(state: str, what: str = "items") -> str | bool:
-    return _shown(state, what, lambda item: item["v"])
+def show_list(state: str) -> str:
+    return _shown(state, lambda item: item["v"])
 
 
-def show_set(state: str, what: str = "items") -> str | bool:
-    return _shown(state, what, lambda item: item)
+def show_set(state: str) -> str:
+    return _shown(state, lambda item: item)
 
 
-def _shown(state: str, what: str, value: Callable[[Any], Any]) -> str | bool:
-    """The list as JSON, or whether it was `cut`."""
+def _shown(state: str, value: Callable[[Any], Any]) -> str:
+    """The list as JSON."""
     read = json.loads(state)
-    items, limit = read["items"], read["limit"]
-    if what == "cut":
-        return bool(len(items) > limit)
-    return json.dumps([value(item) for item in items[:limit]])
+    return json.dumps([value(item) for item in read["items"][: read["limit"]]])
+
+
+def cut(state: str) -> bool:
+    """Whether the list was cut at its limit."""
+    read = json.loads(state)
+    return bool(len(read["items"]) > read["limit"])
 
 
 def same(a: str, b: str) -> bool:

@@ -30,6 +30,6 @@ def quantile(sketch: bytes, p: float, inclusive: int) -> float | None:
     if found.is_empty():
         return None
     # The place is found by the p that was written; 0.07 * 100 is more than 7 in doubles.
-    share = Fraction(repr(p)) * found.n
+    share = Fraction(str(p)) * found.n
     place = max(math.ceil(share), 1) if inclusive else math.floor(share) + 1
     return float(found.get_quantile((place - 0.5) / found.n, True))

@@ -1,10 +1,9 @@
-"""What an aggregate is worth over the rows of a group: `aggregate(node, rows)`.
+"""The value of an aggregate over the rows of a group: `aggregate(node, rows)`.
 
-NULL inputs are passed over; of nothing, a count is 0 and everything else NULL. Sums of whole
-numbers are exact, and NULL outside 64 bits (ours: Spark wraps). Variances are computed in
-fractions, so that the reference has no rounding of its own but the last. For max_by and min_by the
-key alone must not be NULL, and among equal keys the event latest in the log wins, by (_offset,
-_partition).
+NULL inputs are ignored; of nothing, a count is 0 and everything else NULL. Sums of whole numbers
+are exact, and NULL outside 64 bits (ours: Spark wraps). Variances are computed in fractions, so
+that the reference has no rounding of its own but the last. For max_by and min_by the key alone must
+not be NULL, and among equal keys the event latest in the log wins, by (_offset, _partition).
 tests/testing/test_aggregates.py has a table of them.
 """
 
@@ -44,7 +43,7 @@ def aggregating(node: exp.Expr) -> bool:
 
 
 def _kind(node: exp.Expr) -> type[exp.Expr] | str:
-    """What the tables below call a node: its type, or the name of a function of ours."""
+    """The key of a node in the tables below: its type, or the name of a function of Headrace."""
     return node.name if isinstance(node, exp.Anonymous) else type(node)
 
 
@@ -74,7 +73,9 @@ def aggregate(node: exp.Expr, rows: list[Row]) -> Value:
 def _of_tuples(
     node: exp.Expr, rows: list[Row], arguments: int, compute: Callable[..., Value]
 ) -> Value:
-    """Of the arguments in each event that has them, in the order of the log; the rest is said."""
+    """Of the arguments in each event that has them, in the order of the log; the others are
+    literals.
+    """
     parts = list(operands(node))
     ordered = sorted(rows, key=log_position)
     keyed = [(log_position(r), tuple(evaluate(p, r) for p in parts[:arguments])) for r in ordered]

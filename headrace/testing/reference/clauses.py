@@ -1,9 +1,8 @@
 """The clauses of a SELECT with every name resolved, as data.
 
-`clauses_of` knows what a clause may speak of: a select item of earlier items, GROUP BY of columns,
-then of items by name or by number, HAVING and ORDER BY of items before columns. Every item has a
-name, and no two the same: an expression without AS is refused, since engines differ in what they
-call it.
+`clauses_of` knows what a clause may name: a select item the earlier items, GROUP BY columns, then
+items by name or by number, HAVING and ORDER BY items before columns. Every item has a name, and no
+two the same: an expression without AS is refused, since engines name it differently.
 tests/testing/test_views.py checks each.
 """
 
@@ -16,7 +15,7 @@ from sqlglot import exp
 
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.testing.reference.aggregates import aggregating
-from headrace.testing.reference.names import Scope, key_column, resolve
+from headrace.testing.reference.names import NameScope, key_column, resolve
 from headrace.testing.reference.windows import window_call
 
 _KNOWN = {
@@ -26,25 +25,25 @@ _KNOWN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SelectItem:
     name: str
     expression: exp.Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortItem:
     expression: exp.Expr
     descending: bool
     nulls_first: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
-    items: tuple[Item, ...]
+class SelectClauses:
+    items: tuple[SelectItem, ...]
     grouped: bool
     keys: tuple[exp.Expr, ...] = ()
     having: exp.Expr | None = None
-    order: tuple[Order, ...] = ()
+    order: tuple[SortItem, ...] = ()
 
     def find(self, test: Callable[[exp.Expr], bool]) -> Iterator[exp.Expr]:
         """The outermost parts of any clause that pass the test."""
@@ -53,7 +52,7 @@ class Clauses:
         for whole in wholes:
             yield from (part for part in whole.dfs(prune=test) if test(part))
 
-    def replaced(self, new: Mapping[exp.Expr, exp.Expr]) -> Clauses:
+    def replaced(self, new: Mapping[exp.Expr, exp.Expr]) -> SelectClauses:
         """The same clauses with these expressions, wherever they stand, replaced."""
 
         def change(whole: exp.Expr) -> exp.Expr:
@@ -68,7 +67,7 @@ class Clauses:
         )
 
 
-def clauses_of(query: exp.Select, scope: Scope) -> Clauses:
+def clauses_of(query: exp.Select, scope: NameScope) -> SelectClauses:
     """Resolve every clause after WHERE."""
     _refuse_unknown(query)
     items = _items(query, scope)
@@ -80,7 +79,7 @@ def clauses_of(query: exp.Select, scope: Scope) -> Clauses:
     order = tuple(_order(node, items, late) for node in _ordered_nodes(query))
     wholes = [*(i.expression for i in items), *(o.expression for o in order)]
     grouped = bool(query.args.get("group") or having or any(map(_aggregates, wholes)))
-    return Clauses(items, grouped, keys, having, order)
+    return SelectClauses(items, grouped, keys, having, order)
 
 
 def _refuse_unknown(query: exp.Select) -> None:
@@ -89,12 +88,14 @@ def _refuse_unknown(query: exp.Select) -> None:
             raise Unsupported(f"the reference does not know the clause {name.strip('_').upper()}")
 
 
-def _items(query: exp.Select, scope: Scope) -> tuple[Item, ...]:
+def _items(query: exp.Select, scope: NameScope) -> tuple[SelectItem, ...]:
     """The select list, stars written out. An item may name the ones before it."""
-    items: list[Item] = []
+    items: list[SelectItem] = []
     for node in query.expressions:
         reach = replace(scope, names={item.name.lower(): item.expression for item in items})
-        items += _star(node, scope) if node.is_star else [Item(name_of(node), _body(node, reach))]
+        items += (
+            _star(node, scope) if node.is_star else [SelectItem(name_of(node), _body(node, reach))]
+        )
     names = [item.name.lower() for item in items]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
@@ -102,20 +103,20 @@ def _items(query: exp.Select, scope: Scope) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def _body(node: exp.Expr, scope: Scope) -> exp.Expr:
+def _body(node: exp.Expr, scope: NameScope) -> exp.Expr:
     return resolve(node.unalias(), scope)
 
 
-def _star(node: exp.Expr, scope: Scope) -> list[Item]:
+def _star(node: exp.Expr, scope: NameScope) -> list[SelectItem]:
     if any(node.find(exp.Star).args.values()):  # type: ignore[union-attr]
         raise Unsupported("the reference does not know * with EXCEPT, REPLACE or RENAME")
     alias = node.text("table").lower()
     wanted = [f for f in scope.fields if not f.hidden and alias in {"", f.key[0]}]
-    return [Item(field.name, key_column(field.key)) for field in wanted]
+    return [SelectItem(field.name, key_column(field.key)) for field in wanted]
 
 
 def name_of(node: exp.Expr) -> str:
-    """What the answer calls a select item."""
+    """The name of a select item in the answer."""
     if isinstance(node, exp.Alias | exp.Column):
         return node.alias_or_name
     if isinstance(node, exp.Dot):
@@ -127,7 +128,9 @@ def name_of(node: exp.Expr) -> str:
     )
 
 
-def _keys(group: exp.Expr | None, items: tuple[Item, ...], scope: Scope) -> tuple[exp.Expr, ...]:
+def _keys(
+    group: exp.Expr | None, items: tuple[SelectItem, ...], scope: NameScope
+) -> tuple[exp.Expr, ...]:
     if group is None:
         return ()
     if group.find(exp.Cube, exp.Rollup, exp.GroupingSets):
@@ -137,7 +140,7 @@ def _keys(group: exp.Expr | None, items: tuple[Item, ...], scope: Scope) -> tupl
     return tuple(_by_number(node, items) or resolve(node, scope) for node in group.expressions)
 
 
-def _by_number(node: exp.Expr, items: tuple[Item, ...]) -> exp.Expr | None:
+def _by_number(node: exp.Expr, items: tuple[SelectItem, ...]) -> exp.Expr | None:
     if not node.is_int:
         return None
     number = int(node.name)
@@ -151,11 +154,11 @@ def _ordered_nodes(query: exp.Select) -> list[exp.Expr]:
     return list(order.expressions) if order else []
 
 
-def _order(node: exp.Expr, items: tuple[Item, ...], scope: Scope) -> Order:
+def _order(node: exp.Expr, items: tuple[SelectItem, ...], scope: NameScope) -> SortItem:
     whole = _by_number(node.this, items) or resolve(node.this, scope)
     descending = bool(node.args.get("desc"))
     # sqlglot fills in Spark's default: NULLs first when ascending, last when descending.
-    return Order(whole, descending, bool(node.args.get("nulls_first")))
+    return SortItem(whole, descending, bool(node.args.get("nulls_first")))
 
 
 def _aggregates(node: exp.Expr) -> bool:

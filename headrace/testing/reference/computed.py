@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.testing.reference.expressions import evaluate
-from headrace.testing.reference.names import HIDDEN, Field, Scope, read, resolve
+from headrace.testing.reference.names import HIDDEN, NameScope, VisibleColumn, read, resolve
 
 
 def computed(expressions: Mapping[str, str], event: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,7 +18,9 @@ def computed(expressions: Mapping[str, str], event: Mapping[str, Any]) -> dict[s
     >>> computed({"total": "CAST(price * many AS BIGINT)"}, {"price": 3, "many": 2})
     {'total': 6}
     """
-    scope = Scope(tuple(Field("event", name) for name in dict.fromkeys((*event, *HIDDEN))))
+    scope = NameScope(
+        tuple(VisibleColumn("event", name) for name in dict.fromkeys((*event, *HIDDEN)))
+    )
     row = {("event", name.lower()): value for name, value in event.items()}
     return {
         name: evaluate(resolve(read(f"SELECT {sql} AS value").expressions[0].this, scope), row)

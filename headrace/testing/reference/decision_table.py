@@ -1,4 +1,4 @@
-"""A decision table in CSV: one rule a line, its tests and what it sets.
+"""A decision table in CSV: one rule per line, its tests and the fields that it sets.
 
 The first line names the columns: `rule`, then subjects of tests, and results as `SET field`. A test
 is empty or `*` (any), a value, `1|3|5` (one of), `!= x`, `>= 10`, `10..20` (both included), `NULL`,
@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from headrace.core.time import from_iso
 from headrace.testing.reference.expressions import evaluate
-from headrace.testing.reference.names import Scope, resolve
+from headrace.testing.reference.names import NameScope, resolve
 from headrace.testing.reference.values import Row, Timestamp, Value, order
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
@@ -35,8 +35,8 @@ _SIGNS: dict[str, Callable[[int], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A rule as its line says it: a test is SQL, or the subject's SQL and a cell."""
+class TableRule:
+    """A rule of one line: a test is SQL, or the subject's SQL and a cell."""
 
     name: str
     tests: tuple[str | tuple[str, str], ...]
@@ -44,14 +44,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A subject, and what a cell says of it."""
+class TableCell:
+    """A subject, and the text of a cell that tests it."""
 
     subject: exp.Expr
     said: str
 
-    def resolved(self, scope: Scope) -> Cell:
-        return Cell(resolve(self.subject, scope), self.said)
+    def resolved(self, scope: NameScope) -> TableCell:
+        return TableCell(resolve(self.subject, scope), self.said)
 
     def holds(self, row: Row) -> bool:
         value = evaluate(self.subject, row)
@@ -90,8 +90,8 @@ def _order(value: Value, word: str) -> int:
     return order(value, Timestamp(from_iso(plain)) if isinstance(value, Timestamp) else plain)
 
 
-def lines_of(text: str) -> list[Line]:
-    """The lines of a table; comments and empty ones are passed over."""
+def table_rules(text: str) -> list[TableRule]:
+    """The lines of a table; comments and empty ones are skipped."""
     text = text.removeprefix("\ufeff")
     head = next(line for line in text.splitlines() if line.strip() and line[0] != "#")
     separator = next((sign for sign in head if sign in ",;\t"), ",")
@@ -109,13 +109,13 @@ def lines_of(text: str) -> list[Line]:
             for i, line in enumerate(lines)]  # fmt: skip
 
 
-def _line(names: list[str], line: list[str], results: dict[int, str]) -> Line:
+def _line(names: list[str], line: list[str], results: dict[int, str]) -> TableRule:
     tests: list[str | tuple[str, str]] = []
     for n, cell in enumerate(line):
         if n and n not in results and cell not in {"", "*"}:
             tests.append(cell[1:] if cell.startswith("=") else (names[n], cell))
     sets = {names[n][4:].strip(): text for n, text in results.items() if text}
-    return Line(line[0], tuple(tests), sets)
+    return TableRule(line[0], tuple(tests), sets)
 
 
 def _results(cells: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What an expression is worth in a row: `evaluate(node, row)`.
+"""The value of an expression in a row: `evaluate(node, row)`.
 
 The node's columns are resolved (see `names.py`): each is a key of the row. A key that the row does
 not have is NULL, as a field that an event does not have. No expression fails on any value; what
@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from headrace.core.errors import Unsupported
 from headrace.testing.reference.casts import CASTS, cast, decimal
-from headrace.testing.reference.moments import interval, truncated
 from headrace.testing.reference.scalars import NULL_AWARE, STRICT, equal
-from headrace.testing.reference.values import Row, Value, Variant, Window
+from headrace.testing.reference.timestamps import interval, truncated
+from headrace.testing.reference.values import Row, TimeWindow, Value, Variant
 
 _EXACT = Context(prec=100)
 _TYPES = {
@@ -38,7 +38,7 @@ def evaluate(node: exp.Expr, row: Row) -> Value:
         value = _strict(node, list(_arguments(node, row)))
     else:
         raise unknown(node)
-    # sqlglot says NOT LIKE by a flag on LIKE.
+    # sqlglot represents NOT LIKE by a flag on LIKE.
     return NULL_AWARE[exp.Not](value) if node.args.get("negate") else value
 
 
@@ -169,7 +169,7 @@ def _field(node: exp.Expr, row: Row) -> Value:
         return next((part for field, part in value.items() if field.lower() == name), None)
     if value is None:
         return None
-    if name not in {"start", "end"} or not isinstance(value, Window):
+    if name not in {"start", "end"} or not isinstance(value, TimeWindow):
         raise unknown(node)
     return getattr(value, name)
 

@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import UnknownName
-from headrace.testing.reference.lateness import asked_for_lateness, numbers_of
+from headrace.testing.reference.lateness import lateness_query, numbers_of
 from headrace.testing.reference.match_clause import clause_of
 from headrace.testing.reference.matches import matched
 from headrace.testing.reference.names import read
 from headrace.testing.reference.order import EVENT_TIME
-from headrace.testing.reference.processors import Processor, call_of, processed
-from headrace.testing.reference.relations import Clock, Named, Table
-from headrace.testing.reference.rules import decided, rules_of
-from headrace.testing.reference.thresholds import reached, threshold_of
+from headrace.testing.reference.processors import ReferenceProcessor, call_of, run_processor
+from headrace.testing.reference.relations import Clock, Table, TableLookup
+from headrace.testing.reference.rules import apply_rules, rules_of
+from headrace.testing.reference.thresholds import threshold_matches, threshold_of
 from headrace.testing.reference.values import shown
-from headrace.testing.reference.views import answered
+from headrace.testing.reference.views import run_select
 
 
 @dataclass(frozen=True, slots=True)
-class Watermark:
+class StreamWatermark:
     """A stream's event time is in `column`; its watermark is `delay_us` behind the newest."""
 
     column: str
@@ -35,16 +35,16 @@ class Watermark:
 
 
 Rows = Sequence[Mapping[str, Any]]
-Told = Mapping[str, int | None] | None
+WatermarksByStream = Mapping[str, int | None] | None
 
 
 class Reference:
     """A project as the reference sees it.
 
-    `tables` gives each table's rows; the columns of one that may be empty can be said in
+    `tables` gives each table's rows; the columns of one that may be empty can be given in
     `table_columns`. `watermarks` gives the time column and the delay of each stream that has a
     watermark, `processors` the classes that queries may call, and `files` the decision tables that
-    rules are read from. `closed` says that nothing more will come: MATCH_RECOGNIZE then reads every
+    rules are read from. `closed` says that the input has ended: MATCH_RECOGNIZE then reads every
     row, and knows the last. `steps_max` is how many steps the search of a key may take.
 
     >>> reference = Reference(
@@ -63,8 +63,8 @@ class Reference:
         queries: Mapping[str, str],
         *,
         table_columns: Mapping[str, Sequence[str]] | None = None,
-        watermarks: Mapping[str, Watermark] | None = None,
-        processors: Mapping[str, Processor] | None = None,
+        watermarks: Mapping[str, StreamWatermark] | None = None,
+        processors: Mapping[str, ReferenceProcessor] | None = None,
         closed: bool = False,
         files: Mapping[str, str] | None = None,
         steps_max: int | None = None,
@@ -72,8 +72,8 @@ class Reference:
         self._streams = _folded(streams)
         self._tables = _folded(tables)
         self._table_columns = _folded(table_columns or {})
-        self._watermarks: dict[str, Watermark] = _folded(watermarks or {})
-        self._processors: dict[str, Processor] = _folded(processors or {})
+        self._watermarks: dict[str, StreamWatermark] = _folded(watermarks or {})
+        self._processors: dict[str, ReferenceProcessor] = _folded(processors or {})
         self._queries: dict[str, str] = _folded(queries)
         self._closed = closed
         self._files = files or {}
@@ -83,18 +83,18 @@ class Reference:
         self,
         view: str,
         events: Mapping[str, Rows],
-        told: Told = None,
+        watermarks_us: WatermarksByStream = None,
     ) -> list[dict[str, Any]]:
-        """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY. `told`
-        gives the watermarks of streams, where it is not the events alone that tell them.
+        """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY.
+        `watermarks_us` gives the watermarks of streams that do not follow from the events alone.
         """
-        table = self._named(_folded(events), told and _folded(told))(view)
+        table = self._named(_folded(events), watermarks_us and _folded(watermarks_us))(view)
         return [{name: shown(row.get(name.lower())) for name in table.names} for row in table.rows]
 
     def lateness(self, view: str, events: Mapping[str, Rows]) -> list[dict[str, Any]]:
         """For each group of a view its `key` values, and how many of its events were late."""
-        query, keys = asked_for_lateness(read(self._queries[view.lower()]))
-        table = answered(query, self._named(_folded(events)))
+        query, keys = lateness_query(read(self._queries[view.lower()]))
+        table = run_select(query, self._named(_folded(events)))
         return [
             {"key": [shown(row.get(name.lower())) for name in keys], **numbers_of(row)}
             for row in table.rows
@@ -104,13 +104,15 @@ class Reference:
         """The names of the view's columns, in order."""
         return self._named({})(view).names
 
-    def _named(self, events: Mapping[str, Rows], told: Told = None) -> Named:
+    def _named(
+        self, events: Mapping[str, Rows], watermarks_us: WatermarksByStream = None
+    ) -> TableLookup:
         known: dict[str, Table] = {}
 
         def named(name: str) -> Table:
             folded = name.lower()
             if folded not in known:
-                known[folded] = self._table(folded, events, told, named)
+                known[folded] = self._table(folded, events, watermarks_us, named)
             return known[folded]
 
         return named
@@ -119,38 +121,40 @@ class Reference:
         self,
         name: str,
         events: Mapping[str, Rows],
-        told: Told,
-        named: Named,
+        watermarks_us: WatermarksByStream,
+        named: TableLookup,
     ) -> Table:
         if name in self._streams:
             table = _table(self._streams[name], events.get(name, ()))
             mark = self._watermarks.get(name)
             if mark is None:
                 return table
-            return _timed(table, mark, told[name] if told else _watermark_us(table, mark))
+            return _timed(
+                table, mark, watermarks_us[name] if watermarks_us else _watermark_us(table, mark)
+            )
         if name in self._tables:
             return _table(self._table_columns.get(name), self._tables[name])
         if name in self._queries:
             return self._answered(self._queries[name], named)
         raise UnknownName(f"there is no stream, table or view named '{name}'")
 
-    def _answered(self, query: str, named: Named) -> Table:
+    def _answered(self, query: str, named: TableLookup) -> Table:
         if said := threshold_of(query):
-            return reached(said, answered(read(f"SELECT * {said.rest}"), named))
+            return threshold_matches(said, run_select(read(f"SELECT * {said.rest}"), named))
         clause = clause_of(query)
         if clause is not None:
             stream = named(clause.stream)
             matches = matched(clause, stream, closed=self._closed, steps_max=self._steps_max)
-            return answered(read(clause.query), lambda _: matches)
+            return run_select(read(clause.query), lambda _: matches)
         rules = rules_of(query, self._files)
         if rules is not None:
-            return decided(rules, named, answered)
+            return apply_rules(rules, named, run_select)
         call = call_of(query)
         if call is None:
-            return answered(read(query), named)
+            return run_select(read(query), named)
         if call.name.lower() not in self._processors:
             raise UnknownName(f"there is no processor named '{call.name}'")
-        return processed(call, self._processors[call.name.lower()], named(call.stream))
+        return run_processor(call, self._processors[call.name.lower()], named(call.stream))
 
 
 def _folded(named: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,14 +166,14 @@ def _table(columns: Sequence[str] | None, rows: Rows) -> Table:
     return Table(tuple(names), [_folded(row) for row in rows])
 
 
-def _timed(table: Table, watermark: Watermark, watermark_us: int | None) -> Table:
+def _timed(table: Table, watermark: StreamWatermark, watermark_us: int | None) -> Table:
     """A stream's events with their event time, and the stream's clock."""
     column = watermark.column.lower()
     rows = [row | {EVENT_TIME: row.get(column)} for row in table.rows]
     return Table(table.names, rows, Clock(("", column), watermark_us))
 
 
-def _watermark_us(table: Table, watermark: Watermark) -> int | None:
+def _watermark_us(table: Table, watermark: StreamWatermark) -> int | None:
     """The delay behind the newest event of the partition that is furthest behind."""
     newest: dict[int, int] = {}
     for event in table.rows:

@@ -1,10 +1,10 @@
-"""JOIN: which rows meet, and which are kept alone.
+"""JOIN: which rows match, and which are kept without a partner.
 
-Rows meet where ON is true; unknown is not a meeting. INNER keeps the pairs and LEFT SEMI each left
-row once that met any. LEFT, RIGHT and FULL keep the rows of one or both sides that met nothing,
-with NULL for the other side: beside a table at once; beside a stream only when the other stream's
-watermark has passed the last moment at which a partner could come, which the time bound in ON
-says. If one comes all the same, the pair is in the answer and the lonely row is not.
+Rows match where ON is true; unknown is not a match. INNER keeps the pairs and LEFT SEMI each left
+row with a match once. LEFT, RIGHT and FULL keep the rows of one or both sides without a match, with
+NULL for the other side: beside a table at once; beside a stream only when the other stream's
+watermark has passed the last time at which a partner could arrive, which follows from the time
+bound in ON. If one arrives later, the pair is in the answer and the unmatched row is not.
 tests/testing/test_joins.py checks it.
 """
 
@@ -16,27 +16,27 @@ from sqlglot import exp
 
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.testing.reference.expressions import evaluate, true
-from headrace.testing.reference.names import Scope, resolve
-from headrace.testing.reference.relations import Clock, Relation
+from headrace.testing.reference.names import NameScope, resolve
+from headrace.testing.reference.relations import Clock, SelectInput
 from headrace.testing.reference.values import Key, Row, Timestamp
 
-Kept = Callable[[Row], bool]  # whether a row that met nothing is kept
+Kept = Callable[[Row], bool]  # whether a row without a match is kept
 _LESS: dict[type[exp.Expr], int] = {exp.LT: 1, exp.LTE: 0}
 _GREATER: dict[type[exp.Expr], int] = {exp.GT: 1, exp.GTE: 0}
 
 
-def joined(left: Relation, join: exp.Join, right: Relation) -> Relation:
+def join_rows(left: SelectInput, join: exp.Join, right: SelectInput) -> SelectInput:
     """The rows of a join."""
     kind = _kind(join, streams=left.clock is not None and right.clock is not None)
     fields = left.fields + right.fields
-    on = resolve(join.args.get("on") or exp.true(), Scope(fields))
+    on = resolve(join.args.get("on") or exp.true(), NameScope(fields))
     clock = left.clock.slower(right.clock) if left.clock else None
     if kind == "SEMI":
         met = [row for row in left.rows if _partners(row, right.rows, on)]
-        return Relation(left.fields, met, clock)
+        return SelectInput(left.fields, met, clock)
     rows = list(_pairs(left, right, on, _kept(on, left, right, kind in {"LEFT", "FULL"})))
     rows += _unmet(left, right, on, _kept(on, right, left, kind in {"RIGHT", "FULL"}))
-    return Relation(fields, rows, clock)
+    return SelectInput(fields, rows, clock)
 
 
 def _kind(join: exp.Join, *, streams: bool) -> str:
@@ -56,17 +56,17 @@ def _partners(row: Row, others: list[Row], on: exp.Expr) -> list[Row]:
     return [row | other for other in others if true(on, row | other)]
 
 
-def _pairs(left: Relation, right: Relation, on: exp.Expr, kept: Kept) -> Iterator[Row]:
+def _pairs(left: SelectInput, right: SelectInput, on: exp.Expr, kept: Kept) -> Iterator[Row]:
     for row in left.rows:
         yield from _partners(row, right.rows, on) or ([row] if kept(row) else [])
 
 
-def _unmet(left: Relation, right: Relation, on: exp.Expr, kept: Kept) -> list[Row]:
-    """The rows of the right side that met nothing and are kept."""
+def _unmet(left: SelectInput, right: SelectInput, on: exp.Expr, kept: Kept) -> list[Row]:
+    """The rows of the right side without a match that are kept."""
     return [row for row in right.rows if kept(row) and not _partners(row, left.rows, on)]
 
 
-def _kept(on: exp.Expr, mine: Relation, other: Relation, outer: bool) -> Kept:
+def _kept(on: exp.Expr, mine: SelectInput, other: SelectInput, outer: bool) -> Kept:
     if not outer:
         return lambda row: False
     if mine.clock is None or other.clock is None:
@@ -91,8 +91,8 @@ def _reach_us(on: exp.Expr, mine: Key, other: Key) -> int:
     ]
     if not reaches:
         raise BadDefinition(
-            "an outer join of streams does not say until when a partner may come",
-            hint="say b.ts BETWEEN a.ts AND a.ts + INTERVAL 10 MINUTES in ON.",
+            "an outer join of streams requires a time bound for the partner",
+            hint="write b.ts BETWEEN a.ts AND a.ts + INTERVAL 10 MINUTES in ON.",
         )
     return min(reaches)
 

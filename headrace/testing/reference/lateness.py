@@ -1,4 +1,4 @@
-"""How late the events of a view's windows were: the view's own SELECT, asked for other numbers.
+"""How late the events of a view's windows were: the view's own SELECT with other aggregates.
 
 The keys stay; HAVING, ORDER BY and LIMIT go; every group counts its events and those that are late.
 tests/testing/test_reference_engine.py checks it.
@@ -20,8 +20,8 @@ NUMBERS = {
 _MARK = "lateness_"
 
 
-def asked_for_lateness(query: exp.Select) -> tuple[exp.Select, list[str]]:
-    """The query that says it, with its numbers named `lateness_…`, and the names of its keys."""
+def lateness_query(query: exp.Select) -> tuple[exp.Select, list[str]]:
+    """The query for lateness, with its numbers named `lateness_…`, and the names of its keys."""
     plain = [item for item in query.expressions if not any(map(aggregating, item.walk()))]
     query = query.copy()
     for clause in ("having", "order", "limit"):

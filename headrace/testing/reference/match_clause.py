@@ -12,9 +12,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headrace.core.errors import BadDefinition, Unsupported
-from headrace.testing.reference.moments import interval
 from headrace.testing.reference.patterns import Pattern, pattern_of
-from headrace.testing.reference.pieces import Piece, closing, listed, name_in, pieces_of, plain
+from headrace.testing.reference.timestamps import interval
+from headrace.testing.reference.tokenizer import (
+    TextToken,
+    closing,
+    listed,
+    name_in,
+    plain,
+    text_tokens,
+)
 
 _PARTS = (
     ("PARTITION", "BY"),
@@ -33,23 +40,23 @@ _EMPTY = ("", "SHOW EMPTY MATCHES", "OMIT EMPTY MATCHES", "WITH UNMATCHED ROWS")
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
-    """Where the search goes on: `to` is PAST, NEXT, FIRST or LAST, the last two of a variable."""
+class SkipClause:
+    """Where the search continues: `to` is PAST, NEXT, FIRST or LAST, the last two of a variable."""
 
     to: str
     variable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
-    """What a MATCH_RECOGNIZE says; `query` is the SELECT without it."""
+class MatchClause:
+    """A parsed MATCH_RECOGNIZE; `query` is the SELECT without it."""
 
     query: str
     stream: str
     keys: tuple[str, ...]
     time: str
     pattern: Pattern
-    skip: Skip
+    skip: SkipClause
     measures: Mapping[str, str] = field(default_factory=dict)
     all_rows: bool = False
     omit_empty: bool = False
@@ -60,10 +67,10 @@ class Clause:
     defined: Mapping[str, str] = field(default_factory=dict)
 
 
-def clause_of(text: str) -> Clause | None:
+def clause_of(text: str) -> MatchClause | None:
     """The MATCH_RECOGNIZE of a query, if it has one."""
     text = plain(text)
-    pieces = pieces_of(text)
+    pieces = text_tokens(text)
     words = [piece.word for piece in pieces]
     if "MATCH_RECOGNIZE" not in words:
         return None
@@ -76,12 +83,12 @@ def clause_of(text: str) -> Clause | None:
     return _clause(query, name_in(pieces[number - 1].text), _sections(body))
 
 
-def _clause(query: str, stream: str, said: dict[str, str]) -> Clause:
+def _clause(query: str, stream: str, said: dict[str, str]) -> MatchClause:
     if "ORDER BY" not in said or "PATTERN (" not in said:
-        raise BadDefinition("MATCH_RECOGNIZE needs an ORDER BY and a PATTERN")
+        raise BadDefinition("MATCH_RECOGNIZE requires an ORDER BY and a PATTERN")
     empty = _empty(said)
     till = _till(said.get("SKIP TILL"))
-    return Clause(
+    return MatchClause(
         query,
         stream,
         keys=tuple(name_in(key).lower() for key in _list(said, "PARTITION BY")),
@@ -118,7 +125,7 @@ def _said(rank: int) -> str:
 
 def _starts(body: str) -> Iterator[tuple[int, int, int]]:
     """Where the words of a part begin and end, and which part it is."""
-    pieces, depth = pieces_of(body), 0
+    pieces, depth = text_tokens(body), 0
     for number, piece in enumerate(pieces):
         before = pieces[number - 1].word or pieces[number - 1].text if number else ""
         rank = _rank(pieces[number:]) if depth == 0 and before not in {".", "AS"} else None
@@ -128,7 +135,7 @@ def _starts(body: str) -> Iterator[tuple[int, int, int]]:
         depth += (piece.text == "(") - (piece.text == ")")
 
 
-def _rank(pieces: list[Piece]) -> int | None:
+def _rank(pieces: list[TextToken]) -> int | None:
     words = tuple(piece.word or piece.text for piece in pieces[:4])
     ranks = (rank for rank, part in enumerate(_PARTS) if words[: len(part)] == part)
     return next(ranks, None)
@@ -140,7 +147,7 @@ def _list(said: dict[str, str], part: str) -> list[str]:
 
 def _inside(text: str) -> str:
     """What is in the parentheses that the text is."""
-    pieces = pieces_of(text)
+    pieces = text_tokens(text)
     if not pieces or pieces[0].text != "(" or closing(pieces, 0) != len(pieces) - 1:
         raise BadDefinition(f"a list in parentheses was expected, not: {text[:40]}")
     return text[pieces[0].end : pieces[-1].start]
@@ -174,25 +181,25 @@ def _till(text: str | None) -> str:
     return found
 
 
-def _skip(text: str | None, till: str) -> Skip:
+def _skip(text: str | None, till: str) -> SkipClause:
     words = (text or "").upper().replace("`", "").split()
     if text is None:
-        return Skip("NEXT" if till == "ANY" else "PAST")
+        return SkipClause("NEXT" if till == "ANY" else "PAST")
     if words == ["PAST", "LAST", "ROW"]:
-        return Skip("PAST")
+        return SkipClause("PAST")
     if words == ["TO", "NEXT", "ROW"]:
-        return Skip("NEXT")
+        return SkipClause("NEXT")
     if words[:1] == ["TO"] and len(words) == 2:
-        return Skip("LAST", words[1])
+        return SkipClause("LAST", words[1])
     if words[:1] == ["TO"] and len(words) == 3 and words[1] in {"FIRST", "LAST"}:
-        return Skip(words[1], words[2])
+        return SkipClause(words[1], words[2])
     raise BadDefinition(f"AFTER MATCH SKIP cannot be followed by: {text}")
 
 
 def _measures(items: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in items:
-        names = [piece for piece in pieces_of(item) if piece.word == "AS"]
+        names = [piece for piece in text_tokens(item) if piece.word == "AS"]
         if not names or closes(item[names[-1].end :]):
             raise BadDefinition(f"a measure has no name: {item}", hint="name it with AS.")
         name = name_in(item[names[-1].end :])
@@ -204,7 +211,7 @@ def _measures(items: list[str]) -> dict[str, str]:
 
 def closes(text: str) -> bool:
     """Whether a parenthesis closes that was opened before."""
-    return any(piece.text == ")" for piece in pieces_of(text))
+    return any(piece.text == ")" for piece in text_tokens(text))
 
 
 def _subsets(items: list[str]) -> dict[str, tuple[str, ...]]:
@@ -221,7 +228,7 @@ def _subsets(items: list[str]) -> dict[str, tuple[str, ...]]:
 def _defined(items: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in items:
-        pieces = pieces_of(item)
+        pieces = text_tokens(item)
         if len(pieces) < 3 or pieces[1].word != "AS":
             raise BadDefinition(f"DEFINE says a variable AS a condition, not: {item}")
         name = name_in(pieces[0].text).upper()

@@ -12,15 +12,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
-from headrace.testing.reference.match_clause import Clause
-from headrace.testing.reference.matching import Found, NotRipe, Rows, Search, Steps, found
+from headrace.testing.reference.match_clause import MatchClause
+from headrace.testing.reference.matching import (
+    Found,
+    KeyRows,
+    MissingRow,
+    SearchSpec,
+    StepBudget,
+    find_matches,
+)
 from headrace.testing.reference.names import HIDDEN, key_column
-from headrace.testing.reference.navigation import Expression, Names, Seen, Taken, expression_of
+from headrace.testing.reference.navigation import (
+    Expression,
+    MatchContext,
+    MatchedRow,
+    MatchNames,
+    expression_of,
+)
 from headrace.testing.reference.order import EVENT_TIME, by_key, log_position
-from headrace.testing.reference.patterns import End, Take, leaves, variables
-from headrace.testing.reference.refusals import refuse_negations, refuse_skip
+from headrace.testing.reference.patterns import EndAnchor, RowPattern, leaves, variables
 from headrace.testing.reference.relations import Table
 from headrace.testing.reference.sources import aliased
+from headrace.testing.reference.validation import refuse_negations, refuse_skip
 from headrace.testing.reference.values import Row, Value
 
 Answer = dict[str, Value]
@@ -28,17 +41,19 @@ STEPS_BACK = 100  # of the steps of a key, an attempt gives back one of so many
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class ResolvedMatch:
     """A clause whose names are resolved; `names` are the columns that come out."""
 
-    clause: Clause
-    search: Search
+    clause: MatchClause
+    search: SearchSpec
     measures: dict[str, Expression]
     skip_to: tuple[str, ...]
     names: tuple[str, ...]
 
 
-def matched(clause: Clause, table: Table, *, closed: bool, steps_max: int | None = None) -> Table:
+def matched(
+    clause: MatchClause, table: Table, *, closed: bool, steps_max: int | None = None
+) -> Table:
     """What the matches give: a stream of its own, for the clause's SELECT. `steps_max` is how many
     rows the ways of a key may take, where what they take decides about conditions."""
     meant = _meant(clause, table, closed=closed, steps_max=steps_max)
@@ -51,13 +66,15 @@ def matched(clause: Clause, table: Table, *, closed: bool, steps_max: int | None
     return Table(meant.names, rows)
 
 
-def _ripe(clause: Clause, rows: list[Row], watermark_us: int | None, *, closed: bool) -> Rows:
+def _ripe(
+    clause: MatchClause, rows: list[Row], watermark_us: int | None, *, closed: bool
+) -> KeyRows:
     time = ("", clause.time)
     timed = [row for row in rows if row.get(time) is not None]
     if not closed:
         timed = [row for row in timed if watermark_us is not None and row[time].us < watermark_us]
     timed.sort(key=lambda row: (row[time].us, log_position(row)))
-    return Rows(tuple(timed), tuple(row[time].us for row in timed), watermark_us, closed)
+    return KeyRows(tuple(timed), tuple(row[time].us for row in timed), watermark_us, closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +90,8 @@ class _Match:
 class _Key:
     """The search through the rows of one key."""
 
-    meant: Meant
-    rows: Rows
+    meant: ResolvedMatch
+    rows: KeyRows
 
     def answers(self) -> list[Answer]:
         """The rows of all decided matches, then those that are in none."""
@@ -82,14 +99,14 @@ class _Key:
         start = number = 0
         left = most = self.meant.search.steps_max
         while start < len(self.rows.rows):
-            steps = Steps(left)
+            steps = StepBudget(left)
             try:
                 matches = self._matches(start, number, steps)
                 answers += [answer for match in matches for answer in self._shown(match)]
-            except NotRipe:
+            except MissingRow:
                 break
             if steps.given_up:
-                break  # the key is set aside
+                break  # the key is ignored
             if most is not None and left is not None and steps.taken:
                 left = min(most, left - steps.taken + max(1, most // STEPS_BACK))
             held |= {one.row for match in matches for one in match.taken}
@@ -100,12 +117,12 @@ class _Key:
             answers += [self._unmatched(row) for row in range(start) if row not in held]
         return answers
 
-    def _matches(self, start: int, number: int, steps: Steps) -> list[_Match]:
-        ways = found(self.meant.search, self.rows, start, number + 1, steps)
+    def _matches(self, start: int, number: int, steps: StepBudget) -> list[_Match]:
+        ways = find_matches(self.meant.search, self.rows, start, number + 1, steps)
         return [_Match(start, taken, number + i) for i, taken in enumerate(ways, start=1)]
 
     def _next(self, start: int, matches: list[_Match]) -> int:
-        """Where the search goes on."""
+        """The row where the search continues."""
         skip = self.meant.clause.skip
         if not matches or not matches[0].taken or skip.to == "NEXT":
             return start + 1
@@ -128,8 +145,8 @@ class _Key:
                 if not one.excluded:
                     yield self._answer(one.row, self._measured(match, taken[:count]))
 
-    def _measured(self, match: _Match, so_far: tuple[Taken, ...]) -> Answer:
-        seen = Seen(so_far, match.taken, self.rows.at, match.number, self._id(match))
+    def _measured(self, match: _Match, so_far: tuple[MatchedRow, ...]) -> Answer:
+        seen = MatchContext(so_far, match.taken, self.rows.at, match.number, self._id(match))
         return {name.lower(): e.value(seen) for name, e in self.meant.measures.items()}
 
     def _unmatched(self, row: int) -> Answer:
@@ -142,20 +159,22 @@ class _Key:
         return {n.lower(): event[n.lower()] for n in kept if n.lower() in event} | measured
 
     def _id(self, match: _Match) -> str:
-        """Whatever is the same wherever the match is found."""
+        """A hash of the match that does not depend on the engine."""
         rows = [(one.row, one.variable) for one in match.taken] or [(match.start, "")]
         return " ".join(f"{log_position(self.rows.rows[row])}{name}" for row, name in rows)
 
 
-# From a clause to what it means
+# Resolving a clause
 
 
-def _meant(clause: Clause, table: Table, *, closed: bool, steps_max: int | None) -> Meant:
+def _meant(
+    clause: MatchClause, table: Table, *, closed: bool, steps_max: int | None
+) -> ResolvedMatch:
     _refuse_order(clause, table, closed=closed)
     known = variables(clause.pattern)
     groups = {name: (name,) for name in known} | _subsets(clause, known)
     _refuse_clause(clause, groups, closed=closed)
-    names = Names(frozenset(map(str.lower, (*table.names, *HIDDEN))), groups)
+    names = MatchNames(frozenset(map(str.lower, (*table.names, *HIDDEN))), groups)
     defined = {
         name: expression_of(text, names, define=True) for name, text in clause.defined.items()
     }
@@ -164,60 +183,66 @@ def _meant(clause: Clause, table: Table, *, closed: bool, steps_max: int | None)
     }
     free = all(condition.of_row(name) for name, condition in defined.items())
     bound = None if free else steps_max
-    search = Search(clause.pattern, defined, clause.within_us, clause.till, bound)
+    search = SearchSpec(clause.pattern, defined, clause.within_us, clause.till, bound)
     columns = _columns(clause, table)
-    return Meant(clause, search, measures, groups.get(clause.skip.variable, ()), columns)
+    return ResolvedMatch(clause, search, measures, groups.get(clause.skip.variable, ()), columns)
 
 
-def _refuse_order(clause: Clause, table: Table, *, closed: bool) -> None:
+def _refuse_order(clause: MatchClause, table: Table, *, closed: bool) -> None:
     known = set(map(str.lower, table.names))
     for name in (*clause.keys, clause.time):
         if name not in known:
             raise UnknownColumn(f"'{clause.stream}' has no column '{name}' for MATCH_RECOGNIZE")
     if not closed and table.clock is None:
-        raise BadDefinition(f"MATCH_RECOGNIZE needs a stream with a watermark: '{clause.stream}'")
+        raise BadDefinition(
+            f"MATCH_RECOGNIZE requires a stream with a watermark: '{clause.stream}'"
+        )
     if table.clock and table.clock.key[1] != clause.time:
         raise BadDefinition("MATCH_RECOGNIZE is ORDER BY the event time, ascending")
 
 
-def _subsets(clause: Clause, known: list[str]) -> dict[str, tuple[str, ...]]:
+def _subsets(clause: MatchClause, known: list[str]) -> dict[str, tuple[str, ...]]:
     for name, members in clause.subsets.items():
         if name in known:
             raise BadDefinition(f"SUBSET {name} has the name of a variable of the pattern")
         for member in members:
             if member not in known:
-                raise BadDefinition(f"SUBSET {name} speaks of {member}, which the pattern has not")
+                raise BadDefinition(
+                    f"SUBSET {name} names {member}, which the pattern does not have"
+                )
     return dict(clause.subsets)
 
 
-def _refuse_clause(clause: Clause, groups: dict[str, tuple[str, ...]], *, closed: bool) -> None:
+def _refuse_clause(
+    clause: MatchClause, groups: dict[str, tuple[str, ...]], *, closed: bool
+) -> None:
     pattern, skip = clause.pattern, clause.skip
     for name in clause.defined:
         if groups.get(name) is None or name in clause.subsets:
-            raise BadDefinition(f"DEFINE has a variable that the pattern has not: {name}")
-    if not closed and any(isinstance(leaf, End) for leaf in leaves(pattern)):
+            raise BadDefinition(f"DEFINE has a variable that the pattern does not have: {name}")
+    if not closed and any(isinstance(leaf, EndAnchor) for leaf in leaves(pattern)):
         raise Unsupported("a stream has no last row, so $ has no meaning in its pattern")
-    if clause.unmatched and any(isinstance(x, Take) and x.excluded for x in leaves(pattern)):
+    if clause.unmatched and any(isinstance(x, RowPattern) and x.excluded for x in leaves(pattern)):
         raise BadDefinition("WITH UNMATCHED ROWS and an exclusion {- -} exclude each other")
     refuse_negations(pattern, within=clause.within_us is not None)
     if clause.till == "ANY":
         _refuse_any(clause)
     if skip.variable and skip.variable not in groups:
-        raise BadDefinition(f"SKIP TO a variable that the pattern has not: {skip.variable}")
+        raise BadDefinition(f"SKIP TO a variable that the pattern does not have: {skip.variable}")
     if skip.variable:
         refuse_skip(pattern, skip.variable, groups[skip.variable], first=skip.to == "FIRST")
 
 
-def _refuse_any(clause: Clause) -> None:
+def _refuse_any(clause: MatchClause) -> None:
     if clause.within_us is None:
-        raise BadDefinition("SKIP TILL ANY needs WITHIN")
+        raise BadDefinition("SKIP TILL ANY requires WITHIN")
     if clause.skip.to != "NEXT":
         raise BadDefinition(
-            "SKIP TILL ANY goes on with the next row, so AFTER MATCH SKIP is TO NEXT ROW"
+            "SKIP TILL ANY continues with the next row, so AFTER MATCH SKIP is TO NEXT ROW"
         )
 
 
-def _columns(clause: Clause, table: Table) -> tuple[str, ...]:
+def _columns(clause: MatchClause, table: Table) -> tuple[str, ...]:
     written = {name.lower(): name for name in table.names}
     first = [written[key] for key in clause.keys]
     others = [name for name in table.names if name.lower() not in {*clause.keys, clause.time}]

@@ -1,8 +1,8 @@
 """From text to a tree whose every column is a key of the row.
 
-`read` parses a SELECT. `Scope` knows the columns in reach; `resolve` replaces each column by its
-one meaning, `alias.column` in lower case, so that two spellings of one thing are equal trees: that
-is how `SELECT url … GROUP BY c.URL` is understood. Names of the select list are in reach after
+`read` parses a SELECT. `NameScope` knows the columns in reach; `resolve` replaces each column by
+its one meaning, `alias.column` in lower case, so that two spellings of one thing are equal trees:
+that is how `SELECT url … GROUP BY c.URL` is understood. Names of the select list are in reach after
 columns, or before them in HAVING and ORDER BY (but never inside an aggregate), as in Spark.
 tests/testing/test_views.py checks the precedence.
 """
@@ -80,7 +80,7 @@ def _one_spelling(node: exp.Expr) -> exp.Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class VisibleColumn:
     """A column in reach: `alias.name`."""
 
     alias: str
@@ -93,10 +93,10 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NameScope:
     """What a name can mean: columns in reach, then (or first) names of the select list."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[VisibleColumn, ...]
     names: Mapping[str, exp.Expr] = field(default_factory=dict)
     names_first: bool = False
 
@@ -124,14 +124,14 @@ def key_column(key: Key) -> exp.Column:
 _COMMUTATIVE = (exp.Add, exp.Mul, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.And, exp.Or)
 
 
-def resolve(node: exp.Expr, scope: Scope) -> exp.Expr:
+def resolve(node: exp.Expr, scope: NameScope) -> exp.Expr:
     """The same expression with each column replaced by what it means. Operands that may change
     places come in one order, so that `a + b` and `b + a` are one key.
     """
 
     def change(part: exp.Expr) -> exp.Expr:
         if scope.names_first and aggregating(part):
-            return resolve(part, Scope(scope.fields))
+            return resolve(part, NameScope(scope.fields))
         return _meaning(part, scope) if isinstance(part, exp.Column) else part
 
     return _in_one_order(node.copy().transform(change))
@@ -145,7 +145,7 @@ def _in_one_order(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _meaning(node: exp.Column, scope: Scope) -> exp.Expr:
+def _meaning(node: exp.Column, scope: NameScope) -> exp.Expr:
     readers = (scope.named, scope.column) if scope.names_first else (scope.column, scope.named)
     found = readers[0](node) or readers[1](node) or _struct_field(node, scope)
     if found is None:
@@ -154,7 +154,7 @@ def _meaning(node: exp.Column, scope: Scope) -> exp.Expr:
     return found
 
 
-def _struct_field(node: exp.Column, scope: Scope) -> exp.Expr | None:
+def _struct_field(node: exp.Column, scope: NameScope) -> exp.Expr | None:
     """`w.start` where w is a column that holds a window, or `a.b.c` where a holds an object."""
     if not node.text("table"):
         return None

@@ -1,9 +1,9 @@
-"""What DEFINE and MEASURES say of the rows of a match: `Expression.value(match)`.
+"""The expressions of DEFINE and MEASURES over the rows of a match: `Expression.value(match)`.
 
 `expression_of` replaces each navigation, aggregate and column by a column of its own, so that the
-reference's `evaluate` is left with plain values. A `Look` is any navigation: from the first or the
-last row of a variable so many rows on among the variable's rows, then so many among all rows of
-the key. `v.x` is a look at v's last row. So far means up to the current row, FINAL to the end.
+reference's `evaluate` is left with plain values. A `RowExpression` is any navigation: from the
+first or the last row of a variable so many rows on among the variable's rows, then so many among
+all rows of the key. `v.x` reads v's last row. So far means up to the current row, FINAL to the end.
 tests/testing/test_navigation.py has a table of expressions.
 """
 
@@ -18,7 +18,7 @@ from headrace.core.errors import BadDefinition, UnknownColumn, Unsupported
 from headrace.testing.reference.aggregates import aggregate, aggregating
 from headrace.testing.reference.expressions import evaluate, operands
 from headrace.testing.reference.names import key_column, read
-from headrace.testing.reference.pieces import closing, pieces_of
+from headrace.testing.reference.tokenizer import closing, text_tokens
 from headrace.testing.reference.values import Key, Row, Value
 
 _CLASSIFIER: Key = ("", "the variable that took the row")
@@ -35,7 +35,7 @@ _RENAMED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class MatchedRow:
     """The row with this number among the rows of the key, and the variable that took it."""
 
     row: int
@@ -44,35 +44,35 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A match as an expression sees it: its rows so far, all of them, and any row of the key.
+class MatchContext:
+    """The context of an expression in a match: its rows so far, all of them, and any row of the
+    key.
 
-    `row_at` gives a row of the key by its number, None outside them; it may say that it must be
-    waited for.
+    `row_at` gives a row of the key by its number, None outside them; it may raise MissingRow.
     """
 
-    taken: tuple[Taken, ...]
-    final: tuple[Taken, ...]
+    taken: tuple[MatchedRow, ...]
+    final: tuple[MatchedRow, ...]
     row_at: Callable[[int], Row | None]
     number: int | None = None
     id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class MatchNames:
     """What names can mean: columns in lower case, and variables with those that they stand for."""
 
     columns: frozenset[str]
     variables: Mapping[str, tuple[str, ...]]
 
-    def of(self, variable: str, taken: tuple[Taken, ...]) -> list[Taken]:
+    def of(self, variable: str, taken: tuple[MatchedRow, ...]) -> list[MatchedRow]:
         """The rows of a variable, or of all if it is empty."""
         members = self.variables.get(variable)
         return [one for one in taken if members is None or one.variable in members]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RowExpression:
     """The expression in one row."""
 
     expression: exp.Expr
@@ -82,7 +82,7 @@ class Look:
     physical: int = 0
     final: bool = False
 
-    def value(self, seen: Seen, names: Names) -> Value:
+    def value(self, seen: MatchContext, names: MatchNames) -> Value:
         rows = names.of(self.variable, seen.final if self.final else seen.taken)
         if len(rows) <= self.logical:
             return None
@@ -90,7 +90,7 @@ class Look:
         row = seen.row_at(found)
         return None if row is None else evaluate(self.expression, _classified(row, found, seen))
 
-    def of_row(self, variable: str, names: Names) -> bool:
+    def of_row(self, variable: str, names: MatchNames) -> bool:
         said = {column.name for column in self.expression.find_all(exp.Column)}
         own = not self.variable or variable in names.variables[self.variable]
         near = _CLASSIFIER[1] not in said or not self.physical
@@ -98,14 +98,14 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateExpression:
     """An aggregate over the rows of one variable."""
 
     call: exp.Expr
     variable: str
     final: bool = False
 
-    def value(self, seen: Seen, names: Names) -> Value:
+    def value(self, seen: MatchContext, names: MatchNames) -> Value:
         taken = names.of(self.variable, seen.final if self.final else seen.taken)
         rows = [_classified(seen.row_at(one.row) or {}, one.row, seen) for one in taken]
         if not isinstance(self.call, exp.ArrayAgg):
@@ -119,10 +119,10 @@ class Expression:
     """An expression whose columns are what `parts` say of the match."""
 
     tree: exp.Expr
-    parts: Mapping[Key, Look | Aggregate]
-    names: Names
+    parts: Mapping[Key, RowExpression | AggregateExpression]
+    names: MatchNames
 
-    def value(self, seen: Seen) -> Value:
+    def value(self, seen: MatchContext) -> Value:
         values = {key: part.value(seen, self.names) for key, part in self.parts.items()}
         return evaluate(self.tree, values | {_NUMBER: seen.number, _ID: seen.id})
 
@@ -130,7 +130,7 @@ class Expression:
         """Whether it is about the row that the variable takes and rows near it, whatever was taken
         before."""
         return not _says_number(self.tree) and all(
-            isinstance(part, Look) and part.of_row(variable, self.names)
+            isinstance(part, RowExpression) and part.of_row(variable, self.names)
             for part in self.parts.values()
         )
 
@@ -139,23 +139,23 @@ def _says_number(tree: exp.Expr) -> bool:
     return any(column.name == _NUMBER[1] for column in tree.find_all(exp.Column))
 
 
-def _classified(row: Row, number: int, seen: Seen) -> Row:
+def _classified(row: Row, number: int, seen: MatchContext) -> Row:
     variables = (one.variable for one in seen.final if one.row == number)
     return row | {_CLASSIFIER: next(variables, None), _NUMBER: seen.number, _ID: seen.id}
 
 
-def expression_of(text: str, names: Names, *, define: bool) -> Expression:
+def expression_of(text: str, names: MatchNames, *, define: bool) -> Expression:
     """Read an expression of DEFINE or MEASURES."""
     items = read(f"SELECT {_renamed(text)}").expressions
     if len(items) != 1:
-        raise BadDefinition(f"'{text}' is not one expression")
+        raise BadDefinition(f"'{text}' is not a single expression")
     reader = _Reader(names, define)
     return Expression(items[0].transform(reader.changed), reader.parts, names)
 
 
 def _renamed(text: str) -> str:
     """The same text with names of ours, for which sqlglot has no meaning of its own."""
-    pieces = pieces_of(text)
+    pieces = text_tokens(text)
     edits: list[tuple[int, int, str]] = []
     for number, piece in enumerate(pieces):
         following = [p.text for p in pieces[number + 1 : number + 3]]
@@ -173,9 +173,9 @@ def _renamed(text: str) -> str:
 class _Reader:
     """Reads one tree; what it finds out about the match is in `parts`."""
 
-    names: Names
+    names: MatchNames
     define: bool
-    parts: dict[Key, Look | Aggregate] = field(default_factory=dict)
+    parts: dict[Key, RowExpression | AggregateExpression] = field(default_factory=dict)
 
     def changed(self, node: exp.Expr) -> exp.Expr:
         if _called(node, *_SIDES):
@@ -185,10 +185,10 @@ class _Reader:
         if _aggregates(node):
             return self._kept(self._aggregate(node))
         if isinstance(node, exp.Column) or _called(node, "classifier"):
-            return self._kept(Look(*self._plain(node)))
+            return self._kept(RowExpression(*self._plain(node)))
         return self._of_the_match(node)
 
-    def _kept(self, part: Look | Aggregate) -> exp.Expr:
+    def _kept(self, part: RowExpression | AggregateExpression) -> exp.Expr:
         key = ("", f"part{len(self.parts)}")
         self.parts[key] = part
         return key_column(key)
@@ -207,25 +207,27 @@ class _Reader:
             detail=f"there they stand before {call.sql(dialect='spark')}.",
         )
 
-    def _look(self, node: exp.Expr) -> Look:
+    def _look(self, node: exp.Expr) -> RowExpression:
         argument, count = _arguments(node)
         if _called(node, *_LOGICAL):
             rows = 0 if count is None else count
-            return Look(*self._plain(argument), first=node.name == "nav_first", logical=rows)
+            return RowExpression(
+                *self._plain(argument), first=node.name == "nav_first", logical=rows
+            )
         rows = (1 if count is None else count) * (-1 if node.name == "nav_prev" else 1)
         return replace(self._inner(argument), physical=rows)
 
-    def _inner(self, node: exp.Expr) -> Look:
-        """What PREV or NEXT goes on from."""
+    def _inner(self, node: exp.Expr) -> RowExpression:
+        """The row from which PREV or NEXT counts."""
         final = _called(node, "nav_final")
         if final and self.define:
             raise BadDefinition("DEFINE knows only the rows so far, so FINAL is not for it")
         call = node.expressions[0] if _called(node, *_SIDES) else node
         if _called(call, *_LOGICAL):
             return replace(self._look(call), final=final)
-        return Look(*self._plain(node))
+        return RowExpression(*self._plain(node))
 
-    def _aggregate(self, node: exp.Expr) -> Aggregate:
+    def _aggregate(self, node: exp.Expr) -> AggregateExpression:
         if not isinstance(node, _KNOWN):
             raise Unsupported(
                 f"a pattern does not know the aggregate {_shown(node)}",
@@ -233,7 +235,7 @@ class _Reader:
             )
         if isinstance(node, exp.Count) and node.this.is_star:
             variable = self._variable(node.this.text("table"))
-            return Aggregate(exp.Count(this=exp.Star()), variable)
+            return AggregateExpression(exp.Count(this=exp.Star()), variable)
         found = [self._plain(part) for part in operands(node)]
         variables = {variable for _, variable in found}
         if len(variables) != 1:
@@ -241,10 +243,10 @@ class _Reader:
         call = node.copy()
         for name, (part, _) in zip(_operand_names(node), found, strict=True):
             call.set(name, part)
-        return Aggregate(call, variables.pop())
+        return AggregateExpression(call, variables.pop())
 
     def _plain(self, node: exp.Expr) -> tuple[exp.Expr, str]:
-        """An expression over the columns of one row, and the variable that it speaks of."""
+        """An expression over the columns of one row, and the variable that it names."""
         found: list[str] = []
 
         def change(part: exp.Expr) -> exp.Expr:
@@ -299,7 +301,7 @@ def _arguments(node: exp.Expr) -> tuple[exp.Expr, int | None]:
     if not counts:
         return argument, None
     if len(counts) > 1 or not counts[0].is_int or isinstance(counts[0], exp.Neg):
-        raise BadDefinition(f"{_shown(node)} goes by a whole number, zero or more")
+        raise BadDefinition(f"{_shown(node)} takes a whole number, zero or more")
     return argument, int(counts[0].name)
 
 
@@ -309,7 +311,7 @@ def _operand_names(node: exp.Expr) -> list[str]:
 
 def _mixed(node: exp.Expr) -> BadDefinition:
     return BadDefinition(
-        f"{_shown(node)} speaks of more than one variable",
+        f"{_shown(node)} names more than one variable",
         hint="all columns inside one navigation or aggregate are of the same variable.",
     )
 

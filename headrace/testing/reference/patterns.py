@@ -1,7 +1,7 @@
 """The pattern of MATCH_RECOGNIZE as a tree: `pattern_of("a (b | c)+? NOT d e")`.
 
-Variables are in upper case. Parentheses are gone, and so is exclusion `{- … -}`: it is said of each
-step inside it. What is well formed but makes no sense is refused by `refusals.py`.
+Variables are in upper case. Parentheses are gone, and so is exclusion `{- … -}`: it is a flag of
+each step inside it. What is well formed but makes no sense is refused by `refusals.py`.
 tests/testing/test_patterns.py has a table of patterns and refusals.
 """
 
@@ -11,58 +11,58 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.core.errors import BadDefinition
-from headrace.testing.reference.pieces import Piece, pieces_of
+from headrace.testing.reference.tokenizer import TextToken, text_tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
-    """One row of the variable; an excluded row is matched, but does not come out."""
+class RowPattern:
+    """One row of the variable; an excluded row is matched, but not output."""
 
     variable: str
     excluded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
-    """Rows that are not the variable's are passed over."""
+class NotPattern:
+    """Rows that are not the variable's are skipped."""
 
     variable: str
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class StartAnchor:
     """`^`"""
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndAnchor:
     """`$`"""
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
-    """One after the other; of nothing, it is the empty pattern."""
+class SequencePattern:
+    """One after the other; without parts, the empty pattern."""
 
     parts: tuple[Pattern, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoicePattern:
     """Any one of the parts, the left rather than the right."""
 
     parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Permute:
+class PermutePattern:
     """All parts, in any order."""
 
     parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
-    """At least `low` and at most `high` times, rather often or (reluctant) rather not."""
+class RepeatPattern:
+    """At least `low` and at most `high` times, greedy or reluctant."""
 
     part: Pattern
     low: int
@@ -70,29 +70,37 @@ class Repeat:
     reluctant: bool = False
 
 
-Pattern = Take | Not | Begin | End | Sequence | Choice | Permute | Repeat
+Pattern = (
+    RowPattern
+    | NotPattern
+    | StartAnchor
+    | EndAnchor
+    | SequencePattern
+    | ChoicePattern
+    | PermutePattern
+    | RepeatPattern
+)
 _SHORT: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 def pattern_of(text: str) -> Pattern:
     """Read a pattern.
 
-    >>> pattern_of("a b+?")
-    Sequence(parts=(Take(variable='A', excluded=False), Repeat(part=Take(variable='B', \
-excluded=False), low=1, high=None, reluctant=True)))
+    >>> pattern_of("b+?")
+    RepeatPattern(part=RowPattern(variable='B', excluded=False), low=1, high=None, reluctant=True)
     """
-    reader = _Reader(pieces_of(text))
+    reader = _Reader(text_tokens(text))
     found = reader.choice()
     if reader.left:
         raise _misplaced(reader.left[0].text)
     return found
 
 
-def leaves(pattern: Pattern) -> Iterator[Take | Not | Begin | End]:
+def leaves(pattern: Pattern) -> Iterator[RowPattern | NotPattern | StartAnchor | EndAnchor]:
     """The parts that have no parts, as they were written."""
-    if isinstance(pattern, Repeat):
+    if isinstance(pattern, RepeatPattern):
         yield from leaves(pattern.part)
-    elif isinstance(pattern, Sequence | Choice | Permute):
+    elif isinstance(pattern, SequencePattern | ChoicePattern | PermutePattern):
         for part in pattern.parts:
             yield from leaves(part)
     else:
@@ -101,7 +109,7 @@ def leaves(pattern: Pattern) -> Iterator[Take | Not | Begin | End]:
 
 def variables(pattern: Pattern) -> list[str]:
     """Every variable of the pattern once, those of NOT too."""
-    named = [leaf.variable for leaf in leaves(pattern) if isinstance(leaf, Take | Not)]
+    named = [leaf.variable for leaf in leaves(pattern) if isinstance(leaf, RowPattern | NotPattern)]
     return list(dict.fromkeys(named))
 
 
@@ -109,14 +117,14 @@ def variables(pattern: Pattern) -> list[str]:
 class _Reader:
     """What is left to read, and whether it is inside an exclusion."""
 
-    left: list[Piece]
+    left: list[TextToken]
     excluded: bool = False
 
     def choice(self) -> Pattern:
         parts = [self._sequence()]
         while self._accept("|"):
             parts.append(self._sequence())
-        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        return parts[0] if len(parts) == 1 else ChoicePattern(tuple(parts))
 
     def _sequence(self) -> Pattern:
         parts: list[Pattern] = []
@@ -124,7 +132,7 @@ class _Reader:
             parts.append(self._quantified())
         if not parts:
             raise BadDefinition("a part of the pattern is missing", hint="() is the empty pattern.")
-        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else SequencePattern(tuple(parts))
 
     def _ends(self) -> bool:
         return self.left[0].text in {"|", ")", ","} or self._next("-", "}")
@@ -134,30 +142,30 @@ class _Reader:
         bounds = self._bounds()
         if bounds is None:
             return part
-        if isinstance(part, Not):
+        if isinstance(part, NotPattern):
             raise BadDefinition(f"NOT {part.variable} may not be repeated")
         if self.left and self.left[0].text in _SHORT and not self._next("?"):
             raise _misplaced(self.left[0].text)
-        return Repeat(part, *bounds, reluctant=self._accept("?"))
+        return RepeatPattern(part, *bounds, reluctant=self._accept("?"))
 
     def _primary(self) -> Pattern:
         if self._accept("("):
             return self._group()
         if self._accept("^"):
-            return Begin()
+            return StartAnchor()
         if self._accept("$"):
-            return End()
+            return EndAnchor()
         if self._accept("{", "-"):
             return self._exclusion()
         if self._accept("PERMUTE", "("):
             return self._permute()
         if self._accept("NOT"):
-            return Not(self._variable("NOT takes one variable"))
-        return Take(self._variable("a variable is missing in the pattern"), self.excluded)
+            return NotPattern(self._variable("NOT takes one variable"))
+        return RowPattern(self._variable("a variable is missing in the pattern"), self.excluded)
 
     def _group(self) -> Pattern:
         if self._accept(")"):
-            return Sequence()
+            return SequencePattern()
         found = self.choice()
         self._expect(")")
         return found
@@ -174,7 +182,7 @@ class _Reader:
         while self._accept(","):
             parts.append(self.choice())
         self._expect(")")
-        return Permute(tuple(parts))
+        return PermutePattern(tuple(parts))
 
     def _variable(self, otherwise: str) -> str:
         piece = self.left.pop(0) if self.left else None
@@ -222,4 +230,4 @@ def _checked(low: int, high: int | None) -> tuple[int, int | None]:
 
 
 def _misplaced(text: str) -> BadDefinition:
-    return BadDefinition(f"the pattern has '{text}' where it means nothing")
+    return BadDefinition(f"the pattern has '{text}' where it is not valid")

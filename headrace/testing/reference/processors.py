@@ -35,7 +35,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ProcessorInvocation:
     """Which processor reads which stream, and what its keys are."""
 
     name: str
@@ -44,27 +44,27 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Processor:
+class ReferenceProcessor:
     """The columns of its rows, and what makes an object with init, on_event and on_timer."""
 
     columns: tuple[str, ...]
     make: Callable[[], Any]
 
 
-def call_of(text: str) -> Call | None:
+def call_of(text: str) -> ProcessorInvocation | None:
     """The call of a processor that the query is, if it is one.
 
     >>> call_of("SELECT * FROM visits(TABLE(clicks) PARTITION BY user)")
-    Call(name='visits', stream='clicks', keys=('user',))
+    ProcessorInvocation(name='visits', stream='clicks', keys=('user',))
     """
     match = _CALL.fullmatch(text)
     if match is None:
         return None
     keys = tuple(key.strip(" `\n").lower() for key in match["keys"].split(","))
-    return Call(match["name"], match["stream"], keys)
+    return ProcessorInvocation(match["name"], match["stream"], keys)
 
 
-def processed(call: Call, processor: Processor, table: Table) -> Table:
+def run_processor(call: ProcessorInvocation, processor: ReferenceProcessor, table: Table) -> Table:
     """The stream that a processor makes of another."""
     for key in call.keys:
         if key not in map(str.lower, table.names):
@@ -79,7 +79,7 @@ def processed(call: Call, processor: Processor, table: Table) -> Table:
 
 @dataclass
 class _Timers:
-    """The key's single timer, as `on_event` and `on_timer` are handed it."""
+    """The key's single timer, as passed to `on_event` and `on_timer`."""
 
     moment_us: int | None = None
 
@@ -92,9 +92,9 @@ class _Timers:
 
 @dataclass
 class _Key:
-    """What happens to one key."""
+    """The run of a processor over one key."""
 
-    processor: Processor
+    processor: ReferenceProcessor
     names: tuple[str, ...]
     timers: _Timers = field(default_factory=_Timers)
     last: Row = field(default_factory=dict)
@@ -153,5 +153,5 @@ def _moment(us: int) -> datetime:
 
 
 def _us(moment: datetime) -> int:
-    """A moment that names no zone is in UTC."""
+    """A timestamp without a zone is in UTC."""
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND

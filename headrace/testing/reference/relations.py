@@ -1,6 +1,6 @@
-"""What a name in FROM stands for, and what a SELECT sees of it.
+"""The relations of FROM, and the rows that a SELECT reads from them.
 
-A `Table` is a stream's events, a table's rows or a query's answer. A `Relation` is the rows in
+A `Table` is a stream's events, a table's rows or a query's answer. A `SelectInput` is the rows in
 reach of one SELECT, with a key for each column. Either has a `Clock` if it is a stream with a
 watermark, or derived from one with its time column: a table and the answer of a view have none.
 tests/testing/test_views.py and tests/testing/test_joins.py check it.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from headrace.testing.reference.names import Field, Scope
+from headrace.testing.reference.names import NameScope, VisibleColumn
 from headrace.testing.reference.values import Key, Row, Value
 
 
@@ -45,17 +45,17 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class SelectInput:
     """The rows in reach of a SELECT."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[VisibleColumn, ...]
     rows: list[Row]
     clock: Clock | None = None
 
     @property
-    def scope(self) -> Scope:
-        return Scope(self.fields)
+    def scope(self) -> NameScope:
+        return NameScope(self.fields)
 
 
-Named = Callable[[str], Table]  # what a name in FROM stands for
-Answered = Callable[[exp.Select, Named], Table]  # how a query inside FROM is answered
+TableLookup = Callable[[str], Table]  # what a name in FROM stands for
+QueryRunner = Callable[[exp.Select, TableLookup], Table]  # how a query inside FROM is answered

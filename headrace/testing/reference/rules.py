@@ -1,4 +1,4 @@
-"""`CREATE RULES … ON stream`: which rule decides on an event, and what it sets.
+"""`CREATE RULES … ON stream`: which rule matches an event, and the fields that it sets.
 
 The rules are tried one after the other on each row of the stream and its joins. With FIRST MATCH
 the first whose condition is true decides, with ALL MATCHES all of them do and a later one sets
@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from headrace.testing.reference.decision_table import Cell, Line, lines_of
+from headrace.testing.reference.decision_table import TableCell, TableRule, table_rules
 from headrace.testing.reference.expressions import evaluate, true
-from headrace.testing.reference.names import HIDDEN, Scope, read, resolve, tokens_of
+from headrace.testing.reference.names import HIDDEN, NameScope, read, resolve, tokens_of
 from headrace.testing.reference.order import EVENT_TIME
-from headrace.testing.reference.relations import Answered, Clock, Named, Relation, Table
+from headrace.testing.reference.relations import Clock, QueryRunner, SelectInput, Table, TableLookup
 from headrace.testing.reference.sources import relation_of
 from headrace.testing.reference.values import Row, Value
 
@@ -28,47 +28,50 @@ ELSE = "else"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ReferenceRule:
     """When all of `tests` hold, each field of `sets` has its value."""
 
     name: str
-    tests: tuple[exp.Expr | Cell, ...]
+    tests: tuple[exp.Expr | TableCell, ...]
     sets: Mapping[str, exp.Expr]
 
-    def resolved(self, scope: Scope) -> Rule:
+    def resolved(self, scope: NameScope) -> ReferenceRule:
         tests = tuple(
-            test.resolved(scope) if isinstance(test, Cell) else resolve(test, scope)
+            test.resolved(scope) if isinstance(test, TableCell) else resolve(test, scope)
             for test in self.tests
         )
-        return Rule(self.name, tests, {name: resolve(e, scope) for name, e in self.sets.items()})
+        return ReferenceRule(
+            self.name, tests, {name: resolve(e, scope) for name, e in self.sets.items()}
+        )
 
     def holds(self, row: Row) -> bool:
         return all(
-            test.holds(row) if isinstance(test, Cell) else true(test, row) for test in self.tests
+            test.holds(row) if isinstance(test, TableCell) else true(test, row)
+            for test in self.tests
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ReferenceRules:
     """The rules of one stream, in order; `column` says which of them decided."""
 
     source: exp.Select
-    rules: tuple[Rule, ...]
+    rules: tuple[ReferenceRule, ...]
     column: str = "rule"
     all_matches: bool = False
 
-    def deciding(self, row: Row) -> list[Rule]:
+    def deciding(self, row: Row) -> list[ReferenceRule]:
         found = [rule for rule in self.rules if rule.name != ELSE and rule.holds(row)]
         found = found or [rule for rule in self.rules if rule.name == ELSE]
         return found if self.all_matches else found[:1]
 
-    def decision(self, deciding: list[Rule]) -> Value:
+    def decision(self, deciding: list[ReferenceRule]) -> Value:
         names = [rule.name for rule in deciding]
         return names if self.all_matches else next(iter(names), None)
 
 
-def rules_of(text: str, files: Mapping[str, str]) -> Rules | None:
-    """The rules that a definition says after its name, if it is one of rules.
+def rules_of(text: str, files: Mapping[str, str]) -> ReferenceRules | None:
+    """The rules of a definition, if it is CREATE RULES.
 
     >>> found = rules_of("ON s RULE big WHEN n > 9 THEN SET size = 'L'", {})
     >>> [(rule.name, list(rule.sets)) for rule in found.rules]
@@ -85,15 +88,15 @@ def rules_of(text: str, files: Mapping[str, str]) -> Rules | None:
             case ["FIRST" | "ALL" as word, _]:
                 every, column = word == "ALL", part[3].text if len(part) > 2 else ""
             case ["FROM", _]:
-                found += [_of_line(line) for line in lines_of(files[part[1].text])]
+                found += [_of_line(line) for line in table_rules(files[part[1].text])]
             case ["ELSE", _]:
-                found.append(Rule(ELSE, (), _sets(text, part[2:])))
+                found.append(ReferenceRule(ELSE, (), _sets(text, part[2:])))
             case _:
                 found.append(_rule(text, part))
-    return Rules(source, tuple(found), column or ("rules" if every else "rule"), every)
+    return ReferenceRules(source, tuple(found), column or ("rules" if every else "rule"), every)
 
 
-def decided(rules: Rules, named: Named, answered: Answered) -> Table:
+def apply_rules(rules: ReferenceRules, named: TableLookup, answered: QueryRunner) -> Table:
     """The stream that rules make of another."""
     relation = relation_of(rules.source, named, answered)
     origin = rules.source.args["from_"].this
@@ -111,7 +114,7 @@ def decided(rules: Rules, named: Named, answered: Answered) -> Table:
     return Table(tuple(names), rows, _clock(relation, fields))
 
 
-def _row(rules: Rules, row: Row, alias: str) -> dict[str, Value]:
+def _row(rules: ReferenceRules, row: Row, alias: str) -> dict[str, Value]:
     event = {name: value for (owner, name), value in row.items() if owner == alias}
     deciding = rules.deciding(row)
     made = dict(event)
@@ -121,7 +124,7 @@ def _row(rules: Rules, row: Row, alias: str) -> dict[str, Value]:
     return made | {name: event[name] for name in (*HIDDEN, EVENT_TIME) if name in event}
 
 
-def _clock(relation: Relation, fields: list[str]) -> Clock | None:
+def _clock(relation: SelectInput, fields: list[str]) -> Clock | None:
     """The stream's clock, unless a rule sets the column that it is read from."""
     clock = relation.clock
     if clock is None or clock.key[1] in {field.lower() for field in fields}:
@@ -165,11 +168,11 @@ def _with_depth(tokens: list[Token]) -> Iterator[tuple[Token, int]]:
 
 
 def _word(token: Token) -> str:
-    """The token in capitals; a text in quotes is no word."""
+    """The token in capitals; a text in quotes is not a word."""
     return "" if token.token_type is TokenType.STRING else token.text.upper()
 
 
-def _rule(text: str, part: list[Token]) -> Rule:
+def _rule(text: str, part: list[Token]) -> ReferenceRule:
     """RULE name WHEN condition THEN SET …"""
     then = next(
         number
@@ -177,7 +180,7 @@ def _rule(text: str, part: list[Token]) -> Rule:
         if depth == 0 and _word(token) == "THEN"
     )
     condition = _expression(_text(text, part[3:then]))
-    return Rule(part[1].text, (condition,), _sets(text, part[then + 2 :]))
+    return ReferenceRule(part[1].text, (condition,), _sets(text, part[then + 2 :]))
 
 
 def _sets(text: str, part: list[Token]) -> dict[str, exp.Expr]:
@@ -191,13 +194,15 @@ def _sets(text: str, part: list[Token]) -> dict[str, exp.Expr]:
     return {item[0].text: _expression(_text(text, item[2:])) for item in items}
 
 
-def _of_line(line: Line) -> Rule:
+def _of_line(line: TableRule) -> ReferenceRule:
     tests = tuple(
-        _expression(cell) if isinstance(cell, str) else Cell(_expression(cell[0]), cell[1])
+        _expression(cell) if isinstance(cell, str) else TableCell(_expression(cell[0]), cell[1])
         for cell in line.tests
     )
     name = ELSE if line.name.lower() == ELSE else line.name
-    return Rule(name, tests, {field: _expression(text) for field, text in line.sets.items()})
+    return ReferenceRule(
+        name, tests, {field: _expression(text) for field, text in line.sets.items()}
+    )
 
 
 def _text(text: str, tokens: list[Token]) -> str:

@@ -3,7 +3,7 @@
 `so_far` is every row of the key up to and including this one, in ORDER: by ts, then by place in the
 log, which leaves no ties; so there is no frame to say. A row without a ts has no place in the order
 and does not come out. first_value, last_value and lag see NULLs, as Spark's do; everything else
-passes over a NULL x and keeps its value, but delta and rate, which are NULL for it.
+ignores a NULL x and keeps its value, but delta and rate, which are NULL for it.
 tests/testing/test_running.py has a table of them.
 """
 

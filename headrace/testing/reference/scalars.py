@@ -1,7 +1,7 @@
 """The scalar functions and operators: one table from sqlglot's node to plain Python.
 
 Every function in `STRICT` gives NULL when any argument is NULL, and never sees one; those that
-look at NULL themselves are in `NULL_AWARE`. Whole numbers are 64 bits wide and wrap as Spark's do
+handle NULL themselves are in `NULL_AWARE`. Whole numbers are 64 bits wide and wrap as Spark's do
 with ANSI off. A literal such as 1.5 is a double here, where Spark has a decimal of the same value.
 tests/testing/test_expressions.py has one row or more for each.
 """
@@ -19,7 +19,7 @@ from typing import Any
 from sqlglot import exp
 
 from headrace.testing.reference.casts import cast, number, paired
-from headrace.testing.reference.moments import FIELDS, field_of
+from headrace.testing.reference.timestamps import FIELDS, timestamp_field
 from headrace.testing.reference.values import Duration, Timestamp, Value, order, wrapped
 
 Function = Callable[..., Value]
@@ -27,7 +27,7 @@ Nodes = dict[type[exp.Expr], Function]
 
 
 def compared(test: Callable[[int], bool]) -> Function:
-    """A comparison from what it asks of the order: -1, 0 or 1."""
+    """A comparison from a test of the order: -1, 0 or 1."""
 
     def compare(a: Value, b: Value) -> bool | None:
         a, b = paired(a, b)
@@ -192,7 +192,7 @@ def _contains(array: list[Value], wanted: Value) -> bool | None:
 
 
 def _extreme(sign: int) -> Function:
-    """greatest and least: NULLs are passed over."""
+    """greatest and least: NULLs are ignored."""
     key = cmp_to_key(lambda a, b: sign * order(a, b))
     return lambda *values: max((v for v in values if v is not None), key=key, default=None)
 
@@ -245,7 +245,10 @@ STRICT: Nodes = {
     exp.Like: _text(_like),
     exp.Bracket: _element,
     exp.ArrayContains: _contains,
-    **{node: (lambda value, name=name: field_of(value, name)) for node, name in FIELDS.items()},
+    **{
+        node: (lambda value, name=name: timestamp_field(value, name))
+        for node, name in FIELDS.items()
+    },
 }
 NULL_AWARE: Nodes = {
     exp.NullSafeEQ: equal_or_both_null,

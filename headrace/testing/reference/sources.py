@@ -14,26 +14,26 @@ from sqlglot import exp
 
 from headrace.core.errors import Unsupported
 from headrace.testing.reference.expressions import evaluate
-from headrace.testing.reference.joins import joined
-from headrace.testing.reference.names import HIDDEN, Field, resolve
+from headrace.testing.reference.joins import join_rows
+from headrace.testing.reference.names import HIDDEN, VisibleColumn, resolve
 from headrace.testing.reference.order import EVENT_TIME
-from headrace.testing.reference.relations import Answered, Named, Relation, Table
+from headrace.testing.reference.relations import QueryRunner, SelectInput, Table, TableLookup
 from headrace.testing.reference.values import Row
 
 
-def relation_of(query: exp.Select, named: Named, answered: Answered) -> Relation:
+def relation_of(query: exp.Select, named: TableLookup, answered: QueryRunner) -> SelectInput:
     """The rows of FROM, joined and exploded. Without FROM there is one row without columns."""
     if query.args.get("from_") is None:
-        return Relation((), [{}])
+        return SelectInput((), [{}])
     relation = _source(query.args["from_"].this, named, answered)
     for join in query.args.get("joins") or []:
-        relation = joined(relation, join, _source(join.this, named, answered))
+        relation = join_rows(relation, join, _source(join.this, named, answered))
     for lateral in query.args.get("laterals") or []:
         relation = _exploded(relation, lateral)
     return relation
 
 
-def _source(node: exp.Expr, named: Named, answered: Answered) -> Relation:
+def _source(node: exp.Expr, named: TableLookup, answered: QueryRunner) -> SelectInput:
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         return aliased(answered(node.this, named), node.alias)
     if not isinstance(node, exp.Table):
@@ -41,33 +41,35 @@ def _source(node: exp.Expr, named: Named, answered: Answered) -> Relation:
     return aliased(named(node.name), node.alias or node.name)
 
 
-def aliased(table: Table, alias: str) -> Relation:
+def aliased(table: Table, alias: str) -> SelectInput:
     """The table's rows under an alias, with the columns that every event has beside its own."""
     declared = {name.lower() for name in table.names}
     hidden = [name for name in HIDDEN if name not in declared]
-    fields = [Field(alias, name) for name in table.names]
-    fields += [Field(alias, name, hidden=True) for name in hidden]
+    fields = [VisibleColumn(alias, name) for name in table.names]
+    fields += [VisibleColumn(alias, name, hidden=True) for name in hidden]
     keys = [(field.key, field.name.lower()) for field in fields]
     keys += [((alias.lower(), EVENT_TIME), EVENT_TIME)]
     rows = [{key: row[name] for key, name in keys if name in row} for row in table.rows]
     clock = table.clock and replace(table.clock, key=(alias.lower(), table.clock.key[1]))
-    return Relation(tuple(fields), rows, clock)
+    return SelectInput(tuple(fields), rows, clock)
 
 
-def _exploded(relation: Relation, lateral: exp.Lateral) -> Relation:
+def _exploded(relation: SelectInput, lateral: exp.Lateral) -> SelectInput:
     if not isinstance(lateral.this, exp.Explode) or lateral.this.expressions:
         raise Unsupported(
             f"the reference does not know {lateral.sql(dialect='spark').strip()}",
             hint="LATERAL VIEW [OUTER] explode(array) t AS c is known.",
         )
     columns = lateral.args["alias"].args.get("columns") or []
-    field = Field(lateral.alias, columns[0].name if columns else "col")
+    field = VisibleColumn(lateral.alias, columns[0].name if columns else "col")
     array = resolve(lateral.this.this, relation.scope)
     rows = _elements(relation.rows, array, field, outer=bool(lateral.args.get("outer")))
     return replace(relation, fields=(*relation.fields, field), rows=list(rows))
 
 
-def _elements(rows: list[Row], array: exp.Expr, field: Field, *, outer: bool) -> Iterator[Row]:
+def _elements(
+    rows: list[Row], array: exp.Expr, field: VisibleColumn, *, outer: bool
+) -> Iterator[Row]:
     for row in rows:
         items = evaluate(array, row) or ([None] if outer else [])
         yield from (row | {field.key: item} for item in items)

@@ -1,4 +1,5 @@
-"""Percentiles and moments of the numbers of a group, in fractions and rounded once, at the end.
+"""Percentiles, covariance, skewness and kurtosis of a group, in fractions and rounded once, at the
+end.
 
 percentile_approx(x, p) is the smallest value that at least the share p of the values does not
 exceed; median is the middle one or the mean of the two in the middle. What needs spread (corr,

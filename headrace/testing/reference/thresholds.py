@@ -31,8 +31,8 @@ _SAID = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What is counted per what, and how much of it is enough."""
+class ThresholdClause:
+    """A parsed threshold: what is counted, by which keys, and the least count."""
 
     rest: str  # FROM … WHERE …
     keys: tuple[str, ...]
@@ -41,7 +41,7 @@ class Said:
     counted: exp.Expr | None
 
 
-def threshold_of(text: str) -> Said | None:
+def threshold_of(text: str) -> ThresholdClause | None:
     """The threshold that the query is, if it is one.
 
     >>> threshold_of("count(*) > 4 WITHIN INTERVAL 2 MINUTES PER ip FROM scans").least
@@ -53,11 +53,11 @@ def threshold_of(text: str) -> Said | None:
     keys = tuple(key.strip().lower() for key in (found["keys"] or "").split(",") if key.strip())
     least = int(found["number"]) + (found["more"] == ">")
     counted = read(f"SELECT {found['counted']} FROM x").expressions[0] if found["counted"] else None
-    return Said(found["rest"], keys, least, duration_us(found["within"]), counted)
+    return ThresholdClause(found["rest"], keys, least, duration_us(found["within"]), counted)
 
 
-def reached(said: Said, table: Table) -> Table:
-    """The stream of what has been reached."""
+def threshold_matches(said: ThresholdClause, table: Table) -> Table:
+    """The stream of thresholds that were reached."""
     for key in said.keys:
         if key not in map(str.lower, table.names):
             raise UnknownColumn(f"there is no column '{key}' to count by")
@@ -74,7 +74,7 @@ def _ripe(row: Row, table: Table) -> bool:
     return time is not None and table.clock is not None and table.clock.passed(time.us)
 
 
-def _reached(said: Said, events: list[Row]) -> Iterator[dict[str, Value]]:
+def _reached(said: ThresholdClause, events: list[Row]) -> Iterator[dict[str, Value]]:
     for number, event in enumerate(events):
         within = [e for e in events[: number + 1] if _us(e) > _us(event) - said.within_us]
         times = _counted(said, within)
@@ -85,7 +85,7 @@ def _reached(said: Said, events: list[Row]) -> Iterator[dict[str, Value]]:
             yield keys | ends | place | {EVENT_TIME: Timestamp(_us(event))}
 
 
-def _counted(said: Said, events: list[Row]) -> list[int]:
+def _counted(said: ThresholdClause, events: list[Row]) -> list[int]:
     """The times of the events that count: all, or the last one of each value."""
     if said.counted is None:
         return [_us(event) for event in events]

@@ -1,11 +1,10 @@
 """The values that an expression can have, how they compare and how an answer shows them.
 
 A value is None (SQL's NULL), bool, int, float, Decimal, str, bytes, a list, a dict for an object or
-a map, or one of the nouns below.
-Comparing with None is unknown, never false: `compare` gives None. Strings compare by code point,
-which is the order of their UTF-8 bytes and so Spark's; NaN equals itself and is above every other
-number.
-tests/testing/test_expressions.py checks the order, tests/testing/test_views.py the shown form.
+a map, or one of the types below. Comparing with None is unknown, never false: `compare` gives None.
+Strings compare by code point, which is the order of their UTF-8 bytes and so Spark's; NaN equals
+itself and is above every other number. tests/testing/test_expressions.py checks the order,
+tests/testing/test_views.py the shown form.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A moment: microseconds since 1970 in UTC. No int, so that nobody adds two by mistake."""
+    """Microseconds since 1970 in UTC. Not an int, so that two are never added by mistake."""
 
     us: int
 
@@ -62,8 +61,8 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Window:
-    """The moments `[start, end)`, or from start on if there is no end; the value of `window(…)`."""
+class TimeWindow:
+    """Timestamps `[start, end)`, or from start on if there is no end; the value of `window(…)`."""
 
     start: Timestamp
     end: Timestamp | None
@@ -72,7 +71,7 @@ class Window:
 def shown(value: Value) -> Value:
     """A value as an answer carries it.
 
-    >>> shown(Window(Timestamp(0), Timestamp(1_500_000)))
+    >>> shown(TimeWindow(Timestamp(0), Timestamp(1_500_000)))
     {'start': '1970-01-01T00:00:00Z', 'end': '1970-01-01T00:00:01.500000Z'}
     """
     if isinstance(value, Timestamp):
@@ -87,7 +86,7 @@ def shown(value: Value) -> Value:
         return base64.b64encode(value).decode()
     if isinstance(value, Variant):
         return _json(value.json)
-    if isinstance(value, Window):
+    if isinstance(value, TimeWindow):
         return {"start": shown(value.start), "end": shown(value.end)}
     if isinstance(value, list):
         return [shown(item) for item in value]

@@ -19,11 +19,11 @@ from sqlglot import exp
 
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.testing.reference.aggregates import aggregate, aggregating
-from headrace.testing.reference.clauses import Clauses, Order, clauses_of
+from headrace.testing.reference.clauses import SelectClauses, SortItem, clauses_of
 from headrace.testing.reference.expressions import evaluate, true
 from headrace.testing.reference.names import HIDDEN, key_column, resolve
 from headrace.testing.reference.order import EVENT_TIME, by_key
-from headrace.testing.reference.relations import Clock, Named, Relation, Table
+from headrace.testing.reference.relations import Clock, SelectInput, Table, TableLookup
 from headrace.testing.reference.running import with_running
 from headrace.testing.reference.sources import relation_of
 from headrace.testing.reference.values import (
@@ -38,9 +38,9 @@ from headrace.testing.reference.windows import window_call, windowed
 _WINDOW: Key = ("", "window")
 
 
-def answered(query: exp.Select, named: Named) -> Table:
+def run_select(query: exp.Select, named: TableLookup) -> Table:
     """The answer of a query, given what the names in its FROM stand for."""
-    relation = relation_of(query, _with_ctes(query, named), answered)
+    relation = relation_of(query, _with_ctes(query, named), run_select)
     relation = _where(query, relation)
     clauses = clauses_of(query, relation.scope)
     clauses, rows = _windowed(clauses, relation.rows)
@@ -55,26 +55,26 @@ def answered(query: exp.Select, named: Named) -> Table:
     return _distinct(table) if query.args.get("distinct") else table
 
 
-def _with_ctes(query: exp.Select, named: Named) -> Named:
+def _with_ctes(query: exp.Select, named: TableLookup) -> TableLookup:
     for cte in query.ctes:
         named = _with_cte(cte, named)
     return named
 
 
-def _with_cte(cte: exp.CTE, named: Named) -> Named:
+def _with_cte(cte: exp.CTE, named: TableLookup) -> TableLookup:
     return lambda name: (
-        answered(cte.this, named) if name.lower() == cte.alias.lower() else named(name)
+        run_select(cte.this, named) if name.lower() == cte.alias.lower() else named(name)
     )
 
 
-def _where(query: exp.Select, relation: Relation) -> Relation:
+def _where(query: exp.Select, relation: SelectInput) -> SelectInput:
     if query.args.get("where") is None:
         return relation
     condition = resolve(query.args["where"].this, relation.scope)
     return replace(relation, rows=[row for row in relation.rows if true(condition, row)])
 
 
-def _clock(clauses: Clauses, clock: Clock | None) -> Clock | None:
+def _clock(clauses: SelectClauses, clock: Clock | None) -> Clock | None:
     """The clock of a derived stream, if its time column is among the items."""
     if clock is None or clauses.grouped:
         return None
@@ -83,7 +83,7 @@ def _clock(clauses: Clauses, clock: Clock | None) -> Clock | None:
     return replace(clock, key=keys[0]) if keys else None
 
 
-def _windowed(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
+def _windowed(clauses: SelectClauses, rows: list[Row]) -> tuple[SelectClauses, list[Row]]:
     """Each row once for each window that it is in."""
     calls = list(dict.fromkeys(clauses.find(window_call)))
     if not calls:
@@ -95,7 +95,9 @@ def _windowed(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
     return replaced, [row | {_WINDOW: w} for row, w in windowed(calls[0], others, rows)]
 
 
-def _with_running_values(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
+def _with_running_values(
+    clauses: SelectClauses, rows: list[Row]
+) -> tuple[SelectClauses, list[Row]]:
     calls = list(dict.fromkeys(clauses.find(lambda node: isinstance(node, exp.Window))))
     keys: dict[exp.Expr, Key] = {call: ("", f"running{i}") for i, call in enumerate(calls)}
     for call, key in keys.items():
@@ -103,7 +105,7 @@ def _with_running_values(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, li
     return clauses.replaced({call: key_column(key) for call, key in keys.items()}), rows
 
 
-def _grouped(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
+def _grouped(clauses: SelectClauses, rows: list[Row]) -> tuple[SelectClauses, list[Row]]:
     """One row for each group: its keys and aggregates. Without keys there is exactly one."""
     calls = list(dict.fromkeys(clauses.find(aggregating)))
     keys: dict[exp.Expr, Key] = {key: ("", f"key{i}") for i, key in enumerate(clauses.keys)}
@@ -118,7 +120,7 @@ def _grouped(clauses: Clauses, rows: list[Row]) -> tuple[Clauses, list[Row]]:
     ]
 
 
-def _refuse_ungrouped(clauses: Clauses) -> None:
+def _refuse_ungrouped(clauses: SelectClauses) -> None:
     for column in clauses.find(lambda node: isinstance(node, exp.Column)):
         if column.text("table"):
             raise BadDefinition(
@@ -127,14 +129,14 @@ def _refuse_ungrouped(clauses: Clauses) -> None:
             )
 
 
-def _ordered(rows: list[Row], orders: tuple[Order, ...]) -> list[Row]:
+def _ordered(rows: list[Row], orders: tuple[SortItem, ...]) -> list[Row]:
     # Sorting is stable, so the last key is sorted by first.
     for wanted in reversed(orders):
         rows = _ordered_by(rows, wanted)
     return rows
 
 
-def _ordered_by(rows: list[Row], wanted: Order) -> list[Row]:
+def _ordered_by(rows: list[Row], wanted: SortItem) -> list[Row]:
     keyed = [(evaluate(wanted.expression, row), row) for row in rows]
     nulls = [row for value, row in keyed if value is None]
     others = [(value, row) for value, row in keyed if value is not None]
@@ -149,7 +151,7 @@ def _limited(rows: list[Row], query: exp.Select) -> list[Row]:
     return rows if limit is None else rows[: int(evaluate(limit.args["expression"], {}))]
 
 
-def _projected(clauses: Clauses, row: Row) -> dict[str, Value]:
+def _projected(clauses: SelectClauses, row: Row) -> dict[str, Value]:
     carried = (*HIDDEN, EVENT_TIME)
     # Of a pair of events, the left one's: a later entry of a dict would win.
     hidden = {name: value for (_, name), value in reversed(row.items()) if name in carried}

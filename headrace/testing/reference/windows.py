@@ -7,9 +7,8 @@
     punctuated_window(ends[, size[, age]]) of each key: up to and with the event that ends it
 
 A row comes out once for each window that it is in; a row without a time is in none. As in Spark, an
-event exactly at a session's end still joins it, and one whose gap is NULL, zero, negative or no
-interval is in no session.
-tests/testing/test_windows.py checks each kind.
+event exactly at a session's end still joins it, and one whose gap is NULL, zero, negative or not an
+interval is in no session. tests/testing/test_windows.py checks each kind.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from sqlglot import exp
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.testing.reference.casts import cast
 from headrace.testing.reference.expressions import evaluate, true
-from headrace.testing.reference.moments import interval, starts_of, windows_of
 from headrace.testing.reference.order import by_key, event_time, in_order
-from headrace.testing.reference.values import Duration, Row, Timestamp, Value, Window
+from headrace.testing.reference.timestamps import interval, starts_of, windows_of
+from headrace.testing.reference.values import Duration, Row, Timestamp, TimeWindow, Value
 
 Placed = Iterator[tuple[Row, Value]]  # a row and a window that it is in
 
@@ -40,7 +39,7 @@ def windowed(call: exp.Expr, keys: Iterable[exp.Expr], rows: list[Row]) -> Place
     return (found for group in by_key(keys, rows) for found in place(call, group))
 
 
-def _time_windows(call: exp.Expr, row: Row) -> Iterator[Window]:
+def _time_windows(call: exp.Expr, row: Row) -> Iterator[TimeWindow]:
     time, *lengths = [evaluate(argument, row) for argument in call.expressions]
     moment = cast(time, "TIMESTAMP")
     if not isinstance(moment, Timestamp):
@@ -60,12 +59,12 @@ def _three(lengths: list[Value]) -> tuple[str, str, str]:
     return length, slide, lengths[2] if len(lengths) > 2 else "0 seconds"
 
 
-def _landmark_window(call: exp.Expr, row: Row) -> Iterator[Window]:
+def _landmark_window(call: exp.Expr, row: Row) -> Iterator[TimeWindow]:
     moment, landmark = (cast(evaluate(part, row), "TIMESTAMP") for part in call.expressions)
     if landmark is None:
-        raise BadDefinition(f"{call.sql(dialect='spark')} has no moment as its second argument")
+        raise BadDefinition(f"{call.sql(dialect='spark')} has no timestamp as its second argument")
     if moment is not None and moment >= landmark:
-        yield Window(landmark, None)
+        yield TimeWindow(landmark, None)
 
 
 def _sessions(call: exp.Expr, rows: list[Row]) -> Placed:
@@ -84,7 +83,7 @@ def _sessions(call: exp.Expr, rows: list[Row]) -> Placed:
 
 
 def _in_one(session: list[Row], start: int, end: int) -> Placed:
-    return ((row, Window(Timestamp(start), Timestamp(end))) for row in session)
+    return ((row, TimeWindow(Timestamp(start), Timestamp(end))) for row in session)
 
 
 def _span(call: exp.Expr, row: Row) -> tuple[int, int] | None:
@@ -94,7 +93,7 @@ def _span(call: exp.Expr, row: Row) -> tuple[int, int] | None:
 
 
 def _gap_us(gap: Value) -> int:
-    """The length of a gap; zero, which makes no session, for what is no interval."""
+    """The length of a gap; zero, which makes no session, for a value that is not an interval."""
     if isinstance(gap, Duration):
         return gap.us
     try:
@@ -134,7 +133,7 @@ def _punctuated(call: exp.Expr, rows: list[Row]) -> Placed:
 def _age_us(row: Row, first: Timestamp | None) -> int:
     time = event_time(row)
     if time is None or first is None:
-        raise BadDefinition("an age in punctuated_window needs a stream with a watermark")
+        raise BadDefinition("an age in punctuated_window requires a stream with a watermark")
     return time.us - first.us
 
 
@@ -145,7 +144,7 @@ def _limits(call: exp.Expr) -> tuple[exp.Expr, int | None, int | None]:
     return condition, size, None if age is None else _gap_us(age)
 
 
-_OF_ROWS: dict[str, Callable[[exp.Expr, Row], Iterator[Window]]] = {
+_OF_ROWS: dict[str, Callable[[exp.Expr, Row], Iterator[TimeWindow]]] = {
     "window": _time_windows,
     "landmark_window": _landmark_window,
 }

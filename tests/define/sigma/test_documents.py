@@ -18,7 +18,7 @@ def test_documents_know_their_lines_and_dates_stay_texts() -> None:
     ("text", "message", "line"),
     [
         ("a: 1\nb: {c: 1, c: 2}", "x.yml says 'c' twice in one mapping", 2),
-        ("- a", "x.yml has a document that is no mapping", 1),
+        ("- a", "x.yml has a document that is not a mapping", 1),
         ("a: &a [*a]", "x.yml has a document of more than 100,000 parts", 1),
         (
             "a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b]\n"
@@ -28,11 +28,11 @@ def test_documents_know_their_lines_and_dates_stay_texts() -> None:
         ),
         (
             "a: !!python/object/apply:os.system [ls]",
-            "x.yml is no YAML: could not determine a constructor for the tag "
+            "x.yml is not valid YAML: could not determine a constructor for the tag "
             "'tag:yaml.org,2002:python/object/apply:os.system'",
             1,
         ),
-        ("a: [", "x.yml is no YAML: expected the node content, but found '<stream end>'", 1),
+        ("a: [", "x.yml is not valid YAML: expected the node content, but found '<stream end>'", 1),
     ],
 )
 def test_what_is_unsafe_or_lost_is_refused(text: str, message: str, line: int) -> None:
@@ -43,5 +43,5 @@ def test_what_is_unsafe_or_lost_is_refused(text: str, message: str, line: int) -
 
 
 def test_what_is_nested_without_end_is_refused() -> None:
-    with pytest.raises(BadDefinition, match="is no YAML"):
+    with pytest.raises(BadDefinition, match="is not valid YAML"):
         read_documents("a: " + "[" * 5_000, "x.yml")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.define.sigma.script import translated
+from headrace.define.sigma.script import translate
 
 BASE = "".join(
     f"title: B{n}\nname: b{n}\ndetection: {{s: {{a: {n}}}, condition: s}}\n---\n" for n in range(7)
@@ -19,7 +19,7 @@ ORDER = {"type": "temporal", "rules": ["b1", "b2"], "timespan": "1m"}
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ([], "correlation is no mapping"),
+        ([], "correlation is not a mapping"),
         (COUNT | {"rules": []}, "the correlation names no rules"),
         (COUNT | {"condition": None}, "the correlation has no condition such as 'gte: 10'"),
         (
@@ -34,15 +34,18 @@ ORDER = {"type": "temporal", "rules": ["b1", "b2"], "timespan": "1m"}
             COUNT | {"condition": {"gte": "many"}},
             "the condition 'gte: many' has no whole number",
         ),
-        (COUNT | {"type": "value_count"}, "value_count needs one 'field' in its condition"),
-        (COUNT | {"timespan": None}, "the timespan 'None' is none such as 30s, 5m, 1h, 7d or 2w"),
+        (COUNT | {"type": "value_count"}, "value_count requires one 'field' in its condition"),
+        (
+            COUNT | {"timespan": None},
+            "the timespan 'None' is not a duration such as 30s, 5m, 1h, 7d or 2w",
+        ),
         (
             COUNT | {"aliases": {"ip": "x"}},
-            "aliases are no mapping of a name to rules and their fields",
+            "aliases are not a mapping of a name to rules and their fields",
         ),
         (
             COUNT | {"group-by": ["ip"], "aliases": {"ip": {"b3": "x"}}},
-            "the alias 'ip' speaks of 'b3', which is not in rules",
+            "the alias 'ip' names 'b3', which is not in rules",
         ),
         (
             ORDER | {"condition": {"gte": 1}},
@@ -55,7 +58,7 @@ ORDER = {"type": "temporal", "rules": ["b1", "b2"], "timespan": "1m"}
     ],
 )
 def test_a_correlation_that_is_not_understood_gets_a_sentence(said: Any, reason: str) -> None:
-    made = translated([("c.yml", f"{BASE}title: C\ncorrelation: {json.dumps(said)}")])
+    made = translate([("c.yml", f"{BASE}title: C\ncorrelation: {json.dumps(said)}")])
     [error] = made.errors
     assert error.message == f"Sigma rule 'C' is not translated: {reason}"
     assert str(error.origin) == "c.yml:29"
@@ -64,6 +67,6 @@ def test_a_correlation_that_is_not_understood_gets_a_sentence(said: Any, reason:
 def test_all_six_in_any_order_and_seven_in_order_are_kept() -> None:
     for kind, many in (("temporal", 6), ("temporal_ordered", 7)):
         said = ORDER | {"type": kind, "rules": [f"b{n}" for n in range(many)]}
-        made = translated([("c.yml", f"{BASE}title: C\ncorrelation: {json.dumps(said)}")])
+        made = translate([("c.yml", f"{BASE}title: C\ncorrelation: {json.dumps(said)}")])
         assert "c" in made.rules
         assert made.errors == ()

@@ -13,9 +13,9 @@ import pytest
 from headrace.compile.passes import compile_project
 from headrace.core.errors import BadDefinition, Unsupported
 from headrace.define.definitions import QueryDefinition, RuleDefinition
-from headrace.define.project import Project, repeats
+from headrace.define.project import Project, duplicate_definitions
 from headrace.define.settings import Settings
-from headrace.define.sigma.script import Script, translated
+from headrace.define.sigma.script import SigmaScript, translate
 from headrace.define.statements import read_statements
 from headrace.spark.analyse import SparkAnalyser
 
@@ -23,12 +23,12 @@ HERE = Path(__file__).parent
 FILES = sorted(path.name for path in HERE.glob("*.yml"))
 
 
-def script(*names: str, **options: Any) -> Script:
-    return translated([(name, (HERE / name).read_text("utf-8")) for name in names], **options)
+def script(*names: str, **options: Any) -> SigmaScript:
+    return translate([(name, (HERE / name).read_text("utf-8")) for name in names], **options)
 
 
-def one(text: str, **options: Any) -> Script:
-    return translated([("a.yml", text)], **options)
+def one(text: str, **options: Any) -> SigmaScript:
+    return translate([("a.yml", text)], **options)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -52,7 +52,7 @@ def test_what_is_made_can_be_read_and_is_named_as_told(name: str) -> None:
 def test_all_that_is_made_compiles_on_spark(spark: Any, tmp_path: Path) -> None:
     text = (HERE / "streams.sql").read_text("utf-8") + script(*FILES, keywords_in="message").sql
     statements = read_statements(text, "all.sql")
-    assert list(repeats(statements)) == []
+    assert list(duplicate_definitions(statements)) == []
     project = Project(tmp_path, Settings(name="sigma"), tuple(statements))
     plan = compile_project(project, SparkAnalyser(spark))
     assert [rule.name for rule in plan.rules] == [*script(*FILES, keywords_in="message").rules]
@@ -76,9 +76,9 @@ def test_stream_and_time_have_the_names_that_are_given() -> None:
 def test_rules_of_one_file_serve_correlations_of_another() -> None:
     base = "name: b\ntitle: B\ndetection: {s: {a: 1}, condition: s}"
     both = "title: C\ncorrelation: {type: event_count, rules: b, timespan: 1m, condition: {gt: 1}}"
-    assert translated([("c.yml", both), ("b.yml", base)]).rules == ("c",)
+    assert translate([("c.yml", both), ("b.yml", base)]).rules == ("c",)
     loud = both.replace("rules: b", "rules: b, generate: true")
-    assert translated([("c.yml", loud), ("b.yml", base)]).rules == ("c", "b")
+    assert translate([("c.yml", loud), ("b.yml", base)]).rules == ("c", "b")
 
 
 def test_nothing_that_a_rule_says_becomes_sql_of_its_own() -> None:
@@ -98,8 +98,8 @@ def test_a_column_that_a_refused_rule_alone_needs_is_not_asked_for() -> None:
 
 def test_a_file_that_is_no_yaml_is_told_and_the_others_are_made() -> None:
     good = "title: B\ndetection: {s: {a: 1}, condition: s}"
-    made = translated([("bad.yml", "title: [a"), ("good.yml", good)])
+    made = translate([("bad.yml", "title: [a"), ("good.yml", good)])
     assert made.rules == ("b",)
     [error] = made.errors
     assert isinstance(error, BadDefinition)
-    assert error.message.startswith("bad.yml is no YAML: ")
+    assert error.message.startswith("bad.yml is not valid YAML: ")

@@ -19,17 +19,17 @@ def refusal(detection: Any) -> str:
     ("key", "said", "sentence"),
     [
         ("a|wide", "x", "the modifier 'wide' is not known"),
-        ("a|re|contains", "x", "the modifiers 're' and 'contains' do not go together"),
-        ("a|i", "x", "the modifier 'i' does not go with 'none'"),
-        ("a|gt|cased", 1, "the modifier 'cased' does not go with 'gt'"),
-        ("a|contains", None, "'a' with 'contains' needs a text, not null"),
-        ("a", {"b": 1}, "'a' with '=' needs a text, not a mapping"),
+        ("a|re|contains", "x", "the modifiers 're' and 'contains' cannot be combined"),
+        ("a|i", "x", "the modifier 'i' cannot be combined with 'none'"),
+        ("a|gt|cased", 1, "the modifier 'cased' cannot be combined with 'gt'"),
+        ("a|contains", None, "'a' with 'contains' requires a text, not null"),
+        ("a", {"b": 1}, "'a' with '=' requires a text, not a mapping"),
         ("a", [], "'a' has an empty list"),
-        ("a|gt", "five", "'a' with 'gt' needs a number, not 'five'"),
-        ("a", float("nan"), "'a' with '=' needs a number, not 'nan'"),
-        ("a", 2**70, f"'a' is compared with {2**70}, which is no number of 64 bits"),
-        ("a|exists", "yes", "'a' with 'exists' needs true or false, not 'yes'"),
-        ("a|cidr", "10.0.0.0/99", "'10.0.0.0/99' is no network such as '10.0.0.0/8'"),
+        ("a|gt", "five", "'a' with 'gt' requires a number, not 'five'"),
+        ("a", float("nan"), "'a' with '=' requires a number, not 'nan'"),
+        ("a", 2**70, f"'a' is compared with {2**70}, which is not a 64-bit number"),
+        ("a|exists", "yes", "'a' with 'exists' requires true or false, not 'yes'"),
+        ("a|cidr", "10.0.0.0/99", "'10.0.0.0/99' is not a network such as '10.0.0.0/8'"),
         (
             "a|cidr",
             "fe80::/10",
@@ -59,7 +59,7 @@ def test_a_value_that_is_not_understood_gets_a_sentence(key: str, said: Any, sen
 @pytest.mark.parametrize(
     ("detection", "sentence"),
     [
-        ([], "detection is no mapping of selections"),
+        ([], "detection is not a mapping of selections"),
         ({"s": {"a": 1}}, "detection has no condition"),
         ({"s": {}, "condition": "s"}, "the selection 's' is empty"),
         ({"s": [], "condition": "s"}, "the selection 's' is empty"),
@@ -70,7 +70,7 @@ def test_a_value_that_is_not_understood_gets_a_sentence(key: str, said: Any, sen
         ),
         (
             {"s": {"a": 1}, "condition": "s near s"},
-            "the condition 's near s' goes on after its end: 'near'",
+            "the condition 's near s' continues after its end: 'near'",
         ),
         ({"s": {"a": 1}, "condition": "(s"}, "the condition '(s' lacks a ')'"),
         (
@@ -83,7 +83,7 @@ def test_a_value_that_is_not_understood_gets_a_sentence(key: str, said: Any, sen
         ),
         (
             {"s": {"a": 1}, "condition": "1 of t*"},
-            "the condition speaks of 't*', which is no selection",
+            "the condition names 't*', which is not a selection",
         ),
         (
             {"s": {"a": 1}, "condition": "not " * 200 + "s"},

@@ -1,0 +1,83 @@
+"""Metrics, traces and a debug log line of each HTTP request.
+
+The route label is the path template of the table, never the path of the request: paths are
+unbounded, and clients could fill the memory with them. tests/api/test_request_metrics.py checks it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headrace.api.authentication import CALLER, REQUEST_ID
+from headrace.core.meters import HTTP_REQUESTS, HTTP_SECONDS
+from headrace.core.spans import span
+
+ROUTE = "headrace.route"  # key of the scope: the path template of the matched route
+UNKNOWN = "unknown"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_log = structlog.get_logger()
+
+
+class RequestMetrics:
+    """Middleware that measures each request."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status, noted = time.perf_counter(), 500, False  # what an exception becomes
+
+        def note() -> None:
+            nonlocal noted
+            if not noted:
+                noted = True
+                _note(scope, status, time.perf_counter() - began)
+
+        async def send_seen(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif not message.get("more_body", False):
+                note()  # before the end is sent, so that a client with the response is counted
+            await send(message)
+
+        with span("request") as made:
+            try:
+                await self._app(scope, receive, send_seen)
+            finally:
+                note()
+                if made is not None:
+                    _name(made, scope, status)
+
+
+def _name(made: Any, scope: Scope, status: int) -> None:
+    """Name a span by its route, as OpenTelemetry's HTTP conventions say."""
+    route = scope.get(ROUTE, UNKNOWN)
+    made.update_name(f"{scope['method']} {route}")
+    made.set_attribute("http.request.method", scope["method"])
+    made.set_attribute("http.route", route)
+    made.set_attribute("http.response.status_code", status)
+    made.set_attribute("headrace.request_id", scope.get(REQUEST_ID, ""))
+    if CALLER in scope:
+        made.set_attribute("headrace.user", scope[CALLER].user)
+
+
+def _note(scope: Scope, status: int, seconds: float) -> None:
+    route = scope.get(ROUTE, UNKNOWN)
+    method = scope["method"] if scope["method"] in _METHODS else UNKNOWN
+    HTTP_REQUESTS.labels(method, route, status).inc()
+    HTTP_SECONDS.labels(route).observe(seconds)
+    _log.debug(
+        "request answered",
+        method=method,
+        path=scope["path"],
+        status=status,
+        milliseconds=round(seconds * 1000, 2),
+    )

@@ -1,0 +1,58 @@
+"""Everything that Headrace stores has the version of its format, which is checked before anything
+else is read.
+
+A version is a whole number; 0 is what was written before formats had one. State that a newer
+Headrace has written is refused and not changed. tests/samples has a state of each version that is
+read, tests/run/test_formats.py opens them.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.core.errors import UnsupportedFormat
+from headrace.core.version import __version__
+
+# Not structlog: a command has no journal, and then Python writes this to standard error.
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FormatVersions:
+    """The versions of one format that this Headrace reads; it writes the newest.
+
+    >>> FormatVersions("log", oldest=1, newest=3).check(2, Path("log/clicks"))
+    """
+
+    what: str
+    newest: int
+    oldest: int = 0
+
+    def check(self, found: int, path: Path) -> None:
+        """UnsupportedFormat unless the version that was found at a path can be read."""
+        if self.oldest <= found <= self.newest:
+            return
+        who, hint = (
+            ("a newer", "use the Headrace that wrote it, or a newer one.")
+            if found > self.newest
+            else ("an earlier", "open it first with a Headrace that was released between the two.")
+        )
+        raise UnsupportedFormat(
+            f"the {self.what} at {path} has version {found} of its format, and Headrace "
+            f"{__version__} reads {self._range()}",
+            detail=f"{who} Headrace wrote it; nothing was changed.",
+            hint=hint,
+        )
+
+    def log_migration(self, found: int, path: Path) -> None:
+        """Log that what is at a path was brought from the version that it had to the newest."""
+        _log.warning(
+            f"migrated the {self.what} at {path} from version {found} of its format to version "
+            f"{self.newest}"
+        )
+
+    def _range(self) -> str:
+        oldest, newest = self.oldest, self.newest
+        return f"version {newest}" if oldest == newest else f"versions {oldest} to {newest}"

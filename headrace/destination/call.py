@@ -1,0 +1,33 @@
+"""NOTIFY CALL function: a function of the project's functions.py, in the thread of its queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from headrace.define.tokens import TokenCursor
+from headrace.destination.protocol import AnyDestination, DestinationWriter, Message, Surroundings
+
+
+class CallDestination(AnyDestination, frozen=True):
+    word = "CALL"
+    usage = "CALL function"
+    calls = True
+
+    @classmethod
+    def read(cls, tokens: TokenCursor) -> Self:
+        return cls(tokens.name("the function"))
+
+    def connect(self, surroundings: Surroundings) -> DestinationWriter:
+        return CallWriter(surroundings.actions[self.target])
+
+
+class CallWriter(DestinationWriter):
+    at_once = 1
+
+    def __init__(self, body: Callable[[dict[str, Any]], Any]) -> None:
+        self.body = body
+
+    def deliver(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self.body(message.document)

@@ -1,0 +1,100 @@
+"""NOTIFY EMAIL 'address': one mail a notification, over SMTP with STARTTLS.
+
+The mail's Message-ID is made of the notification's key, so one that is sent again can be known. A
+password comes from the environment alone and is never sent in the clear.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import smtplib
+import ssl
+from collections.abc import Sequence
+from email.message import EmailMessage
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from headrace.core.errors import Unsupported
+from headrace.core.rule import ENDED
+from headrace.core.time import SECOND
+from headrace.define.definitions import Sender
+from headrace.define.settings import NotifySettings
+from headrace.define.tokens import TokenCursor
+from headrace.destination.protocol import (
+    AnyDestination,
+    DestinationWriter,
+    Message,
+    Surroundings,
+    Undeliverable,
+)
+
+if TYPE_CHECKING:
+    from headrace.define.project import Project
+
+PASSWORD = "HEADRACE_SMTP_PASSWORD"
+_ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+\.[^@\s<>,;]+")
+
+
+class EmailDestination(AnyDestination, frozen=True):
+    word = "EMAIL"
+    usage = "EMAIL 'address'"
+
+    @classmethod
+    def read(cls, tokens: TokenCursor) -> Self:
+        origin, address = tokens.origin, tokens.literal()
+        if not _ADDRESS.fullmatch(address):
+            raise tokens.wrong(f"'{address}' is not an address such as 'ops@host.org'", origin)
+        return cls(address)
+
+    def check(self, project: Project, sender: Sender) -> None:
+        notify = project.settings.notify
+        if not notify.smtp_host or not notify.smtp_from:
+            raise Unsupported(
+                f"{sender.said} notifies by e-mail, but no mail server is known",
+                hint="set notify.smtp_host and notify.smtp_from in headrace.toml.",
+                origin=sender.origin,
+            )
+
+    def connect(self, surroundings: Surroundings) -> DestinationWriter:
+        return EmailWriter(self.target, surroundings.project.settings.notify)
+
+
+class EmailWriter(DestinationWriter):
+    at_once = 20
+
+    def __init__(self, address: str, settings: NotifySettings) -> None:
+        self.address, self.settings = address, settings
+
+    def deliver(self, messages: Sequence[Message]) -> None:
+        settings = self.settings
+        seconds = settings.answer_us / SECOND
+        with smtplib.SMTP(settings.smtp_host, settings.smtp_port, timeout=seconds) as server:
+            if settings.smtp_starttls:
+                server.starttls(context=ssl.create_default_context())
+                if settings.smtp_user:
+                    server.login(settings.smtp_user, os.environ.get(PASSWORD, ""))
+            for message in messages:
+                self._send(server, message)
+
+    def _send(self, server: smtplib.SMTP, message: Message) -> None:
+        try:
+            server.send_message(self._mail(message.document))
+        except smtplib.SMTPRecipientsRefused as error:
+            code, text = error.recipients[self.address]
+            if code >= 500:
+                raise Undeliverable(f"the mail server refuses the address: {text!r}") from error
+            raise
+
+    def _mail(self, notification: dict[str, Any]) -> EmailMessage:
+        mail, alerts = EmailMessage(), notification["alerts"]
+        many = f"{len(alerts)} alerts" if len(alerts) > 1 else "alert"
+        kind, rule = notification["kind"], notification["rule"]
+        what = "the watch has ended" if kind == ENDED else f"{many} {kind}"
+        mail["Subject"] = f"[{notification['severity']}] {rule}: {what}"
+        mail["From"], mail["To"] = self.settings.smtp_from, self.address
+        mail["Message-ID"] = f"<{notification['key'].replace(':', '.')}@headrace>"
+        shown = msgspec.json.format(msgspec.json.encode(notification), indent=2)
+        mail.set_content(shown.decode() + "\n")
+        return mail

@@ -1,0 +1,42 @@
+"""The kinds of destinations, and which of them is named in SQL.
+
+A kind is added here and has a file of its own; nothing else compares kinds.
+tests/define/test_create_rule.py and tests/compile/test_sinks.py read what is refused.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from headrace.define.tokens import TokenCursor
+from headrace.destination.call import CallDestination
+from headrace.destination.email import EmailDestination
+from headrace.destination.file import FileDestination
+from headrace.destination.stream import StreamDestination
+from headrace.destination.webhook import WebhookDestination
+
+Destination = (
+    WebhookDestination | StreamDestination | FileDestination | EmailDestination | CallDestination
+)
+KINDS: tuple[type[Destination], ...] = get_args(Destination)
+_SINKS = [kind for kind in KINDS if kind.takes_panes]
+
+
+def read_notified(tokens: TokenCursor) -> Destination:
+    """One of the destinations after NOTIFY."""
+    origin = tokens.origin
+    kind = next((kind for kind in KINDS if kind.took(tokens)), None)
+    if kind is None:
+        *others, last = (kind.usage for kind in KINDS)
+        raise tokens.wrong(f"NOTIFY takes {', '.join(others)} or {last}", origin)
+    return kind.read(tokens)
+
+
+def read_into(tokens: TokenCursor) -> Destination:
+    """The destination of a sink, after INTO."""
+    origin = tokens.origin
+    kind = next((kind for kind in _SINKS if kind.took(tokens)), None)
+    if kind is None:
+        known = " or ".join(sorted(f"INTO {kind.word}" for kind in _SINKS))
+        raise tokens.wrong(f"a sink goes {known}, not {tokens.word().lower()}", origin)
+    return kind.read(tokens)

@@ -1,0 +1,195 @@
+"""Persistent cursors: how far each file was read.
+
+A cursor is saved after its records were acknowledged, as a whole new file that replaces the old
+one. A crash in between reads those records again: at least once, and once where the stream declares
+an id. A backup of log and cursors holds `step` off, so that the two agree. A file is known by its
+bytes up to the cursor, whatever its inode: it may come back from a backup, or be written again by a
+program that replaces files. Under another name it is the same one if it has the same inode or the
+same time of change too, as a renamed one has; two files may have equal contents. The names of the
+user's files are text in here and never a path in the state folder. tests/ingest/test_files.py
+checks a restart at every save.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+from zlib import crc32
+
+import msgspec
+
+from headrace.core.errors import BadProject, Unavailable
+from headrace.core.files import sync
+
+_PROBE_BYTES, _READ_BYTES = 1024, 1 << 20
+_PAUSE_S = 0.005
+_CURSORS_MAX = 10_000
+
+
+class FileCursor(msgspec.Struct, frozen=True):
+    """The identity of a file, and the byte up to which it was read."""
+
+    device: int
+    inode: int
+    size: int
+    changed_ns: int
+    taken: int = 0
+    crc: int = 0  # of its beginning and of its last bytes that were taken
+    content: int = 0  # the crc of all bytes that were taken; of a packed file, of all that it has
+    ended: bool = False  # all that this size had was taken
+
+    @staticmethod
+    def of(stat: os.stat_result) -> FileCursor:
+        return FileCursor(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+    def unchanged(self, other: FileCursor) -> bool:
+        return self._stat() == other._stat()
+
+    def continues(self, now: FileCursor, file: BinaryIO, packed: bool) -> bool:
+        """Whether the open file, whose stat is `now`, is this one with more at its end; a packed
+        one must not have grown, because its bytes are counted unpacked.
+        """
+        end = self.size if packed else self.taken
+        if end > now.size or (packed and end < now.size) or self.crc != crc_of(file, end):
+            return False
+        return self._inode() == now._inode() or self.content == content_of(file, 0, end)
+
+    def renamed(self, now: FileCursor) -> bool:
+        """Whether a file of another name may be this one."""
+        return self._inode() == now._inode() or self.changed_ns == now.changed_ns
+
+    def moved(self, file: BinaryIO, taken: int, packed: bool) -> FileCursor:
+        """The cursor after more was taken."""
+        if packed:
+            content = self.content or content_of(file, 0, self.size)
+            crc = self.crc or crc_of(file, self.size)
+        else:
+            content = content_of(file, self.taken, taken, self.content)
+            crc = crc_of(file, taken)
+        return msgspec.structs.replace(self, taken=taken, crc=crc, content=content)
+
+    def _inode(self) -> tuple[int, int]:
+        return self.device, self.inode
+
+    def _stat(self) -> tuple[int, ...]:
+        return self.device, self.inode, self.size, self.changed_ns
+
+
+def crc_of(file: BinaryIO, end: int) -> int:
+    """A checksum that identifies a file: of its first bytes and those before `end`."""
+    size = min(end, _PROBE_BYTES)
+    return crc32(os.pread(file.fileno(), size, end - size), crc32(os.pread(file.fileno(), size, 0)))
+
+
+def content_of(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
+    """The crc of the bytes before `end`, of which `crc` is that of those before `start`."""
+    while start < end and (data := os.pread(file.fileno(), min(_READ_BYTES, end - start), start)):
+        crc, start = crc32(data, crc), start + len(data)
+    return crc
+
+
+class FileCursors:
+    """The cursors of one stream's files, by their name in the project."""
+
+    def __init__(self, state: Path, stream: str) -> None:
+        self._state, self._path = state, cursors_path(state, stream)
+        self._cursors = _load(self._path)
+
+    def cursor(self, name: str) -> FileCursor | None:
+        return self._cursors.get(name)
+
+    def cursors(self) -> Mapping[str, FileCursor]:
+        """The cursors as they are now."""
+        return dict(self._cursors)
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Held while records are sent and their cursor is saved."""
+        self._state.mkdir(parents=True, exist_ok=True)
+        with _locked(self._state, fcntl.LOCK_SH):
+            yield
+
+    def forget_gone(self, present: Collection[str], cursors_max: int = _CURSORS_MAX) -> None:
+        """Forget files that are gone, oldest first, when there are very many cursors.
+
+        Not at once: a folder may be away for a while, and its files are not new when it is back.
+        """
+        gone = [name for name in self._cursors if name not in present]
+        for name in gone[: max(0, len(self._cursors) - cursors_max)]:
+            del self._cursors[name]
+
+    def save(self, name: str, cursor: FileCursor) -> None:
+        self._cursors.pop(name, None)  # so that the newest is the last
+        self._cursors[name] = cursor
+        _write(self._path, self._cursors)
+
+
+def cursors_path(state: Path, stream: str) -> Path:
+    return state / f"files-{quote(stream, safe='')}.json"
+
+
+def create_cursors(state: Path, stream: str) -> None:
+    """Create empty cursors for a stream whose log is empty: if their file is missing later, it was
+    lost.
+    """
+    if not (path := cursors_path(state, stream)).exists():
+        _write(path, {})
+
+
+@contextlib.contextmanager
+def pause_imports(state: Path, patience_s: float) -> Iterator[None]:
+    """A lock under which no process imports files; hold it briefly."""
+    state.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + patience_s
+    while True:
+        with contextlib.suppress(BlockingIOError), _locked(state, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            yield
+            return
+        if time.monotonic() >= deadline:
+            raise Unavailable(
+                f"files are being imported, and no step of it ended in {patience_s:.0f} seconds",
+                hint="is the disk full? try again later.",
+            )
+        time.sleep(_PAUSE_S)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, how: int) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, how)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _write(path: Path, cursors: Mapping[str, FileCursor]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".tmp")
+    with fresh.open("wb") as file:
+        file.write(msgspec.json.encode(cursors))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    sync(path.parent)
+
+
+def _load(path: Path) -> dict[str, FileCursor]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, FileCursor])
+    except FileNotFoundError:
+        return {}
+    except msgspec.DecodeError as error:
+        # Beginning again would count every event of these files twice: that is for the user to
+        # decide.
+        raise BadProject(
+            f"the progress of imported files cannot be read: {path}",
+            detail=str(error),
+            hint="put back a copy, or delete it to read all files again from their beginning.",
+        ) from error

@@ -1,0 +1,26 @@
+"""Dead letters, the newest first, from the master and the log. tests/run/test_offline.py reads
+them.
+"""
+
+from __future__ import annotations
+
+from headrace.api.resources.dead_letters import DeadLetter, DeadLetters, DeadLettersRequest
+from headrace.master.balance import letters
+from headrace.master.decoding import decoder_of
+from headrace.run.observatory.subject import Subject
+
+
+def dead_letters_of(subject: Subject, asked: DeadLettersRequest) -> DeadLetters:
+    plan = subject.stream_plan(asked.stream)
+    found = letters(subject.master(plan), decoder_of(plan), subject.log_reader(plan), asked.limit)
+    newest = [
+        DeadLetter(
+            row["_partition"],  # type: ignore[arg-type]
+            row["_offset"],  # type: ignore[arg-type]
+            row["_arrived_at"].isoformat().replace("+00:00", "Z"),  # type: ignore[attr-defined]
+            str(row["_reason"]),
+            row["_raw"].decode("utf-8", "backslashreplace"),  # type: ignore[attr-defined]
+        )
+        for row in found.newest
+    ]
+    return DeadLetters(newest, found.total)

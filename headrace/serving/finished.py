@@ -1,0 +1,97 @@
+"""The finish of a view: from its merged rows to the rows of its answer.
+
+What is kept in memory of a view are the rows of its answer, where each follows from one merged row;
+of a view with an ORDER BY or a LIMIT it is the merged rows, which are finished when they are read.
+Columns of kept rows have plain names (`o0`, `o1`), because two of an answer may have the same, and
+what is known of a row beside them follows: whether speed took part in it, which of its lists were
+cut, and its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+import pyarrow as pa
+
+from headrace.certified.relation import AnswerColumn, ReadRelation
+from headrace.certified.select import CompiledQuery
+from headrace.certified.typed import quoted
+from headrace.compile.finish import answer_columns, compile_finish
+from headrace.compile.plan import FRESH, OutputPlan, ViewPlan
+from headrace.core.event import KEY
+from headrace.serving.conditions import Condition
+from headrace.serving.database import Transaction
+from headrace.serving.engine import run
+from headrace.serving.merged import SECONDS_MAX, merged_rows, read_stored
+
+COMPILED_MAX = 1_000
+_COMPILED: dict[tuple[str, ...], CompiledQuery] = {}  # every read of a view needs the same
+
+
+def rows_name(live: ViewPlan) -> str:
+    """What the table of a view's rows is called in the reading engine."""
+    return f"rows_{live.fingerprint}"
+
+
+def read_kept(db: Transaction, live: ViewPlan, keys: Collection[str] | None = None) -> pa.Table:
+    """What is kept in memory of a view, or of some of its keys, from the store."""
+    merged = merged_rows(live, read_stored(db, live, keys))
+    if not live.rowwise:
+        return merged
+    known = {FRESH: "BOOLEAN"} | {call.cut_column: "BOOLEAN" for call in live.calls if call.cut}
+    known |= {} if live.regroups else {KEY: "STRING"}
+    made = _finish(live, [OutputPlan(name, type, name) for name, type in known.items()])
+    table = run(made.sql, {rows_name(live): merged}, SECONDS_MAX)
+    return table.rename_columns([*_plain_names(live), *known])
+
+
+def kept_relation(live: ViewPlan, *, fresh: bool = False) -> ReadRelation:
+    """A view's answer, over what is kept of it; with `fresh`, then whether speed took part in each
+    row.
+    """
+    if not live.rowwise:
+        return merged_relation(live, fresh=fresh)
+    pairs = zip(_plain_names(live), live.outputs, strict=True)
+    items = [f"{name} AS {quoted(output.name)}" for name, output in pairs]
+    items += [FRESH] if fresh else []
+    sql = f"(SELECT {', '.join(items)} FROM {rows_name(live)})"
+    return ReadRelation(sql, merged_relation(live, fresh=fresh).columns)
+
+
+def picked(live: ViewPlan, kept: pa.Table, conditions: Iterable[Condition]) -> pa.Table:
+    """The kept rows that meet the conditions."""
+    for condition in conditions:
+        column = kept.column(live.outputs.index(condition.output))
+        kept = kept.filter(condition.holds(column))
+    return kept
+
+
+def merged_relation(live: ViewPlan, *, fresh: bool = False) -> ReadRelation:
+    """The same over its merged rows."""
+    made = _finish(live, [OutputPlan(FRESH, "BOOLEAN", FRESH)] if fresh else [])
+    return ReadRelation(f"({made.sql})", with_lists(live, made))
+
+
+def with_lists(view: ViewPlan, made: CompiledQuery) -> tuple[AnswerColumn, ...]:
+    """The columns of a view's answer, with the lists that they are made of, and those beside."""
+    columns = answer_columns(view)
+    pairs = zip(columns, made.columns, strict=False)
+    found = [replace(column, lists=made.lists) for column, made in pairs]
+    return (*found, *made.columns[len(columns) :])
+
+
+def _finish(live: ViewPlan, beside: Sequence[OutputPlan]) -> CompiledQuery:
+    """The finish over the view's rows, with columns of merged rows beside those of the answer."""
+    name = live.fingerprint, *(output.name for output in beside)
+    if name not in _COMPILED:
+        if len(_COMPILED) >= COMPILED_MAX:
+            _COMPILED.clear()
+        more = msgspec.structs.replace(live, outputs=(*live.outputs, *beside))
+        _COMPILED[name] = compile_finish(more, rows_name(live))
+    return _COMPILED[name]
+
+
+def _plain_names(live: ViewPlan) -> list[str]:
+    return [f"o{n}" for n, _ in enumerate(live.outputs)]

@@ -1,0 +1,137 @@
+"""The partials of views in the store, as *runs*: tables of stored rows, sorted by key.
+
+A run belongs to a version of a view and to a layer: the generation, speed (with the group of its
+epoch), or what a build has staged. A run is never changed. An epoch adds one; a promotion makes
+staged ones those of the generation and drops speed's; what the rows of a key add up to is the merge
+of all runs that hold it (serving/merge.py). So the store needs no SQL that knows a view, and who
+writes partials needs to know nothing but the run.
+tests/serving/test_runs.py checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.core.event import KEY
+from headrace.core.position import Interval
+from headrace.serving.database import Transaction
+
+ROWS_MAX = 65_536  # of a run: who looks for one key reads no more of each layer than this
+COUNTED_MAX = 1_000
+_COUNTED: dict[tuple[Any, ...], int] = {}  # the keys of these runs; a status asks again and again
+_IN_GROUPS = "number >= ? AND number < ?"
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class Layer(StrEnum):
+    """Whose rows they are. Of the values behind exact distinct counts, the runs of each partial
+    column are apart.
+    """
+
+    GENERATION = "generation"
+    SPEED = "speed"
+    STAGED = "staged"
+    VALUES = "values"
+    STAGED_VALUES = "staged values"
+
+
+def add_rows(
+    db: Transaction, version: str, layer: Layer, rows: pa.Table, group: int = 0, column: str = ""
+) -> None:
+    """Add rows, in as many runs as they need."""
+    rows = rows.take(pc.sort_indices(rows.column(KEY)))
+    for first in range(0, rows.num_rows, ROWS_MAX):
+        run = rows.slice(first, ROWS_MAX)
+        keys = run.column(KEY)
+        ends = keys[0].as_py(), keys[len(keys) - 1].as_py()
+        db.execute(
+            "INSERT INTO _runs (version, layer, part, number, first, last, count, rows) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (version, layer, column, group, *ends, run.num_rows, _encoded(run)),
+        )
+
+
+def read_rows(
+    db: Transaction,
+    version: str,
+    layer: Layer,
+    *,
+    keys: Collection[str] | None = None,
+    groups: Interval | None = None,
+    column: str = "",
+) -> Iterator[tuple[int, pa.Table]]:
+    """The groups and rows of the runs of a layer: of all groups or some, of all keys or some."""
+    where, values = "version = ? AND layer = ? AND part = ?", list[Any]((version, layer, column))
+    if groups is not None:
+        where, values = f"{where} AND {_IN_GROUPS}", [*values, groups.lower, groups.upper]
+    if keys:
+        where, values = f"{where} AND last >= ? AND first <= ?", [*values, min(keys), max(keys)]
+    wanted = None if keys is None else pa.array(sorted(keys), pa.string())
+    found = db.execute(f"SELECT number, rows FROM _runs WHERE {where} ORDER BY id", values)
+    for group, rows in found:
+        table = pa.ipc.open_stream(rows).read_all()
+        if wanted is not None:
+            table = table.filter(pc.is_in(table.column(KEY), value_set=wanted))
+        yield int(group), table
+
+
+def drop_rows(db: Transaction, version: str, layer: Layer, groups: Interval | None = None) -> None:
+    """Drop the runs of a layer, of all groups or some."""
+    where, values = "version = ? AND layer = ?", list[Any]((version, layer))
+    if groups is not None:
+        where, values = f"{where} AND {_IN_GROUPS}", [*values, groups.lower, groups.upper]
+    db.execute(f"DELETE FROM _runs WHERE {where}", values)
+
+
+def crowded_groups(db: Transaction, version: str, before: int, most: int) -> list[int]:
+    """The groups of speed before one that have more runs than that."""
+    found = db.execute(
+        "SELECT number FROM _runs WHERE version = ? AND layer = ? AND number < ? "
+        "GROUP BY number HAVING count(*) > ?",
+        (version, Layer.SPEED, before, most),
+    )
+    return [int(number) for (number,) in found]
+
+
+def move_rows(db: Transaction, version: str, source: Layer, target: Layer) -> None:
+    """Make the runs of a layer those of another."""
+    db.execute(
+        "UPDATE _runs SET layer = ? WHERE version = ? AND layer = ?", (target, version, source)
+    )
+
+
+def count_runs(db: Transaction, version: str, layer: Layer) -> tuple[int, int]:
+    """How many runs there are in a layer, and how many rows they have together."""
+    sql = "SELECT count(*), coalesce(sum(count), 0) FROM _runs WHERE version = ? AND layer = ?"
+    runs, rows = db.execute(sql, (version, layer)).fetchone()
+    return int(runs), int(rows)
+
+
+def drop_version(db: Transaction, version: str) -> None:
+    db.execute("DELETE FROM _runs WHERE version = ?", (version,))
+
+
+def _encoded(run: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, run.schema, options=_LZ4) as writer:
+        writer.write_table(run)
+    return bytes(sink.getvalue())
+
+
+def count_keys(db: Transaction, version: str) -> int:
+    """How many keys have rows, in the generation or in speed."""
+    sql = "SELECT coalesce(max(id), 0), count(*) FROM _runs WHERE version = ? AND layer IN (?, ?)"
+    layers = (Layer.GENERATION, Layer.SPEED)
+    known = (version, *db.execute(sql, (version, *layers)).fetchone())
+    if known not in _COUNTED:
+        keys = [rows.column(KEY) for layer in layers for _, rows in read_rows(db, version, layer)]
+        if len(_COUNTED) >= COUNTED_MAX:
+            _COUNTED.clear()
+        chunks = [chunk for column in keys for chunk in column.chunks]
+        _COUNTED[known] = len(pa.chunked_array(chunks, pa.string()).unique())
+    return _COUNTED[known]

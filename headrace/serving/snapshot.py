@@ -1,0 +1,155 @@
+"""What answers speak for at one commit of the store: the plan, the live versions of views, and how
+far the streams behind them have come.
+
+Each part is read from the store when it is first asked for, and kept, because all readers of a
+commit ask for the same. A commit is known by its number, so a part is never of another one.
+tests/serving/test_answers.py checks that rows and `as_of` are of one commit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from headrace.compile.explain import unknown_view
+from headrace.compile.plan import Plan, ViewPlan
+from headrace.core.errors import NotReady
+from headrace.serving import catalog
+from headrace.serving.answer import AsOf, as_of
+from headrace.serving.carried import set_aside, unfit
+from headrace.serving.catalog import provisional, read_plan, read_tables
+from headrace.serving.commits import commit_number
+from headrace.serving.database import Transaction
+from headrace.serving.progress import read_stream
+from headrace.serving.store import StreamState
+
+Names = tuple[str, ...]  # of views
+
+
+class NotKept(Exception):
+    """What is asked for is not in memory, and no transaction is at hand to read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerProgress:
+    """How far the streams behind some views have come, and what their answers lack."""
+
+    states: tuple[StreamState, ...]
+    provisional: Set[str]  # streams
+    tables: Mapping[str, dict[str, str]]  # stream -> the versions of the tables it is joined with
+    set_aside: Mapping[str, int]  # stream -> keys of patterns that are not searched
+
+    @property
+    def fresh(self) -> bool:
+        """Whether speed is ahead of batch."""
+        return any(state.reached != state.built for state in self.states)
+
+    def as_of(self, now_us: int) -> dict[str, AsOf]:
+        return as_of(self.states, now_us, self.provisional, self.tables, self.set_aside)
+
+
+class Snapshot:
+    """One commit. Without a transaction it has what was read before, or raises NotKept."""
+
+    def __init__(self, number: int, plan: Plan) -> None:
+        self.number, self.plan = number, plan
+        self._live: dict[str, ViewPlan] = {}
+        self._standings: dict[Names, AnswerProgress] = {}
+
+    @staticmethod
+    def of(db: Transaction) -> Snapshot:
+        plan = read_plan(db)
+        if plan is None:
+            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+        return Snapshot(commit_number(db), plan)
+
+    def live(self, db: Transaction | None, name: str) -> ViewPlan:
+        """A view as it answers now."""
+        known = self._live.get(name.lower())
+        return known or self._live.setdefault(name.lower(), live_plan(_at(db), self.plan, name))
+
+    def standing(self, db: Transaction | None, names: Names) -> AnswerProgress:
+        """What an answer from these views speaks for."""
+        known = self._standings.get(names)
+        return known or self._standings.setdefault(names, _standing(_at(db), self.plan, names))
+
+
+def _at(db: Transaction | None) -> Transaction:
+    if db is None:
+        raise NotKept
+    return db
+
+
+def live_plan(db: Transaction, plan: Plan, name: str) -> ViewPlan:
+    """A view as it answers now; of a view over views, the deployed one."""
+    view = plan.view(name)
+    if view is None:
+        raise unknown_view(name, [shown.name for shown in plan.shown_views])
+    if not view.kept:
+        for source in view.reads:
+            live_plan(db, plan, source)
+        return view
+    live = catalog.live_plan(db, view.name)
+    if live is None:
+        raise NotReady(
+            f"view '{view.name}' is being built for the first time", hint="try again in a moment."
+        )
+    return live
+
+
+def _standing(db: Transaction, plan: Plan, names: Names) -> AnswerProgress:
+    return AnswerProgress(
+        tuple(read_stream(db, name) for name in _streams(plan, names)),
+        _provisional(db, plan, names),
+        _tables(plan, names, read_tables(db)),
+        _set_aside(db, plan, names),
+    )
+
+
+def _streams(plan: Plan, names: Names) -> dict[str, None]:
+    """The streams behind views, in the order of the views."""
+    found: dict[str, None] = {}
+    for view in filter(None, map(plan.view, names)):
+        found |= {view.stream: None} if view.stream else _streams(plan, view.reads)
+    return found
+
+
+def _tables(
+    plan: Plan, names: Names, known: Mapping[str, tuple[str, int]]
+) -> dict[str, dict[str, str]]:
+    """The versions of the tables that those views join each stream with."""
+    found: dict[str, dict[str, str]] = {}
+    for view in filter(None, map(plan.view, names)):
+        for stream, versions in _tables(plan, view.reads, known).items():
+            found.setdefault(stream, {}).update(versions)
+        used = {name: known[name][0] for name in view.tables if name in known}
+        for stream in _streams(plan, (view.name,)):
+            found.setdefault(stream, {}).update(used)
+    return found
+
+
+def _provisional(db: Transaction, plan: Plan, names: Names) -> set[str]:
+    """The streams of those views whose answers are provisional."""
+    found: set[str] = set()
+    for view in filter(None, map(plan.view, names)):
+        if not view.kept:
+            found |= _provisional(db, plan, view.reads)
+        elif _is_provisional(db, live_plan(db, plan, view.name)):
+            found.add(view.stream)
+    return found
+
+
+def _is_provisional(db: Transaction, plan: ViewPlan) -> bool:
+    return bool(provisional(db, plan.recompute)) or unfit(db, plan.recompute)
+
+
+def _set_aside(db: Transaction, plan: Plan, names: Names) -> dict[str, int]:
+    """How many keys of those views' patterns are not searched, by stream."""
+    found: Counter[str] = Counter()
+    for view in filter(None, map(plan.view, names)):
+        if not view.kept:
+            found.update(_set_aside(db, plan, view.reads))
+        elif keys := set_aside(db, live_plan(db, plan, view.name)):
+            found[view.stream] += len(keys)
+    return dict(found)

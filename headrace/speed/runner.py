@@ -1,0 +1,221 @@
+"""The speed layer of one flow: epoch after epoch, each a plain Spark job over a range of the log.
+
+The store's position is the only progress. An epoch begins there, and its partials and new position
+are committed in one transaction; what was not committed is computed again, from whatever the store
+holds then. Spark keeps nothing between two epochs. An epoch starts when events arrive, but not
+sooner than `speed.trigger` after the start of the one before. tests/speed/test_runner.py and the
+kill tests check this.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import count
+from typing import Any
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from headrace.compile.flow import FlowPlan, whole
+from headrace.core.failpoint import failpoint
+from headrace.core.meters import EPOCH_EVENTS, EPOCH_SECONDS
+from headrace.core.position import Position, PositionRange
+from headrace.core.problems import Problem, ProblemKey
+from headrace.core.report import Report
+from headrace.core.spans import span
+from headrace.core.time import SECOND, Clock, now_us
+from headrace.core.worker import Worker
+from headrace.define.definitions import PaceDefinition
+from headrace.define.pace import with_pace
+from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
+from headrace.define.settings import SpeedSettings
+from headrace.serving.store import Epoch, Store, StreamState, Superseded
+from headrace.spark.feed import Feed
+from headrace.speed.carry import Behind
+from headrace.speed.epoch import compute_epoch, together
+from headrace.speed.memory import JoinHistory
+from headrace.speed.next_epoch import FIRST_EVENTS, NextEpoch, limit_after, next_epoch
+
+log = structlog.get_logger()
+Watched = Callable[[], AbstractContextManager[None]]  # around each epoch
+LOOK_S = 0.02  # between two looks at the log's end
+PHASES_KEPT = 100  # epochs
+
+Phases = dict[str, int]  # milliseconds by name
+
+
+class EpochRunner:
+    """Keeps the views of one flow fresh while it runs."""
+
+    def __init__(
+        self,
+        spark: Any,
+        flow: FlowPlan,
+        feeds: tuple[Feed, ...],
+        store: Store,
+        settings: SpeedSettings,
+        clock: Clock = now_us,
+        processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
+        watched: Watched = nullcontext,
+        report: Report = lambda kind, fields: None,
+    ) -> None:
+        self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
+        self.processors, self._watched, self.clock = processors, watched, clock
+        # Joined streams go at the project's pace, because a partner that is shed is missed twice.
+        self.pace = PaceDefinition() if flow.joined else flow.streams[0].pace
+        self.settings = with_pace(settings, self.pace)
+        self.memory = self._new_memory()
+        self.between_epochs = threading.Lock()  # held while no epoch may run
+        self.phases: deque[tuple[PositionRange, Phases]] = deque(maxlen=PHASES_KEPT)
+        self.warm = False  # whether its first turn is over
+        self._limit = min(FIRST_EVENTS, self.settings.epoch_events_max)
+        self._numbers = count(1)
+        self._taken: Position | None = None  # where the newest epoch ended
+        self._due_at = 0  # when the store is asked again though the log has not grown
+        self._stop, self._started = threading.Event(), False
+        name, key = f"speed of stream '{flow.name}'", ProblemKey("flow", flow.name, "speed")
+        self._worker = Worker(name, self._turn, self._stop, report, key=key)
+
+    # The thread
+
+    def start(self) -> None:
+        self._started = True
+        self._worker.start()
+
+    def stop(self) -> None:
+        """Let the epoch in progress finish, and begin no other."""
+        self._stop.set()
+        self._worker.join()
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started, and not told to stop."""
+        return self._started and not self._stop.is_set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
+
+    @property
+    def problem(self) -> Problem | None:
+        return self._worker.problem
+
+    def _turn(self) -> float:
+        """One epoch, if there is something to take; the pause after it."""
+        began = time.monotonic()
+        try:
+            if not self.warm:
+                self._warm()
+            if not self.step():
+                return LOOK_S
+        finally:
+            self.warm = True
+        return max(0.0, self.settings.trigger_us / SECOND - (time.monotonic() - began))
+
+    def _warm(self) -> None:
+        """Run the views over no events, so that the first epoch finds Spark warm."""
+        with self.between_epochs:
+            state = self.store.stream(self.flow.name)
+            nothing = PositionRange(state.position, state.position)
+            frame = together([feed.no_records(self.spark) for feed in self.feeds])
+            self._compute(state, NextEpoch(nothing), frame, self.clock())
+
+    # Epochs
+
+    def step(self) -> bool:
+        """Commit the next epoch; False if there is nothing to do."""
+        if not self._news():
+            return False
+        with self.between_epochs:
+            if self._stop.is_set():
+                return False
+            # A number of this process, for whoever reads the log; the store knows an epoch by its
+            # range.
+            said: dict[str, Any] = {"stream": self.flow.name, "epoch": next(self._numbers)}
+            with bound_contextvars(**said), span("epoch", **said), self._watched():
+                return self._epoch()
+
+    def _news(self) -> bool:
+        """Whether the log has grown, or it is time to look for what silence has brought. This is
+        asked fifty times a second, so the store is not.
+        """
+        return self._end() != self._taken or self.clock() >= self._due_at
+
+    def _end(self) -> Position:
+        return whole(feed.end() for feed in self.feeds)
+
+    def _epoch(self) -> bool:
+        started_at = self.clock()
+        failpoint("epoch.started")
+        while True:
+            phases: Phases = {}
+            with _phase("read", phases):
+                state = self.store.stream(self.flow.name)
+                wanted = self._next(state, started_at)
+            if wanted is None:
+                return False
+            with _phase("compute", phases):
+                epoch = self._compute(state, wanted, self._frame(state, wanted), started_at)
+            failpoint("epoch.computed")
+            try:
+                with _phase("commit", phases):
+                    self.store.commit_epoch(epoch)
+            except Superseded as superseded:
+                log.info("epoch.superseded", why=str(superseded))
+                continue
+            self._note(epoch, phases)
+            return True
+
+    def _next(self, state: StreamState, now_us: int) -> NextEpoch | None:
+        events_max, end = self.settings.epoch_events_max, self._end()
+        wanted = next_epoch(state, end, self.pace, events_max, self._limit, now_us)
+        self._taken = wanted.range.upper if wanted else state.position
+        self._due_at = now_us + self.settings.trigger_us
+        return wanted
+
+    def _frame(self, state: StreamState, wanted: NextEpoch) -> Any:
+        """The records of an epoch."""
+        highs = self.flow.parts(state.reached.highs)
+        parts = zip(self.feeds, self.flow.ranges(wanted.range), highs, strict=True)
+        return together(
+            [feed.records(self.spark, part, tops, wanted.shedding) for feed, part, tops in parts]
+        )
+
+    def _compute(self, state: StreamState, wanted: NextEpoch, frame: Any, started_at: int) -> Epoch:
+        versions, most = self.store.versions(self.flow.name), self.settings.rebase_events_max
+        behind = Behind(self.store, state, self.feeds[0].logged_events, most, self.processors)
+        try:
+            return compute_epoch(
+                frame, self.flow, versions, wanted.range, behind, started_at, self.memory,
+                wanted.shedding,
+            )  # fmt: skip
+        except BaseException:
+            # What a failed epoch has left there is not to be relied on.
+            self.memory = self._new_memory()
+            self._taken = None
+            raise
+
+    def _new_memory(self) -> JoinHistory | None:
+        return JoinHistory(self.spark, self.flow, self.feeds) if self.flow.joined else None
+
+    def _note(self, epoch: Epoch, phases: Phases) -> None:
+        range, name = epoch.range, self.flow.name
+        self._limit = limit_after(len(range), self._limit, self.settings.epoch_events_max)
+        self.phases.append((range, phases))
+        EPOCH_SECONDS.labels(name).observe((self.clock() - epoch.started_at) / SECOND)
+        EPOCH_EVENTS.labels(name).inc(len(range))
+        since, upto = str(range.lower), str(range.upper)
+        log.debug("epoch.committed", since=since, upto=upto, **epoch.counts)
+
+
+@contextmanager
+def _phase(name: str, phases: Phases) -> Iterator[None]:
+    """Measure a part of an epoch."""
+    began = time.perf_counter()
+    with span(f"epoch.{name}"):
+        yield
+    phases[name] = round(1000 * (time.perf_counter() - began))

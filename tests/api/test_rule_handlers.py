@@ -1,0 +1,112 @@
+"""Each route of rules and alerts on a real server, asked by `Remote`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from headrace.api.client import Remote
+from headrace.api.resources.rules import RuleHistoryRequest, RuleRequest, RulesRequest
+from headrace.api.server import HttpServer
+from headrace.core.errors import BadDefinition, NotFound
+from headrace.define.settings import HttpSettings
+from headrace.run.rulebook import StoreRulebook
+from headrace.serving.ledger import Wanted
+from tests.access.users import open_access
+from tests.run.answering import Answering
+from tests.run.test_rulebook import OTHER, Deployer
+from tests.serving.bench import Click
+from tests.serving.rule_bench import SLOW, RuleBench, rule_project
+
+
+@dataclass
+class Service(Answering):
+    rule_service: StoreRulebook
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Remote, StoreRulebook, httpx.Client]]:
+    bench = RuleBench(tmp_path / "serving.db", rules=f"{SLOW} NOTIFY FILE 'a.ndjson'")
+    bench.build()
+    bench.look()
+    bench.send(Click("/a", "ann", 5, 99), Click("/b", "bob", 6, 98))
+    bench.look()
+    book = StoreRulebook(rule_project(Path(), SLOW), bench.store, Deployer(bench), threading.Lock())
+    access, token = open_access(tmp_path)
+    server = HttpServer(Service(book), HttpSettings(port=0), access)  # type: ignore[arg-type]
+    server.start()
+    with Remote(server.url, token) as remote:
+        yield remote, book, remote._http
+    server.stop()
+    access.close()
+    bench.close()
+
+
+def test_each_question_goes_there_and_back(
+    served: tuple[Remote, StoreRulebook, httpx.Client],
+) -> None:
+    asked, book, _ = served
+    remote = asked.rule_service
+    assert asked.ask(RulesRequest()).rules == book.rules()
+    assert asked.ask(RuleRequest("slow")) == book.rule("slow")
+    assert asked.ask(RuleHistoryRequest("slow")).versions == book.history("slow")
+    newest, oldest = book.alerts(Wanted()).alerts
+    assert remote.alerts(Wanted()) == book.alerts(Wanted())
+    first = remote.alerts(Wanted(rule="slow", state="open", limit=1))
+    assert (first.alerts, first.total) == ([newest], 2)
+    after = remote.alerts(Wanted(rule="slow", state="open", limit=1, before=newest.number))
+    assert (after.alerts, after.total) == ([oldest], 2)
+    assert remote.alerts(Wanted(each=1)).alerts == [newest]
+    assert remote.alerts(Wanted(missed=True, withdrawn=True)).alerts == []
+    assert remote.alert(oldest.id) == book.alert(oldest.id)
+    with pytest.raises(NotFound, match="there is no rule 'x y'"):
+        asked.ask(RuleRequest("x y"))
+
+
+def test_each_change_says_who_made_it(served: tuple[Remote, StoreRulebook, httpx.Client]) -> None:
+    remote, book = served[0].rule_service, served[1]
+    assert remote.switch("slow", "disabled", "bob") == book.history("slow")[0]
+    assert remote.switch("slow", "enabled", "cid").changed_by == "ann"
+    assert [rule.name for rule in remote.add(OTHER, "dan")] == ["other"]
+    assert remote.remove("other", "eve").state == "removed"
+    assert remote.mute("slow", "1h", {"user": "ann"}, "bob").keys == {"user": "ann"}
+    assert remote.unmute("slow", {"user": "ann"})[0].keys == {"user": "ann"}
+    with pytest.raises(NotFound, match="rule 'slow' is not muted so"):
+        remote.unmute("slow", {})
+    id = book.alerts(Wanted()).alerts[0].id
+    assert (remote.retry(id), remote.retry(rule="slow")) == (0, 0)
+    seen = remote.acknowledge(id, "bob", "on it")
+    assert (seen.acknowledged_by, seen.note) == ("ann", "on it")
+    with pytest.raises(BadDefinition, match="only CREATE RULE can be added"):
+        remote.add("CREATE STREAM s (x INT)", "bob")
+
+
+def test_a_name_in_a_header_changes_nothing(
+    served: tuple[Remote, StoreRulebook, httpx.Client],
+) -> None:
+    _, book, http = served
+    said = {"X-Headrace-User": "bob"}
+    assert http.post("/v1/rules/slow/disable", headers=said).json()["changed_by"] == "ann"
+    assert http.post("/v1/alerts/retry").json() == {"notifications": 0}
+    id = book.alerts(Wanted()).alerts[0].id
+    assert http.post(f"/v1/alerts/{id}/ack", headers=said).json()["acknowledged_by"] == "ann"
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("missed=maybe", "missed must be true or false, not 'maybe'"),
+        ("limit=0", "limit must be a whole number from 1 to 10000, not '0'"),
+        ("colour=red", "alerts have no parameter 'colour'"),
+    ],
+)
+def test_wrong_questions_are_refused(
+    query: str, sentence: str, served: tuple[Remote, StoreRulebook, httpx.Client]
+) -> None:
+    answer = served[2].get(f"/v1/alerts?{query}")
+    assert (answer.status_code, answer.json()["message"]) == (400, sentence)

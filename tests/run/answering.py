@@ -1,0 +1,13 @@
+"""A project of which a test has only some parts: questions about these are answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.api.get_request import GetRequest
+from headrace.run.observatory.answers import ANSWERS
+
+
+class Answering:
+    def ask(self, question: GetRequest[Any]) -> Any:
+        return ANSWERS[type(question)](self, question)  # type: ignore[arg-type]
