@@ -60,6 +60,9 @@ _DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
     "spark.python.worker.reuse": "true",
+    # Workers are shared by tasks with the same environment, and this option would be a part of it
+    # in SQL only.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # The master's files have checksums; Spark looks at them only when it is told to.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     # A Python process of a machine that is busy with others may take long to say who it is.
@@ -211,6 +214,7 @@ def _local_conf(work: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",  # loopback is shared with every user of the machine
         "spark.local.dir": str(work / "scratch"),
+        "spark.python.daemon.module": "headrace.spark.python_daemon",
     }
 
 
