@@ -50,8 +50,8 @@ class Groups(LoadScopeScheduling):
     """Shares tests out by unit.
 
     Tests of Spark are in front, the stories last among them, and tests of other processes at the
-    back. The first worker begins in front and the others at the back. More than two end where the
-    stories begin: their JVMs would first have to become warm, on two cores that two JVMs keep busy.
+    back. The first worker begins in front and the others at the back. More than three end where the
+    stories begin: their JVMs would first have to become warm, on two cores that three keep busy.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -59,7 +59,7 @@ class Groups(LoadScopeScheduling):
 
     def _reschedule(self, node: WorkerController) -> None:
         last = next(reversed(self.workqueue), None)
-        if node.gateway.id in {"gw0", "gw1"} or last not in STORIES or node.shutting_down:
+        if node.gateway.id in {"gw0", "gw1", "gw2"} or last not in STORIES or node.shutting_down:
             super()._reschedule(node)
         elif not self._pending_of(self.assigned_work[node]):
             node.shutdown()
