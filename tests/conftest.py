@@ -38,9 +38,9 @@ SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-# Folders whose tests share a project that runs, and a file whose tests share nothing.
+# Folders whose tests share a project that runs, and files whose tests are long and share nothing.
 SHARED = {"tests/console", "tests/run/shared"}
-APART = {"tests/run/test_kills.py"}
+APART = {"tests/run/test_kills.py", "tests/laws/test_interleavings.py"}
 STORIES = {path.stem for path in (Path(__file__).parent / "transcripts").glob("*.yaml")}
 NEEDS = ("spark", "browser", "process")
 _unmarked: pytest.Item | None = None  # the test that runs, if it needs none of these
@@ -121,9 +121,10 @@ def _place(item: pytest.Item) -> int:
     takes longest, because two workers begin there.
     """
     path = item.nodeid.partition("::")[0]
-    if path in APART or str(Path(path).parent) in SHARED:
+    process = item.get_closest_marker("process")
+    if str(Path(path).parent) in SHARED or (process and path in APART):
         return 3
-    if item.get_closest_marker("process") or item.get_closest_marker("browser"):
+    if process or item.get_closest_marker("browser"):
         return 2
     return 0 if item.get_closest_marker("spark") else 1
 

@@ -6,6 +6,7 @@ it was. tests/prove.py says where the record is, and makes the scoreboard of it.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import time
@@ -79,6 +80,25 @@ def outcomes(path: Path) -> Iterator[Outcome]:
         said = json.loads(line)
         newest[said["test"]] = said
     return (Outcome(**said) for said in newest.values())
+
+
+def pack_record(record: Path, file: Path) -> None:
+    """Keep what has passed in one file, for another machine."""
+    passed = [asdict(outcome) for outcome in outcomes(record / "outcomes.jsonl") if outcome.passed]
+    lines = [{"seed": (record / "seed").read_text()}, *passed]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def unpack_record(file: Path, record: Path, commit: str) -> None:
+    """Begin a record with what has passed elsewhere, at this commit among others."""
+    seed, *lines = gzip.decompress(file.read_bytes()).decode().splitlines(keepends=True)
+    commits = {json.loads(line)["commit"] for line in lines}
+    if not any(known.startswith(commit) for known in commits):
+        raise SystemExit(f"{file.name} has no record of {commit}, only of {', '.join(commits)}")
+    record.mkdir(parents=True)
+    (record / "seed").write_text(json.loads(seed)["seed"])
+    (record / "outcomes.jsonl").write_text("".join(lines))
 
 
 def shard_of(tests: list[T], unit: Callable[[T], str]) -> list[T]:

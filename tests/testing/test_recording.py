@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from recording import Outcome, Recording, outcomes, shard_of
+from recording import Outcome, Recording, outcomes, pack_record, shard_of, unpack_record
 from scoreboard import write_scoreboard
 
 COMMIT = "c0ffee"
@@ -37,6 +37,16 @@ def test_the_newest_outcome_of_a_test_counts(tmp_path: Path) -> None:
     path = record(tmp_path, BROKEN, KILLS, mended) / "outcomes.jsonl"
     assert list(outcomes(path)) == [mended, KILLS]
     assert list(outcomes(tmp_path / "none.jsonl")) == []
+
+
+def test_another_machine_continues_with_what_has_passed(tmp_path: Path) -> None:
+    packed, other = tmp_path / "record.gz", tmp_path / "other"
+    pack_record(record(tmp_path, BROKEN, KILLS, MERGE), packed)
+    unpack_record(packed, other, COMMIT[:4])
+    assert list(outcomes(other / "outcomes.jsonl")) == [KILLS, MERGE]
+    assert (other / "seed").read_text() == "7"
+    with pytest.raises(SystemExit, match=f"no record of decade, only of {COMMIT}"):
+        unpack_record(packed, tmp_path / "third", "decade")
 
 
 def test_a_failure_is_recorded_with_its_reason_when_the_test_ends(tmp_path: Path) -> None:
