@@ -63,12 +63,12 @@ from headrace.master.decoding import decoder_of
 from headrace.run.constants import begin_watches, write_constants
 from headrace.run.delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
-from headrace.serving.ledger import Wanted, alerts
+from headrace.serving.alerts import AlertFilter, read_alerts
+from headrace.serving.match_raiser import MatchRaiser
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch
 from headrace.serving.watches import deploy_files, statuses
-from headrace.serving.watching import WatchLookout
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.feed import Feed, typed
 from headrace.spark.functions import register_functions
@@ -412,13 +412,16 @@ class _Engine:
     def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
         """By a look that remembers by the store alone."""
         self.settle()
-        lookout = WatchLookout(self.parts.store.db, self.clock)
+        lookout = MatchRaiser(self.parts.store.db, self.clock)
         for shape in self.compiled.plan.shapes:
             lookout.look(shape)
         lookout.end_due()
         with self.parts.store.read() as db:
             found = {watch.name: watch for watch in statuses(db)}
-            rows = {name: alerts(db, Wanted(rule=name, limit=1_000))[::-1] for name in found}
+            rows = {
+                name: read_alerts(db, AlertFilter(rule=name, limit=1_000)).alerts[::-1]
+                for name in found
+            }
         return {n: ([alert.body for alert in rows[n]], found[n].why) for n in found}
 
     def panes(self) -> list[dict[str, Any]]:

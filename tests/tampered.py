@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headrace.compile.plan import ViewPlan
 from headrace.serving.commits import note_changed
 from headrace.serving.merge import GROUP
-from headrace.serving.merged import read_stored
+from headrace.serving.merged_rows import read_stored
 from headrace.serving.rows import stored_rows
 from headrace.serving.runs import Layer, add_rows, drop_rows
 from headrace.serving.sqlite_store import SqliteStore

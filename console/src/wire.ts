@@ -461,7 +461,7 @@ export interface GrantRequest {
 /** One event of a subscription; `id` is what to resume after: the number of a view's pane, or
  *     the position of a stream.
  */
-export interface Heard {
+export interface SubscriptionEvent {
   event: string;
   data: unknown;
   id: string | null;
@@ -936,7 +936,7 @@ export interface StatusReport {
   sinks: SinkStatus[];
   tables: TableStatus[];
   rules: RuleStatus[];
-  watches: WatchNumbers | null;
+  watches: WatchCounts | null;
   problems: ProblemReport[];
 }
 
@@ -1117,7 +1117,7 @@ export interface WatchList {
 }
 
 /** How many watches there are of each kind, their matches, and their notifications. */
-export interface WatchNumbers {
+export interface WatchCounts {
   live: number;
   ended: number;
   matches: number;

@@ -30,9 +30,9 @@ from headrace.serving.catalog import live_plan, provisional
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
 from headrace.serving.read import rows_of
-from headrace.serving.shed import shed_epochs
+from headrace.serving.shed_epochs import shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.store import AuditResult, Shed, StreamState
+from headrace.serving.store import AuditResult, ShedEpoch, StreamState
 
 
 def audit_view(
@@ -72,7 +72,7 @@ def audit_view(
 
 def _answer(
     store: SqliteStore, name: str
-) -> tuple[ViewPlan, StreamState, list[Shed], list[Any], bool]:
+) -> tuple[ViewPlan, StreamState, list[ShedEpoch], list[Any], bool]:
     """The view, how far it has come, what was shed, its rows, and whether they are final there."""
     with store.read() as db:
         plan = aggregated(live_view(db, name))

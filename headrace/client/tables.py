@@ -1,4 +1,4 @@
-"""An answer as a pandas frame: the columns of its Arrow table (headrace/serving/tables.py).
+"""An answer as a pandas frame: the columns of its Arrow table (headrace/serving/answer_table.py).
 
 Integers and booleans have the nullable types of pandas, so integers of 2^53 and more are exact. The
 freshness of the answer is in the frame's `attrs`.
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.core.errors import Unavailable
 from headrace.serving.answer import Answer
-from headrace.serving.tables import arrow_table, spoken_for
+from headrace.serving.answer_table import arrow_table, spoken_for
 
 
 def pandas_frame(answer: Answer) -> Any:

@@ -33,7 +33,7 @@ from headrace.master.version import found_version
 from headrace.run.lock import RunLock, started_at
 from headrace.run.parts import is_written, topics_of
 from headrace.run.verify import Verified, verify
-from headrace.serving.sinks import draw_begun
+from headrace.serving.sinks import renew_incarnation
 from headrace.serving.sqlite_files import copy_database, edit
 
 MANIFEST, FORMAT = "manifest.json", 1
@@ -194,7 +194,7 @@ def _tell_sinks_apart(store: Path) -> None:
     """
     if store.exists():
         with edit(store) as db:
-            draw_begun(db)
+            renew_incarnation(db)
 
 
 def _put_in_place(fresh: Path, state: Path) -> None:

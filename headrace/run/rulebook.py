@@ -20,12 +20,12 @@ from headrace.define.project import Project, duplicate_definitions
 from headrace.run.added import read_added
 from headrace.run.reading import check_definitions
 from headrace.run.rules import kept_rules, read_kept
-from headrace.serving import ledger, mutes, notices, rules
+from headrace.serving import alerts, mutes, notifications, rules
+from headrace.serving.alert_metrics import AlertMetrics, tally
+from headrace.serving.alerts import Alert, AlertFilter, Alerts
 from headrace.serving.database import Transaction
-from headrace.serving.ledger import Alert, Alerts, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.tally import Tally, tally
 
 Kept = Mapping[str, RuleDefinition]
 
@@ -62,7 +62,7 @@ class StoreRulebook:
         muted = mutes.active_mutes(db, rule.name, self.store.clock())
         return RuleStatus(
             rule.name, rule.version, rule.state, said.severity.value, rule.kept, rule.changed_at,
-            rule.changed_by, rule.text, ledger.numbers(db, rule.name),
+            rule.changed_by, rule.text, alerts.count_alerts(db, rule.name),
             [_muted(rule.name, mute) for mute in muted],
         )  # fmt: skip
 
@@ -137,20 +137,20 @@ class StoreRulebook:
                     hint=f"it has: {', '.join(columns)}.",
                 )
 
-    def alerts(self, wanted: Wanted) -> Alerts:
+    def alerts(self, wanted: AlertFilter) -> Alerts:
         with self.store.read() as db:
-            return ledger.page(db, wanted)
+            return alerts.read_alerts(db, wanted)
 
     def alert(self, id: str) -> Alert:
         with self.store.read() as db:
-            return ledger.alert(db, id)
+            return alerts.read_alert(db, id)
 
     def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert:
         self.deployer.writing()
         with self.store.write() as db:
-            return ledger.acknowledge(db, id, who, note, self.store.clock())
+            return alerts.acknowledge(db, id, who, note, self.store.clock())
 
-    def tally(self) -> Tally:
+    def tally(self) -> AlertMetrics:
         """What rules, watches and notifications have done since the beginning."""
         with self.store.read() as db:
             return tally(db, self.store.clock())
@@ -160,7 +160,7 @@ class StoreRulebook:
         id = self.alert(alert).id if alert is not None else None
         self.deployer.writing()
         with self.store.write() as db:
-            return notices.retry(db, plan.rules if plan else (), rule, id, self.store.clock())
+            return notifications.retry(db, plan.rules if plan else (), rule, id, self.store.clock())
 
 
 def _muted(rule: str, mute: mutes.Mute) -> MuteStatus:

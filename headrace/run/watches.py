@@ -22,8 +22,8 @@ from headrace.run.added import read_kind
 from headrace.run.alerts import STOP_S_MAX
 from headrace.serving import watches
 from headrace.serving.database import Database
+from headrace.serving.match_raiser import MatchRaiser
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.watching import WatchLookout
 
 TURN_S, CLOSE_US = 0.1, SECOND
 
@@ -62,7 +62,7 @@ class Watches:
         clock: Clock = now_us,
     ) -> None:
         self.plan, self.db, self.close, self.clock = plan, db, close, clock
-        self.lookout = WatchLookout(db, clock)
+        self.lookout = MatchRaiser(db, clock)
         self._problems = Problems("watch", report)
         self._closed_at = 0
         self._stop = threading.Event()

@@ -3,7 +3,7 @@
 A row is the same one while its keys are. A session is the same one while it grows: it is the row of
 each alert whose session has the same other keys and lies inside its window. So a session that the
 rule selects is one alert, however many events extend it.
-tests/serving/test_raising.py checks what is raised.
+tests/serving/test_alert_raiser.py checks what is raised.
 """
 
 from __future__ import annotations

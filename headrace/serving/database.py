@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from headrace.serving.changes import Changed, Changes
+from headrace.serving.changes import ChangedKeys, Changes
 
 Parameters = Sequence[Any]
 
@@ -29,7 +29,7 @@ class Rows(Protocol):
 class Transaction(Protocol):
     """What is read is of one moment; what is written is there at its end, or not at all."""
 
-    changed: Changed  # rows of views that it writes
+    changed: ChangedKeys  # rows of views that it writes
     changes: Changes  # of the newest commits
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Rows: ...

@@ -23,11 +23,11 @@ from headrace.serving.carried import commit_states
 from headrace.serving.catalog import read_versions
 from headrace.serving.commits import note_changed
 from headrace.serving.database import Transaction
-from headrace.serving.merged import merged_stored, read_stored
+from headrace.serving.merged_rows import merged_stored, read_stored
 from headrace.serving.progress import advance, read_stream, stored_times
 from headrace.serving.rows import stored_rows
 from headrace.serving.runs import Layer, add_rows, crowded_groups, drop_rows
-from headrace.serving.shed import note_shed
+from headrace.serving.shed_epochs import note_shed
 from headrace.serving.store import NOW, Epoch, Superseded, Version
 
 EPOCHS_KEPT = 1_000
@@ -61,7 +61,7 @@ def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> b
                 "ON CONFLICT DO UPDATE SET count = count + excluded.count",
                 (version.id, group, count),
             )
-    # Heard now, not when the epoch began: the time that it took is no silence.
+    # SubscriptionEvent now, not when the epoch began: the time that it took is no silence.
     advance(db, state, epoch.reached, now_us)
     _record(db, epoch, now_us)
     return True

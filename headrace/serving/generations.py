@@ -28,7 +28,7 @@ from headrace.serving.commits import note_changed
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
 from headrace.serving.merge import in_windows, merged
-from headrace.serving.merged import SECONDS_MAX, STORED, merged_stored, read_stored
+from headrace.serving.merged_rows import SECONDS_MAX, STORED, merged_stored, read_stored
 from headrace.serving.progress import advance, read_groups, read_stream, stored_times
 from headrace.serving.rows import keys_of, stored_rows
 from headrace.serving.runs import (
@@ -40,17 +40,17 @@ from headrace.serving.runs import (
     move_rows,
     read_rows,
 )
-from headrace.serving.shed import forget_shed
+from headrace.serving.shed_epochs import forget_shed
 from headrace.serving.states import STATES
 from headrace.serving.store import (
     AuditResult,
-    Staged,
+    StagedBuild,
     StateRow,
     StreamState,
     Superseded,
     Version,
 )
-from headrace.serving.watermark import Reached
+from headrace.serving.watermark import FlowProgress
 
 GENERATIONS_KEPT = 1_000
 RUNS_MAX = 8  # of a generation, beside those that are full
@@ -63,7 +63,7 @@ def stage(
     rows: pa.Table,
     values: Mapping[str, pa.Table],
     states: Sequence[StateRow] = (),
-) -> Staged:
+) -> StagedBuild:
     """Put a build's rows beside the answer. `values` are the keys and values (`v`) behind each
     exact distinct count, by its partial column.
     """
@@ -81,7 +81,7 @@ def stage(
         made = _counted(made, partial, fresh)
     number = read_stream(db, plan.stream).generation + 1
     add_rows(db, plan.stored_name, Layer.STAGED, _absorbed(plan, made, number))
-    return Staged(version, full, made.num_rows)
+    return StagedBuild(version, full, made.num_rows)
 
 
 def _compact(db: Transaction, plan: ViewPlan) -> None:
@@ -147,9 +147,9 @@ def promote(
     db: Transaction,
     stream: str,
     since: int,
-    reached: Reached,
+    reached: FlowProgress,
     group: int,
-    staged: Sequence[Staged],
+    staged: Sequence[StagedBuild],
     audits: Sequence[AuditResult],
     now_us: int,
 ) -> int:
@@ -201,8 +201,8 @@ def _upto(group: int) -> Interval:
     return Interval(0, group + 1)
 
 
-def _take(db: Transaction, build: Staged, group: int) -> None:
-    """Staged runs become those of the generation, and speed's up to the group go."""
+def _take(db: Transaction, build: StagedBuild, group: int) -> None:
+    """StagedBuild runs become those of the generation, and speed's up to the group go."""
     version = build.version.plan.stored_name
     layers = ((Layer.STAGED, Layer.GENERATION), (Layer.STAGED_VALUES, Layer.VALUES))
     for staged, taken in layers:
@@ -212,7 +212,7 @@ def _take(db: Transaction, build: Staged, group: int) -> None:
     drop_rows(db, version, Layer.SPEED, _upto(group))
 
 
-def _changed(db: Transaction, build: Staged, group: int) -> set[str] | None:
+def _changed(db: Transaction, build: StagedBuild, group: int) -> set[str] | None:
     """The keys of the rows that a promotion changes; None for all."""
     if build.full:
         return None
@@ -226,7 +226,7 @@ def _changed(db: Transaction, build: Staged, group: int) -> set[str] | None:
 
 
 def _check_current(
-    db: Transaction, state: StreamState, since: int, staged: Sequence[Staged]
+    db: Transaction, state: StreamState, since: int, staged: Sequence[StagedBuild]
 ) -> None:
     stream = state.plan.name
     if state.generation != since:
@@ -251,7 +251,7 @@ def _forget_shed(db: Transaction, stream: str, boundary: Position) -> None:
     forget_shed(db, stream, oldest - 1, boundary)
 
 
-def audit_staged(db: Transaction, build: Staged, group: int, note: str = "") -> AuditResult:
+def audit_staged(db: Transaction, build: StagedBuild, group: int, note: str = "") -> AuditResult:
     """Compare a build with what speed held for the same positions, before it is promoted. `note`
     says why a difference would be no defect, if that is known already.
     """
@@ -267,7 +267,7 @@ def audit_staged(db: Transaction, build: Staged, group: int, note: str = "") -> 
     return AuditResult(plan.name, build.rows, len(rows), tuple(rows[:5]), changed=len(rows))
 
 
-def _expected(db: Transaction, build: Staged, group: int) -> str:
+def _expected(db: Transaction, build: StagedBuild, group: int) -> str:
     """Why a difference would be no defect; empty if it would be one."""
     plan = build.version.plan
     if plan.carry and not fits(db, plan.recompute, group):
@@ -280,7 +280,7 @@ def _expected(db: Transaction, build: Staged, group: int) -> str:
     return ""
 
 
-def _differing(db: Transaction, build: Staged, group: int) -> list[str]:
+def _differing(db: Transaction, build: StagedBuild, group: int) -> list[str]:
     """The keys of rows that are not what was served."""
     plan = build.version.plan
     layers = [Layer.GENERATION, Layer.SPEED] if build.full else [Layer.SPEED]

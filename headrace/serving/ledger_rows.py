@@ -7,7 +7,7 @@ import pyarrow as pa
 from headrace.certified.typed import quoted
 from headrace.compile.plan import ViewPlan
 from headrace.serving.database import Transaction
-from headrace.serving.merged import typed
+from headrace.serving.merged_rows import typed
 
 
 def ledger_rows(db: Transaction, view: ViewPlan) -> pa.Table:

@@ -9,9 +9,9 @@ from headrace.core.errors import NotFound
 from headrace.core.msgspec_types import prepare_types
 from headrace.core.position import Position
 from headrace.serving.database import Transaction
-from headrace.serving.shed import shed_epochs
+from headrace.serving.shed_epochs import shed_epochs
 from headrace.serving.store import GroupState, StreamState
-from headrace.serving.watermark import Reached, Times
+from headrace.serving.watermark import FlowProgress, Times
 
 prepare_types(FlowPlan, Times)
 
@@ -32,7 +32,7 @@ def read_stream(db: Transaction, name: str) -> StreamState:
     built = _reached(*row[5:])
     return StreamState(
         msgspec.json.decode(row[0], type=FlowPlan),
-        Reached(Position(offsets), highs, read_times(row[4])),
+        FlowProgress(Position(offsets), highs, read_times(row[4])),
         built,
         row[1],
         heard_at,
@@ -58,7 +58,7 @@ def read_groups(db: Transaction, stream: str, *, closed: bool = False) -> list[G
     return [GroupState(number, _reached(*said)) for number, *said in rows]
 
 
-def advance(db: Transaction, before: StreamState, reached: Reached, now_us: int) -> None:
+def advance(db: Transaction, before: StreamState, reached: FlowProgress, now_us: int) -> None:
     """Bring the progress of a stream to what was reached, with all up to there heard now."""
     columns = (reached.position.offsets, reached.highs, before.heard(reached.position, now_us))
     for partition, values in enumerate(zip(*columns, strict=True)):
@@ -90,8 +90,8 @@ def read_times(text: str) -> Times:
     return msgspec.json.decode(text, type=Times)
 
 
-def _reached(position: str, highs: str, marks: str) -> Reached:
-    return Reached(Position.parse(position), read_times(highs), read_times(marks))
+def _reached(position: str, highs: str, marks: str) -> FlowProgress:
+    return FlowProgress(Position.parse(position), read_times(highs), read_times(marks))
 
 
 def taken(db: Transaction) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Reading: a view by its keys, or SQL over views. No Spark is needed.
 
-The store gives merged rows (serving/merged.py) and the reading engine finishes them and answers
+The store gives merged rows (serving/merged_rows.py) and the reading engine finishes them and answers
 (serving/engine.py), all of one snapshot of the store. A read has a limit of rows and of time.
 tests/serving/test_read.py compares the ways of asking with each other and with the reference
 interpreter.
@@ -27,15 +27,15 @@ from headrace.serving.answer import Answer, AsOf, column_info, rows_as_objects
 from headrace.serving.catalog import read_plan
 from headrace.serving.conditions import Condition, Keys, asked, key_of, narrowing
 from headrace.serving.database import Database, Transaction
-from headrace.serving.empty import windows_of
+from headrace.serving.empty_windows import windows_of
 from headrace.serving.engine import NEVER, run
-from headrace.serving.finished import kept_relation, picked, rows_name
-from headrace.serving.kinds import kind_of
+from headrace.serving.finish import kept_relation, picked, rows_name
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
-from headrace.serving.merged import stored
+from headrace.serving.merged_rows import stored
 from headrace.serving.order import order_by
-from headrace.serving.read_model import Moved, model_of
-from headrace.serving.snapshot import NotKept
+from headrace.serving.read_model import StaleSnapshot, model_of
+from headrace.serving.snapshot import NotCached
+from headrace.serving.value_types import value_type
 from headrace.serving.views import Readable, Views, everything
 
 ROWS_MAX = 10_000
@@ -96,7 +96,7 @@ class Reader:
             if key_of(plan, conditions) is None or not (plan.kept and plan.rowwise):
                 return None
             return self._with_windows(views, plan, conditions)
-        except NotKept:
+        except NotCached:
             return None
 
     def late(
@@ -158,7 +158,7 @@ class Reader:
             plan = views.live(name)
             relation = views.relation(plan)
             table = run(f"SELECT * FROM {relation.sql}", views.tables, self.seconds_max)
-            schema = pa.schema([(c.name, kind_of(c.type).arrow) for c in relation.columns])
+            schema = pa.schema([(c.name, value_type(c.type).arrow) for c in relation.columns])
             known = views.standing((plan.name,)).as_of(self.clock())
             return table.cast(schema), relation.columns, known
 
@@ -170,13 +170,13 @@ class Reader:
             try:
                 snapshot = published.snapshot
                 return ask(Views(snapshot, None, readable, self.model, published))
-            except NotKept:
+            except NotCached:
                 pass
         while True:
             try:
                 with self.db.read() as db:
                     return ask(Views.of(db, readable, self.model))
-            except Moved:
+            except StaleSnapshot:
                 continue  # another reader has brought the kept rows past the snapshot meanwhile
 
     def answers_about(self, names: set[str]) -> bool:

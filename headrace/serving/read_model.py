@@ -26,14 +26,14 @@ import structlog
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.problems import reason_of
+from headrace.serving.cached_rows import CachedRows
 from headrace.serving.catalog import live_plan
 from headrace.serving.changes import Changes
 from headrace.serving.commits import commit_number
 from headrace.serving.database import Transaction
-from headrace.serving.finished import read_kept
-from headrace.serving.kept_rows import KeptRows
+from headrace.serving.finish import read_kept
 from headrace.serving.runs import count_keys
-from headrace.serving.snapshot import Names, NotKept, Snapshot
+from headrace.serving.snapshot import Names, NotCached, Snapshot
 
 log = structlog.get_logger()
 ROWS_MAX = 2_000_000
@@ -42,7 +42,7 @@ LOOKUPS_MAX = 20  # after so many questions for some rows of a view, all are kep
 UNUSED_S = 60.0  # rows that nobody has asked for so long are forgotten
 
 
-class Moved(Exception):
+class StaleSnapshot(Exception):
     """The rows that are kept are newer than the snapshot; read again in a new one."""
 
 
@@ -53,7 +53,7 @@ class _Kept:
     view: str
     asked_at: float
     number: int = -1
-    rows: KeptRows | None = None
+    rows: CachedRows | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -62,7 +62,7 @@ class Published:
     """Rows of views, by the fingerprint of each, all of one commit."""
 
     snapshot: Snapshot
-    rows: Mapping[str, KeptRows]
+    rows: Mapping[str, CachedRows]
 
 
 class ReadModel:
@@ -84,7 +84,7 @@ class ReadModel:
             known = self._snapshot = Snapshot.of(db)
         return known
 
-    def rows(self, db: Transaction, live: ViewPlan, *, narrowed: bool) -> KeptRows | None:
+    def rows(self, db: Transaction, live: ViewPlan, *, narrowed: bool) -> CachedRows | None:
         """The rows of a view in the transaction; None if a question with conditions on keys had
         better look for its rows in the store.
         """
@@ -120,24 +120,24 @@ class ReadModel:
         self._lookups[name] = -1_000 * LOOKUPS_MAX  # and do not count again soon
         return False
 
-    def _at(self, db: Transaction, live: ViewPlan, kept: _Kept) -> KeptRows | None:
+    def _at(self, db: Transaction, live: ViewPlan, kept: _Kept) -> CachedRows | None:
         """The kept rows, brought to the commit of the transaction."""
         with kept.lock:
             number = commit_number(db)
             if kept.number > number:
-                raise Moved
+                raise StaleSnapshot
             if kept.number < number:
                 kept.rows = self._advanced(db, live, kept, number)
                 kept.number = number
             return kept.rows
 
-    def _advanced(self, db: Transaction, live: ViewPlan, kept: _Kept, number: int) -> KeptRows:
+    def _advanced(self, db: Transaction, live: ViewPlan, kept: _Kept, number: int) -> CachedRows:
         keys = None
         if kept.rows is not None and not live.regroups:
             keys = self.changes.between(live.recompute, kept.number, number)
         if keys is None or kept.rows is None:
             read = kept.rows is not None and kept.rows.read
-            return KeptRows.of(read_kept(db, live), read=read)
+            return CachedRows.of(read_kept(db, live), read=read)
         return kept.rows.changed(keys, read_kept(db, live, keys)) if keys else kept.rows
 
     def _shrink(self, used: str) -> None:
@@ -158,17 +158,17 @@ class ReadModel:
 
     def follow(self) -> None:
         """Follow the commits of this process from now on."""
-        self.changes.follower = self._follower
+        self.changes.commit_hook = self._follower
 
     def published(self) -> Published | None:
         """What was published with the newest commit."""
         found = self._published
         return found if found and found.snapshot.number >= self.changes.newest else None
 
-    def published_rows(self, published: Published, live: ViewPlan) -> KeptRows:
+    def published_rows(self, published: Published, live: ViewPlan) -> CachedRows:
         rows, kept = published.rows.get(live.fingerprint), self._kept.get(live.fingerprint)
         if rows is None:
-            raise NotKept
+            raise NotCached
         if kept is not None:
             kept.asked_at = time.monotonic()
         return rows
@@ -187,9 +187,9 @@ class ReadModel:
             return partial(self._publish, None)
         return partial(self._publish, Published(snapshot, rows) if rows else None)
 
-    def _following(self, db: Transaction) -> dict[str, KeptRows]:
+    def _following(self, db: Transaction) -> dict[str, CachedRows]:
         """The rows of the views that were asked for lately, as they are in the transaction."""
-        number, rows = commit_number(db), dict[str, KeptRows]()
+        number, rows = commit_number(db), dict[str, CachedRows]()
         for name, kept in self._in_use():
             live = live_plan(db, kept.view)
             if live is not None and live.fingerprint == name:

@@ -4,7 +4,7 @@ An alert is removed when it was raised before the floor, its notifications are s
 can raise it again:
   over a stream   its event arrived before the floor, and a generation has taken its row. Speed has
                   only rows that were decided after the boundary, and of a generation's rows those
-                  whose events arrived before the floor are no candidates (serving/candidates.py);
+                  whose events arrived before the floor are no candidates (serving/alert_candidates.py);
   over views      its row has left the answer, so it would come in as another alert;
   else            its rule or watch is no more.
 The floor is `alerts.keep` before now. It is saved in the transaction that removes, and never goes
@@ -21,12 +21,12 @@ from headrace.compile.plan import Plan, RulePlan, ShapePlan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import Clock, now_us
-from headrace.serving.candidates import FLOOR, floor_of, standing
+from headrace.serving.alert_candidates import FLOOR, floor_of, standing
+from headrace.serving.alert_metrics import ALERT, DELIVERED, kind_of, note_removed
+from headrace.serving.alerts import bump_alerts_version
 from headrace.serving.catalog import read_plan
 from headrace.serving.commits import write_meta
 from headrace.serving.database import Database, Transaction
-from headrace.serving.ledger import changed
-from headrace.serving.tally import ALERT, DELIVERED, kind_of, note_removed
 
 CHUNK = 1_000  # alerts of a rule that one transaction removes
 
@@ -52,7 +52,7 @@ class Retention:
             removed = step.remove_alerts()
             step.remove_notices()
             if removed:
-                changed(db)
+                bump_alerts_version(db)
             failpoint("alerts.removing")
         failpoint("alerts.removed")
         return removed

@@ -38,7 +38,7 @@ class RuleVersion(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class RuleProgress:
     """How far a rule has been looked for."""
 
     version: int  # at which it began
@@ -138,7 +138,7 @@ def begin(db: Transaction, rule: RulePlan, since: Mapping[str, Position] | None 
     )
 
 
-def read_look(db: Transaction, rule: str) -> Looked | None:
+def read_look(db: Transaction, rule: str) -> RuleProgress | None:
     """How far the rule has come; None if it is disabled or not deployed."""
     row = db.execute(
         "SELECT state FROM _rules WHERE name = ? ORDER BY version DESC LIMIT 1", (rule,)
@@ -146,7 +146,7 @@ def read_look(db: Transaction, rule: str) -> Looked | None:
     return read_looked(db, rule) if row and row[0] == ENABLED else None
 
 
-def read_looked(db: Transaction, rule: str) -> Looked | None:
+def read_looked(db: Transaction, rule: str) -> RuleProgress | None:
     row = db.execute(
         "SELECT version, since, position, marks, generation FROM _looks WHERE rule = ?", (rule,)
     ).fetchone()
@@ -154,4 +154,4 @@ def read_looked(db: Transaction, rule: str) -> Looked | None:
         return None
     position = Position.parse(row[2]) if row[2] else None
     marks = read_times(row[3]) if row[3] else None
-    return Looked(row[0], Position.parse(row[1]), position, marks, row[4])
+    return RuleProgress(row[0], Position.parse(row[1]), position, marks, row[4])

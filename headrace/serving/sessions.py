@@ -4,7 +4,7 @@ The sessions of one answer with the same other keys neither overlap nor touch, a
 ever added. So a session that is known and not in the answer has been merged into the row whose
 window holds its own, if there is one; else it has left the answer. Subscriptions and rules over
 views ask it, each of what it has in JSON.
-tests/serving/test_panes.py and tests/serving/test_raising.py check what follows from it.
+tests/serving/test_panes.py and tests/serving/test_alert_raiser.py check what follows from it.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def _of_subjects(
 
 
 def _edges(window: Mapping[str, str]) -> tuple[int, int]:
-    return moment_us(window["start"]), moment_us(window["end"])
+    return edge_us(window["start"]), edge_us(window["end"])
 
 
 @lru_cache(maxsize=10_000)
-def moment_us(text: str) -> int:
+def edge_us(text: str) -> int:
     """The time that a window's edge says. Many rows have the same window."""
     return from_iso(text)

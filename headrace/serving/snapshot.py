@@ -27,7 +27,7 @@ from headrace.serving.store import StreamState
 Names = tuple[str, ...]  # of views
 
 
-class NotKept(Exception):
+class NotCached(Exception):
     """What is asked for is not in memory, and no transaction is at hand to read it."""
 
 
@@ -50,7 +50,7 @@ class AnswerProgress:
 
 
 class Snapshot:
-    """One commit. Without a transaction it has what was read before, or raises NotKept."""
+    """One commit. Without a transaction it has what was read before, or raises NotCached."""
 
     def __init__(self, number: int, plan: Plan) -> None:
         self.number, self.plan = number, plan
@@ -77,7 +77,7 @@ class Snapshot:
 
 def _at(db: Transaction | None) -> Transaction:
     if db is None:
-        raise NotKept
+        raise NotCached
     return db
 
 

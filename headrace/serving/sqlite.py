@@ -87,7 +87,7 @@ class Sqlite:
             self.changes.committed(number)
 
     def _followed(self) -> Callable[[], None]:
-        follower = self.changes.follower
+        follower = self.changes.commit_hook
         return follower(self._writer) if follower else lambda: None
 
     def _check_token(self) -> None:

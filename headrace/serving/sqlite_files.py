@@ -16,7 +16,7 @@ from typing import Any
 from headrace.core.errors import Unavailable
 from headrace.core.files import sync
 from headrace.core.migrations import transaction
-from headrace.serving.changes import Changed, Changes
+from headrace.serving.changes import ChangedKeys, Changes
 from headrace.serving.store_tables import STORE
 
 _TIMEOUT_S = 60
@@ -26,7 +26,7 @@ sqlite_version = sqlite3.sqlite_version
 class Connection(sqlite3.Connection):
     """A connection that remembers what its transaction changes, and knows what others have."""
 
-    changed: Changed
+    changed: ChangedKeys
     changes: Changes
 
     def listed(self, values: Sequence[str]) -> tuple[str, Any]:

@@ -14,21 +14,21 @@ from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.serving import carried, catalog, epochs, generations, progress, rules
 from headrace.serving.database import Transaction
-from headrace.serving.shed import shed_epochs
+from headrace.serving.shed_epochs import shed_epochs
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
     AuditResult,
     Change,
     Epoch,
     GroupState,
-    Shed,
-    Staged,
+    ShedEpoch,
+    StagedBuild,
     StateRow,
     StreamState,
     Version,
 )
 from headrace.serving.table_rows import write_rows
-from headrace.serving.watermark import Reached
+from headrace.serving.watermark import FlowProgress
 
 
 class SqliteStore:
@@ -101,7 +101,7 @@ class SqliteStore:
         failpoint("epoch.committed")
         return added
 
-    def shed(self, stream: str) -> list[Shed]:
+    def shed(self, stream: str) -> list[ShedEpoch]:
         with self.db.read() as db:
             return list(shed_epochs(db, stream, progress.read_stream(db, stream).boundary))
 
@@ -144,11 +144,11 @@ class SqliteStore:
         rows: pa.Table,
         values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
-    ) -> Staged:
+    ) -> StagedBuild:
         with self.db.write() as db:
             return generations.stage(db, version, full, rows, values, after)
 
-    def audit_staged(self, staged: Staged, group: int, note: str = "") -> AuditResult:
+    def audit_staged(self, staged: StagedBuild, group: int, note: str = "") -> AuditResult:
         with self.db.read() as db:
             return generations.audit_staged(db, staged, group, note)
 
@@ -156,9 +156,9 @@ class SqliteStore:
         self,
         stream: str,
         since: int,
-        reached: Reached,
+        reached: FlowProgress,
         group: int,
-        staged: Sequence[Staged],
+        staged: Sequence[StagedBuild],
         audits: Sequence[AuditResult],
     ) -> int:
         with self.db.write() as db:

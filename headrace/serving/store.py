@@ -19,7 +19,7 @@ from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
-from headrace.serving.watermark import EventTime, Reached, Times, event_time
+from headrace.serving.watermark import EventTime, FlowProgress, Times, event_time
 
 # Key, time and place of its last event, state, and when its timer is to fire.
 StateRow = tuple[str, int, int, bytes, int | None]
@@ -56,8 +56,8 @@ class StreamState:
     """How far a stream, or a flow of joined ones, has come in the store."""
 
     plan: FlowPlan
-    reached: Reached  # speed has committed up to here
-    built: Reached  # batch answers up to here
+    reached: FlowProgress  # speed has committed up to here
+    built: FlowProgress  # batch answers up to here
     generation: int
     heard_at: Times  # when speed last took something from each partition
     committed_at: int | None  # when the newest epoch was committed
@@ -72,12 +72,12 @@ class StreamState:
     def boundary(self) -> Position:
         return self.built.position
 
-    def after(self, position: Position, highs: Times, at_us: int) -> Reached:
+    def after(self, position: Position, highs: Times, at_us: int) -> FlowProgress:
         """What the flow has reached when it takes all up to a position at a moment; `highs` are
         those there.
         """
         times = self._times(highs, self.heard(position, at_us), at_us)
-        return Reached(position, highs, tuple(time.watermark_us for time in times))
+        return FlowProgress(position, highs, tuple(time.watermark_us for time in times))
 
     def heard(self, position: Position, at_us: int) -> Times:
         """When each partition was heard last, if all up to a position is taken at a moment."""
@@ -107,7 +107,7 @@ class GroupState:
     """A group of epochs, and what they have reached."""
 
     number: int
-    reached: Reached
+    reached: FlowProgress
 
 
 NOW = 2**31 - 1  # newer than every group
@@ -134,7 +134,7 @@ class Epoch:
     stream: str
     generation: int  # the one beside which it was computed
     lower: Position
-    reached: Reached
+    reached: FlowProgress
     counts: dict[str, int]  # events, late, duplicates, dead letters
     rows: dict[str, pa.Table]  # version id -> rows of key and lifted columns
     started_at: int
@@ -157,7 +157,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Shed:
+class ShedEpoch:
     """What one epoch has passed over."""
 
     number: int
@@ -167,7 +167,7 @@ class Shed:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedBuild:
     """A build's result for one version, ready to be promoted."""
 
     version: Version
@@ -235,7 +235,7 @@ class Store(Protocol):
         gone, or a version was deployed for which it has no rows.
         """
 
-    def shed(self, stream: str) -> list[Shed]:
+    def shed(self, stream: str) -> list[ShedEpoch]:
         """What speed has passed over after the boundary, newest first."""
 
     def close_group(self, stream: str) -> None: ...
@@ -266,21 +266,21 @@ class Store(Protocol):
         rows: pa.Table,
         values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
-    ) -> Staged:
+    ) -> StagedBuild:
         """Put a build's rows beside the answer, with the values behind exact distinct counts: of
         each partial column the keys and values (`v`).
         """
 
-    def audit_staged(self, staged: Staged, group: int, note: str = "") -> AuditResult:
+    def audit_staged(self, staged: StagedBuild, group: int, note: str = "") -> AuditResult:
         """Compare a staged build with what speed served for the same positions."""
 
     def promote(
         self,
         stream: str,
         since: int,
-        reached: Reached,
+        reached: FlowProgress,
         group: int,
-        staged: Sequence[Staged],
+        staged: Sequence[StagedBuild],
         audits: Sequence[AuditResult],
     ) -> int:
         """Make staged builds the generation that follows `since`, and drop speed's rows up to

@@ -20,14 +20,14 @@ from headrace.compile.plan import FRESH, Plan, ViewPlan
 from headrace.core.origin import Origin
 from headrace.core.rule import ALERTS
 from headrace.define.dialect import parse_read
+from headrace.serving.cached_rows import CachedRows
 from headrace.serving.conditions import Condition, inside, key_of, span
 from headrace.serving.database import Transaction
-from headrace.serving.finished import kept_relation, merged_relation, rows_name, with_lists
-from headrace.serving.kept_rows import KeptRows
+from headrace.serving.finish import kept_relation, merged_relation, rows_name, with_lists
 from headrace.serving.ledger_rows import ledger_rows
-from headrace.serving.merged import merged_rows, read_stored
-from headrace.serving.read_model import Moved, Published, ReadModel
-from headrace.serving.snapshot import AnswerProgress, NotKept, Snapshot
+from headrace.serving.merged_rows import merged_rows, read_stored
+from headrace.serving.read_model import Published, ReadModel, StaleSnapshot
+from headrace.serving.snapshot import AnswerProgress, NotCached, Snapshot
 from headrace.serving.table_rows import read_rows, relation_of
 
 Readable = Callable[[str], bool]  # whether a view may be read
@@ -72,7 +72,7 @@ class Views:
     @property
     def store(self) -> Transaction:
         if self.db is None:
-            raise NotKept
+            raise NotCached
         return self.db
 
     def live(self, name: str) -> ViewPlan:
@@ -131,7 +131,7 @@ class Views:
         self.tables[rows_name(live)] = self._merged(live, asked)
         return merged_relation(live, fresh=fresh)
 
-    def rows(self, live: ViewPlan, *, narrowed: bool) -> KeptRows | None:
+    def rows(self, live: ViewPlan, *, narrowed: bool) -> CachedRows | None:
         """The rows of a version that are in memory; None if they are to be read from the store."""
         if self.model is None:
             return None
@@ -139,7 +139,7 @@ class Views:
             return self.model.published_rows(self.published, live)
         try:
             return self.model.rows(self.store, live, narrowed=narrowed)
-        except Moved:
+        except StaleSnapshot:
             if self.again:
                 raise
             return None

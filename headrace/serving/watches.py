@@ -3,7 +3,7 @@
 A watch is a row that is added once and ends once; a changed watch is another row with the same
 name. `lower` is the position at which it began, None until a running project has taken it in, and
 `upper` the position beyond which its constants need not be compared any more.
-tests/serving/test_watching.py and tests/run/test_watchbook.py check it.
+tests/serving/test_match_raiser.py and tests/run/test_watchbook.py check it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace.core.position import Position
 from headrace.core.time import iso
 from headrace.destination.kinds import Destination
 from headrace.serving.database import Transaction
-from headrace.serving.notices import end_notice, read_destinations
+from headrace.serving.notifications import end_notice, read_destinations
 
 ACTIVE, ENDED, REMOVED = "active", "ended", "removed"
 _ENDLESS = 2**63 - 1
@@ -50,7 +50,7 @@ class WatchStatus(msgspec.Struct, frozen=True):
     text: str
 
 
-class WatchNumbers(msgspec.Struct, frozen=True):
+class WatchCounts(msgspec.Struct, frozen=True):
     """How many watches there are of each kind, their matches, and their notifications."""
 
     live: int
@@ -62,7 +62,7 @@ class WatchNumbers(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
+class ActiveWatch:
     """What is needed of a watch to raise its matches."""
 
     number: int
@@ -107,7 +107,7 @@ def remove(db: Transaction, name: str, who: str, now_us: int) -> None:
     )
 
 
-def end(db: Transaction, watch: Watching, why: str, now_us: int) -> None:
+def end(db: Transaction, watch: ActiveWatch, why: str, now_us: int) -> None:
     """A watch ends by itself, and says so once, inside the caller's transaction."""
     ended = db.execute(
         "UPDATE _watches SET state = 'ended', ended_at = ?, why = ? "
@@ -203,7 +203,7 @@ def constants(
     return rows, [bounds] if known else []
 
 
-def watching(db: Transaction, numbers: Iterable[int]) -> dict[int, Watching]:
+def active_watches(db: Transaction, numbers: Iterable[int]) -> dict[int, ActiveWatch]:
     """Those of the watches that are active."""
     found = {}
     for number in set(numbers):
@@ -217,7 +217,7 @@ def watching(db: Transaction, numbers: Iterable[int]) -> dict[int, Watching]:
     return found
 
 
-def due(db: Transaction, now_us: int) -> list[Watching]:
+def due(db: Transaction, now_us: int) -> list[ActiveWatch]:
     """The active watches whose moment has come."""
     rows = db.execute(
         "SELECT number, name, severity, destinations, until_us, matches_max, matches FROM _watches "
@@ -227,9 +227,9 @@ def due(db: Transaction, now_us: int) -> list[Watching]:
     return [_watching(row) for row in rows]
 
 
-def _watching(row: Sequence[Any]) -> Watching:
+def _watching(row: Sequence[Any]) -> ActiveWatch:
     number, name, severity, text, until, most, matches = row
-    return Watching(number, name, severity, read_destinations(text), until, most, matches)
+    return ActiveWatch(number, name, severity, read_destinations(text), until, most, matches)
 
 
 def destinations_of(db: Transaction) -> dict[str, Destination]:
@@ -270,7 +270,7 @@ def status(db: Transaction, name: str) -> WatchStatus:
     return _status(row)
 
 
-def numbers(db: Transaction, problems: Sequence[str] = ()) -> WatchNumbers | None:
+def numbers(db: Transaction, problems: Sequence[str] = ()) -> WatchCounts | None:
     """All watches in numbers; None if there are none."""
     found = {
         state: (count, matches)
@@ -289,7 +289,7 @@ def numbers(db: Transaction, problems: Sequence[str] = ()) -> WatchNumbers | Non
     )
     live, ended = found.get(ACTIVE, (0, 0)), found.get(ENDED, (0, 0))
     waiting, failed = sent.get("waiting", 0), sent.get("failed", 0)
-    return WatchNumbers(live[0], ended[0], live[1] + ended[1], waiting, failed, list(problems))
+    return WatchCounts(live[0], ended[0], live[1] + ended[1], waiting, failed, list(problems))
 
 
 def _status(row: Sequence[Any]) -> WatchStatus:

@@ -23,10 +23,10 @@ Times = tuple[int | None, ...]  # in microseconds
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class FlowProgress:
     """A place in the log of a flow, and how far event time had come there.
 
-    >>> here, later = (Reached(Position((3,)), (9,), (mark,)) for mark in (4, 5))
+    >>> here, later = (FlowProgress(Position((3,)), (9,), (mark,)) for mark in (4, 5))
     >>> here <= later, later <= here
     (True, False)
     """
@@ -35,7 +35,7 @@ class Reached:
     highs: Times  # the highest event time in each partition
     marks: Times  # the watermark of each stream
 
-    def __le__(self, other: Reached) -> bool:
+    def __le__(self, other: FlowProgress) -> bool:
         """Whether the other is as far, both in the log and in event time."""
         pairs = zip(self.marks, other.marks, strict=True)
         return self.position <= other.position and all(

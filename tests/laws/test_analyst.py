@@ -25,7 +25,7 @@ from headrace.define.dialect import parse_query
 from headrace.define.functions import load_functions
 from headrace.define.project import load_project
 from headrace.serving.engine import run
-from headrace.serving.merged import stored
+from headrace.serving.merged_rows import stored
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.functions import register_functions
 

@@ -20,7 +20,7 @@ from headrace.ingest.intake import Receipt
 from headrace.run import deliveries as module
 from headrace.run.alerts import RuleEvaluator
 from headrace.run.deliveries import Deliveries
-from headrace.serving.ledger import Alert, alert, numbers
+from headrace.serving.alerts import Alert, count_alerts, read_alert
 from headrace.serving.outbox import Queue
 from tests.run.waiting import wait
 from tests.serving.bench import Click
@@ -104,14 +104,14 @@ def ids(folder: Path) -> list[str]:
 
 def count(bench: RuleBench) -> Any:
     with bench.store.read() as db:
-        return numbers(db, "slow")
+        return count_alerts(db, "slow")
 
 
 def shown(bench: RuleBench) -> Alert:
     """The oldest alert, by the beginning of its id."""
     id = bench.alerts()[0].id[:8]
     with bench.store.read() as db:
-        return alert(db, id)
+        return read_alert(db, id)
 
 
 def test_a_rule_that_is_held_is_looked_for_when_it_is_released(running: Run) -> None:

@@ -37,7 +37,7 @@ from headrace.server import database
 from headrace.server.database import DomainDatabase
 from headrace.server.records import read_job
 from headrace.serving import sqlite
-from headrace.serving.ledger import Wanted
+from headrace.serving.alerts import AlertFilter
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.sqlite_files import peek
 
@@ -156,7 +156,7 @@ def test_the_store_gives_its_answers(sample: Sample) -> None:
             {"url": "/home", "hits": 2, "users": 2, "slowest": 70, "paid": "2.50"},
         ]
         assert answer.as_of["clicks"].position == [3, 2]
-        (alert,) = offline.rule_service.alerts(Wanted()).alerts
+        (alert,) = offline.rule_service.alerts(AlertFilter()).alerts
         assert (alert.rule, alert.severity, alert.state) == ("slow", "high", "open")
         assert alert.body == {"user": "ann", "url": "/cart", "ms": 500}
     finally:

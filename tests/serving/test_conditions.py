@@ -13,7 +13,7 @@ from headrace.core.errors import BadRequest
 from headrace.serving.conditions import asked, inside
 from headrace.serving.engine import run
 from headrace.serving.merge import stored_schema
-from headrace.serving.merged import typed
+from headrace.serving.merged_rows import typed
 
 
 def view(type: str) -> ViewPlan:

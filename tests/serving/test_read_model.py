@@ -15,7 +15,7 @@ from headrace.serving import read, read_model
 from headrace.serving.answer import Answer
 from headrace.serving.commits import note_changed
 from headrace.serving.epochs import commit_epoch
-from headrace.serving.finished import read_kept
+from headrace.serving.finish import read_kept
 from headrace.serving.read import Reader
 from headrace.serving.read_model import model_of
 from headrace.serving.snapshot import live_plan

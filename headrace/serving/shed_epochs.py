@@ -2,7 +2,7 @@
 
 While a boundary has not absorbed such an epoch, every answer of its stream says that it is sampled.
 A boundary is never inside an epoch, so an epoch is absorbed as a whole. The rows of the newest
-epochs stay for whoever asks how an answer came about. tests/serving/test_shed.py checks this.
+epochs stay for whoever asks how an answer came about. tests/serving/test_shed_epochs.py checks this.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.serving.database import Transaction
-from headrace.serving.store import Epoch, Shed
+from headrace.serving.store import Epoch, ShedEpoch
 
 
 def note_shed(db: Transaction, epoch: Epoch, number: int) -> None:
@@ -27,7 +27,9 @@ def note_shed(db: Transaction, epoch: Epoch, number: int) -> None:
     )
 
 
-def shed_epochs(db: Transaction, stream: str, boundary: Position | None = None) -> Iterator[Shed]:
+def shed_epochs(
+    db: Transaction, stream: str, boundary: Position | None = None
+) -> Iterator[ShedEpoch]:
     """The epochs that passed over events, newest first; only those after a boundary if it is
     given."""
     rows = db.execute(
@@ -39,7 +41,7 @@ def shed_epochs(db: Transaction, stream: str, boundary: Position | None = None) 
         range = PositionRange(Position.parse(lower), Position.parse(upper))
         if boundary is not None and range.upper <= boundary:
             return
-        yield Shed(number, range, Shedding.parse(decision), events)
+        yield ShedEpoch(number, range, Shedding.parse(decision), events)
 
 
 def shed_total(db: Transaction, stream: str) -> int:

@@ -12,11 +12,11 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.errors import LimitReached
 from headrace.define.settings import SubscribeSettings
 from headrace.define.view_subscription import read_subscription
-from headrace.serving.account import Account
-from headrace.serving.feed import PaneFeed
-from headrace.serving.hearer import Heard, Hearer
+from headrace.serving.emit_state import EmitState
 from headrace.serving.read import Reader
-from headrace.serving.watch import Watch
+from headrace.serving.subscriber import Subscriber, SubscriptionEvent
+from headrace.serving.view_feed import ViewFeed
+from headrace.serving.view_tracker import ViewTracker
 
 from .bench import WINDOWED, Bench, Click, definitions, plan_of
 
@@ -31,23 +31,25 @@ def told(tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-def watch(bench: Bench, text: str = "SUBSCRIBE TO hits", rows_max: int = 100) -> Watch:
-    asked = read_subscription(text)
+def watch(bench: Bench, text: str = "SUBSCRIBE TO hits", rows_max: int = 100) -> ViewTracker:
+    subscription = read_subscription(text)
     reader = Reader(bench.store.db, clock=bench.clock, rows_max=rows_max)
-    return Watch(reader, asked, shape_of(bench.plan, asked), Account(sequence=FIRST))
+    return ViewTracker(
+        reader, subscription, shape_of(bench.plan, subscription), EmitState(sequence=FIRST)
+    )
 
 
-def feed(bench: Bench, text: str = "SUBSCRIBE TO hits", kept: int = 10) -> PaneFeed:
-    return PaneFeed(watch(bench, text), SubscribeSettings(events_kept=kept), threading.RLock())
+def feed(bench: Bench, text: str = "SUBSCRIBE TO hits", kept: int = 10) -> ViewFeed:
+    return ViewFeed(watch(bench, text), SubscribeSettings(events_kept=kept), threading.RLock())
 
 
-def join(feed: PaneFeed, after: int | None = None, waiting_max: int = 10) -> Hearer:
-    hearer = Hearer(waiting_max, lambda: None, lambda left: None)
-    feed.join(hearer, after)
-    return hearer
+def join(feed: ViewFeed, after: int | None = None, waiting_max: int = 10) -> Subscriber:
+    subscriber = Subscriber(waiting_max, lambda: None, lambda left: None)
+    feed.subscribe(subscriber, after)
+    return subscriber
 
 
-def said(events: list[Heard]) -> list[tuple[str, int | None]]:
+def said(events: list[SubscriptionEvent]) -> list[tuple[str, int | None]]:
     return [(event.event, int(event.id) if event.id else None) for event in events]
 
 
@@ -55,16 +57,16 @@ def test_hearer_begins_with_the_relation_and_goes_on_with_panes(told: Bench) -> 
     one = feed(told)
     told.send(Click("/a", "ann", 5))
     one.look()
-    hearer = join(one)
-    (relation,) = hearer.take()
+    subscriber = join(one)
+    (relation,) = subscriber.poll()
     assert relation.event == "relation"
     assert relation.id == str(FIRST + 1)
     assert [row["n"] for row in relation.data["rows"]] == [1]
     told.send(Click("/a", "bob", 6))
     one.look()
-    (pane,) = hearer.take()
+    (pane,) = subscriber.poll()
     assert (pane.event, pane.id, pane.data["row"]["n"]) == ("pane", str(FIRST + 2), 2)
-    assert hearer.take() == []
+    assert subscriber.poll() == []
 
 
 def test_relation_has_a_session_until_the_longer_one_is_sent(tmp_path: Path) -> None:
@@ -76,16 +78,16 @@ def test_relation_has_a_session_until_the_longer_one_is_sent(tmp_path: Path) -> 
     one.look()
     bench.send(Click("/a", "ann", 5))
     one.look()
-    hearer = join(one)
-    (relation,) = hearer.take()
+    subscriber = join(one)
+    (relation,) = subscriber.poll()
     assert [row["n"] for row in relation.data["rows"]] == [1]
     bench.send(Click("/b", "bob", 20))
     one.look()
     bench.close()
-    old, new = (event.data for event in hearer.take())
+    old, new = (event.data for event in subscriber.poll())
     assert (old["op"], old["row"]) == ("delete", relation.data["rows"][0])
     assert (new["op"], new["row"]["n"]) == ("insert", 2)
-    (after,) = join(one).take()
+    (after,) = join(one).poll()
     assert after.data["rows"] == [new["row"]]
 
 
@@ -94,9 +96,9 @@ def test_who_comes_back_goes_on_after_the_last_event_it_heard(told: Bench) -> No
     for second in range(4):
         told.send(Click("/a", "ann", second))
         one.look()
-    assert said(join(one, FIRST + 2).take()) == [("pane", FIRST + 3), ("pane", FIRST + 4)]
-    assert said(join(one, FIRST + 4).take()) == []
-    assert len(join(one, FIRST).take()) == 4
+    assert said(join(one, FIRST + 2).poll()) == [("pane", FIRST + 3), ("pane", FIRST + 4)]
+    assert said(join(one, FIRST + 4).poll()) == []
+    assert len(join(one, FIRST).poll()) == 4
 
 
 @pytest.mark.parametrize("after", [FIRST - 1, FIRST + 1, FIRST + 99, -1])
@@ -105,17 +107,17 @@ def test_who_was_away_too_long_hears_reset_and_the_relation(told: Bench, after: 
     for second in range(4):
         told.send(Click("/a", "ann", second))
         one.look()
-    events = join(one, after).take()
+    events = join(one, after).poll()
     assert said(events) == [("reset", None), ("relation", FIRST + 4)]
     assert f"event {after} is not kept" in events[0].data["reason"]
-    assert len(join(one, FIRST + 2).take()) == 2
+    assert len(join(one, FIRST + 2).poll()) == 2
 
 
 def test_relation_of_a_relation_stream_is_its_rows(told: Bench) -> None:
     one = feed(told, "SUBSCRIBE TO hits EMIT RELATION")
     told.send(Click("/a", "ann", 5))
     one.look()
-    (relation,) = join(one).take()
+    (relation,) = join(one).poll()
     assert [row["page"] for row in relation.data["rows"]] == ["/a"]
 
 
@@ -125,11 +127,11 @@ def test_slow_hearer_is_cut_off_with_a_last_event(told: Bench) -> None:
     for second in range(6):
         told.send(Click("/a", "ann", second))
         one.look()
-    assert said(slow.take()) == [("slow", None)]
+    assert said(slow.poll()) == [("slow", None)]
     assert slow.ended
     told.send(Click("/a", "ann", 7))
     one.look()
-    assert slow.take() == []
+    assert slow.poll() == []
 
 
 def test_promotion_that_changes_no_value_says_nothing(told: Bench) -> None:
@@ -172,4 +174,7 @@ def test_view_with_too_many_rows_cannot_be_watched(told: Bench) -> None:
     told.send(Click("/a", "ann", 5), Click("/b", "bob", 6))
     with pytest.raises(LimitReached) as refused:
         watch(told, rows_max=1).look()
-    assert refused.value.message == "view 'hits' has more than 1 rows to watch"
+    assert (
+        refused.value.message
+        == "view 'hits' has more than 1 rows, which is the limit of a subscription"
+    )

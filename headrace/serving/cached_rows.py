@@ -2,7 +2,7 @@
 
 `base` is sorted by key and shared by many commits; rows that changed since are in `recent`, until
 they are an eighth of the base. An object is never changed, so a reader keeps the rows of one commit
-while newer ones are made. tests/serving/test_kept_rows.py compares it with a plain dictionary.
+while newer ones are made. tests/serving/test_cached_rows.py compares it with a plain dictionary.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headrace.core.event import KEY
 RECENT_MIN, RECENT_SHARE, CHUNKS_MAX = 4_096, 8, 64
 
 
-class KeptRows:
+class CachedRows:
     """The rows of one commit."""
 
     def __init__(
@@ -34,16 +34,16 @@ class KeptRows:
             self.whole  # noqa: B018  (computed now, so that no reader waits for it)
 
     @staticmethod
-    def of(table: pa.Table, *, read: bool = False) -> KeptRows:
+    def of(table: pa.Table, *, read: bool = False) -> CachedRows:
         """These rows, each of another key. Those that are put together when read have none, and
         cannot be changed.
         """
         if KEY in table.column_names:
             table = table.take(pc.sort_indices(table.column(KEY)))
         base = table.combine_chunks()
-        return KeptRows(base, base.slice(0, 0), {}, read=read)
+        return CachedRows(base, base.slice(0, 0), {}, read=read)
 
-    def changed(self, keys: Collection[str], rows: pa.Table) -> KeptRows:
+    def changed(self, keys: Collection[str], rows: pa.Table) -> CachedRows:
         """The next commit: these keys have changed, and now have these rows or none."""
         first = self.recent.num_rows
         newer = {**self.newer, **dict.fromkeys(keys)}
@@ -51,10 +51,12 @@ class KeptRows:
         recent = pa.concat_tables([self.recent, rows])
         # By rows and not by keys: a key that changes with every commit has a row for each.
         if first + len(keys) > max(RECENT_MIN, self.base.num_rows // RECENT_SHARE):
-            return KeptRows.of(KeptRows(self.base, recent, newer, read=False).whole, read=self.read)
+            return CachedRows.of(
+                CachedRows(self.base, recent, newer, read=False).whole, read=self.read
+            )
         if recent.column(KEY).num_chunks > CHUNKS_MAX:
             recent = recent.combine_chunks()
-        return KeptRows(self.base, recent, newer, read=self.read)
+        return CachedRows(self.base, recent, newer, read=self.read)
 
     @property
     def read(self) -> bool:

@@ -6,7 +6,7 @@ The id of a match is a digest of the watch's name and the row: its place in the 
 number and the row's values. So batch finds the same ids as speed, and a look that is cut off by a
 kill goes on where it was. Matches are taken in the order of event times; the one that ends its
 watch is the last. An event that arrived at the watch's UNTIL or after it is no match.
-tests/serving/test_watching.py checks each, and kills it at each failpoint.
+tests/serving/test_match_raiser.py checks each, and kills it at each failpoint.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headrace.compile.plan import ShapePlan, ViewPlan
 from headrace.core.failpoint import failpoint
 from headrace.core.rule import RAISED, hidden
 from headrace.core.time import Clock, iso, now_us
-from headrace.serving.candidates import (
+from headrace.serving.alert_candidates import (
     CHUNK,
     CandidateProgress,
     Row,
@@ -32,10 +32,10 @@ from headrace.serving.candidates import (
     placed_rows,
     standing,
 )
+from headrace.serving.alerts import bump_alerts_version
 from headrace.serving.database import Database, Transaction
-from headrace.serving.ledger import changed
-from headrace.serving.notices import notify
-from headrace.serving.watches import Watching, due, end, watching
+from headrace.serving.notifications import notify
+from headrace.serving.watches import ActiveWatch, active_watches, due, end
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Match:
     body: dict[str, Any]
 
 
-class WatchLookout:
+class MatchRaiser:
     """Looks for what is new, one shape at a time."""
 
     def __init__(self, db: Database, clock: Clock = now_us) -> None:
@@ -84,14 +84,14 @@ class WatchLookout:
     def _save(self, at: CandidateProgress, part: Sequence[Match]) -> None:
         now = self.clock()
         with self.db.write() as db:
-            active = watching(db, (match.watch for match in part))
+            active = active_watches(db, (match.watch for match in part))
             for match in part:
                 watch = active.get(match.watch)
                 if watch is not None and (after := _raised(db, at, watch, match, now)):
                     active[match.watch] = after
                 else:
                     active.pop(match.watch, None)
-            changed(db)
+            bump_alerts_version(db)
             failpoint("watches.saving")
         failpoint("watches.saved")
 
@@ -135,8 +135,8 @@ def _unknown(db: Transaction, shape: ShapePlan, rows: Sequence[Row]) -> Iterator
 
 
 def _raised(
-    db: Transaction, at: CandidateProgress, watch: Watching, match: Match, now: int
-) -> Watching | None:
+    db: Transaction, at: CandidateProgress, watch: ActiveWatch, match: Match, now: int
+) -> ActiveWatch | None:
     """Save a match and its notification; the watch after it, None if it has ended."""
     if watch.until_us is not None and match.arrived_us >= watch.until_us:
         return watch

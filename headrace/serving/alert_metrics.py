@@ -2,7 +2,7 @@
 
 What is removed from the ledger is counted where it is removed, in the same transaction:
     raised = in the ledger + removed.
-tests/serving/test_tally.py checks the equation.
+tests/serving/test_alert_metrics.py checks the equation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class DeliveryMetrics:
     """The notifications of one kind of destination."""
 
     delivered: int = 0
@@ -29,9 +29,9 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class AlertMetrics:
     raised: dict[Pair, int]  # by rule and severity
-    sent: dict[str, Sent]  # by kind of destination
+    sent: dict[str, DeliveryMetrics]  # by kind of destination
     watches: int = 0  # that are live
     matches: int = 0  # of all watches that ever were
 
@@ -45,11 +45,11 @@ def note_removed(db: Transaction, what: str, removed: Iterable[Pair]) -> None:
     )
 
 
-def tally(db: Transaction, now_us: int) -> Tally:
+def tally(db: Transaction, now_us: int) -> AlertMetrics:
     live, matches = db.execute(
         "SELECT count(*) FILTER (WHERE state = 'active'), coalesce(sum(matches), 0) FROM _watches"
     ).fetchone()
-    return Tally(_raised(db), _sent(db, now_us), live, matches)
+    return AlertMetrics(_raised(db), _sent(db, now_us), live, matches)
 
 
 def _raised(db: Transaction) -> dict[Pair, int]:
@@ -64,7 +64,7 @@ def _raised(db: Transaction) -> dict[Pair, int]:
     return {(rule, severity): count for rule, severity, count in rows}
 
 
-def _sent(db: Transaction, now_us: int) -> dict[str, Sent]:
+def _sent(db: Transaction, now_us: int) -> dict[str, DeliveryMetrics]:
     counts, oldest = Counter[Pair](), dict[str, int]()
     for queue, state, count, queued_us in db.execute(
         "SELECT queue, state, count(*), min(queued_at) FROM _outbox WHERE rule IS NOT NULL "
@@ -79,7 +79,7 @@ def _sent(db: Transaction, now_us: int) -> dict[str, Sent]:
     ):
         counts[kind, DELIVERED] += count
     return {
-        kind: Sent(
+        kind: DeliveryMetrics(
             counts[kind, DELIVERED],
             counts[kind, "failed"],
             counts[kind, "waiting"],

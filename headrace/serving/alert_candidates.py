@@ -4,7 +4,7 @@ Over a stream, rows are read from speed's runs, and after a promotion from the g
 ledger has an index for the question which of them it has. Over views,
 the answer is computed by the store, and a row is known by the columns that the rule says
 (serving/alert_rows.py).
-tests/serving/test_raising.py checks what is found.
+tests/serving/test_alert_raiser.py checks what is found.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from headrace.serving.commits import read_meta
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
 from headrace.serving.merge import GROUP
-from headrace.serving.merged import LAYERS, SECONDS_MAX, STORED, read_stored
+from headrace.serving.merged_rows import LAYERS, SECONDS_MAX, STORED, read_stored
 from headrace.serving.progress import read_stream, stored_times
 from headrace.serving.runs import Layer
 from headrace.serving.watermark import Times

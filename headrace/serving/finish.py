@@ -24,7 +24,7 @@ from headrace.core.event import KEY
 from headrace.serving.conditions import Condition
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
-from headrace.serving.merged import SECONDS_MAX, merged_rows, read_stored
+from headrace.serving.merged_rows import SECONDS_MAX, merged_rows, read_stored
 
 COMPILED_MAX = 1_000
 _COMPILED: dict[tuple[str, ...], CompiledQuery] = {}  # every read of a view needs the same

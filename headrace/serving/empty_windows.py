@@ -3,7 +3,7 @@
 A window without events has no row. SQL says what its values would be: a count is 0, and a sum, an
 average or a maximum is NULL. Each is the output's own finish over the merged row of no events.
 HAVING and LIMIT leave out rows that have events, so there nothing is known.
-tests/serving/test_empty.py checks it.
+tests/serving/test_empty_windows.py checks it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headrace.compile.plan import MERGED, WINDOW, ViewPlan
 from headrace.core.time import MILLISECOND
 from headrace.serving.answer import Windows
 from headrace.serving.engine import run
-from headrace.serving.merged import nothing
+from headrace.serving.merged_rows import nothing
 
 KNOWN_MAX = 1_000
 _KNOWN: dict[str, Windows] = {}  # it follows from the plan alone, and every read asks for it

@@ -13,10 +13,10 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.rule import hidden
 from headrace.core.time import MINUTE, SECOND
 from headrace.define.view_subscription import read_subscription
-from headrace.serving.account import Account
+from headrace.serving.emit_state import EmitState
 from headrace.serving.mutes import mute
 from headrace.serving.rules import DISABLED, ENABLED, begin, change
-from headrace.serving.watch import Watch
+from headrace.serving.view_tracker import ViewTracker
 from tests.serving.bench import Click
 from tests.serving.rule_bench import BUSY, SLOW, VISITS, RuleBench
 
@@ -322,7 +322,7 @@ def test_alerts_can_be_asked_for_in_sql(opened: Open) -> None:
 def test_alerts_can_be_subscribed_to(opened: Open) -> None:
     bench = opened()
     asked = read_subscription("SUBSCRIBE TO alerts EMIT INSERTS")
-    watch = Watch(bench.reader, asked, shape_of(bench.plan, asked), Account())
+    watch = ViewTracker(bench.reader, asked, shape_of(bench.plan, asked), EmitState())
     assert [look.panes for look in [watch.look()] if look] == [[]]
     bench.send(slow("ann", 5))
     bench.look()

@@ -4,7 +4,7 @@ A moment is a datetime in UTC, a date a date, a window its start and end, a DECI
 are bytes; inside of arrays, structs and maps too. JSON has none of these, so the type decides and
 never the look of a value: a text that looks like a time stays a text. A type that is not known
 here leaves its values as JSON has them.
-tests/serving/test_kinds.py has one value of each.
+tests/serving/test_value_types.py has one value of each.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueType:
     """How a value that is not null is read from JSON, and its type in Arrow."""
 
     read: Callable[[Any], Any]
@@ -49,40 +49,42 @@ def _same(value: Any) -> Any:
     return value
 
 
-MOMENT = Kind(_moment, pa.timestamp("us", tz="UTC"))
-_TEXT = Kind(_same, pa.string())
+TIMESTAMP = ValueType(_moment, pa.timestamp("us", tz="UTC"))
+_TEXT = ValueType(_same, pa.string())
 _SCALARS = {
     "STRING": _TEXT,
-    "BOOLEAN": Kind(bool, pa.bool_()),
-    "TINYINT": Kind(int, pa.int8()),
-    "SMALLINT": Kind(int, pa.int16()),
-    "INT": Kind(int, pa.int32()),
-    "BIGINT": Kind(int, pa.int64()),
-    "FLOAT": Kind(float, pa.float32()),
-    "DOUBLE": Kind(float, pa.float64()),
-    "TIMESTAMP": MOMENT,
-    "TIMESTAMP_NTZ": Kind(datetime.fromisoformat, pa.timestamp("us")),
-    "DATE": Kind(date.fromisoformat, pa.date32()),
-    "BINARY": Kind(base64.b64decode, pa.binary()),
-    "VOID": Kind(_same, pa.null()),
+    "BOOLEAN": ValueType(bool, pa.bool_()),
+    "TINYINT": ValueType(int, pa.int8()),
+    "SMALLINT": ValueType(int, pa.int16()),
+    "INT": ValueType(int, pa.int32()),
+    "BIGINT": ValueType(int, pa.int64()),
+    "FLOAT": ValueType(float, pa.float32()),
+    "DOUBLE": ValueType(float, pa.float64()),
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMP_NTZ": ValueType(datetime.fromisoformat, pa.timestamp("us")),
+    "DATE": ValueType(date.fromisoformat, pa.date32()),
+    "BINARY": ValueType(base64.b64decode, pa.binary()),
+    "VOID": ValueType(_same, pa.null()),
 }
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 _NESTED = re.compile(r"(ARRAY|STRUCT|MAP)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 
 
 def _window(found: dict[str, Any]) -> Window:
-    return Window(_moment(found["start"]), MOMENT.value(found["end"]))
+    return Window(_moment(found["start"]), TIMESTAMP.value(found["end"]))
 
 
-WINDOW = Kind(_window, pa.struct([("start", MOMENT.arrow), ("end", MOMENT.arrow)]), window=True)
+WINDOW = ValueType(
+    _window, pa.struct([("start", TIMESTAMP.arrow), ("end", TIMESTAMP.arrow)]), window=True
+)
 
 
-def kind_of(type: str) -> Kind:
+def value_type(type: str) -> ValueType:
     """The kind of a type.
 
-    >>> kind_of("TIMESTAMP").value("2026-11-15T19:00:00Z")
+    >>> value_type("TIMESTAMP").value("2026-11-15T19:00:00Z")
     datetime.datetime(2026, 11, 15, 19, 0, tzinfo=datetime.timezone.utc)
-    >>> kind_of("array<struct<item:decimal(9,2)>>").value([{"item": "1.50"}])
+    >>> value_type("array<struct<item:decimal(9,2)>>").value([{"item": "1.50"}])
     [{'item': Decimal('1.50')}]
     """
     word = type.strip()
@@ -91,39 +93,39 @@ def kind_of(type: str) -> Kind:
     if inner := _NESTED.fullmatch(word):
         return _nested(inner[1].upper(), _parts(inner[2]))
     if decimal := _DECIMAL.fullmatch(word.upper()):
-        return Kind(Decimal, pa.decimal128(int(decimal[1]), int(decimal[2])))
+        return ValueType(Decimal, pa.decimal128(int(decimal[1]), int(decimal[2])))
     return _SCALARS.get(word.upper(), _TEXT)
 
 
-def _nested(word: str, parts: list[str]) -> Kind:
+def _nested(word: str, parts: list[str]) -> ValueType:
     if word == "ARRAY":
-        element = kind_of(",".join(parts))
-        return Kind(lambda values: [element.value(v) for v in values], pa.list_(element.arrow))
+        element = value_type(",".join(parts))
+        return ValueType(lambda values: [element.value(v) for v in values], pa.list_(element.arrow))
     if word == "MAP":
-        key, value = kind_of(parts[0]), kind_of(",".join(parts[1:]))
-        return Kind(partial(_read_entries, key, value), pa.map_(key.arrow, value.arrow))
+        key, value = value_type(parts[0]), value_type(",".join(parts[1:]))
+        return ValueType(partial(_read_entries, key, value), pa.map_(key.arrow, value.arrow))
     named = [part.split(":", 1) for part in parts]
-    fields = {_unquoted(name.strip()): kind_of(type) for name, type in named}
-    if list(fields) == ["start", "end"] and set(fields.values()) == {MOMENT}:
+    fields = {_unquoted(name.strip()): value_type(type) for name, type in named}
+    if list(fields) == ["start", "end"] and set(fields.values()) == {TIMESTAMP}:
         return WINDOW
     arrow = pa.struct([(name, kind.arrow) for name, kind in fields.items()])
-    return Kind(partial(_read_fields, fields), arrow)
+    return ValueType(partial(_read_fields, fields), arrow)
 
 
 def _unquoted(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
-def _read_fields(fields: dict[str, Kind], value: dict[str, Any]) -> dict[str, Any]:
+def _read_fields(fields: dict[str, ValueType], value: dict[str, Any]) -> dict[str, Any]:
     return {name: fields.get(name, _TEXT).value(found) for name, found in value.items()}
 
 
-def _read_entries(key: Kind, value: Kind, found: dict[str, Any]) -> dict[Any, Any]:
+def _read_entries(key: ValueType, value: ValueType, found: dict[str, Any]) -> dict[Any, Any]:
     """A map; the names of a JSON object are texts, whatever its keys were before."""
     return {_read_key(key, name): value.value(part) for name, part in found.items()}
 
 
-def _read_key(kind: Kind, name: str) -> Any:
+def _read_key(kind: ValueType, name: str) -> Any:
     return name == "true" if kind.arrow == pa.bool_() else kind.value(name)
 
 

@@ -8,7 +8,7 @@ from headrace.core.position import Position
 from headrace.core.shedding import Shedding
 from headrace.serving import generations
 from headrace.serving.answer import Sampled
-from headrace.serving.shed import shed_epochs, shed_total
+from headrace.serving.shed_epochs import shed_epochs, shed_total
 
 from .bench import CLICKS, Bench, Click
 

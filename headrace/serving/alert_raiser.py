@@ -6,7 +6,7 @@ An alert's id is a digest of the rule's name and the row: its place in the log a
 batch finds the same ids as speed, and a look that is cut off by a kill goes on where it was.
 Whether an alert is notified is decided here too, in the order of event times: not if it is older
 than the rule (backfilled), muted, follows another too soon (suppressed), or was found by batch
-alone (missed) by a rule without corrections. tests/serving/test_raising.py checks each, and
+alone (missed) by a rule without corrections. tests/serving/test_alert_raiser.py checks each, and
 tests/run/test_alerts_killed.py kills it at each failpoint.
 """
 
@@ -25,19 +25,19 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.rule import MISSED, RAISED, WITHDRAWN, Coupling
 from headrace.core.time import Clock, iso, now_us
+from headrace.serving.alert_candidates import Candidate, CandidateProgress, candidates, standing
 from headrace.serving.alert_rows import left_rows
-from headrace.serving.candidates import Candidate, CandidateProgress, candidates, standing
+from headrace.serving.alerts import alert_document, bump_alerts_version
 from headrace.serving.database import Database, Transaction
-from headrace.serving.ledger import alert_document, changed
-from headrace.serving.merged import read_stored
+from headrace.serving.merged_rows import read_stored
 from headrace.serving.mutes import Mute, active_mutes
-from headrace.serving.notices import notify
-from headrace.serving.rules import Looked, read_look
+from headrace.serving.notifications import notify
+from headrace.serving.rules import RuleProgress, read_look
 
 BACKFILLED, MUTED, SUPPRESSED = "backfilled", "muted", "suppressed"
 
 
-class Lookout:
+class AlertRaiser:
     """Looks for what is new, one rule at a time."""
 
     def __init__(self, db: Database, clock: Clock = now_us) -> None:
@@ -78,7 +78,7 @@ class Lookout:
                 whole = look.rule.coupling == Coupling.EPOCH
                 for notice in [alerts] if whole else [[alert] for alert in alerts]:
                     notify(db, look.rule, kind, notice, now)
-            changed(db)
+            bump_alerts_version(db)
             failpoint("alerts.saving")
         failpoint("alerts.saved")
         return len(part)
@@ -105,7 +105,7 @@ class Lookout:
                 document = alert_document(db, id)
                 if document["notified"]:
                     notify(db, look.rule, WITHDRAWN, [document], now)
-            changed(db)
+            bump_alerts_version(db)
         return len(gone)
 
     def _looked(self, look: _Look) -> None:
@@ -122,7 +122,7 @@ class _Look:
     """One look at one rule."""
 
     rule: RulePlan
-    before: Looked
+    before: RuleProgress
     at: CandidateProgress
     version: int
 
@@ -140,7 +140,7 @@ class _Look:
         return _precedes(found.place, seen) if self.at.placed else self.at.boundary <= seen
 
 
-def _seen(before: Looked, at: CandidateProgress) -> bool:
+def _seen(before: RuleProgress, at: CandidateProgress) -> bool:
     looked = (before.position, before.marks, before.generation)
     return looked == (at.position, at.marks, at.generation)
 

@@ -192,7 +192,7 @@ def work(path: Path) -> None:
 def test_each_match_is_raised_once_when_the_process_is_killed(point: str, tmp_path: Path) -> None:
     path = tmp_path / "serving.db"
     for failpoint in (point, ""):
-        run_module("tests.serving.test_watching", str(path), failpoint=failpoint)
+        run_module("tests.serving.test_match_raiser", str(path), failpoint=failpoint)
     bench = WatchBench(path, said=watch("all", 9, ENDLESS) + watch("five", 9, "AFTER 5 MATCHES"))
     try:
         assert said(bench, "all") == [click.ms for click in SENT if (click.ms or 0) > 9]
