@@ -95,7 +95,7 @@ class _Side:
         begin_watches(self.epochs.store, plan, {plan.shapes[0].name})
         write_constants(folder, self.epochs.store, plan)
         register(self.epochs.spark, plan.tables, (), folder)
-        self.lookout: Any = MatchRaiser(self.epochs.store.db)
+        self.raiser: Any = MatchRaiser(self.epochs.store.db)
 
     def epoch(self, number: int) -> float:
         from headrace.spark.relations import reload
@@ -104,7 +104,7 @@ class _Side:
             reload(self.epochs.spark, table, self.epochs.folder)
         began = time.monotonic()
         self.epochs.epoch(number)
-        self.lookout.look(self.plan.shapes[0])
+        self.raiser.evaluate(self.plan.shapes[0])
         return time.monotonic() - began
 
     def matches(self) -> int:

@@ -197,7 +197,7 @@ class Parts:
         self.store.deploy(self.plan)
         for table in self.plan.tables:
             rows = small_table(compiled.spark, compiled.project.folder, table)
-            self.store.note_table(table.name, "1", rows)
+            self.store.record_table(table.name, "1", rows)
         if self.plan.shapes:
             deploy_watches(self.store, self.plan)
         self.reader = Reader(self.store.db, clock=self.clock)
@@ -264,7 +264,7 @@ class Parts:
         tables = [decoded(s, self.log(s.name), part, highs) for s, part, highs in parts]
         came = repr([table.to_pylist() for table in tables])
         # An epoch belongs to the generation beside which it was computed.
-        key = (name, range, state.reached, state.heard_at, self.clock(), came)
+        key = (name, range, state.reached, state.received_at, self.clock(), came)
         # An epoch of joined streams, or of carried views, depends also on what was before it.
         shared = shared and not flow.joined and not any(view.carry for view in self.plan.views)
         if shared and key in self.compiled.epochs:
@@ -412,10 +412,10 @@ class _Engine:
     def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
         """By a look that remembers by the store alone."""
         self.settle()
-        lookout = MatchRaiser(self.parts.store.db, self.clock)
+        raiser = MatchRaiser(self.parts.store.db, self.clock)
         for shape in self.compiled.plan.shapes:
-            lookout.look(shape)
-        lookout.end_due()
+            raiser.evaluate(shape)
+        raiser.end_expired()
         with self.parts.store.read() as db:
             found = {watch.name: watch for watch in statuses(db)}
             rows = {

@@ -25,12 +25,12 @@ from headrace.core.errors import NotReady
 from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.serving.carried import unfit
+from headrace.serving.carried import needs_rebase
 from headrace.serving.catalog import live_plan, provisional
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
 from headrace.serving.read import rows_of
-from headrace.serving.shed_epochs import shed_epochs
+from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, ShedEpoch, StreamState
 
@@ -78,8 +78,8 @@ def _answer(
         plan = aggregated(live_view(db, name))
         rows = rows_of(db, plan)
         stream = read_stream(db, plan.stream)
-        shed = list(shed_epochs(db, plan.stream, stream.boundary))
-        final = not (provisional(db, plan.recompute) or unfit(db, plan.recompute))
+        shed = list(read_shed_epochs(db, plan.stream, stream.boundary))
+        final = not (provisional(db, plan.recompute) or needs_rebase(db, plan.recompute))
         return plan, stream, shed, rows, final
 
 

@@ -29,7 +29,7 @@ from headrace.serving.answer import AsOf, as_of
 from headrace.serving.conditions import Keys
 from headrace.serving.history import EpochRecord, GenerationRecord, read_epochs, read_generations
 from headrace.serving.progress import read_stream
-from headrace.serving.shed_epochs import shed_epochs
+from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import ShedEpoch, StreamState
 
@@ -60,7 +60,7 @@ def read_row(store: SqliteStore, name: str, keys: Keys, window: str | None) -> R
         return RowSnapshot(
             view_row,
             state,
-            tuple(shed_epochs(db, stream)),
+            tuple(read_shed_epochs(db, stream)),
             tuple(read_epochs(db, stream)),
             tuple(read_generations(db, stream)),
             as_of([state], store.clock()),

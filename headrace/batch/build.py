@@ -175,7 +175,9 @@ class Builder:
 
     def _audit(self, build: StagedBuild, group: int, boundary: Position) -> AuditResult:
         state = self.store.stream(self.flow.name)
-        shed = [s.events for s in self.store.shed(self.flow.name) if s.range.upper <= boundary]
+        shed = [
+            s.events for s in self.store.shed_epochs(self.flow.name) if s.range.upper <= boundary
+        ]
         note = ""
         if not boundary <= state.position:
             note = "speed had not come this far"

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.core.errors import Unavailable
 from headrace.serving.answer import Answer
-from headrace.serving.answer_table import arrow_table, spoken_for
+from headrace.serving.answer_table import answer_metadata, arrow_table
 
 
 def pandas_frame(answer: Answer) -> Any:
@@ -30,5 +30,5 @@ def pandas_frame(answer: Answer) -> Any:
     }
     kinds = {**whole, pa.bool_(): pd.BooleanDtype()}
     frame = arrow_table(answer).to_pandas(types_mapper=kinds.get)
-    frame.attrs = spoken_for(answer)
+    frame.attrs = answer_metadata(answer)
     return frame

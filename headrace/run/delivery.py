@@ -191,7 +191,9 @@ class QueueDelivery:
                 if message.attempts + 1 >= self.settings.attempts_max:
                     self.queue.failed([message], reason, now)
                 else:
-                    self.queue.later([message], reason, now + self._pause_us(message.attempts))
+                    self.queue.retry_later(
+                        [message], reason, now + self._pause_us(message.attempts)
+                    )
 
     def _pause_us(self, failures: int) -> int:
         return min(self.settings.pause_us << min(failures, 40), self.settings.pause_max_us)

@@ -62,7 +62,7 @@ from headrace.serving.conditions import Keys
 from headrace.serving.history import newest_audit, read_epochs, read_late
 from headrace.serving.late import LateAnswer
 from headrace.serving.runs import count_keys
-from headrace.serving.shed_epochs import shed_total
+from headrace.serving.shed_epochs import count_shed_events
 from headrace.serving.sinks import count_panes
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, VersionState
@@ -321,7 +321,7 @@ class ProjectService:
             newest = next(read_epochs(db, stream, limit=1), None)
             took_us = newest.committed_at - newest.started_at if newest else None
             took_ms = took_us // 1000 if took_us is not None else None
-            return read_late(db, stream), took_ms, shed_total(db, stream)
+            return read_late(db, stream), took_ms, count_shed_events(db, stream)
 
     def view_statuses(self, plan: Plan) -> list[ViewStatus]:
         found = []

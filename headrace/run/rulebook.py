@@ -21,7 +21,7 @@ from headrace.run.added import read_added
 from headrace.run.reading import check_definitions
 from headrace.run.rules import kept_rules, read_kept
 from headrace.serving import alerts, mutes, notifications, rules
-from headrace.serving.alert_metrics import AlertMetrics, tally
+from headrace.serving.alert_metrics import AlertMetrics, read_alert_metrics
 from headrace.serving.alerts import Alert, AlertFilter, Alerts
 from headrace.serving.database import Transaction
 from headrace.serving.rules import RuleVersion
@@ -51,11 +51,11 @@ class StoreRulebook:
 
     def rules(self) -> list[RuleStatus]:
         with self.store.read() as db:
-            return [self._status(db, rule) for rule in rules.newest(db).values()]
+            return [self._status(db, rule) for rule in rules.newest_versions(db).values()]
 
     def rule(self, name: str) -> RuleStatus:
         with self.store.read() as db:
-            return self._status(db, rules.known(db, name))
+            return self._status(db, rules.find_rule(db, name))
 
     def _status(self, db: Transaction, rule: RuleVersion) -> RuleStatus:
         said = read_kept(rule)
@@ -68,7 +68,7 @@ class StoreRulebook:
 
     def history(self, name: str) -> list[RuleVersion]:
         with self.store.read() as db:
-            return rules.history(db, name) or [rules.known(db, name)]
+            return rules.history(db, name) or [rules.find_rule(db, name)]
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
         read = read_added(text, RuleDefinition, self.files.settings.query)
@@ -98,13 +98,13 @@ class StoreRulebook:
         plan = self.store.deployed()
         self.deployer.writing()
         with self.store.write() as db:
-            old = rules.known(db, name)
+            old = rules.find_rule(db, name)
             if old.state != state:
-                rules.change(db, old.name, old.text, state, old.kept, who, self.store.clock())
+                rules.add_version(db, old.name, old.text, state, old.kept, who, self.store.clock())
                 for rule in plan.rules if plan else ():
                     if rule.name == old.name:
-                        rules.begin(db, rule)
-            return rules.known(db, name)
+                        rules.start_rule(db, rule)
+            return rules.find_rule(db, name)
 
     def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> MuteStatus:
         now = self.store.clock()
@@ -153,7 +153,7 @@ class StoreRulebook:
     def tally(self) -> AlertMetrics:
         """What rules, watches and notifications have done since the beginning."""
         with self.store.read() as db:
-            return tally(db, self.store.clock())
+            return read_alert_metrics(db, self.store.clock())
 
     def retry(self, alert: str | None = None, rule: str | None = None) -> int:
         plan = self.store.deployed()

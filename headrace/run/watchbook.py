@@ -98,7 +98,7 @@ class StoreWatchbook:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
         plans = [watch_plan(self.files, plan, each) for each in made]
         with self.store.read() as db:
-            refuse_circles(plan, [*watches.into_streams(db), *plans])
+            refuse_circles(plan, [*watches.watches_into_streams(db), *plans])
         return plans
 
     def _deploy_new(self, made: Sequence[Shaped], who: str) -> None:

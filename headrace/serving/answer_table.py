@@ -1,10 +1,10 @@
 """An answer as a table: of Arrow, and so of Parquet, pandas and CSV.
 
-In every form that has columns only, a window `hour` is the two columns `hour_start` and `hour_end`,
-as in the store's SQL views and in sinks; also the window of an ad-hoc query, which Spark calls a
-struct. Columns have the types of the answer, also when no row or only nulls came. What the answer
-speaks for goes along as JSON in the table's metadata under `headrace`.
-tests/serving/test_answer_table.py checks it, tests/api/test_sql_routes.py that all forms agree.
+In every tabular form a window `hour` is the two columns `hour_start` and `hour_end`, as in the
+store's SQL views and in sinks; also the window of an ad-hoc query, which Spark calls a struct.
+Columns have the types of the answer, also without rows or with only nulls. The answer without its
+rows is JSON in the table's metadata under `headrace`. tests/serving/test_answer_table.py checks it,
+tests/api/test_sql_routes.py that all forms agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EDGES = ("start", "end")
 
 
 def typed_rows(answer: Answer) -> list[dict[str, Any]]:
-    """The rows with each value as its column's type says."""
+    """The rows with each value as the Python type of its column."""
     kinds = {name: value_type(info.type) for name, info in answer.columns.items()}
     return [
         {name: kind.value(row.get(name)) for name, kind in kinds.items()} for row in answer.rows
@@ -42,7 +42,7 @@ def column_names(answer: Answer) -> list[str]:
 
 
 def flat_rows(answer: Answer) -> Iterator[list[Any]]:
-    """The values of each row as JSON has them, in the order of `column_names`."""
+    """The JSON values of each row, in the order of `column_names`."""
     windows = {name: value_type(info.type).window for name, info in answer.columns.items()}
     for row in answer.rows:
         yield [
@@ -57,19 +57,19 @@ def _edges(window: dict[str, Any] | None) -> tuple[Any, ...]:
 
 
 def arrow_table(answer: Answer) -> Any:
-    """The answer as a table of Arrow."""
+    """The answer as an Arrow table."""
     arrays = list(_arrays(answer))
     names = column_names(answer)
     schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)])
-    said = {"headrace": json.dumps(spoken_for(answer))}
-    return pa.Table.from_arrays(arrays, schema=schema.with_metadata(said))
+    metadata = {"headrace": json.dumps(answer_metadata(answer))}
+    return pa.Table.from_arrays(arrays, schema=schema.with_metadata(metadata))
 
 
-def spoken_for(answer: Answer) -> dict[str, Any]:
-    """What an answer speaks for, and how exact its columns are."""
-    said: dict[str, Any] = msgspec.to_builtins(answer)
-    del said["rows"]
-    return said
+def answer_metadata(answer: Answer) -> dict[str, Any]:
+    """An answer without its rows: `as_of`, and the exactness of its columns."""
+    metadata: dict[str, Any] = msgspec.to_builtins(answer)
+    del metadata["rows"]
+    return metadata
 
 
 def _arrays(answer: Answer) -> Iterator[Any]:

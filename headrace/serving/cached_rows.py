@@ -1,7 +1,7 @@
-"""Finished rows of a view in memory, of one commit: found by key, or read as one table.
+"""Finished rows of a view in memory, of one commit: looked up by key, or read as one table.
 
 `base` is sorted by key and shared by many commits; rows that changed since are in `recent`, until
-they are an eighth of the base. An object is never changed, so a reader keeps the rows of one commit
+they are an eighth of the base. An object is immutable, so a reader keeps the rows of one commit
 while newer ones are made. tests/serving/test_cached_rows.py compares it with a plain dictionary.
 """
 
@@ -26,7 +26,7 @@ class CachedRows:
         self, base: pa.Table, recent: pa.Table, newer: Mapping[str, int | None], *, read: bool
     ) -> None:
         self.base, self.recent = base, recent
-        self.newer = newer  # key -> its row of `recent`; None: it has no row any more
+        self.newer = newer  # key -> its index in `recent`; None: it has no row any more
         keyed = base.num_rows and KEY in base.column_names
         self._keys = base.column(KEY).chunk(0) if keyed else pa.array([], pa.string())
         self._read = read
@@ -35,8 +35,8 @@ class CachedRows:
 
     @staticmethod
     def of(table: pa.Table, *, read: bool = False) -> CachedRows:
-        """These rows, each of another key. Those that are put together when read have none, and
-        cannot be changed.
+        """These rows, with unique keys. Rows that are merged on read have no key and cannot be
+        changed.
         """
         if KEY in table.column_names:
             table = table.take(pc.sort_indices(table.column(KEY)))
@@ -44,12 +44,12 @@ class CachedRows:
         return CachedRows(base, base.slice(0, 0), {}, read=read)
 
     def changed(self, keys: Collection[str], rows: pa.Table) -> CachedRows:
-        """The next commit: these keys have changed, and now have these rows or none."""
+        """The rows of the next commit: these keys have changed, and now have these rows or none."""
         first = self.recent.num_rows
         newer = {**self.newer, **dict.fromkeys(keys)}
         newer |= {key: first + n for n, key in enumerate(rows.column(KEY).to_pylist())}
         recent = pa.concat_tables([self.recent, rows])
-        # By rows and not by keys: a key that changes with every commit has a row for each.
+        # Rows are counted and not keys: a key that changes with every commit has a row for each.
         if first + len(keys) > max(RECENT_MIN, self.base.num_rows // RECENT_SHARE):
             return CachedRows.of(
                 CachedRows(self.base, recent, newer, read=False).whole, read=self.read
@@ -60,7 +60,7 @@ class CachedRows:
 
     @property
     def read(self) -> bool:
-        """Whether all rows have been asked for."""
+        """Whether all rows have been read."""
         return self._read or "whole" in self.__dict__
 
     def find(self, key: str) -> pa.Table:
@@ -85,7 +85,7 @@ class CachedRows:
 
     @property
     def count(self) -> int:
-        """About how many there are."""
+        """About how many rows there are."""
         return int(self.base.num_rows + self.recent.num_rows)
 
     @property

@@ -1,8 +1,8 @@
-"""What a window says that no event came for.
+"""The values of a window without events.
 
-A window without events has no row. SQL says what its values would be: a count is 0, and a sum, an
-average or a maximum is NULL. Each is the output's own finish over the merged row of no events.
-HAVING and LIMIT leave out rows that have events, so there nothing is known.
+A window without events has no row. Its values follow from SQL: a count is 0, and a sum, an average
+or a maximum is NULL. Each is the output's own finish over the merged row without events. HAVING and
+LIMIT omit rows that have events, so the values are not known there.
 tests/serving/test_empty_windows.py checks it.
 """
 
@@ -15,22 +15,22 @@ from headrace.compile.plan import MERGED, WINDOW, ViewPlan
 from headrace.core.time import MILLISECOND
 from headrace.serving.answer import Windows
 from headrace.serving.engine import run
-from headrace.serving.merged_rows import nothing
+from headrace.serving.merged_rows import empty_row
 
-KNOWN_MAX = 1_000
-_KNOWN: dict[str, Windows] = {}  # it follows from the plan alone, and every read asks for it
+CACHED_MAX = 1_000
+_CACHE: dict[str, Windows] = {}  # it depends on the plan alone, and every read needs it
 
 
 def windows_of(plan: ViewPlan) -> Windows | None:
-    """None for a view without windows that begin at a fixed pace, such as one of sessions."""
+    """None for a view without windows of a fixed interval, such as one of sessions."""
     slide = plan.windowed[1].slide if plan.windowed else 0
     if not slide or not any(out.type == WINDOW for out in plan.outputs):
         return None
-    if plan.fingerprint not in _KNOWN:
-        if len(_KNOWN) >= KNOWN_MAX:
-            _KNOWN.clear()
-        _KNOWN[plan.fingerprint] = Windows(slide / MILLISECOND, _empty(plan))
-    return _KNOWN[plan.fingerprint]
+    if plan.fingerprint not in _CACHE:
+        if len(_CACHE) >= CACHED_MAX:
+            _CACHE.clear()
+        _CACHE[plan.fingerprint] = Windows(slide / MILLISECOND, _empty(plan))
+    return _CACHE[plan.fingerprint]
 
 
 def _empty(plan: ViewPlan) -> dict[str, float | int]:
@@ -38,5 +38,5 @@ def _empty(plan: ViewPlan) -> dict[str, float | int]:
     if plan.having or plan.limit is not None or not outputs:
         return {}
     values = msgspec.structs.replace(plan, outputs=outputs, order=())
-    (row,) = run(compile_finish(values, MERGED).sql, {MERGED: nothing(plan)}).to_pylist()
+    (row,) = run(compile_finish(values, MERGED).sql, {MERGED: empty_row(plan)}).to_pylist()
     return {name: value for name, value in row.items() if type(value) in (int, float)}

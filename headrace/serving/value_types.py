@@ -1,10 +1,9 @@
-"""What the values of a column are in Python and in Arrow, from its type as an answer writes it.
+"""The Python and Arrow types of a column's values, from its type in an answer.
 
-A moment is a datetime in UTC, a date a date, a window its start and end, a DECIMAL a Decimal, bytes
-are bytes; inside of arrays, structs and maps too. JSON has none of these, so the type decides and
-never the look of a value: a text that looks like a time stays a text. A type that is not known
-here leaves its values as JSON has them.
-tests/serving/test_value_types.py has one value of each.
+A timestamp is a datetime in UTC, a date a date, a window its start and end, a DECIMAL a Decimal,
+bytes are bytes; inside of arrays, structs and maps too. JSON has none of these, so the type decides
+and never the format of a value: a string that looks like a time stays a string. The values of an
+unknown type stay as in JSON. tests/serving/test_value_types.py has one value of each.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import pyarrow as pa
 
 
 class Window(NamedTuple):
-    """[start, end); one that began at a landmark has no end."""
+    """[start, end); a landmark window has no end."""
 
     start: datetime
     end: datetime | None
@@ -30,27 +29,27 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """How a value that is not null is read from JSON, and its type in Arrow."""
+    """How a value that is not null is converted from JSON, and its Arrow type."""
 
     read: Callable[[Any], Any]
     arrow: Any
     window: bool = False
 
-    def value(self, found: Any) -> Any:
-        return None if found is None else self.read(found)
+    def value(self, json: Any) -> Any:
+        return None if json is None else self.read(json)
 
 
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+def _timestamp(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
-TIMESTAMP = ValueType(_moment, pa.timestamp("us", tz="UTC"))
-_TEXT = ValueType(_same, pa.string())
+TIMESTAMP = ValueType(_timestamp, pa.timestamp("us", tz="UTC"))
+_TEXT = ValueType(_unchanged, pa.string())
 _SCALARS = {
     "STRING": _TEXT,
     "BOOLEAN": ValueType(bool, pa.bool_()),
@@ -64,14 +63,14 @@ _SCALARS = {
     "TIMESTAMP_NTZ": ValueType(datetime.fromisoformat, pa.timestamp("us")),
     "DATE": ValueType(date.fromisoformat, pa.date32()),
     "BINARY": ValueType(base64.b64decode, pa.binary()),
-    "VOID": ValueType(_same, pa.null()),
+    "VOID": ValueType(_unchanged, pa.null()),
 }
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 _NESTED = re.compile(r"(ARRAY|STRUCT|MAP)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 
 
-def _window(found: dict[str, Any]) -> Window:
-    return Window(_moment(found["start"]), TIMESTAMP.value(found["end"]))
+def _window(json: dict[str, Any]) -> Window:
+    return Window(_timestamp(json["start"]), TIMESTAMP.value(json["end"]))
 
 
 WINDOW = ValueType(
@@ -80,7 +79,7 @@ WINDOW = ValueType(
 
 
 def value_type(type: str) -> ValueType:
-    """The kind of a type.
+    """The conversion of a type.
 
     >>> value_type("TIMESTAMP").value("2026-11-15T19:00:00Z")
     datetime.datetime(2026, 11, 15, 19, 0, tzinfo=datetime.timezone.utc)
@@ -117,12 +116,12 @@ def _unquoted(name: str) -> str:
 
 
 def _read_fields(fields: dict[str, ValueType], value: dict[str, Any]) -> dict[str, Any]:
-    return {name: fields.get(name, _TEXT).value(found) for name, found in value.items()}
+    return {name: fields.get(name, _TEXT).value(part) for name, part in value.items()}
 
 
-def _read_entries(key: ValueType, value: ValueType, found: dict[str, Any]) -> dict[Any, Any]:
-    """A map; the names of a JSON object are texts, whatever its keys were before."""
-    return {_read_key(key, name): value.value(part) for name, part in found.items()}
+def _read_entries(key: ValueType, value: ValueType, json: dict[str, Any]) -> dict[Any, Any]:
+    """A map; the keys of a JSON object are strings, so they are converted."""
+    return {_read_key(key, name): value.value(part) for name, part in json.items()}
 
 
 def _read_key(kind: ValueType, name: str) -> Any:
@@ -130,7 +129,7 @@ def _read_key(kind: ValueType, name: str) -> Any:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between the outermost commas.
+    """The parts between the outermost commas.
 
     >>> _parts("a: INT, b: MAP<STRING, DECIMAL(9, 2)>")
     ['a: INT', 'b: MAP<STRING, DECIMAL(9, 2)>']

@@ -309,4 +309,7 @@ def test_what_waits_for_an_action_that_is_gone_has_failed(
     after.release()
     after.stop()
     (delivery,) = shown(bench).deliveries
-    assert (delivery.state, delivery.reason) == ("failed", "the rule does not name it any more")
+    assert (delivery.state, delivery.reason) == (
+        "failed",
+        "the rule does not name this destination any more",
+    )

@@ -39,7 +39,7 @@ from headrace.server.records import read_job
 from headrace.serving import sqlite
 from headrace.serving.alerts import AlertFilter
 from headrace.serving.sqlite import Sqlite
-from headrace.serving.sqlite_files import peek
+from headrace.serving.sqlite_files import read_store
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples").glob("*.tar.xz"))
 E2 = b'{"event_id": "e2", "user": "bob", "url": "/home", "ts": "2025-11-18T10:02:00Z", "ms": 70, "price": 1.25}'  # noqa: E501
@@ -218,7 +218,7 @@ def statements(path: Path) -> dict[str, str]:
 def test_a_state_is_verified_as_it_is(sample: Sample) -> None:
     before = sample.contents()
     assert verify(sample.layout).damages == ()
-    with peek(sample.layout.store) as db:
+    with read_store(sample.layout.store) as db:
         assert db.execute("SELECT value FROM _meta WHERE key = 'schema_version'").fetchone()
     assert sample.contents() == before
 

@@ -76,7 +76,7 @@ class RuleBench(Bench):
         self.plan = rule_plan(self.rules, **self.notify)
         super().__post_init__()
         self.store.deploy_rules(self.plan, (), "ann")
-        self.lookout = AlertRaiser(self.store.db, self.clock)
+        self.raiser = AlertRaiser(self.store.db, self.clock)
 
     def redeploy(self, sql: str, **notify: Any) -> None:
         """Another text of the rules, on top of what is there."""
@@ -105,7 +105,7 @@ class RuleBench(Bench):
             self.batch = False
 
     def look(self) -> int:
-        return sum(self.lookout.look(rule) for rule in self.plan.rules)
+        return sum(self.raiser.evaluate(rule) for rule in self.plan.rules)
 
     def alerts(self, **wanted: Any) -> list[Alert]:
         """The oldest first."""

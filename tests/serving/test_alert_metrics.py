@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.time import DAY, MINUTE
-from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics, tally
+from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics, read_alert_metrics
 from headrace.serving.outbox import Queue
 from headrace.serving.retention import Retention
 from tests.serving.bench import Bench, Click
@@ -27,7 +27,7 @@ def bench(tmp_path: Path) -> Iterator[RuleBench]:
 
 def counted(bench: Bench) -> AlertMetrics:
     with bench.store.read() as db:
-        return tally(db, bench.clock())
+        return read_alert_metrics(db, bench.clock())
 
 
 def raise_one(bench: RuleBench) -> None:
@@ -48,7 +48,7 @@ def test_notifications_are_counted_by_kind_with_the_age_of_the_oldest(bench: Rul
     a.delivered([old], bench.clock())
     b.failed([lost], "it is dead", bench.clock())
     assert counted(bench).sent == {"file": DeliveryMetrics(1, 1, 2, 0.0)}
-    a.later([new], "it is slow", bench.clock() + DAY)
+    a.retry_later([new], "it is slow", bench.clock() + DAY)
     bench.clock.now_us += MINUTE
     assert counted(bench).sent == {"file": DeliveryMetrics(1, 1, 2, 60.0)}, "also while it pauses"
 
@@ -62,7 +62,7 @@ def test_what_was_raised_and_delivered_counts_after_it_was_removed(bench: RuleBe
     before = counted(bench)
     assert before.raised == {("slow", "low"): 1, ("slow", "high"): 2}
     bench.clock.now_us += 2 * DAY
-    assert Retention(bench.store.db, DAY, bench.clock).tidy() == 3
+    assert Retention(bench.store.db, DAY, bench.clock).remove_old() == 3
     assert bench.alerts() == []
     assert counted(bench) == before
     raise_one(bench)

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.position import Position
 from headrace.serving import generations
-from headrace.serving.commits import note_changed
+from headrace.serving.commits import record_changed
 from headrace.serving.runs import Layer, count_runs, drop_rows
 from headrace.serving.store import AuditResult, Superseded
 
@@ -40,7 +40,7 @@ def test_a_build_of_all_takes_the_place_of_one_that_was_wrong(bench: Bench) -> N
     with bench.store.write() as db:
         for view in bench.store.versions("clicks"):
             drop_rows(db, view.plan.stored_name, Layer.GENERATION)
-            note_changed(db, view.id, None)
+            record_changed(db, view.id, None)
     assert bench.rows("total") == []
     bench.build(full=True)
     for view in KEPT:
@@ -71,7 +71,9 @@ def test_a_build_without_speed_is_not_promoted_when_speed_has_moved_on(bench: Be
     version = next(v for v in bench.store.versions("clicks") if v.name == "total")
     staged = bench.stage(version, True, CLICKS)
     bench.send(*CLICKS[2:5])
-    with pytest.raises(Superseded, match="built to 5,3 without speed, which has moved on since"):
+    with pytest.raises(
+        Superseded, match="built to 5,3 without speed, which has committed epochs since"
+    ):
         bench.store.promote("clicks", state.generation, archived, 1, [staged], [])
     bench.clicks = list(CLICKS)
     bench.build()

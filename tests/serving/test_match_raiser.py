@@ -125,7 +125,7 @@ def test_ended_watches_are_compared_no_more_once_batch_has_passed_them(make: Mak
     bench.send(*clicks(50))
     bench.look()
     with bench.store.read() as db:
-        assert watches.unclosed(db) == {bench.plan.shapes[0].name}
+        assert watches.shapes_to_close(db) == {bench.plan.shapes[0].name}
     bench.begin()
     assert [(row["_watch"], row["_to0"]) for row in bench.constants()] == [(1, 1), (2, 2**63 - 1)]
     assert bench.build(audit=True)[-1].differences == 0

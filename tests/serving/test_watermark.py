@@ -184,10 +184,10 @@ def test_silence_changes_no_answer(bench: Bench) -> None:
 def test_with_time_alone_the_watermark_only_rises(
     heard: list[tuple[int | None, int]], idle_us: int, first: int, second: int
 ) -> None:
-    highs, heard_at = zip(*heard, strict=True)
+    highs, received_at = zip(*heard, strict=True)
 
     def at(now_us: int) -> EventTime:
-        return event_time(highs, heard_at, None, now_us, delay_us=10, idle_us=idle_us)
+        return event_time(highs, received_at, None, now_us, delay_us=10, idle_us=idle_us)
 
     early, later = at(min(first, second)), at(max(first, second))
     assert (early.watermark_us is None) == all(high is None for high in highs)

@@ -44,7 +44,7 @@ class WatchBench(Bench):
         with self.store.write() as db:
             watches.deploy_files(db, said, "ann", self.clock())
         self.begin()
-        self.lookout = MatchRaiser(self.store.db, self.clock)
+        self.raiser = MatchRaiser(self.store.db, self.clock)
 
     def begin(self) -> None:
         begin_watches(self.store, self.plan, {shape.name for shape in self.plan.shapes})
@@ -83,8 +83,8 @@ class WatchBench(Bench):
         return found
 
     def look(self) -> int:
-        raised = sum(self.lookout.look(shape) for shape in self.plan.shapes)
-        self.lookout.end_due()
+        raised = sum(self.raiser.evaluate(shape) for shape in self.plan.shapes)
+        self.raiser.end_expired()
         return raised
 
     def watch(self, name: str) -> WatchStatus:

@@ -25,7 +25,7 @@ from headrace.serving import alerts
 from headrace.serving.alerts import Alert
 from headrace.serving.database import Transaction
 from headrace.serving.history import read_epochs, read_generations
-from headrace.serving.watches import names_of
+from headrace.serving.watches import names_by_shape
 
 ALERTS_MAX = 100
 
@@ -89,7 +89,7 @@ def _alerts(
     """Alerts whose row has this place, of rules and watches that read this stream alone."""
     rules = [rule.name for rule in plan.rules if rule.keys is None and rule.streams == (stream,)]
     shapes = [shape.name for shape in plan.shapes if shape.streams == (stream,)]
-    for name in (*rules, *names_of(db, shapes)):
+    for name in (*rules, *names_by_shape(db, shapes)):
         for id in alerts.alert_ids_at(db, name, partition, offset, ALERTS_MAX):
             yield alerts.read_alert(db, id)
 
