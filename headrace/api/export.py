@@ -1,7 +1,7 @@
 """An answer as a file: CSV (RFC 4180) or Parquet.
 
-Both have the columns of the answer's Arrow table (headrace/serving/answer_table.py), Parquet also its
-types. In CSV, NULL is empty, lists are JSON, and text that a spreadsheet would evaluate as a
+Both have the columns of the answer's Arrow table (headrace/serving/answer_table.py), Parquet also
+its types. In CSV, NULL is empty, lists are JSON, and text that a spreadsheet would evaluate as a
 formula gets a leading apostrophe, because the sender of events is not trusted by the reader of the
 file. Numbers are unchanged. The metadata of an answer is in headers. tests/api/test_sql_routes.py
 reads both back.

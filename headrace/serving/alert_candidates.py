@@ -59,7 +59,7 @@ class CandidateProgress:
         return not self.joined and not made_later
 
     def stored(self) -> tuple[str, str, int]:
-        """The values that change with every progress, also when time alone advances the watermark."""
+        """Values that change with any progress, also of the watermark alone."""
         return str(self.position), stored_times(self.marks), self.generation
 
 

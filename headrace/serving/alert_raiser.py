@@ -182,8 +182,8 @@ class _AlertWriter:
             "raised_at, raised_by, position, quiet, suppressed_by, missed, arrived_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             (
-                id, rule.name, self.evaluation.version, candidate.row_key, rule.severity, body, time,
-                per, self.now, by, str(self.evaluation.at.position), quiet,
+                id, rule.name, self.evaluation.version, candidate.row_key, rule.severity, body,
+                time, per, self.now, by, str(self.evaluation.at.position), quiet,
                 leader if quiet == SUPPRESSED else None, int(missed and not old),
                 candidate.arrived_us,
             ),

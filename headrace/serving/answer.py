@@ -82,8 +82,8 @@ def as_of(
     tables: Mapping[str, dict[str, str]] | None = None,
     set_aside: Mapping[str, int] | None = None,
 ) -> dict[str, AsOf]:
-    """`as_of` of each stream; `provisional` names the streams with provisional answers, `tables` has
-    the tables each was joined with, `set_aside` how many keys of patterns are not searched.
+    """`as_of` of each stream; `provisional` names the streams with provisional answers, `tables`
+    has the tables each was joined with, `set_aside` how many keys of patterns are not searched.
     """
     return {
         state.plan.name: AsOf(

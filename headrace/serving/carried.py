@@ -47,7 +47,9 @@ def create_states(db: Transaction, plan: ViewPlan) -> None:
                 f"CREATE INDEX IF NOT EXISTS {index} ON {table} (_timer) WHERE _timer IS NOT NULL"
             )
             aside = table[:-1] + '_aside"'
-            db.execute(f"CREATE INDEX IF NOT EXISTS {aside} ON {table} (_time) WHERE {_ASIDE}")
+            db.execute(
+                f"CREATE INDEX IF NOT EXISTS {aside} ON {table} (_time) WHERE {_IS_SET_ASIDE}"
+            )
 
 
 def drop_states(db: Transaction, name: str, version: str) -> None:
@@ -84,7 +86,7 @@ def set_aside_keys(db: Transaction, plan: ViewPlan) -> list[tuple[str, int]]:
         return []
     found: dict[str, int] = {}
     for table in state_tables(plan.name, plan.recompute)[:2]:
-        found |= db.execute(f"SELECT _key, _time FROM {table} WHERE {_ASIDE}").fetchall()
+        found |= db.execute(f"SELECT _key, _time FROM {table} WHERE {_IS_SET_ASIDE}").fetchall()
     return sorted(found.items(), key=lambda pair: pair[1])
 
 
@@ -145,14 +147,14 @@ def promote_states(db: Transaction, plan: ViewPlan, full: bool, group: int, ahea
     generation, speed, staged = state_tables(plan.name, plan.recompute)
     if full:
         db.execute(f"DELETE FROM {generation}")
-    db.execute(f"INSERT INTO {generation} SELECT * FROM {staged} WHERE true {_REPLACED}")
+    db.execute(f"INSERT INTO {generation} SELECT * FROM {staged} WHERE true {_UPSERT}")
     db.execute(f"DELETE FROM {generation} WHERE _state = ?", (b"",))
     db.execute(f"DELETE FROM {staged}")
     if not ahead:
         db.execute(f"DELETE FROM {speed}")
         db.execute("DELETE FROM _disorder WHERE version = ?", (plan.recompute,))
-    # Events out of order that the generation contains do not matter any more. Later ones precede, in
-    # event order, events that the generation contains.
+    # Events out of order that the generation contains do not matter any more. Later ones precede,
+    # in event order, events that the generation contains.
     db.execute(
         "DELETE FROM _disorder WHERE version = ? AND newest <= ? AND provisional = 0",
         (plan.recompute, group),
@@ -175,4 +177,4 @@ def consistent_up_to(db: Transaction, version: str, group: int) -> bool:
 
 
 def _put(db: Transaction, table: str, states: Iterable[StateRow]) -> None:
-    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?) {_REPLACED}", states)
+    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?) {_UPSERT}", states)

@@ -47,7 +47,7 @@ class Condition:
     def sql(self) -> str:
         """SQL of the reading engine over the outputs of the view."""
         edge = '."start"' if self.output.type == WINDOW else ""
-        return f"{quoted(self.output.name)}{edge} {_said(self.sign)} {self._literal()}"
+        return f"{quoted(self.output.name)}{edge} {_operator(self.sign)} {self._literal()}"
 
     @property
     def comparable(self) -> bool:
@@ -146,7 +146,7 @@ def _stored_literal(value: Any) -> str:
 
 def _stored_conditions(key: KeyPlan, sign: str, value: str) -> list[str]:
     if key.window is None:
-        return [f"{key.column} {_said(sign)} {value}"]
+        return [f"{key.column} {_operator(sign)} {value}"]
     return key.window.stored_where(key.column, *_BOUNDS[sign], value)
 
 

@@ -63,8 +63,8 @@ def stage(
     values: Mapping[str, pa.Table],
     states: Sequence[StateRow] = (),
 ) -> StagedBuild:
-    """Stage a build's rows. `values` are the keys and values (`v`) behind each exact distinct count,
-    by its partial column.
+    """Stage a build's rows. `values` are the keys and values (`v`) behind each exact distinct
+    count, by its partial column.
     """
     plan = version.plan
     if plan.carry:
@@ -241,7 +241,7 @@ def _check_cut(db: Transaction, state: StreamState, boundary: Position, group: i
     ends = {state.boundary, *(one.reached.position for one in groups if one.number == group)}
     if boundary not in ends and any(one.number > group for one in groups):
         raise Superseded(
-            f"{state.plan.name}: built to {boundary} without speed, which has committed epochs since"
+            f"{state.plan.name}: built to {boundary} without speed, which has committed since"
         )
 
 

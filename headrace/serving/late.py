@@ -1,7 +1,7 @@
 """How late the events of each window were, and which generation has absorbed them.
 
-Law: lateness is computed by the same merge as the view itself, from partials in the same rows. So it
-covers the same events, in every kind of window, and for every window
+Law: lateness is computed by the same merge as the view itself, from partials in the same rows. So
+it covers the same events, in every kind of window, and for every window
     late = absorbed + waiting,
 where `absorbed` are in a generation and `waiting` only in speed. HAVING and LIMIT are ignored.
 tests/serving/test_late.py checks this over epochs and generations.

@@ -1,6 +1,6 @@
 """Raises the matches of watches as alerts, each once, until its watch ends.
 
-    evaluate(shape):  new rows of the shape  ->  alerts, outbox and ended watches, in one transaction
+    evaluate(shape):  new rows of the shape  ->  alerts, outbox, ended watches, in one transaction
 
 The id of a match is a digest of the watch's name and the row: its partition, offset, the watch's
 number and the row's values. So batch computes the same ids as speed, and an evaluation that was

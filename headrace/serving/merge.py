@@ -71,7 +71,8 @@ def _before(partial: PartialPlan, over: str) -> list[str]:
     first = partial.columns[0]
     match Merge(partial.merge):
         case Merge.MOMENTS:
-            # Distances are measured from the mean of the largest part, so they are 0 for equal means.
+            # Distances are measured from the mean of the largest part, so they are 0 for equal
+            # means.
             n, mean, _ = partial.columns
             order = f"ORDER BY {n} DESC NULLS LAST"
             return [f"first_value({mean}) OVER ({over} {order}) AS {first}_all"]

@@ -1,8 +1,8 @@
 """Merged rows, typed: the input of the reading engine.
 
 A row has the keys of a view and the values of its aggregates; a window is a struct of its start and
-end. Conditions on keys are applied before the merge. tests/serving/test_read.py compares the ways to
-read.
+end. Conditions on keys are applied before the merge. tests/serving/test_read.py compares the ways
+to read.
 """
 
 from __future__ import annotations

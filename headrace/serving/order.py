@@ -1,5 +1,5 @@
-"""The order of a view's rows in a request: "-minute,-hits" is the newest minute first, and within it
-the largest hits.
+"""The order of a view's rows in a request: "-minute,-hits" is the newest minute first, and within
+it the largest hits.
 
 All rows are compared, so the first n are the first n of all, and their number is known without
 another read. tests/serving/test_order.py checks it.

@@ -84,8 +84,8 @@ class Reader:
         return self._read(read)
 
     def row(self, name: str, keys: Keys) -> Answer | None:
-        """The row of one key from the published rows: without the store, a query or waiting. None if
-        that is not possible.
+        """The row of one key from the published rows: without the store, a query or waiting. None
+        if that is not possible.
         """
         if not (published := self.model.published()):
             return None
@@ -123,15 +123,15 @@ class Reader:
         cancellation: Cancellation | None = None,
         readable: Readable = everything,
     ) -> Answer:
-        """An ad-hoc SELECT over views, which `cancellation` may stop from another thread; views that
-        are not `readable` are unknown to it.
+        """An ad-hoc SELECT over views, which `cancellation` may stop from another thread; views
+        that are not `readable` are unknown to it.
         """
         query = _parsed(text)
 
         def read(views: Views) -> Answer:
             made = _compiled(query, views)
             rows_max = self._limit(limit)
-            sql = f"SELECT * FROM ({made.sql}) LIMIT {wanted + 1}"
+            sql = f"SELECT * FROM ({made.sql}) LIMIT {rows_max + 1}"
             table = run(sql, views.tables, self.seconds_max, cancellation or NEVER)
             rows = storage_rows(table, [column.type for column in made.columns])
             return self._answer(views, rows, made.columns, made.relations, limit)
@@ -255,7 +255,7 @@ class Reader:
         rows = f"SELECT * FROM {relation.sql}{_where(conditions)}"
         if order:
             rows = f"SELECT *, count(*) OVER () AS _total FROM ({rows}) {order_by(plan, order)}"
-        sql = f"SELECT * FROM ({rows}) LIMIT {self._wanted(limit) + 1}"
+        sql = f"SELECT * FROM ({rows}) LIMIT {self._limit(limit) + 1}"
         columns, table = relation.columns[:-1], run(sql, views.tables, self.seconds_max)
         total = table.column(len(columns) + 1)[0].as_py() if order and table.num_rows else 0
         return columns, table, total
@@ -293,12 +293,12 @@ def rows_of(
     plan: ViewPlan,
     conditions: Sequence[Condition] = (),
     *,
-    kept: bool = False,
+    cached: bool = False,
 ) -> list[Row]:
     """All rows of a version of a view that meet the conditions, in storage form; with `cached`,
     from the cache. An audit reads the store.
     """
-    views = Views.of(db, model=model_of(db.changes) if kept else None)
+    views = Views.of(db, model=model_of(db.changes) if cached else None)
     views.conditions, views.retries = {plan.name.lower(): conditions}, False
     sql = f"SELECT * FROM {views.with_freshness(plan).sql}{_where(conditions)}"
     types = [*(output.type for output in plan.outputs), "BOOLEAN"]

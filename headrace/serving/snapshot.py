@@ -1,5 +1,5 @@
-"""The state of one commit that answers need: the plan, the live versions of views, and the progress of
-the streams behind them.
+"""The state of one commit that answers need: the plan, the live versions of views, and the progress
+of the streams behind them.
 
 Each part is read from the store at its first use and kept, because all readers of a commit need the
 same parts. A commit is identified by its number, so parts of different commits are never mixed.

@@ -1,5 +1,5 @@
-"""The protocol of the serving store, used by the layers. SQLite implements it here; another database
-may implement it too.
+"""The protocol of the serving store, used by the layers. SQLite implements it here; another
+database may implement it too.
 
 All writes of one call happen in one transaction, and each is refused with `Fenced` once a newer
 process has become the writer. Readers see whole transactions only: the old answer or the new one,
@@ -224,7 +224,7 @@ class Store(Protocol):
     def stream(self, name: str) -> StreamState: ...
 
     def record_table(self, name: str, version: str, rows: pa.Table | None = None) -> None:
-        """Record the version of a table that is used from now on, with its rows if they are known."""
+        """Record the version of a table that is used from now on, with its rows if known."""
 
     def tables(self) -> dict[str, tuple[str, int]]:
         """The version of each table and when it was loaded."""
@@ -269,8 +269,8 @@ class Store(Protocol):
         values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
     ) -> StagedBuild:
-        """Stage a build's rows, with the values behind exact distinct counts: for each partial column
-        the keys and values (`v`).
+        """Stage a build's rows, with the values behind exact distinct counts: for each partial
+        column the keys and values (`v`).
         """
 
     def audit_staged(self, staged: StagedBuild, group: int, note: str = "") -> AuditResult:

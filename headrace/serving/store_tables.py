@@ -1,4 +1,5 @@
-"""The tables of the store. The tables of states of carried views are created when they are deployed.
+"""The tables of the store. The tables of states of carried views are created when they are
+deployed.
 
 SQL that SQLite and PostgreSQL have in common, but for WITHOUT ROWID, AUTOINCREMENT and the names of
 types. headrace/core/migrations.py says how a store of an earlier version gets them.
@@ -107,7 +108,7 @@ CREATE TABLE IF NOT EXISTS _watch_looks (
 
 
 def _fence(db: SqlConnection) -> None:
-    """A process of an earlier Headrace may still be running and would write rows of the old format."""
+    """A running process of an earlier Headrace would write rows of the old format."""
     db.execute("UPDATE _meta SET value = CAST(value AS INTEGER) + 1 WHERE key = ?", (WRITER,))
 
 

@@ -109,8 +109,8 @@ class Views:
         return self._stored_view(self.live(view.name), fresh=False)
 
     def with_freshness(self, view: ViewPlan) -> ReadRelation:
-        """A view's rows, each with whether speed contributed to it; for a view over views that is not
-        known, so it is true.
+        """A view's rows, each with whether speed contributed to it; for a view over views that is
+        not known, so it is true.
         """
         if view.kept:
             return self._stored_view(view, fresh=True)
@@ -131,8 +131,8 @@ class Views:
         return merged_relation(live, fresh=fresh)
 
     def rows(self, live: ViewPlan, *, selective: bool) -> CachedRows | None:
-        """The cached rows of a version; None if they are to be read from the store. `selective` queries
-        have conditions on keys.
+        """The cached rows of a version; None if they are to be read from the store. `selective`
+        queries have conditions on keys.
         """
         if self.model is None:
             return None

@@ -1,5 +1,5 @@
-"""The watermark: how far event time has come. Answers report it; triggers, patterns, timers and outer
-joins wait for it.
+"""The watermark: how far event time has come. Answers report it; triggers, patterns, timers and
+outer joins wait for it.
 
 The watermark is the highest event time of the slowest partition, less the delay. A partition
 without events for `idle` is ignored until it receives one again; the one that received an event

@@ -30,7 +30,7 @@ from headrace.serving import stream_feed as body
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.stream_feed import StreamSource
 from headrace.serving.subscriber import SubscriptionEvent
-from tests.serving.streams_bench import channel_of, joined
+from tests.serving.streams_bench import feed_of, joined
 
 SETTINGS = """
 name = "following"
@@ -171,9 +171,9 @@ def heard(
     source: StreamSource, after: Position = START, events_max: int = 100
 ) -> list[SubscriptionEvent]:
     """All that one hears who begins there."""
-    channel = channel_of(source, events_max)
-    subscriber = joined(channel, after)
-    while channel.look() is not None:
+    feed = feed_of(source, events_max)
+    subscriber = joined(feed, after)
+    while feed.refresh() is not None:
         pass
     return subscriber.poll()
 

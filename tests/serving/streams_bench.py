@@ -46,14 +46,14 @@ class Held:
         ]
 
 
-def channel_of(source: StreamSource, events_max: int = 1_000_000) -> StreamFeed:
-    """A channel that a test looks at by hand."""
+def feed_of(source: StreamSource, events_max: int = 1_000_000) -> StreamFeed:
+    """A feed that a test looks at by hand."""
     return StreamFeed(followed(PLAN, CLICKS), source, threading.RLock(), events_max)
 
 
-def joined(channel: StreamFeed, position: Position) -> Subscriber:
+def joined(feed: StreamFeed, position: Position) -> Subscriber:
     subscriber = Subscriber(
-        None, lambda: None, lambda left: channel.subscribers.pop(left, None) and None
+        None, lambda: None, lambda left: feed.subscribers.pop(left, None) and None
     )
-    channel.subscribe(subscriber, CLICKS, str(position))
+    feed.subscribe(subscriber, CLICKS, str(position))
     return subscriber

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.event import KEY
+from headrace.serving import cached_rows
 from headrace.serving.cached_rows import CachedRows
 
 KEYS = st.text(alphabet='ab["é\U0001f600', max_size=2)
@@ -32,7 +33,7 @@ def test_each_commit_has_its_own_rows(
     first: dict[str, int], commits: list[dict[str, int | None]], few: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(kept_rows, "RECENT_MIN", few)  # so that the base is made again sometimes
+        patched.setattr(cached_rows, "RECENT_MIN", few)  # so that the base is made again sometimes
         expected, versions = dict(first), [(dict(first), CachedRows.of(table(first)))]
         for commit in commits:
             expected = {k: v for k, v in (expected | commit).items() if v is not None}
@@ -47,7 +48,7 @@ def test_each_commit_has_its_own_rows(
 def test_a_key_that_changes_with_every_commit_leaves_no_old_rows_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kept_rows, "RECENT_MIN", 20)
+    monkeypatch.setattr(cached_rows, "RECENT_MIN", 20)
     kept = CachedRows.of(table({"a": 0, "b": 7}))
     for value in range(100):
         kept = kept.changed(["a"], table({"a": value}))
@@ -56,7 +57,7 @@ def test_a_key_that_changes_with_every_commit_leaves_no_old_rows_behind(
 
 
 def test_rows_of_many_small_commits_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_rows, "CHUNKS_MAX", 3)
+    monkeypatch.setattr(cached_rows, "CHUNKS_MAX", 3)
     kept = CachedRows.of(table({"a": 0}))
     for value in range(20):
         kept = kept.changed([f"k{value}"], table({f"k{value}": value}))

@@ -47,7 +47,7 @@ def test_a_key_is_found_inside_and_outside(
     values = pa.array([kept, *others, None], stored_schema(plan).field("k0").type)
     stored = pa.chunked_array([values])
     rows = pa.table({"k": typed_column(type, stored), "k0": stored, "n": range(len(stored))})
-    for where in (stored_where(plan, conditions), conditions[0].outside):
+    for where in (stored_where(plan, conditions), conditions[0].sql):
         sql = f"SELECT n FROM rows WHERE {where}"
         assert run(sql, {"rows": rows}).to_pylist() == [{"n": 0}]
 

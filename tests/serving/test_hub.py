@@ -54,11 +54,11 @@ def pages(subscriber: Subscriber, many: int) -> list[str]:
 
 
 def test_panes_come_by_themselves_after_a_commit(told: Bench, hub: Hub) -> None:
-    news: list[int] = []
-    subscriber = hub.subscribe("SUBSCRIBE TO hits", news=lambda: news.append(1))
+    calls: list[int] = []
+    subscriber = hub.subscribe("SUBSCRIBE TO hits", on_event=lambda: calls.append(1))
     told.send(Click("/a", "ann", 5))
     assert pages(subscriber, 1) == ["/a"]
-    assert news
+    assert calls
 
 
 def test_equal_texts_share_a_feed_and_others_do_not(told: Bench, hub: Hub) -> None:
@@ -67,7 +67,9 @@ def test_equal_texts_share_a_feed_and_others_do_not(told: Bench, hub: Hub) -> No
     assert len(hub.broadcast.topics) == 1
 
 
-def test_more_hearers_than_the_limit_are_refused_until_one_leaves(told: Bench, hub: Hub) -> None:
+def test_more_subscribers_than_the_limit_are_refused_until_one_leaves(
+    told: Bench, hub: Hub
+) -> None:
     first = hub.subscribe("SUBSCRIBE TO hits")
     stream = hub.subscribe("SUBSCRIBE TO clicks")
     for text in ("SUBSCRIBE TO hits", "SUBSCRIBE TO clicks"):
@@ -80,13 +82,13 @@ def test_more_hearers_than_the_limit_are_refused_until_one_leaves(told: Bench, h
     hub.subscribe("SUBSCRIBE TO total")
 
 
-def test_feed_is_kept_for_a_while_after_its_last_hearer(told: Bench, hub: Hub) -> None:
+def test_feed_is_kept_for_a_while_after_its_last_subscriber(told: Bench, hub: Hub) -> None:
     subscriber = hub.subscribe("SUBSCRIBE TO hits")
     told.send(Click("/a", "ann", 5))
     assert pages(subscriber, 1) == ["/a"]
     subscriber.close()
     (feed,) = feeds(hub)
-    newest = feed.watch.account.sequence
+    newest = feed.tracker.state.sequence
     told.clock.now_us += 9 * SECOND
     hub.broadcast.refresh_lane(ViewFeed.lane)
     again = hub.subscribe("SUBSCRIBE TO hits", str(newest - 1))
@@ -101,10 +103,10 @@ def test_feed_is_kept_for_a_while_after_its_last_hearer(told: Bench, hub: Hub) -
 def test_numbers_of_a_new_feed_come_after_those_of_the_one_before(told: Bench, hub: Hub) -> None:
     hub.subscribe("SUBSCRIBE TO hits")
     (feed,) = feeds(hub)
-    assert feed.watch.account.sequence >= told.clock.now_us
+    assert feed.tracker.state.sequence >= told.clock.now_us
 
 
-def test_feed_that_fails_tells_its_hearers(told: Bench) -> None:
+def test_feed_that_fails_tells_its_subscribers(told: Bench) -> None:
     narrow = Hub(told.store.db, SubscribeSettings(rows_max=1), no_events, told.clock)
     subscriber = narrow.subscribe("SUBSCRIBE TO hits")
     told.send(Click("/a", "ann", 5), Click("/b", "bob", 6))
@@ -117,12 +119,12 @@ def test_feed_that_fails_tells_its_hearers(told: Bench) -> None:
 def test_defect_ends_one_feed_and_not_the_others(told: Bench, hub: Hub) -> None:
     hurt, well = hub.subscribe("SUBSCRIBE TO hits"), hub.subscribe("SUBSCRIBE TO total")
     feed = next(feed for feed in feeds(hub) if feed.name == "hits")
-    feed.watch.look = lambda: 1 // 0  # type: ignore[assignment,method-assign,return-value]
+    feed.tracker.poll = lambda: 1 // 0  # type: ignore[assignment,method-assign,return-value]
     told.send(Click("/a", "ann", 5))
     events = [event for _ in range(10) for event in hurt.poll(0.2)]
     assert (events[-1].event, events[-1].data["condition"]) == ("failed", "InternalError")
-    heard = [event for _ in range(20) for event in well.poll(0.1)]
-    assert [event.data["row"]["n"] for event in heard if event.event == "pane"][-1] == 1
+    events = [event for _ in range(20) for event in well.poll(0.1)]
+    assert [event.data["row"]["n"] for event in events if event.event == "pane"][-1] == 1
 
 
 def test_stop_is_the_last_that_everybody_hears(told: Bench, hub: Hub) -> None:

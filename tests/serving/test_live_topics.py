@@ -80,7 +80,7 @@ def _data(heard: SubscriptionEvent) -> Any:
     return msgspec.json.decode(data).get("value") if isinstance(data, msgspec.Raw) else data
 
 
-def test_a_hearer_begins_with_the_state_of_each_topic_and_hears_changes(
+def test_a_subscriber_begins_with_the_state_of_each_topic_and_hears_changes(
     live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
     subscriber = live_topics.subscribe(["a", "b", "a"])
@@ -92,7 +92,7 @@ def test_a_hearer_begins_with_the_state_of_each_topic_and_hears_changes(
     assert said(subscriber) == [("b", 2)]
 
 
-def test_many_hearers_cost_as_much_as_one(
+def test_many_subscribers_cost_as_much_as_one(
     live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
     subscribers = [live_topics.subscribe(["a"]) for _ in range(3)]
@@ -142,7 +142,7 @@ def test_numbers_only_grow_also_for_one_who_comes_back(
     assert sorted(value for _, value in again) == [3, 9]
     assert min(number for number, _ in again) > numbers[-1]
     later = LiveTopics(LiveSettings(), states.topic, Changes(), lambda: clock.now_us + 10**9)
-    assert int(later.join(["a"]).poll()[0].id or 0) > again[-1][0]
+    assert int(later.subscribe(["a"]).poll()[0].id or 0) > again[-1][0]
 
 
 def test_numbers_only_grow_for_one_who_joins_topics_that_others_hear(
@@ -210,7 +210,7 @@ def test_nothing_is_computed_when_nobody_hears(
     assert live_topics.broadcast.subscribers_count == 0
 
 
-def test_unknown_topics_and_too_many_hearers_are_refused(live_topics: LiveTopics) -> None:
+def test_unknown_topics_and_too_many_subscribers_are_refused(live_topics: LiveTopics) -> None:
     with pytest.raises(NotFound, match="no live topic 'c'"):
         live_topics.subscribe(["a", "c"])
     for _ in range(3):

@@ -36,7 +36,7 @@ def check(bench: Bench, reader: Reader) -> None:
         for view in plan.views:
             if view.kept:
                 live = live_plan(db, plan, view.name)
-                kept = reader.model.rows(db, live, narrowed=False)
+                kept = reader.model.rows(db, live, selective=False)
                 assert kept is not None
                 assert rows_of(kept.whole) == rows_of(read_cached(db, live)), view.name
 

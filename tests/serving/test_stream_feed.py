@@ -10,7 +10,7 @@ from headrace.core.position import Position
 from headrace.serving import stream_feed as body
 from headrace.serving.subscriber import SubscriptionEvent
 
-from .streams_bench import Held, channel_of, joined
+from .streams_bench import Held, feed_of, joined
 
 START = Position((0, 0))
 
@@ -42,9 +42,9 @@ def everything(
     source: Held, position: Position = START, events_max: int = 4
 ) -> list[SubscriptionEvent]:
     """All that one hears who keeps up."""
-    channel = channel_of(source, events_max)
-    subscriber = joined(channel, position)
-    while channel.look() is not None:
+    feed = feed_of(source, events_max)
+    subscriber = joined(feed, position)
+    while feed.refresh() is not None:
         pass
     return subscriber.poll()
 
@@ -92,29 +92,29 @@ def test_events_without_rows_are_a_position_alone(held: Held) -> None:
 
 
 def test_nothing_is_said_while_nothing_comes(held: Held) -> None:
-    channel = channel_of(held)
-    subscriber = joined(channel, held.end())
+    feed = feed_of(held)
+    subscriber = joined(feed, held.end())
     subscriber.poll()
-    assert channel.look() is None
+    assert feed.refresh() is None
     assert (subscriber.poll(), held.asked) == ([], [])
     held.send(0, 99)
-    assert channel.look() is None
+    assert feed.refresh() is None
     assert [(one.id, one.data) for one in subscriber.poll()] == [
         ("8,4", {"rows": [{"n": 99}], "ends": ["8,4"]})
     ]
 
 
 def test_those_at_one_position_share_what_is_read(held: Held) -> None:
-    channel = channel_of(held)
-    same = [joined(channel, START), joined(channel, START)]
-    other = joined(channel, Position((6, 3)))
-    channel.look()
+    feed = feed_of(held)
+    same = [joined(feed, START), joined(feed, START)]
+    other = joined(feed, Position((6, 3)))
+    feed.refresh()
     assert [str(range.lower) for range in held.asked] == ["0,0", "6,3"]
     assert same[0].poll() == same[1].poll()
     assert rows(other.poll()) == []
     held.asked.clear()
     held.send(0, 99)
-    channel.look()
+    feed.refresh()
     assert [str(range.lower) for range in held.asked] == ["7,4"], "all have come together"
 
 
@@ -124,15 +124,15 @@ def test_what_a_source_can_read_is_how_far_a_turn_goes(held: Held) -> None:
     assert all(len(range) <= 4 for range in held.asked)
 
 
-def test_a_hearer_that_does_not_keep_up_waits_at_its_position(
+def test_a_subscriber_that_does_not_keep_up_waits_at_its_position(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body, "WAITING_MAX", 2)
-    channel = channel_of(held, events_max=1)
-    slow, quick = joined(channel, START), joined(channel, START)
+    feed = feed_of(held, events_max=1)
+    slow, quick = joined(feed, START), joined(feed, START)
     found: list[SubscriptionEvent] = []
     for _ in range(20):
-        channel.look()
+        feed.refresh()
         found += quick.poll()
     assert slow.waiting == 2
     assert not slow.ended
@@ -140,14 +140,14 @@ def test_a_hearer_that_does_not_keep_up_waits_at_its_position(
     late: list[SubscriptionEvent] = []
     for _ in range(20):
         late += slow.poll()
-        channel.look()
+        feed.refresh()
     assert Counter(rows(late)) == Counter(rows(found))
 
 
 def test_who_has_left_is_read_for_no_more(held: Held) -> None:
-    channel = channel_of(held)
-    subscriber = joined(channel, START)
+    feed = feed_of(held)
+    subscriber = joined(feed, START)
     subscriber.close()
-    channel.look()
+    feed.refresh()
     assert held.asked == []
-    assert channel.subscribers == {}
+    assert feed.subscribers == {}

@@ -140,7 +140,7 @@ def test_what_is_unavailable_is_tried_again(place: Place) -> None:
     assert failures == []
 
 
-def test_a_text_that_fails_tells_its_hearers_and_nobody_else(place: Place) -> None:
+def test_a_text_that_fails_tells_its_subscribers_and_nobody_else(place: Place) -> None:
     def fail() -> None:
         raise LimitReached("an event has too many rows")
 

@@ -45,7 +45,9 @@ def _merged(states: Sequence[str], ordered: Callable[[Items, Order], Items]) -> 
 
 
 def _rank(value: Any) -> Any:
-    """The sort key of a value in Spark's order: NULL first, NaN last, also within lists and objects."""
+    """The sort key of a value in Spark's order: NULL first, NaN last, also within lists and
+    objects.
+    """
     if value is None:
         return (0,)
     if isinstance(value, float) and math.isnan(value):

@@ -48,7 +48,7 @@ def _columns(value: str, depth: int, width: int) -> list[int]:
 
 
 def murmur3(data: bytes, seed: int) -> int:
-    """Spark's Murmur3 of bytes: each byte after the last full word is mixed as a word of its own."""
+    """Spark's Murmur3 of bytes: each byte after the last full word is a word of its own."""
     whole = len(data) - len(data) % 4
     words = [*struct.unpack(f"<{whole // 4}i", data[:whole])]
     words += struct.unpack(f"{len(data) - whole}b", data[whole:])

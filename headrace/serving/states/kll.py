@@ -1,7 +1,7 @@
 """KLL sketches of doubles made by Spark, merged and read with the datasketches package.
 
-The rank error of a quantile is less than 1.33 % with 99 % confidence; up to 200 values it is exact. tests/serving/test_sketches.py checks both, and that
-Spark reads the same from what is merged here.
+The rank error of a quantile is less than 1.33 % with 99 % confidence; up to 200 values it is exact.
+tests/serving/test_sketches.py checks both, and that Spark reads the same from what is merged here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The most frequent values: frequent-items sketches of texts made by Spark.
 
 The error of a count is at most 0.34 % of all events, in both directions; up to 768 distinct values
-it is exact. Spark writes the sketches, the datasketches package merges and reads them. tests/serving/test_sketches.py checks the counts.
+it is exact. Spark writes the sketches, the datasketches package merges and reads them.
+tests/serving/test_sketches.py checks the counts.
 """
 
 from __future__ import annotations
