@@ -180,7 +180,7 @@ def test_a_promotion_that_fails_changes_nothing(
     def broken(*_: object) -> None:
         raise OSError("no")
 
-    monkeypatch.setattr(generations, "_forget_shed", broken)
+    monkeypatch.setattr(generations, "_drop_shed", broken)
     with pytest.raises(OSError, match="no"):
         bench.build(full=True)
     assert {v: bench.rows(v) for v in KEPT} == before

@@ -77,7 +77,7 @@ def test_only_what_changed_is_read_from_the_store(
         read.append(keys)
         return read_cached(db, live, keys)
 
-    monkeypatch.setattr(read_model, "read_kept", counted)
+    monkeypatch.setattr(read_model, "read_cached", counted)
     bench.reader.view("users")
     bench.reader.view("users")
     assert read == [None]
@@ -250,7 +250,7 @@ def test_a_commit_that_fails_publishes_nothing(
         with bench.store.write() as db:
             commit_epoch(db, epoch, 1, 1)
             # After what is to be published was read, and before the commit.
-            monkeypatch.setattr(Sqlite, "_followed", lambda sqlite: 1 / 0)
+            monkeypatch.setattr(Sqlite, "_run_hook", lambda sqlite: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         fail()
