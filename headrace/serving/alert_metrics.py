@@ -93,7 +93,7 @@ def _deliveries(db: Transaction, now_us: int) -> dict[str, DeliveryMetrics]:
 
 def destination_kind(destination: str) -> str:
     """
-    >>> kind_of("file alerts.ndjson")
+    >>> destination_kind("file alerts.ndjson")
     'file'
     """
     return destination.partition(" ")[0]

@@ -1,4 +1,4 @@
-"""Moments of one number and of two, as texts of numbers, merged pairwise.
+"""Higher-order statistics of one number and of two, as texts of numbers, merged pairwise.
 
   shape  n, mean, and the sums of the second, third and fourth powers of the distances from it;
   pair   n, both means, the sum of the products of the distances, and both sums of their squares.
