@@ -29,7 +29,7 @@ from headrace.serving.carried import needs_rebase
 from headrace.serving.catalog import live_plan, provisional
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
-from headrace.serving.read import rows_of
+from headrace.serving.read import read_view_rows
 from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, ShedEpoch, StreamState
@@ -76,7 +76,7 @@ def _answer(
     """The view, how far it has come, what was shed, its rows, and whether they are final there."""
     with store.read() as db:
         plan = aggregated(live_view(db, name))
-        rows = rows_of(db, plan)
+        rows = read_view_rows(db, plan)
         stream = read_stream(db, plan.stream)
         shed = list(read_shed_epochs(db, plan.stream, stream.boundary))
         final = not (provisional(db, plan.recompute) or needs_rebase(db, plan.recompute))

@@ -15,7 +15,7 @@ import msgspec
 
 from headrace.compile.plan import WINDOW, OutputPlan, RulePlan, ViewPlan
 from headrace.serving.database import Transaction
-from headrace.serving.read import rows_of
+from headrace.serving.read import read_view_rows
 from headrace.serving.sessions import Session, Sessions
 
 KeyedRow = tuple[Any, ...]  # the key of a row, then its columns
@@ -64,7 +64,7 @@ def _keyed_rows(db: Transaction, rule: RulePlan, view: ViewPlan) -> list[KeyedRo
     """The rows of the rule's answer, sorted by key."""
     columns = [_is_key(rule, output) for output in view.outputs for _ in _stored_columns(output)]
     rows = []
-    for row in rows_of(db, view, cached=True):
+    for row in read_view_rows(db, view, cached=True):
         values = [value for value, is_key in zip(row, columns, strict=False) if is_key]
         rows.append((msgspec.json.encode(values).decode(), *row))
     return sorted(rows, key=lambda row: str(row[0]))

@@ -288,7 +288,7 @@ class Reader:
         )
 
 
-def rows_of(
+def read_view_rows(
     db: Transaction,
     plan: ViewPlan,
     conditions: Sequence[Condition] = (),

@@ -58,7 +58,7 @@ class _CachedView:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedRows:
     """Rows of views, by the fingerprint of each, all of one commit."""
 
     snapshot: Snapshot
@@ -74,7 +74,7 @@ class ReadModel:
         self._lookups: Counter[str] = Counter()  # queries for some rows, by fingerprint
         self._progress_used: dict[Names, float] = {}  # when each was used
         self._snapshot: Snapshot | None = None
-        self._published: Published | None = None
+        self._published: PublishedRows | None = None
         self._lock = threading.Lock()
 
     def snapshot(self, db: Transaction) -> Snapshot:
@@ -164,12 +164,12 @@ class ReadModel:
         """Follow the commits of this process from now on."""
         self.changes.commit_hook = self._before_commit
 
-    def published(self) -> Published | None:
+    def published(self) -> PublishedRows | None:
         """The rows published with the newest commit."""
         found = self._published
         return found if found and found.snapshot.number >= self.changes.newest else None
 
-    def published_rows(self, published: Published, live: ViewPlan) -> CachedRows:
+    def published_rows(self, published: PublishedRows, live: ViewPlan) -> CachedRows:
         rows, cached = published.rows.get(live.fingerprint), self._views.get(live.fingerprint)
         if rows is None:
             raise NotCached
@@ -189,7 +189,7 @@ class ReadModel:
         except Exception as error:  # a query will raise it; the commit must not fail
             log.warning("read_model.not_published", reason=reason_of(error))
             return partial(self._publish, None)
-        return partial(self._publish, Published(snapshot, rows) if rows else None)
+        return partial(self._publish, PublishedRows(snapshot, rows) if rows else None)
 
     def _rows_in_use(self, db: Transaction) -> dict[str, CachedRows]:
         """The rows of the views in use, as of the transaction."""
@@ -201,7 +201,7 @@ class ReadModel:
                     rows[name] = self._updated(db, live, cached, number)
         return rows
 
-    def _publish(self, published: Published | None) -> None:
+    def _publish(self, published: PublishedRows | None) -> None:
         self._published = published
         if published is None:
             return

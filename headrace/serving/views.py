@@ -25,7 +25,7 @@ from headrace.serving.conditions import Condition, key_of, stored_where, window_
 from headrace.serving.database import Transaction
 from headrace.serving.finish import cached_relation, columns_with_lists, merged_relation, rows_name
 from headrace.serving.merged_rows import merged_rows, read_stored, typed_column
-from headrace.serving.read_model import Published, ReadModel, StaleSnapshot
+from headrace.serving.read_model import PublishedRows, ReadModel, StaleSnapshot
 from headrace.serving.snapshot import AnswerProgress, NotCached, Snapshot
 from headrace.serving.table_rows import read_rows, relation_of
 
@@ -47,7 +47,7 @@ class Views:
     db: Transaction | None = None
     readable: Readable = everything
     model: ReadModel | None = None
-    published: Published | None = None
+    published: PublishedRows | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
     # Conditions on the rows to read of a view, by its name in lower case.
     conditions: Mapping[str, Collection[Condition]] = field(default_factory=dict)

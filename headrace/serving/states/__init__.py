@@ -56,17 +56,17 @@ STATES: dict[Merge, State] = {
 }
 
 
-def merged(kind: Merge, states: Sequence[Stored | None]) -> Stored | None:
+def merge_states(kind: Merge, states: Sequence[Stored | None]) -> Stored | None:
     """The merge of states; a single one is returned as it is."""
     present = [state for state in states if state is not None]
     return STATES[kind].merge(present) if len(present) > 1 else next(iter(present), None)
 
 
-def finished(kind: Merge, state: Stored | None, *parameters: Any) -> Any:
+def finish_state(kind: Merge, state: Stored | None, *parameters: Any) -> Any:
     return None if state is None else STATES[kind].finish(state, *parameters)
 
 
-def same(kind: Merge, a: Stored | None, b: Stored | None) -> bool:
+def same_state(kind: Merge, a: Stored | None, b: Stored | None) -> bool:
     equal = STATES[kind].same
     return equal is None or a == b or (a is not None and b is not None and equal(a, b))
 
@@ -79,13 +79,13 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _register(connection: duckdb.DuckDBPyConnection, kind: Merge, state: State) -> None:
     def merge(states: list[Stored] | None) -> Stored:
-        return merged(kind, states or ())
+        return merge_states(kind, states or ())
 
     def finish(*parameters: Any) -> Any:
-        return finished(kind, *parameters)
+        return finish_state(kind, *parameters)
 
     def equal(a: Stored, b: Stored) -> bool:
-        return same(kind, a, b)
+        return same_state(kind, a, b)
 
     def cut(value: Stored) -> bool | None:
         return None if value is None or state.cut is None else state.cut(value)
