@@ -36,7 +36,7 @@ from headrace.serving.order import order_by
 from headrace.serving.read_model import StaleSnapshot, model_of
 from headrace.serving.snapshot import NotCached
 from headrace.serving.value_types import value_type
-from headrace.serving.views import Readable, Views, everything
+from headrace.serving.views import Readable, Views, all_readable
 
 ROWS_MAX = 10_000
 Row = tuple[Any, ...]
@@ -121,7 +121,7 @@ class Reader:
         text: str,
         limit: int | None = None,
         cancellation: Cancellation | None = None,
-        readable: Readable = everything,
+        readable: Readable = all_readable,
     ) -> Answer:
         """An ad-hoc SELECT over views, which `cancellation` may stop from another thread; views
         that are not `readable` are unknown to it.
@@ -138,7 +138,9 @@ class Reader:
 
         return self._read(read, readable)
 
-    def plan(self, text: str, readable: Readable = everything) -> tuple[tuple[str, ...], str, str]:
+    def plan(
+        self, text: str, readable: Readable = all_readable
+    ) -> tuple[tuple[str, ...], str, str]:
         """What a SELECT reads, its SQL for the reading engine, and the engine's plan of it."""
         query = _parsed(text)
 
@@ -162,7 +164,7 @@ class Reader:
 
         return self._read(read)
 
-    def _read(self, read: Callable[[Views], T], readable: Readable = everything) -> T:
+    def _read(self, read: Callable[[Views], T], readable: Readable = all_readable) -> T:
         """Read from the published rows if they have all that is needed, else from a snapshot of the
         store.
         """

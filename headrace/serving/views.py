@@ -33,7 +33,7 @@ Readable = Callable[[str], bool]  # whether a view may be read
 _CUT = "_cut"
 
 
-def everything(view: str) -> bool:
+def all_readable(view: str) -> bool:
     return True
 
 
@@ -45,7 +45,7 @@ class Views:
 
     snapshot: Snapshot
     db: Transaction | None = None
-    readable: Readable = everything
+    readable: Readable = all_readable
     model: ReadModel | None = None
     published: PublishedRows | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Views:
 
     @staticmethod
     def of(
-        db: Transaction, readable: Readable = everything, model: ReadModel | None = None
+        db: Transaction, readable: Readable = all_readable, model: ReadModel | None = None
     ) -> Views:
         snapshot = model.snapshot(db) if model else Snapshot.of(db)
         return Views(snapshot, db, readable, model)

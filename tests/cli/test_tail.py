@@ -130,7 +130,7 @@ def test_it_says_how_to_go_on_when_it_is_interrupted(
         return [service.hearing.events.pop(0)]
 
     service.hearing.events = list(ROWS)
-    monkeypatch.setattr(service.hearing, "take", interrupted)
+    monkeypatch.setattr(service.hearing, "poll", interrupted)
     with pytest.raises(KeyboardInterrupt):
         told(capsys)
     assert capsys.readouterr().out.strip() == "resume with --after 3,4"
